@@ -1,0 +1,1 @@
+"""Settles whether a differentially private synthetic data generator keeps its promise."""

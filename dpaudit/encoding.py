@@ -1,0 +1,114 @@
+"""A table as numbers: bounds to [0, 1], categories one-hot, missingness as indicators.
+
+The layout follows from the schema alone, never from a table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dpaudit.schema import OTHER, Column, Kind, Schema, as_numbers
+
+
+class Block(NamedTuple):
+    """Where one column lies in the encoded matrix.
+
+    Attributes:
+        column: The column.
+        value: Positions of its values: one for a number, one per category else (a missing
+            category is a category of its own, the last).
+        indicator: Position of the "is missing" indicator of a number that may be missing.
+    """
+
+    column: Column
+    value: slice
+    indicator: int | None
+
+
+def layout(schema: Schema) -> tuple[Block, ...]:
+    """The blocks of the encoded matrix, in schema order."""
+    blocks, start = [], 0
+    for column in schema.columns:
+        if column.kind.numeric:
+            stop = start + 1
+            indicator = stop if column.missing else None
+            blocks.append(Block(column, slice(start, stop), indicator))
+            start = stop + column.missing
+        else:
+            stop = start + len(column.categories) + column.missing
+            blocks.append(Block(column, slice(start, stop), None))
+            start = stop
+    return tuple(blocks)
+
+
+def width(schema: Schema) -> int:
+    """Number of columns of the encoded matrix."""
+    block = layout(schema)[-1]
+    return block.value.stop if block.indicator is None else block.indicator + 1
+
+
+def encode(data: pd.DataFrame, schema: Schema) -> npt.NDArray[np.float64]:
+    """Encodes a table.
+
+    Args:
+        data: A table [n] with the schema's columns.
+        schema: Its schema.
+
+    Returns:
+        Matrix [n, width]. Numbers are scaled by the schema's bounds (values outside them fall
+        outside [0, 1]); a missing number is 0.5 with its indicator at 1; a category the schema
+        does not name is all zeros.
+
+    Raises:
+        SchemaError: If a numeric column holds something that is not a number.
+    """
+    matrix = np.zeros((len(data), width(schema)), dtype=np.float64)
+    for column, value, indicator in layout(schema):
+        if column.kind.numeric:
+            lower, upper = column.bounds
+            numbers = (as_numbers(data[column.name]) - lower) / (upper - lower)
+            missing = np.isnan(numbers)
+            matrix[:, value.start] = np.where(missing, 0.5, numbers)
+            if indicator is not None:
+                matrix[:, indicator] = missing
+        else:
+            codes = column.codes(data[column.name])
+            rows = np.flatnonzero(codes != OTHER)
+            # A missing code of -1 counts from the end: the block's last position.
+            spots = np.where(codes[rows] < 0, value.stop - 1, value.start + codes[rows])
+            matrix[rows, spots] = 1.0
+    return matrix
+
+
+def decode(matrix: npt.NDArray[np.float64], schema: Schema) -> pd.DataFrame:
+    """Turns an encoded matrix back into a table in the input's scale.
+
+    Args:
+        matrix: Matrix [n, width]; numbers are clipped to [0, 1], the largest entry of a block is
+            its category, an indicator of at least 0.5 means missing.
+        schema: The schema.
+
+    Returns:
+        A canonical table [n] that fits the schema; integers are rounded to the nearest.
+    """
+    table = {}
+    for column, value, indicator in layout(schema):
+        if column.kind.numeric:
+            lower, upper = column.bounds
+            numbers = lower + np.clip(matrix[:, value.start], 0.0, 1.0) * (upper - lower)
+            numbers = np.rint(numbers) if column.kind is Kind.INTEGER else numbers
+            numbers = np.clip(numbers, lower, upper)  # rounding errors of the scaling
+            if indicator is not None:
+                numbers = np.where(matrix[:, indicator] >= 0.5, np.nan, numbers)
+            table[column.name] = pd.Series(numbers)
+        else:
+            choices = np.empty(value.stop - value.start, dtype=object)
+            choices[: len(column.categories)] = column.categories
+            if column.missing:
+                choices[-1] = np.nan
+            table[column.name] = pd.Series(choices[matrix[:, value].argmax(axis=1)], dtype=object)
+    return schema.canonical(pd.DataFrame(table))

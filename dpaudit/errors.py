@@ -1,0 +1,80 @@
+"""Every error dpaudit raises on purpose, in one tree.
+
+DpauditError
+├── InputError              the caller can mend it; the command line exits with 2
+│   ├── DataError           a table that cannot be read or does not fit its schema
+│   ├── SchemaError         a schema that is malformed or cannot be inferred
+│   ├── ClaimError          an epsilon, delta or neighbouring relation without meaning
+│   ├── SettingsError       an option outside its range
+│   ├── TargetError         a target record that does not exist
+│   ├── RegistryError       a generator or attack that cannot be found or built
+│   ├── RunFolderError      a run folder that is locked, unwritable, or holds another audit
+│   └── MissingExtraError   an optional dependency that is not installed
+├── BudgetError             a mechanism was asked to spend more privacy than it has
+├── TrialError              one shadow model failed; recorded as an outcome, never dropped
+├── AttackError             an attack failed on a valid table: its own defect, the run stops
+└── InterruptedRunError     the run was stopped; what finished is kept and it can be resumed
+
+A message says what was wrong, where, and what to do, in one line.
+"""
+
+from __future__ import annotations
+
+
+class DpauditError(Exception):
+    """Base of every error that dpaudit raises on purpose."""
+
+
+class InputError(DpauditError):
+    """The caller handed in something unusable and can mend it."""
+
+
+class DataError(InputError):
+    """A table cannot be read, or does not fit its schema."""
+
+
+class SchemaError(InputError):
+    """A schema is malformed, or cannot be inferred from the table."""
+
+
+class ClaimError(InputError):
+    """An epsilon, a delta or a neighbouring relation has no meaning."""
+
+
+class SettingsError(InputError):
+    """An option is outside its range."""
+
+
+class TargetError(InputError):
+    """The target record does not exist or cannot be used."""
+
+
+class RegistryError(InputError):
+    """A generator or an attack cannot be found or built."""
+
+
+class RunFolderError(InputError):
+    """A run folder is locked, unwritable, or holds another audit."""
+
+
+class MissingExtraError(InputError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, feature: str, package: str, extra: str) -> None:
+        super().__init__(f"{feature} needs {package}. Install: pip install 'dpaudit[{extra}]'")
+
+
+class BudgetError(DpauditError):
+    """A mechanism was asked to spend more privacy than it has."""
+
+
+class TrialError(DpauditError):
+    """One shadow model failed: what it raised, or what was wrong with its table."""
+
+
+class AttackError(DpauditError):
+    """An attack failed on a valid synthetic table: a defect of the attack, not an outcome."""
+
+
+class InterruptedRunError(DpauditError):
+    """The run was stopped; everything that finished is kept."""

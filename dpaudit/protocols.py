@@ -1,0 +1,110 @@
+"""The contracts of what can be audited and of what attacks it.
+
+A generator may also have, each optional:
+
+- `claim: PrivacyClaim | None`: what it promises (else the caller states the claim);
+- `check(data)`: raises an `InputError` before any training if the table cannot be used;
+- `seedable = False`: it draws from secure noise, so trials cannot be repeated bit by bit.
+
+A fitted model may have a `claim` of its own where the accountant's result depends on the data; the
+audit then compares with the largest one it saw in either world.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dpaudit.claim import Neighbours
+from dpaudit.schema import Schema
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+
+
+class World(StrEnum):
+    """One side of the distinguishing game."""
+
+    IN = "in"
+    OUT = "out"
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A fitted generator."""
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Draws `n` synthetic records; `seed=None` means the system's entropy."""
+        ...
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """Anything that can be audited."""
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> Model:
+        """Trains on a table; `seed=None` means the system's entropy, as production needs."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class GameView:
+    """What the attacker of a differential-privacy audit knows: everything but the bit.
+
+    Attributes:
+        schema: The public schema.
+        others: D' for add-remove neighbours: the table without the target; canonical dtypes.
+        target: The attacked record, a table of one row.
+        n_rows: Synthetic rows requested from every model, in both worlds.
+        neighbours: The relation played.
+    """
+
+    schema: Schema
+    others: pd.DataFrame
+    target: pd.DataFrame
+    n_rows: int
+    neighbours: Neighbours
+
+
+class FeatureName(NamedTuple):
+    """Names one number of a feature vector: what it measures, of which column(s)."""
+
+    column: str
+    feature: str
+
+    def __str__(self) -> str:
+        return f"{self.feature}({self.column})"
+
+
+class Scorer(Protocol):
+    """A trained membership classifier."""
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """Membership scores [n] of feature vectors [n, f]; larger means "in"."""
+        ...
+
+
+class Attack(Protocol):
+    """A membership inference attack on synthetic tables."""
+
+    def check(self, game: GameView) -> None:
+        """Raises `InputError` if this attack cannot play this game."""
+        ...
+
+    def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
+        """Names of the features, in the order of `features`."""
+        ...
+
+    def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
+        """Features [f] of one synthetic table in canonical form (`Schema.canonical`)."""
+        ...
+
+    def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
+        """Trains the classifier on features [n, f] and memberships [n]."""
+        ...

@@ -1,0 +1,212 @@
+"""Finds generators and attacks: ours, other packages', and the user's own files.
+
+A name is one of: a registered name (entry-point groups `dpaudit.generators`, `dpaudit.attacks`),
+`module:attr`, or `path/to/file.py:attr`. dpaudit never imports the packages that register.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import json
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from dpaudit.errors import DpauditError, RegistryError
+
+GENERATORS = "dpaudit.generators"
+ATTACKS = "dpaudit.attacks"
+
+
+class Plugin(NamedTuple):
+    """One registered name and what it stands for."""
+
+    name: str
+    value: object
+
+
+def names(group: str) -> list[str]:
+    """Registered names of a group, sorted."""
+    return sorted({entry.name for entry in entry_points(group=group)})
+
+
+def plugins(group: str) -> list[Plugin]:
+    """Everything registered in a group; a plugin that fails to import is a warning, not a crash."""
+    found = []
+    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
+        try:
+            found.append(Plugin(entry.name, entry.load()))
+        except Exception as error:  # noqa: BLE001 - another package's import may raise anything
+            warnings.warn(
+                f"plugin {entry.name!r} ({entry.value}) is broken and left out: "
+                f"{type(error).__name__}: {error}",
+                stacklevel=2,
+            )
+    return found
+
+
+def resolve(name: str, group: str) -> object:
+    """The object that a name stands for.
+
+    Args:
+        name: Registered name, `module:attr` or `path/to/file.py:attr`.
+        group: Entry-point group of registered names.
+
+    Returns:
+        The class, function or instance.
+
+    Raises:
+        RegistryError: If there is no such name, module, file or attribute, or importing it fails.
+    """
+    if ":" in name:
+        place, _, attribute = name.rpartition(":")
+        module = _module(place)
+        if not hasattr(module, attribute):
+            public = [key for key in vars(module) if not key.startswith("_")]
+            raise RegistryError(f"{place} has no {attribute!r}{did_you_mean(attribute, public)}")
+        return getattr(module, attribute)
+    matches: Sequence[EntryPoint] = tuple(entry_points(group=group, name=name))
+    if not matches:
+        kind = group.rpartition(".")[2].removesuffix("s")
+        known = names(group)
+        raise RegistryError(
+            f"unknown {kind} {name!r}{did_you_mean(name, known)}. Registered: {', '.join(known)}; "
+            "or name your own as module:attr or path/to/file.py:attr"
+        )
+    try:
+        return matches[0].load()
+    except Exception as error:
+        raise RegistryError(
+            f"plugin {name!r} ({matches[0].value}) fails to import: {type(error).__name__}: {error}"
+        ) from error
+
+
+def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[str, Any]) -> object:
+    """Builds what a name stands for.
+
+    A class is called with the given parameters, and with those offered ones (schema, target) that
+    its constructor has a place for. A function or a ready object is returned as it is.
+
+    Args:
+        name: As in `resolve`.
+        group: Entry-point group.
+        given: Parameters from the user; each must be one the constructor takes.
+        offered: Parameters the audit can supply.
+
+    Returns:
+        The object.
+
+    Raises:
+        RegistryError: If a parameter is unknown or missing, or the constructor raises.
+    """
+    value = resolve(name, group)
+    if not inspect.isclass(value):
+        if given:
+            raise RegistryError(
+                f"{name} is not a class: it takes no parameters ({', '.join(given)})"
+            )
+        return value
+    accepted = inspect.signature(value).parameters
+    takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in accepted.values())
+    for key in given:
+        if key not in accepted and not takes_any:
+            raise RegistryError(
+                f"{name} has no parameter {key!r}{did_you_mean(key, list(accepted))}. "
+                f"It takes: {', '.join(accepted) or 'none'}"
+            )
+    supplied = {key: item for key, item in offered.items() if key in accepted and key not in given}
+    arguments = {**supplied, **given}
+    needed = [
+        key
+        for key, parameter in accepted.items()
+        if parameter.default is inspect.Parameter.empty
+        and parameter.kind
+        in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        and key not in arguments
+    ]
+    if needed:
+        raise RegistryError(
+            f"{name} needs the parameter {needed[0]!r}: give it with -p {needed[0]}=..."
+        )
+    try:
+        return value(**arguments)
+    except DpauditError:
+        raise
+    except Exception as error:
+        raise RegistryError(f"{name} cannot be built: {type(error).__name__}: {error}") from error
+
+
+def parse_parameters(pairs: Sequence[str]) -> dict[str, Any]:
+    """Reads `key=value` pairs; values are JSON where they can be, else text.
+
+    Raises:
+        RegistryError: If a pair has no `=`, or a key repeats.
+    """
+    parameters: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise RegistryError(f"parameter {pair!r} must look like key=value")
+        key = key.replace("-", "_")
+        if key in parameters:
+            raise RegistryError(f"parameter {key!r} is given twice")
+        try:
+            parameters[key] = json.loads(text)
+        except ValueError:
+            parameters[key] = text
+    return parameters
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """`, did you mean 'x'?` if a known name is close, else nothing."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f", did you mean {close[0]!r}?" if close else ""
+
+
+def _module(place: str) -> ModuleType:
+    if place.endswith(".py"):
+        return _module_from_file(Path(place))
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # a console script does not search the working folder
+    try:
+        return importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name and (place == error.name or place.startswith(f"{error.name}.")):
+            raise RegistryError(
+                f"no module {place!r}: name an importable module, or a file as path/to/file.py:attr"
+            ) from None
+        raise RegistryError(f"importing {place} fails: {error}") from error
+    except Exception as error:
+        raise RegistryError(f"importing {place} fails: {type(error).__name__}: {error}") from error
+
+
+def _module_from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise RegistryError(f"no file {path}: name an existing Python file as path/to/file.py:attr")
+    import cloudpickle
+
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None  # a .py file always has a loader
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    already = sys.modules.get(path.stem)
+    sys.modules[path.stem] = module  # dataclasses and pickle look their module up
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)  # files beside it import as they do when it is run as a script
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise RegistryError(f"importing {path} fails: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(folder)
+        if already is not None:
+            sys.modules[path.stem] = already
+    cloudpickle.register_pickle_by_value(module)  # workers cannot import it by name
+    return module

@@ -1,0 +1,24 @@
+"""Versions of what a result depends on."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy", "statsmodels", "torch", "loky")
+
+
+def dpaudit_version() -> str:
+    """The installed version of dpaudit."""
+    return version("dpaudit")
+
+
+def versions() -> dict[str, str]:
+    """Versions of dpaudit, Python and the libraries that decide numbers, without importing them."""
+    found = {"dpaudit": dpaudit_version(), "python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            found[library] = "not installed"
+    return found

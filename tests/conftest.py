@@ -1,0 +1,28 @@
+"""Shared fixtures: where the reference vectors and the real data sets are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder with `vectors/` and `data/`; skips where it is not at hand."""
+    default = Path(__file__).resolve().parents[2] / "shared"
+    folder = Path(os.environ.get("DPAUDIT_SHARED", default))
+    if not folder.is_dir():
+        pytest.skip(f"reference vectors not found at {folder}; set DPAUDIT_SHARED to their folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def real_data(request: pytest.FixtureRequest) -> Path:
+    """The folder of real data sets (`DPAUDIT_DATA`, else `data/` beside the vectors)."""
+    named = os.environ.get("DPAUDIT_DATA")
+    folder = Path(named) if named else request.getfixturevalue("shared") / "data"
+    if not folder.is_dir():
+        pytest.skip(f"real data sets not found at {folder}; set DPAUDIT_DATA to their folder")
+    return folder
