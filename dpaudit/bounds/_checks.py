@@ -1,0 +1,35 @@
+"""Checks of the settings that every bound shares, and the array types of the package."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.errors import SettingsError
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+
+def check_delta(delta: float) -> None:
+    """Refuse a delta outside [0, 1)."""
+    if not 0.0 <= delta < 1.0:
+        raise SettingsError(f"delta is {delta}; give a number from 0 up to, but not including, 1")
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence outside (0, 1)."""
+    if not 0.0 < confidence < 1.0:
+        raise SettingsError(
+            f"confidence is {confidence}; give a number strictly between 0 and 1, such as 0.95"
+        )
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Refuse an epsilon that is negative, infinite or not a number."""
+    if not (math.isfinite(epsilon) and epsilon >= 0.0):
+        raise SettingsError(f"epsilon is {epsilon}; give a finite number that is not negative")

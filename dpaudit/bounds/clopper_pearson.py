@@ -1,0 +1,78 @@
+"""The Clopper-Pearson lower bound on epsilon, and the statistic that orders outcomes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import beta
+
+from dpaudit.bounds._checks import FloatArray, check_confidence, check_delta
+from dpaudit.bounds.counts import Counts
+
+
+def clopper_pearson(counts: Counts, *, delta: float, confidence: float) -> float:
+    """Lower-bound epsilon from simultaneous upper limits on both error rates.
+
+    An (ε, δ)-DP mechanism forces e^ε·FPR + FNR ≥ 1 − δ and FPR + e^ε·FNR ≥ 1 − δ on every
+    attack (Kairouz, Oh and Viswanath 2015, Theorem 2.1). Each rate gets a Clopper-Pearson upper
+    limit at level (1 − confidence)/2; both hold at once with probability `confidence`, and the
+    two ratios then hold together, so that taking the larger one costs nothing more
+    (Nasr et al. 2021, whose estimator this is).
+
+    Args:
+        counts: Errors of an attack whose threshold was fixed before the trials were scored.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+
+    Returns:
+        The bound, at least 0.
+
+    Raises:
+        SettingsError: delta or confidence is out of range.
+    """
+    check_delta(delta)
+    check_confidence(confidence)
+    tail = (1.0 - confidence) / 2.0
+    fn_upper = upper_limits(counts.n_in, tail)[counts.false_negatives]
+    fp_upper = upper_limits(counts.n_out, tail)[counts.false_positives]
+    return max(0.0, float(statistic(fn_upper, fp_upper, delta)))
+
+
+def upper_limits(n: int, alpha: float) -> FloatArray:
+    """Clopper-Pearson upper limits on a rate, for every count of n trials.
+
+    Args:
+        n: Trials.
+        alpha: Probability that the limit lies below the true rate, at most.
+
+    Returns:
+        The limit after k errors at position k; shape (n + 1,), increasing, the last one 1.
+    """
+    errors = np.arange(n)
+    limits = np.asarray(beta.ppf(1.0 - alpha, errors + 1, n - errors), dtype=np.float64)
+    return np.append(limits, 1.0)
+
+
+def statistic(
+    fn_upper: npt.ArrayLike, fp_upper: npt.ArrayLike, delta: float
+) -> FloatArray | np.float64:
+    """Log of the larger privacy ratio at the given error rates, not clipped at 0.
+
+    max{ln((1 − δ − fn)/fp), ln((1 − δ − fp)/fn)}: negative where the rates are compatible with
+    perfect privacy, −inf where both numerators vanish. It falls in either rate, so that an
+    outcome with fewer errors never ranks lower.
+
+    Args:
+        fn_upper: Upper limits on the false-negative rate, in (0, 1].
+        fp_upper: Upper limits on the false-positive rate, in (0, 1]; broadcast with fn_upper.
+        delta: δ of the claim, in [0, 1).
+
+    Returns:
+        The statistic, in the broadcast shape.
+    """
+    fn = np.asarray(fn_upper, dtype=np.float64)
+    fp = np.asarray(fp_upper, dtype=np.float64)
+    ratio = np.maximum((1.0 - delta - fn) / fp, (1.0 - delta - fp) / fn)
+    with np.errstate(divide="ignore"):
+        log_ratio: FloatArray | np.float64 = np.log(np.maximum(ratio, 0.0))
+    return log_ratio

@@ -1,0 +1,134 @@
+"""What an audit of a given size can prove, and which leaks it would catch."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from dpaudit.bounds._checks import check_confidence, check_delta, check_epsilon
+from dpaudit.bounds._region import RejectionRegion
+from dpaudit.bounds.clopper_pearson import upper_limits
+from dpaudit.bounds.counts import Counts
+from dpaudit.bounds.exact import exact
+from dpaudit.errors import SettingsError
+
+_RELATIVE_TOLERANCE = 1e-9
+# Randomised response with this much more epsilon than the claim errs with probability < 1e-26.
+_CERTAIN_LEAK = 60.0
+# No audit of fewer than e^700 trials proves more: claims beyond it need not overflow.
+_LARGEST_EXPONENT = 700.0
+
+
+def max_provable_epsilon(
+    *,
+    n_in: int,
+    n_out: int,
+    delta: float,
+    confidence: float,
+    false_negatives: int = 0,
+    false_positives: int = 0,
+) -> float:
+    """Largest bound that an audit of this size can reach: that of a perfect attack.
+
+    Without failed trials, and unless one world has more than e^ε times the trials of the other,
+    it is ln((1 − δ)/(1 − (1 − confidence)^(1/(n_in + n_out))) − 1).
+
+    Args:
+        n_in: Scored trials of the "in" world.
+        n_out: Scored trials of the "out" world.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+        false_negatives: Trials of the "in" world that failed, and so count as errors.
+        false_positives: Trials of the "out" world that failed, and so count as errors.
+
+    Returns:
+        The `exact` bound of an attack that errs on the failed trials only.
+
+    Raises:
+        SettingsError: A setting is out of range.
+    """
+    counts = Counts(false_negatives, false_positives, n_in, n_out)
+    return exact(counts, delta=delta, confidence=confidence)
+
+
+def detectable_epsilon(
+    *,
+    claim_epsilon: float,
+    n_in: int,
+    n_out: int,
+    delta: float,
+    confidence: float,
+    power: float = 0.8,
+    false_negatives: int = 0,
+    false_positives: int = 0,
+) -> float | None:
+    """Smallest true epsilon that the audit would expose with the given probability.
+
+    The leak is that of randomised response, the mechanism that dominates every (ε, δ)-DP one
+    (Kairouz, Oh and Viswanath 2015, Theorem 2.5), attacked at the corner of its trade-off curve:
+    both error rates are (1 − δ)/(1 + e^ε). Power is computed by exact enumeration. An attack
+    that does not reach this corner needs a larger leak.
+
+    Args:
+        claim_epsilon: Claimed ε, finite and not negative.
+        n_in: Scored trials of the "in" world.
+        n_out: Scored trials of the "out" world.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+        power: Probability that the `exact` bound exceeds the claim, in (1 − confidence, 1).
+        false_negatives: Trials of the "in" world that failed, and so count as errors.
+        false_positives: Trials of the "out" world that failed, and so count as errors.
+
+    Returns:
+        The smallest such ε, or None where no leak, however large, is exposed.
+
+    Raises:
+        SettingsError: A setting is out of range.
+    """
+    check_epsilon(claim_epsilon)
+    check_delta(delta)
+    check_confidence(confidence)
+    Counts(false_negatives, false_positives, n_in, n_out)
+    if not 1.0 - confidence < power < 1.0:
+        raise SettingsError(
+            f"power is {power}; give a number strictly between 1 - confidence and 1, such as 0.8"
+        )
+    region = _rejecting(claim_epsilon, n_in, n_out, delta, confidence)
+    region = region.after_errors(false_negatives=false_negatives, false_positives=false_positives)
+    if region.is_empty:
+        return None
+
+    def shortfall(epsilon: float) -> float:
+        rate = np.array([(1.0 - delta) * expit(-epsilon)])
+        return float(region.probability(rate, rate)[0]) - power
+
+    return float(brentq(shortfall, claim_epsilon, claim_epsilon + _CERTAIN_LEAK, xtol=1e-9))
+
+
+def _rejecting(
+    claim_epsilon: float, n_in: int, n_out: int, delta: float, confidence: float
+) -> RejectionRegion:
+    """The outcomes whose `exact` bound exceeds the claim.
+
+    They are those that rank high enough, so that one number separates them from the rest: the
+    smallest ratio whose region keeps its size within 1 − confidence. The region of e^claim does,
+    by the validity of the Clopper-Pearson bound.
+    """
+    alpha = 1.0 - confidence
+    fn_upper = upper_limits(n_in, alpha / 2.0)
+    fp_upper = upper_limits(n_out, alpha / 2.0)
+
+    def region_of(ratio: float) -> RejectionRegion:
+        return RejectionRegion.of_ratio(ratio, fn_upper=fn_upper, fp_upper=fp_upper, delta=delta)
+
+    low, high = 0.0, math.exp(min(claim_epsilon, _LARGEST_EXPONENT))
+    while high - low > _RELATIVE_TOLERANCE * high:
+        middle = (low + high) / 2.0
+        if region_of(middle).worst_case(claim_epsilon, delta) < alpha:
+            high = middle
+        else:
+            low = middle
+    return region_of(high)

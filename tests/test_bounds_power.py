@@ -1,0 +1,129 @@
+"""Ceiling and detectable leak of an audit, against brute force over all outcomes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpaudit.bounds import Counts, detectable_epsilon, exact, max_provable_epsilon
+from dpaudit.errors import SettingsError
+
+
+def brute_force_power(
+    epsilon: float,
+    claim: float,
+    n_in: int,
+    n_out: int,
+    *,
+    delta: float,
+    confidence: float,
+    failed: tuple[int, int] = (0, 0),
+) -> float:
+    """Power of randomised response from the bound of every outcome."""
+    rate = (1.0 - delta) / (1.0 + math.exp(epsilon))
+    total = 0.0
+    for fn in range(failed[0], n_in + 1):
+        for fp in range(failed[1], n_out + 1):
+            if exact(Counts(fn, fp, n_in, n_out), delta=delta, confidence=confidence) > claim:
+                total += binom.pmf(fn - failed[0], n_in - failed[0], rate) * binom.pmf(
+                    fp - failed[1], n_out - failed[1], rate
+                )
+    return total
+
+
+@pytest.mark.parametrize(
+    ("claim", "n_in", "n_out", "delta", "confidence", "failed"),
+    [
+        (0.0, 10, 10, 1e-5, 0.95, (0, 0)),
+        (0.5, 12, 12, 0.0, 0.95, (0, 0)),
+        (1.0, 14, 14, 0.05, 0.9, (0, 0)),
+        (1.0, 15, 11, 1e-5, 0.9, (0, 0)),
+        (0.5, 16, 16, 1e-5, 0.95, (1, 2)),
+    ],
+)
+def test_detectable_epsilon_agrees_with_brute_force(
+    claim: float,
+    n_in: int,
+    n_out: int,
+    delta: float,
+    confidence: float,
+    failed: tuple[int, int],
+) -> None:
+    found = detectable_epsilon(
+        claim_epsilon=claim,
+        n_in=n_in,
+        n_out=n_out,
+        delta=delta,
+        confidence=confidence,
+        power=0.7,
+        false_negatives=failed[0],
+        false_positives=failed[1],
+    )
+    assert found is not None
+    assert found > claim
+    power = brute_force_power(
+        found, claim, n_in, n_out, delta=delta, confidence=confidence, failed=failed
+    )
+    assert power == pytest.approx(0.7, abs=1e-6)
+
+
+def test_nothing_is_detectable_at_the_ceiling_and_something_just_below() -> None:
+    size = {"n_in": 30, "n_out": 30, "delta": 1e-5, "confidence": 0.95}
+    for failed in ({}, {"false_negatives": 2, "false_positives": 1}):
+        ceiling = max_provable_epsilon(**size, **failed)
+        assert detectable_epsilon(claim_epsilon=ceiling + 1e-5, **size, **failed) is None
+        below = detectable_epsilon(claim_epsilon=ceiling - 1e-5, **size, **failed)
+        assert below is not None
+        assert below > ceiling
+
+
+def test_an_absurd_claim_is_simply_undetectable() -> None:
+    found = detectable_epsilon(claim_epsilon=1e6, n_in=10, n_out=10, delta=1e-5, confidence=0.95)
+    assert found is None
+
+
+def test_detection_needs_a_larger_leak_with_fewer_trials_more_power_and_failures() -> None:
+    def detectable(n: int, **options: float) -> float:
+        found = detectable_epsilon(
+            claim_epsilon=1.0, n_in=n, n_out=n, delta=1e-5, confidence=0.95, **options
+        )
+        assert found is not None
+        return found
+
+    assert 1.0 < detectable(400) < detectable(100) < detectable(100, power=0.95)
+    assert detectable(100) < detectable(100, false_negatives=5, false_positives=5)
+
+
+def test_detected_as_often_as_promised() -> None:
+    epsilon = detectable_epsilon(
+        claim_epsilon=1.0, n_in=50, n_out=50, delta=1e-5, confidence=0.95, power=0.8
+    )
+    assert epsilon is not None
+    rate = (1.0 - 1e-5) / (1.0 + math.exp(epsilon))
+    errors = np.random.default_rng(5).binomial(50, rate, size=(300, 2))
+    caught = [
+        exact(Counts(int(fn), int(fp), 50, 50), delta=1e-5, confidence=0.95) > 1.0
+        for fn, fp in errors
+    ]
+    assert np.mean(caught) == pytest.approx(0.8, abs=0.07)
+
+
+def test_ceiling_of_the_paper_sized_audit() -> None:
+    ceiling = max_provable_epsilon(n_in=400, n_out=400, delta=1e-5, confidence=0.95)
+    assert ceiling == pytest.approx(5.5855, abs=1e-4)
+    failed = max_provable_epsilon(
+        n_in=400, n_out=400, delta=1e-5, confidence=0.95, false_negatives=3, false_positives=1
+    )
+    assert failed == exact(Counts(3, 1, 400, 400), delta=1e-5, confidence=0.95)
+    assert failed < ceiling
+
+
+@pytest.mark.parametrize("power", [0.0, 0.05, 1.0])
+def test_power_must_exceed_the_false_alarm_rate(power: float) -> None:
+    with pytest.raises(SettingsError, match="power"):
+        detectable_epsilon(
+            claim_epsilon=1.0, n_in=9, n_out=9, delta=0.0, confidence=0.95, power=power
+        )
