@@ -1,0 +1,143 @@
+"""The one orchestrator: plan, controls, play, attack, bound, verdict."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import loky
+import pandas as pd
+
+from dpaudit.claim import Neighbours
+from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.game.engine import OnProgress, ignore_progress
+from dpaudit.game.store import RunFolder
+from dpaudit.plan import DEFAULT_SHADOW_MODELS
+from dpaudit.protocols import Attack
+from dpaudit.result import AuditResult
+from dpaudit.schema import Schema
+from dpaudit.session import Session
+from dpaudit.specification import Audit, load, prepare
+from dpaudit.versions import versions
+
+DEFAULT_ATTACKS = ("groundhog", "query-target")
+
+
+def audit(
+    generator: object,
+    data: pd.DataFrame | str | Path,
+    *,
+    schema: Schema | str | Path | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    neighbours: Neighbours | str | None = None,
+    target: str | int = "farthest",
+    attacks: Sequence[str | Attack] = DEFAULT_ATTACKS,
+    shadow_models: int = DEFAULT_SHADOW_MODELS,
+    rows: int | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    jobs: int | None = None,
+    out: str | Path | None = None,
+    on_progress: OnProgress = ignore_progress,
+) -> AuditResult:
+    """Audits a generator's privacy claim by playing the distinguishing game against it.
+
+    Args:
+        generator: A registered name, `module:attr`, `file.py:attr`, an object with
+            `fit(data, *, seed)`, or a function `f(data, n_rows, seed)` that returns a table.
+        data: The table: a DataFrame, a CSV or Parquet file, or "sample:breast-cancer".
+        schema: Its public schema (or a schema file); inferred if None, and then marked so.
+        epsilon: Epsilon of the claim under audit; the generator's own if None.
+        delta: Delta of the claim; the generator's own, else 0, if None.
+        parameters: Constructor parameters of a generator given by name.
+        neighbours: "add-remove" or "replace-one"; that of the generator's claim if None.
+        target: The attacked record: "farthest", "row:N" (or N), or "record:FILE".
+        attacks: Registered names or objects; each is one hypothesis (Bonferroni).
+        shadow_models: Trials of both worlds together.
+        rows: Synthetic rows requested of every model; those of the table if None.
+        confidence: One-sided confidence of the bound, over all attacks together.
+        seed: Root of every random stream.
+        jobs: Worker processes; one per available core if None. Does not change the result.
+        out: Run folder, which makes the run resumable; kept in a temporary folder if None.
+        on_progress: Told after every trial.
+
+    Returns:
+        The result; with `out`, also written there as `result.json` and reports.
+
+    Raises:
+        InputError: If anything is unusable, before any training.
+        AttackError: If an attack fails on a valid synthetic table.
+        InterruptedRunError: On Ctrl-C; with `out`, the same call resumes.
+    """
+    prepared = prepare(
+        generator,
+        load(data, schema),
+        parameters=parameters or {},
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=None if neighbours is None else parse_neighbours(neighbours),
+        target=f"row:{target}" if isinstance(target, int) else target,
+        attacks=attacks,
+        shadow_models=shadow_models,
+        rows=rows,
+        confidence=confidence,
+        seed=seed,
+    )
+    if out is not None:
+        return run(prepared, Path(out), jobs=jobs, on_progress=on_progress)
+    with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
+        result = run(prepared, Path(folder), jobs=jobs, on_progress=on_progress)
+    return AuditResult(result.document)
+
+
+def run(
+    audit: Audit,
+    folder: Path,
+    *,
+    jobs: int | None = None,
+    on_progress: OnProgress = ignore_progress,
+) -> AuditResult:
+    """Plays a prepared audit in a run folder, or resumes it there.
+
+    Args:
+        audit: The audit.
+        folder: Its run folder.
+        jobs: Worker processes; one per available core if None.
+        on_progress: Told after every trial.
+
+    Returns:
+        The result, also written to the folder with its reports.
+
+    Raises:
+        RunFolderError: If the folder cannot be used.
+        SettingsError: If `jobs` is not positive.
+        AttackError: If an attack fails on a valid synthetic table.
+        InterruptedRunError: On Ctrl-C; the same call resumes.
+    """
+    if jobs is not None and jobs < 1:
+        raise SettingsError(f"--jobs must be at least 1, got {jobs}")
+    from dpaudit.report import write_reports
+
+    with RunFolder(folder, spec=audit.specification, versions=versions()) as store:
+        session = Session(audit, store, jobs or loky.cpu_count(), on_progress)
+        result = AuditResult(session.run(), folder)
+        result.save(folder)
+        write_reports(result.document, folder)
+    return result
+
+
+def parse_neighbours(text: str) -> Neighbours:
+    """The neighbouring relation of that name.
+
+    Raises:
+        ClaimError: If there is none.
+    """
+    try:
+        return Neighbours(text)
+    except ValueError:
+        known = ", ".join(Neighbours)
+        raise ClaimError(f"neighbours must be one of {known}, got {text!r}") from None

@@ -1,0 +1,101 @@
+"""Controls: two generators with known answers, played through the very game of the audit.
+
+A harness that finds a leak in a generator that ignores its data is broken; an attack that does not
+find the record in a generator that copies it proves nothing by finding nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import cloudpickle
+
+from dpaudit.game.trial import Role
+from dpaudit.membership import Evaluation
+from dpaudit.plan import Power, Size
+from dpaudit.registry import GENERATORS, build
+from dpaudit.specification import Audit
+from dpaudit.verdict import Check
+
+TRIALS_PER_WORLD = 30
+CONFIDENCE = 0.999
+"""Strict, because a sound audit fails its null control with probability 1 - CONFIDENCE."""
+CAUGHT = 0.5
+"""Share of its largest provable epsilon that the attack on a copying generator must prove."""
+
+
+class Control(NamedTuple):
+    """One control: the role of its trials and the registered generator that it plays."""
+
+    role: Role
+    generator: str
+
+
+CONTROLS = (
+    Control(Role.NULL_CONTROL, "null"),
+    Control(Role.POSITIVE_CONTROL, "copycat"),
+)
+
+
+class ControlResult(NamedTuple):
+    """How a control ended.
+
+    Attributes:
+        check: Whether it passed; a failed control invalidates the audit.
+        bound: Proved lower bound on epsilon; None if too few trials finished.
+        auc: AUC of the attack with that bound; None likewise.
+        max_provable_epsilon: What a perfect attack would have proved.
+    """
+
+    check: Check
+    bound: float | None
+    auc: float | None
+    max_provable_epsilon: float
+
+
+def control_size(attacks: int) -> Size:
+    """The size of a control."""
+    return Size(shadow_models=2 * TRIALS_PER_WORLD, attacks=attacks, confidence=CONFIDENCE)
+
+
+def control_generator(control: Control, audit: Audit) -> bytes:
+    """The pickled generator of a control, built for this audit's schema and target."""
+    offered = {"schema": audit.table.schema, "target": audit.target.record}
+    built = build(control.generator, GENERATORS, given={}, offered=offered)
+    pickled: bytes = cloudpickle.dumps(built)
+    return pickled
+
+
+def judge(role: Role, best: Evaluation | None, power: Power) -> ControlResult:
+    """Whether a control ended as it must.
+
+    Args:
+        role: Which control.
+        best: The attack with the largest bound; None if too few trials finished.
+        power: What the control could prove.
+
+    Returns:
+        The result.
+    """
+    highest = power.max_provable_epsilon
+    name = role.value.replace("-", " ")
+    if best is None:
+        check = Check(name, False, f"{name}: too few of its trials finished")
+        return ControlResult(check, None, None, highest)
+    if role is Role.NULL_CONTROL:
+        passed = best.exact == 0
+        detail = (
+            "a generator that ignores its data was not told apart"
+            if passed
+            else f"a generator that ignores its data was told apart (bound {best.exact:.3g}): the "
+            "two worlds differ in more than the record"
+        )
+    else:
+        passed = best.exact >= CAUGHT * highest
+        detail = (
+            "a generator that copies the target was caught"
+            if passed
+            else f"a generator that copies the target was not caught (bound {best.exact:.3g} of "
+            f"{highest:.3g}): these attacks cannot see this target"
+        )
+    return ControlResult(Check(name, passed, detail), best.exact, best.auc, highest)

@@ -1,0 +1,202 @@
+"""The result document: everything a report, a person or a program may ask of an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from dpaudit.checks import FailureReason
+from dpaudit.controls import ControlResult
+from dpaudit.game.trial import Role
+from dpaudit.membership import Evaluation, Leak
+from dpaudit.plan import Power
+from dpaudit.protocols import Attack, BoolArray, World
+from dpaudit.result import SCHEMA_VERSION
+from dpaudit.specification import Audit, data_digest
+from dpaudit.verdict import Check, decide
+from dpaudit.versions import versions
+
+INFERRED = (
+    "bounds and categories were inferred from the table handed in: what the generator reveals "
+    "through them is outside this audit; give a public schema with --schema"
+)
+
+
+class Attacked(NamedTuple):
+    """One attack and what it achieved."""
+
+    name: str
+    attack: Attack
+    evaluation: Evaluation
+
+
+class Findings(NamedTuple):
+    """What the audit's own trials showed.
+
+    Attributes:
+        attacked: Every attack; empty if too few trials finished.
+        best: The attack with the largest bound.
+        member: Worlds of its scored trials that finished.
+        power: What this audit could prove, failures counted.
+        leaks: Features that carry the best attack.
+        checks: Checks of the run.
+        failed: Failed trials of each world.
+        failure_reasons: Why they failed.
+        claimed_epsilon: The largest epsilon that a fitted model claimed; 0 if none did.
+    """
+
+    attacked: Sequence[Attacked]
+    best: Attacked | None
+    member: BoolArray
+    power: Power
+    leaks: Sequence[Leak]
+    checks: Sequence[Check]
+    failed: Mapping[World, int]
+    failure_reasons: Sequence[FailureReason]
+    claimed_epsilon: float
+
+
+def build_document(
+    audit: Audit,
+    controls: Mapping[Role, ControlResult],
+    findings: Findings | None,
+    *,
+    seconds: float,
+) -> dict[str, Any]:
+    """Builds the result document.
+
+    Args:
+        audit: The audit.
+        controls: The results of its controls.
+        findings: What its trials showed; None if a control failed, so that none was played.
+        seconds: Seconds spent in trials, over all workers.
+
+    Returns:
+        The document, JSON throughout; `result.schema.json` describes every key.
+    """
+    claim = audit.claim
+    if (
+        findings is not None
+        and not audit.claim_is_given
+        and findings.claimed_epsilon > claim.epsilon
+    ):
+        # A data-dependent accountant states epsilon as a function of D: both worlds' largest.
+        claim = replace(
+            claim,
+            epsilon=findings.claimed_epsilon,
+            source=f"{claim.source}; largest that a fitted model claimed in either world",
+        )
+    best = findings.best.evaluation if findings and findings.best else None
+    power = findings.power if findings else None
+    checks = [result.check for result in controls.values()]
+    checks += findings.checks if findings else []
+    decision = decide(
+        best.exact if best else 0.0,
+        claim,
+        power or Power(0.0, None),
+        checks,
+        confidence=audit.size.confidence,
+    )
+    reasons = [*decision.reasons, *([INFERRED] if audit.table.schema.inferred else [])]
+    played = audit.size.per_world if findings else 0
+    seedable = bool(getattr(audit.generator.generator, "seedable", True))
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "verdict": decision.verdict.value,
+        "reasons": reasons,
+        "claim": {
+            "epsilon": claim.epsilon,
+            "delta": claim.delta,
+            "neighbours": claim.neighbours.value,
+            "source": claim.source,
+        },
+        "bounds": _bounds(best) if best else None,
+        "confidence": audit.size.confidence,
+        "max_provable_epsilon": power.max_provable_epsilon if power else None,
+        "detectable_epsilon": power.detectable_epsilon if power else None,
+        "auc": best.auc if best else None,
+        "counts": _counts(best) if best else None,
+        "shadow_models": {"in": played, "out": played},
+        "failures": {w.value: findings.failed[w] if findings else 0 for w in World},
+        "failure_reasons": [
+            {"world": world.value, "count": count, "error": error}
+            for world, count, error in (findings.failure_reasons if findings else ())
+        ],
+        "controls": {
+            "null": _control(controls[Role.NULL_CONTROL]),
+            "positive": _control(controls[Role.POSITIVE_CONTROL]),
+        },
+        "leaks": [
+            {"column": name.column, "feature": name.feature, "importance": importance}
+            for name, importance, _ in (findings.leaks if findings else ())
+        ],
+        "attack": findings.best.name if findings and findings.best else None,
+        "attacks": [_attack(one) for one in (findings.attacked if findings else ())],
+        "threshold": _threshold(best) if best else None,
+        "scores": {
+            "in": best.scores[findings.member].tolist() if best and findings else [],
+            "out": best.scores[~findings.member].tolist() if best and findings else [],
+        },
+        "checks": [
+            {"name": check.name, "passed": check.passed, "detail": check.detail}
+            for check in (findings.checks if findings else ())
+        ],
+        "generator": {
+            "name": audit.generator.name,
+            "parameters": audit.generator.parameters,
+            "seedable": seedable,
+        },
+        "data": {
+            "source": audit.table.source,
+            "rows": len(audit.table.data),
+            "columns": len(audit.table.schema.columns),
+            "sha256": data_digest(audit.table.data),
+        },
+        "schema": {"inferred": audit.table.schema.inferred},
+        "target": {"choice": audit.target.choice, "row": audit.target.row},
+        "rows": audit.game.view.n_rows,
+        "seed": audit.seed,
+        "versions": versions(),
+        "seconds": round(seconds, 3),
+        "reproduce": audit.reproduce,
+    }
+
+
+def _bounds(evaluation: Evaluation) -> dict[str, float]:
+    return {"exact": evaluation.exact, "clopper_pearson": evaluation.clopper_pearson}
+
+
+def _counts(evaluation: Evaluation) -> dict[str, int]:
+    counts = evaluation.counts
+    return {
+        "false_negatives": counts.false_negatives,
+        "false_positives": counts.false_positives,
+        "n_in": counts.n_in,
+        "n_out": counts.n_out,
+    }
+
+
+def _threshold(evaluation: Evaluation) -> dict[str, Any]:
+    value, direction = evaluation.threshold
+    return {"value": value, "direction": direction.value}
+
+
+def _attack(one: Attacked) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "auc": one.evaluation.auc,
+        "bounds": _bounds(one.evaluation),
+        "counts": _counts(one.evaluation),
+        "threshold": _threshold(one.evaluation),
+    }
+
+
+def _control(result: ControlResult) -> dict[str, Any]:
+    return {
+        "passed": result.check.passed,
+        "bound": result.bound,
+        "auc": result.auc,
+        "max_provable_epsilon": result.max_provable_epsilon,
+        "detail": result.check.detail,
+    }

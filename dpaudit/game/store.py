@@ -1,0 +1,197 @@
+"""The run folder: one SQLite file, one transaction per finished trial, one writer.
+
+Write-ahead log with `synchronous=FULL`: a trial acknowledged is on disk. The writer holds `flock`
+on the folder, which the system releases on death; an existence lock file would block resuming for
+ever. Not for network file systems: SQLite's locks do not hold there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, NamedTuple, Self
+
+import numpy as np
+
+from dpaudit.errors import RunFolderError
+from dpaudit.game.trial import Outcome, Role, Status, Trial
+from dpaudit.protocols import World
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS audit (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    spec_json TEXT NOT NULL,
+    versions_json TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS trial (
+    role TEXT NOT NULL, world TEXT NOT NULL, number INTEGER NOT NULL,
+    status TEXT NOT NULL, features BLOB, feature_sha TEXT, error TEXT NOT NULL,
+    claimed_epsilon REAL, seconds REAL NOT NULL, attempts INTEGER NOT NULL,
+    PRIMARY KEY (role, world, number)
+);
+"""
+_LITTLE_ENDIAN = np.dtype("<f8")
+
+
+class Tally(NamedTuple):
+    """What one role's trials have cost so far."""
+
+    trials: int
+    seconds: float
+
+
+class RunFolder:
+    """A run folder, opened and locked for one audit.
+
+    Args:
+        path: The folder; made if it is not there.
+        spec: What is audited, as JSON; a folder belongs to one specification.
+        versions: Versions of the libraries; kept beside the specification.
+
+    Raises:
+        RunFolderError: If the folder cannot be written, another process holds it, or it holds
+            an audit with another specification (names the field).
+    """
+
+    def __init__(self, path: Path, *, spec: Mapping[str, Any], versions: Mapping[str, str]) -> None:
+        self.path = path
+        self._lock = _locked(path)
+        try:
+            self._db = sqlite3.connect(path / "trials.sqlite", isolation_level=None)
+            try:
+                self._db.execute("PRAGMA journal_mode=WAL")
+                self._db.execute("PRAGMA synchronous=FULL")
+                self._db.executescript(_TABLES)
+                self._claim_for(spec, versions)
+            except BaseException:
+                self._db.close()
+                raise
+        except sqlite3.Error as error:
+            self._lock.close()
+            raise RunFolderError(
+                f"{path} cannot hold a run: {error}; give another --out"
+            ) from error
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the store and lets go of the folder."""
+        self._db.close()
+        self._lock.close()
+
+    def _claim_for(self, spec: Mapping[str, Any], versions: Mapping[str, str]) -> None:
+        text = json.dumps(spec, sort_keys=True)
+        self._db.execute(
+            "INSERT OR IGNORE INTO audit VALUES (1, ?, ?)", (text, json.dumps(dict(versions)))
+        )
+        (stored,) = self._db.execute("SELECT spec_json FROM audit").fetchone()
+        if stored == text:
+            return
+        there, here = json.loads(stored), json.loads(text)
+        fields = [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
+        shown = "; ".join(
+            f"{key} is {_short(there.get(key))} there and {_short(here.get(key))} here"
+            for key in fields[:3]
+        )
+        raise RunFolderError(
+            f"{self.path} holds another audit: {shown}. Give another --out: adding to a run after "
+            "looking at it would void its confidence level"
+        )
+
+    def save(self, outcome: Outcome) -> None:
+        """Writes one outcome durably; a trial that is already there is left as it is."""
+        blob = sha = None
+        if outcome.features is not None:
+            blob = outcome.features.astype(_LITTLE_ENDIAN).tobytes()
+            sha = hashlib.sha256(blob).hexdigest()
+        role, world, number = outcome.trial
+        self._db.execute(
+            "INSERT OR IGNORE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                role.value,
+                world.value,
+                number,
+                outcome.status.value,
+                blob,
+                sha,
+                outcome.error,
+                outcome.claimed_epsilon,
+                outcome.seconds,
+                outcome.attempts,
+            ),
+        )
+
+    def finished(self, trials: Sequence[Trial]) -> set[Trial]:
+        """Those of the trials that have an outcome here."""
+        rows = self._db.execute("SELECT role, world, number FROM trial")
+        stored = {Trial(Role(role), World(world), number) for role, world, number in rows}
+        return stored.intersection(trials)
+
+    def outcomes(self, role: Role) -> dict[Trial, Outcome]:
+        """All outcomes of one role, by trial, in the order of world and number."""
+        rows = self._db.execute(
+            "SELECT world, number, status, features, error, claimed_epsilon, seconds, attempts "
+            "FROM trial WHERE role = ? ORDER BY world, number",
+            (role.value,),
+        )
+        found = {}
+        for world, number, status, blob, error, claimed, seconds, attempts in rows:
+            trial = Trial(role, World(world), number)
+            found[trial] = Outcome(
+                trial=trial,
+                status=Status(status),
+                features=None if blob is None else np.frombuffer(blob, dtype=_LITTLE_ENDIAN),
+                error=error,
+                claimed_epsilon=claimed,
+                seconds=seconds,
+                attempts=attempts,
+            )
+        return found
+
+    def tally(self, role: Role) -> Tally:
+        """Number of stored trials of a role and the seconds they took in all."""
+        count, seconds = self._db.execute(
+            "SELECT COUNT(*), TOTAL(seconds) FROM trial WHERE role = ?", (role.value,)
+        ).fetchone()
+        return Tally(int(count), float(seconds))
+
+
+def _locked(path: Path) -> IO[bytes]:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = (path / "lock").open("ab")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise RunFolderError(
+            f"run folder {path} cannot be written: {reason}; give another --out"
+        ) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise RunFolderError(
+            f"another process is using {path}: wait for it, or give another --out"
+        ) from None
+    return lock
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

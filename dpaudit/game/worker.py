@@ -1,0 +1,70 @@
+"""What runs inside a worker process."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import warnings
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from dpaudit.game.trial import Outcome, Payload, Trial, play
+
+PARENT_POLL_SECONDS = 0.5
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
+)
+
+
+class PayloadFile(NamedTuple):
+    """Where a run's payload lies, what it is, and where its generators' output goes."""
+
+    path: str
+    digest: str
+    log: str
+    search_path: tuple[str, ...]
+
+
+def start(parent: int) -> None:
+    """Prepares a worker: Ctrl-C is the coordinator's, and no worker outlives it.
+
+    Args:
+        parent: Process id of the coordinator.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Workers of loky live on for a minute and more after their coordinator is killed.
+    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+
+
+def work(payload_file: PayloadFile, trial: Trial) -> Outcome:
+    """Plays one trial of a run."""
+    payload = _load(payload_file)
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # into the log: a generator's warnings are not ours
+        return play(payload, trial)
+
+
+@lru_cache(maxsize=1)
+def _load(payload_file: PayloadFile) -> Payload:
+    # Whatever generators print belongs in the log, never on the coordinator's result stream.
+    log = os.open(payload_file.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for descriptor in (1, 2):
+        os.dup2(log, descriptor)
+    os.close(log)
+    sys.path[:] = list(dict.fromkeys([*payload_file.search_path, *sys.path]))
+    payload: Payload = pickle.loads(Path(payload_file.path).read_bytes())
+    return payload
+
+
+def _follow(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(PARENT_POLL_SECONDS)
+    os._exit(1)

@@ -1,0 +1,117 @@
+"""What an audit of a given size can prove, before anything is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dpaudit.bounds import bonferroni, detectable_epsilon, max_provable_epsilon
+from dpaudit.claim import PrivacyClaim
+from dpaudit.errors import SettingsError
+
+FIT_SHARE = 0.4
+"""Share of the trials that train the classifier and choose the threshold; the rest is scored."""
+POWER = 0.8
+"""Probability of proving a violation that defines the smallest detectable epsilon."""
+DEFAULT_SHADOW_MODELS = 400
+MIN_SHADOW_MODELS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """How many trials an audit plays and how sure it must be.
+
+    Attributes:
+        shadow_models: Trials of both worlds together; even.
+        attacks: Number of attacks, each a hypothesis of its own on the scored trials.
+        confidence: Confidence of the bound that is reported, one-sided.
+
+    Raises:
+        SettingsError: If there are too few shadow models or an odd number, no attack, or the
+            confidence is not in (0.5, 1).
+    """
+
+    shadow_models: int = DEFAULT_SHADOW_MODELS
+    attacks: int = 2
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        if self.shadow_models < MIN_SHADOW_MODELS or self.shadow_models % 2:
+            raise SettingsError(
+                f"--shadow-models must be an even number of at least {MIN_SHADOW_MODELS} "
+                f"(half for each world), got {self.shadow_models}"
+            )
+        if self.attacks < 1:
+            raise SettingsError("an audit needs at least one attack")
+        if not 0.5 < self.confidence < 1:
+            raise SettingsError(f"--confidence must be in (0.5, 1), got {self.confidence:g}")
+
+    @property
+    def per_world(self) -> int:
+        """Trials of each world."""
+        return self.shadow_models // 2
+
+    @property
+    def fitted(self) -> int:
+        """Trials of each world that train the attack and choose its threshold."""
+        return round(FIT_SHARE * self.per_world)
+
+    @property
+    def scored(self) -> int:
+        """Trials of each world that are scored once."""
+        return self.per_world - self.fitted
+
+    @property
+    def attack_confidence(self) -> float:
+        """Confidence of each attack's bound (Bonferroni over the attacks)."""
+        return bonferroni(self.confidence, self.attacks)
+
+
+class Power(NamedTuple):
+    """What an audit can prove.
+
+    Attributes:
+        max_provable_epsilon: The bound of a perfect attack.
+        detectable_epsilon: The smallest true epsilon proved to exceed the claim with probability
+            0.8, attacked by randomised response; None if none is.
+    """
+
+    max_provable_epsilon: float
+    detectable_epsilon: float | None
+
+
+def power(
+    size: Size, claim: PrivacyClaim, *, false_negatives: int = 0, false_positives: int = 0
+) -> Power:
+    """What an audit of this size can prove against a claim.
+
+    Args:
+        size: The audit's size.
+        claim: The claim under audit.
+        false_negatives: Scored trials of world "in" that failed; they count as errors.
+        false_positives: The same for world "out".
+
+    Returns:
+        The largest provable and the smallest detectable epsilon.
+    """
+    highest = max_provable_epsilon(
+        n_in=size.scored,
+        n_out=size.scored,
+        delta=claim.delta,
+        confidence=size.attack_confidence,
+        false_negatives=false_negatives,
+        false_positives=false_positives,
+    )
+    smallest = None
+    if highest > claim.epsilon:
+        smallest = detectable_epsilon(
+            claim_epsilon=claim.epsilon,
+            n_in=size.scored,
+            n_out=size.scored,
+            delta=claim.delta,
+            confidence=size.attack_confidence,
+            power=POWER,
+            false_negatives=false_negatives,
+            false_positives=false_positives,
+        )
+    return Power(highest, smallest)
