@@ -120,7 +120,7 @@ def run(
     """
     if jobs is not None and jobs < 1:
         raise SettingsError(f"--jobs must be at least 1, got {jobs}")
-    from dpaudit.report import write_reports
+    from dpaudit.report.write import write_reports
 
     with RunFolder(folder, spec=audit.specification, versions=versions()) as store:
         session = Session(audit, store, jobs or loky.cpu_count(), on_progress)

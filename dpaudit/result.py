@@ -23,7 +23,7 @@ class AuditResult:
 
     Attributes:
         document: The whole result as in `result.json`; its JSON Schema ships with the package
-            (`dpaudit.report.result_schema`).
+            (`dpaudit.report.schema.result_schema`).
         folder: The run folder; None if the run was kept in memory only.
     """
 

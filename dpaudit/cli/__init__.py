@@ -1,0 +1,1 @@
+"""The command line: thin faces over `dpaudit.auditing`; with the pytest plugin the only printer."""

@@ -1,0 +1,115 @@
+"""`dpaudit audit` and `dpaudit report`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli import options
+from dpaudit.cli.faces import FailOn, exit_code, guarded, messages, results
+from dpaudit.plan import DEFAULT_SHADOW_MODELS
+
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Run folder. Default: runs/ and a name made of the audit.",
+        show_default=False,
+    ),
+]
+
+
+@guarded
+def audit(
+    generator: options.GeneratorName,
+    data: options.Data,
+    schema: options.SchemaFile = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    parameter: options.Parameters = None,
+    neighbours: options.Relation = None,
+    target: options.Target = "farthest",
+    attack: options.Attacks = None,
+    shadow_models: options.ShadowModels = DEFAULT_SHADOW_MODELS,
+    rows: options.Rows = None,
+    confidence: options.Confidence = 0.95,
+    seed: Annotated[int, typer.Option(metavar="S", help="Root of every random stream.")] = 0,
+    jobs: options.Jobs = None,
+    out: Out = None,
+    fail_on: Annotated[
+        FailOn, typer.Option(help="From which verdict on the exit code is not 0.")
+    ] = FailOn.INCONCLUSIVE,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Audit a generator: train shadow models in both worlds, attack, bound epsilon.
+
+    The same command resumes an interrupted run. Exit codes: 0 no violation found, 1 violation,
+    2 wrong use or input, 3 inconclusive or invalid, 4 internal error.
+    """
+    from dpaudit.auditing import DEFAULT_ATTACKS, run
+    from dpaudit.cli.progress import ProgressFace
+    from dpaudit.errors import InterruptedRunError
+    from dpaudit.registry import parse_parameters
+    from dpaudit.specification import load, prepare
+
+    prepared = prepare(
+        generator,
+        load(data, schema),
+        parameters=parse_parameters(parameter or []),
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=neighbours,
+        target=target,
+        attacks=attack or DEFAULT_ATTACKS,
+        shadow_models=shadow_models,
+        rows=rows,
+        confidence=confidence,
+        seed=seed,
+    )
+    folder = out or prepared.default_folder
+    errors = messages()
+    if not quiet:
+        errors.print(f"auditing {generator} on {data}; run folder {folder}")
+    try:
+        with ProgressFace(errors, quiet=quiet) as progress:
+            result = run(prepared, folder, jobs=jobs, on_progress=progress)
+    except InterruptedRunError as error:
+        again = shlex.join(["dpaudit", *sys.argv[1:]])
+        raise InterruptedRunError(f"{error}\nresume with: {again}") from None
+    output = results()
+    if json:
+        output.print(result.to_json(), end="")
+    elif quiet:
+        output.print(str(result).splitlines()[0])
+    else:
+        output.print(str(result))
+        output.print(f"report: {folder / 'report.html'}")
+        output.print(f"reproduce: {prepared.reproduce}")
+    raise typer.Exit(exit_code(result.verdict, fail_on))
+
+
+@guarded
+def report(
+    run_folder: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run folder, or its result.json.")
+    ],
+    json: options.Json = False,
+) -> None:
+    """Write report.html and report.md again from a finished run's result.json."""
+    from dpaudit.report.write import write_reports
+    from dpaudit.result import AuditResult
+
+    result = AuditResult.load(run_folder)
+    assert result.folder is not None  # it was loaded from one
+    write_reports(result.document, result.folder)
+    output = results()
+    if json:
+        output.print(result.to_json(), end="")
+        return
+    output.print(str(result))
+    output.print(f"report: {result.folder / 'report.html'}")

@@ -1,0 +1,85 @@
+"""`dpaudit doctor`: whether this installation can run audits."""
+
+from __future__ import annotations
+
+import importlib.util
+import sqlite3
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import typer
+
+from dpaudit.cli.faces import ExitCode, guarded, results
+from dpaudit.errors import RunFolderError
+from dpaudit.registry import ATTACKS, GENERATORS, plugins
+from dpaudit.versions import versions
+
+
+class Finding(NamedTuple):
+    """One line of the doctor."""
+
+    good: bool
+    text: str
+
+
+@guarded
+def doctor() -> None:
+    """Check this installation: versions, plugins, workers, disk."""
+    output = results()
+    findings = list(_findings())
+    for finding in findings:
+        output.print(f"{'ok' if finding.good else 'PROBLEM':<8} {finding.text}")
+    if not all(finding.good for finding in findings):
+        raise typer.Exit(ExitCode.USAGE)
+
+
+def _findings() -> Iterator[Finding]:
+    for name, version in versions().items():
+        good = version != "not installed"
+        yield Finding(good, f"{name} {version}" + ("" if good else f": pip install {name}"))
+    yield Finding(sys.version_info >= (3, 11), "Python is 3.11 or newer")
+    parquet = importlib.util.find_spec("pyarrow") is not None
+    yield Finding(
+        True, "Parquet can be read" if parquet else "no Parquet: pip install 'dpaudit[parquet]'"
+    )
+    yield from _plugin_findings()
+    yield _store_finding()
+    yield _worker_finding()
+
+
+def _plugin_findings() -> Iterator[Finding]:
+    for group in (GENERATORS, ATTACKS):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = plugins(group)
+        yield Finding(bool(found), f"{group}: {', '.join(name for name, _ in found)}")
+        for warning in caught:
+            yield Finding(False, str(warning.message))
+
+
+def _store_finding() -> Finding:
+    from dpaudit.game.store import RunFolder
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
+            RunFolder(Path(folder), spec={}, versions={}).close()
+    except (RunFolderError, OSError) as error:
+        return Finding(False, f"run folders cannot be written: {error}")
+    return Finding(True, f"run folders can be written (SQLite {sqlite3.sqlite_version})")
+
+
+def _worker_finding() -> Finding:
+    import loky
+
+    executor = loky.get_reusable_executor(max_workers=1, timeout=10)
+    try:
+        answer = executor.submit(pow, 2, 10).result(timeout=60)
+    except (TimeoutError, RuntimeError, OSError) as error:
+        return Finding(False, f"worker processes do not start: {error}")
+    finally:
+        executor.shutdown(wait=True, kill_workers=True)
+    return Finding(answer == 1024, f"worker processes start ({loky.cpu_count()} core(s))")

@@ -1,0 +1,56 @@
+"""The program `dpaudit`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli.audit import audit, report
+from dpaudit.cli.catalogue import list_registered, show
+from dpaudit.cli.doctor import doctor
+from dpaudit.cli.planning import plan
+from dpaudit.cli.synthesis import synthesize
+from dpaudit.versions import dpaudit_version
+
+app = typer.Typer(
+    name="dpaudit",
+    help="Settles whether a differentially private synthetic data generator keeps its promise.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(audit)
+app.command()(plan)
+app.command()(synthesize)
+app.command()(report)
+app.command("list")(list_registered)
+app.command()(show)
+app.command()(doctor)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"dpaudit {dpaudit_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    del version  # its callback has answered
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""`dpaudit plan`: what an audit of a given size can prove, and what it costs."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpaudit.claim import PrivacyClaim
+from dpaudit.cli import options
+from dpaudit.cli.faces import guarded, results
+from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.plan import DEFAULT_SHADOW_MODELS, Size, power
+
+ALTERNATIVES = (50, 100, 200, 400, 1000, 2000)
+
+
+@guarded
+def plan(
+    generator: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[GENERATOR]", help="Take the claim from it; needs --data.", show_default=False
+        ),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(metavar="FILE", help="As for audit.", show_default=False)
+    ] = None,
+    schema: options.SchemaFile = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    parameter: options.Parameters = None,
+    neighbours: options.Relation = None,
+    attack: options.Attacks = None,
+    shadow_models: options.ShadowModels = DEFAULT_SHADOW_MODELS,
+    confidence: options.Confidence = 0.95,
+    seconds_per_model: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="Time of one model, for the cost.", show_default=False),
+    ] = None,
+    jobs: options.Jobs = None,
+    json: options.Json = False,
+) -> None:
+    """Say what an audit can prove and what it costs; trains nothing."""
+    from dpaudit.auditing import DEFAULT_ATTACKS
+
+    attacks = len(attack or DEFAULT_ATTACKS)
+    if jobs is not None and jobs < 1:
+        raise SettingsError(f"--jobs must be at least 1, got {jobs}")
+    if seconds_per_model is not None and not seconds_per_model > 0:
+        raise SettingsError(f"--seconds-per-model must be positive, got {seconds_per_model:g}")
+    claim = _claim(generator, data, schema, epsilon, delta, parameter, neighbours)
+    rows = [
+        _row(Size(shadow_models=n, attacks=attacks, confidence=confidence), claim)
+        for n in sorted({*ALTERNATIVES, shadow_models})
+    ]
+    asked = next(row for row in rows if row["shadow_models"] == shadow_models)
+    seconds = _cost(shadow_models, seconds_per_model, jobs)
+    if json:
+        document = {**asked, "epsilon": claim.epsilon, "delta": claim.delta, "attacks": attacks}
+        document |= {"confidence": confidence, "seconds": seconds, "alternatives": rows}
+        results().print(json_module.dumps(document, indent=2))
+        return
+    _show(rows, shadow_models, claim, attacks, confidence, seconds)
+
+
+def _claim(
+    generator: str | None,
+    data: str | None,
+    schema: Path | None,
+    epsilon: float | None,
+    delta: float | None,
+    parameter: list[str] | None,
+    neighbours: Any,
+) -> PrivacyClaim:
+    if generator is None or (epsilon is not None and data is None):
+        if epsilon is None:
+            raise ClaimError("plan needs a claim: give --epsilon, or a GENERATOR with --data")
+        return PrivacyClaim(epsilon=epsilon, delta=delta or 0.0)
+    if data is None:
+        raise ClaimError(f"the claim of {generator} needs its table: give --data, or --epsilon")
+    from dpaudit.registry import parse_parameters
+    from dpaudit.specification import claim_under_audit, load, named_generator
+
+    table = load(data, schema)
+    offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
+    named = named_generator(generator, parse_parameters(parameter or []), offered)
+    return claim_under_audit(named, epsilon=epsilon, delta=delta, neighbours=neighbours)
+
+
+def _row(size: Size, claim: PrivacyClaim) -> dict[str, Any]:
+    highest, smallest = power(size, claim)
+    return {
+        "shadow_models": size.shadow_models,
+        "fitted_per_world": size.fitted,
+        "scored_per_world": size.scored,
+        "max_provable_epsilon": highest,
+        "detectable_epsilon": smallest,
+    }
+
+
+def _cost(shadow_models: int, seconds_per_model: float | None, jobs: int | None) -> float | None:
+    if seconds_per_model is None:
+        return None
+    import loky
+
+    return shadow_models * seconds_per_model / (jobs or loky.cpu_count())
+
+
+def _show(
+    rows: list[dict[str, Any]],
+    shadow_models: int,
+    claim: PrivacyClaim,
+    attacks: int,
+    confidence: float,
+    seconds: float | None,
+) -> None:
+    output = results()
+    output.print(
+        f"claim: epsilon {claim.epsilon:g}, delta {claim.delta:g}; "
+        f"confidence {confidence:g}, {attacks} attack(s)"
+    )
+    output.print("")
+    output.print("shadow models   scored per world   largest provable   caught with 80 % power")
+    for row in rows:
+        caught = row["detectable_epsilon"]
+        shown = "no leak" if caught is None else f"epsilon >= {caught:.2f}"
+        mark = "  <- asked" if row["shadow_models"] == shadow_models else ""
+        output.print(
+            f"{row['shadow_models']:>13}   {row['scored_per_world']:>16}   "
+            f"{row['max_provable_epsilon']:>16.2f}   {shown:>15}{mark}"
+        )
+    output.print("")
+    if seconds is None:
+        output.print("cost: time one model and give --seconds-per-model")
+    else:
+        output.print(f"cost: about {_duration(seconds)} for {shadow_models} models, and controls")
+    asked = next(row for row in rows if row["shadow_models"] == shadow_models)
+    if asked["max_provable_epsilon"] <= claim.epsilon:
+        output.print("too few: even a perfect attack could not prove more than the claim")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,94 @@
+"""`dpaudit synthesize`: fit a generator and write its synthetic table with its claim."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpaudit.cli import options
+from dpaudit.cli.faces import guarded, messages, results
+from dpaudit.errors import InputError, SettingsError
+
+
+@guarded
+def synthesize(
+    generator: options.GeneratorName,
+    data: options.Data,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="CSV to write; its claim goes beside.")],
+    schema: options.SchemaFile = None,
+    parameter: options.Parameters = None,
+    rows: options.Rows = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="S",
+            help="For experiments only: noise from a known seed protects nothing. "
+            "Default: the system's entropy.",
+            show_default=False,
+        ),
+    ] = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Fit a generator on a table, write synthetic rows as CSV and its claim as JSON."""
+    from dpaudit.game.trial import accept
+    from dpaudit.registry import parse_parameters
+    from dpaudit.specification import load, named_generator
+
+    table = load(data, schema)
+    n_rows = len(table.data) if rows is None else rows
+    if n_rows < 1:
+        raise SettingsError(f"--rows must be at least 1, got {n_rows}")
+    if not out.parent.is_dir():
+        raise InputError(f"folder {out.parent} does not exist: make it, or give another --out")
+    named = named_generator(generator, parse_parameters(parameter or []), {"schema": table.schema})
+    check = getattr(named.generator, "check", None)
+    if check is not None:
+        check(table.data)
+    fitted = named.generator.fit(table.data.copy(), seed=seed)
+    model = named.generator if fitted is None else fitted
+    synthetic = accept(model.sample(n_rows, seed=seed), table.schema, n_rows)
+    claim = getattr(model, "claim", None) or getattr(named.generator, "claim", None)
+    document: dict[str, Any] = {
+        "claim": None
+        if claim is None
+        else {
+            "epsilon": claim.epsilon,
+            "delta": claim.delta,
+            "neighbours": claim.neighbours.value,
+            "source": claim.source,
+        },
+        "generator": {"name": named.name, "parameters": named.parameters},
+        "rows": n_rows,
+        "schema_inferred": table.schema.inferred,
+        "seed": seed,
+    }
+    claim_file = out.with_name(f"{out.name}.claim.json")
+    _write(out, synthetic.to_csv(index=False))
+    _write(claim_file, json.dumps(document, indent=2) + "\n")
+    results().print(f"{out}\n{claim_file}")
+    if quiet:
+        return
+    if seed is not None:
+        messages().print("note: noise came from a seed, so this table is for experiments only")
+    if table.schema.inferred:
+        messages().print(
+            "note: bounds and categories were read off the table, which the claim does not cover; "
+            "give a public schema with --schema"
+        )
+    if claim is None:
+        messages().print(f"note: {named.name} states no privacy claim")
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written: {error.strerror}; give another --out"
+        ) from None

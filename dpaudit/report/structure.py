@@ -1,0 +1,77 @@
+"""The shape of a report before it becomes HTML or Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+# A report is for reading: what is beyond this stays in result.json, and the report says so.
+MOST_ROWS = 20
+
+
+class Picture(StrEnum):
+    """Which picture of the report."""
+
+    CLAIM = "claim"
+    SCORES = "scores"
+    ROC = "roc"
+
+
+class Level(IntEnum):
+    """Level of a heading."""
+
+    SECTION = 2
+    SUBSECTION = 3
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose first column names the rows.
+
+    Attributes:
+        header: Titles of the columns.
+        rows: Cells, row by row.
+        numeric: Positions of the columns that hold numbers.
+
+    Raises:
+        ValueError: A row has another number of cells than the header.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.header):
+                raise ValueError(f"a row of {len(row)} cells under {len(self.header)} titles")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """One part of a report under its own heading.
+
+    Attributes:
+        title: The heading.
+        level: Its level.
+        paragraphs: Sentences before anything else.
+        items: A list.
+        picture: A picture, in formats that show pictures.
+        table: A table; under a picture it holds the picture's numbers.
+        command: A command to copy.
+    """
+
+    title: str
+    level: Level = Level.SECTION
+    paragraphs: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
+    picture: Picture | None = None
+    table: Table | None = None
+    command: str | None = None
+
+
+def left_out(entries: Sequence[object], noun: str) -> tuple[str, ...]:
+    """Say how many entries did not fit into a table, if any."""
+    more = len(entries) - MOST_ROWS
+    return (f"{more} more {noun} are in result.json.",) if more > 0 else ()
