@@ -60,9 +60,11 @@ def as_generator(value: object, *, name: str) -> Generator:
         RegistryError: If it has no `fit`, its `fit` takes no `seed`, or what `fit` returns can be
             seen to have no `sample`.
     """
+    if inspect.isclass(value):
+        raise RegistryError(f"{name} is a class: hand in an instance of it")
     fit = getattr(value, "fit", None)
-    if fit is None:
-        if inspect.isroutine(value) or (callable(value) and not inspect.isclass(value)):
+    if not callable(fit):
+        if callable(value):
             return FunctionGenerator(_checked_function(value, name))
         raise RegistryError(
             f"{name} has no method fit(data, *, seed): a generator is a class with fit, or a "
@@ -125,12 +127,14 @@ def _returned_class(generator: object) -> type | None:
         annotated = None
     if annotated is type(None) or annotated is getattr(typing, "Self", None):
         return own
-    if inspect.isclass(annotated):
+    if inspect.isclass(annotated) and annotated not in (object, typing.Any):
         return annotated
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(fit)))
     except (OSError, SyntaxError, TypeError):  # no source at hand
         return None
+    if not isinstance(tree.body[0], ast.FunctionDef):
+        return None  # a lambda has no `return`
     returns = [node.value for node in ast.walk(tree) if isinstance(node, ast.Return)]
     if all(
         value is None or (isinstance(value, ast.Name) and value.id == "self") for value in returns

@@ -5,6 +5,8 @@ Whatever fills bounds or categories from the table marks the schema `inferred`.
 
 from __future__ import annotations
 
+import math
+import typing
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,14 +40,17 @@ def schema_from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> Schema:
             category (drop or convert it), or the table does not match.
     """
     tables = metadata.get("tables")
-    if tables is not None:
+    if isinstance(tables, Mapping):
         if len(tables) != 1:
             raise SchemaError(f"the metadata describe {len(tables)} tables; an audit takes one")
         metadata = next(iter(tables.values()))
+    described = metadata.get("columns") if isinstance(metadata, Mapping) else None
+    if not isinstance(described, Mapping):
+        raise SchemaError('SDV metadata need "columns": {name: {"sdtype": ...}}')
     kinds: dict[str, Kind | None] = {}
     problems = []
-    for name, entry in metadata["columns"].items():
-        sdtype = entry.get("sdtype")
+    for name, entry in described.items():
+        sdtype = entry.get("sdtype") if isinstance(entry, Mapping) else None
         match sdtype:
             case "numerical":
                 whole = str(entry.get("computer_representation", "")).startswith(("Int", "UInt"))
@@ -70,8 +75,13 @@ def _infer(data: pd.DataFrame, kinds: Mapping[str, Kind | None], *, label: str |
         repeated = sorted({str(name) for name in data.columns[data.columns.duplicated()]})
         raise SchemaError(f"column names repeat: {', '.join(repeated)}; rename them")
     for name in data.columns:
+        if not isinstance(name, str):
+            raise SchemaError(
+                f"column name {name!r} is not text: rename, for example with "
+                "data.columns = data.columns.astype(str)"
+            )
         try:
-            columns.append(_infer_column(str(name), data[name], kinds[str(name)]))
+            columns.append(_infer_column(name, data[name], kinds[name]))
         except SchemaError as error:
             problems.append(str(error))
     if problems:
@@ -82,6 +92,7 @@ def _infer(data: pd.DataFrame, kinds: Mapping[str, Kind | None], *, label: str |
 def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Column:
     present = values.dropna()
     missing = len(present) < len(values)
+    _refuse_what_json_lacks(name, present)
     distinct = present.unique()
     if len(distinct) + missing < 2:
         shown = (
@@ -115,12 +126,23 @@ def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Colum
     return Column(name=name, kind=kind, categories=categories, missing=missing)
 
 
+def _refuse_what_json_lacks(name: str, present: pd.Series[Any]) -> None:
+    """Dates, lists and other objects are neither numbers nor categories; nor is infinity."""
+    numeric = present.dtype.kind in "iufb"
+    odd = [] if numeric else [v for v in present if not isinstance(v, str | int | float | np.bool_)]
+    if odd:
+        raise SchemaError(
+            f"column {name!r} holds {type(odd[0]).__name__} values: convert them to numbers (for "
+            "example days) or to text"
+        )
+    if any(value in (math.inf, -math.inf) for value in present.unique()):
+        raise SchemaError(f"column {name!r} holds infinite values: make them missing, or drop them")
+
+
 def _guess_kind(distinct: Any, *, is_number: bool) -> Kind:
     if not is_number:
         return Kind.CATEGORICAL
     numbers = np.asarray(distinct, dtype=np.float64)
-    if np.isinf(numbers).any():
-        return Kind.CONTINUOUS  # the bounds check names the infinity
     if len(numbers) == 2 and set(numbers) == {0.0, 1.0}:
         return Kind.BINARY
     return Kind.INTEGER if (numbers % 1 == 0).all() else Kind.CONTINUOUS
@@ -131,9 +153,7 @@ def _plain(value: Any) -> Category:
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, float) and plain.is_integer():
         return int(plain)
-    if isinstance(plain, str | int | float | bool):
-        return plain
-    return str(plain)
+    return typing.cast(Category, plain)  # by _refuse_what_json_lacks
 
 
 def _order(value: Category) -> tuple[int, float, str]:

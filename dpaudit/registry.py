@@ -7,7 +7,9 @@ A name is one of: a registered name (entry-point groups `dpaudit.generators`, `d
 from __future__ import annotations
 
 import difflib
+import hashlib
 import importlib
+import importlib.machinery
 import importlib.util
 import inspect
 import json
@@ -45,8 +47,7 @@ def plugins(group: str) -> list[Plugin]:
             found.append(Plugin(entry.name, entry.load()))
         except Exception as error:  # noqa: BLE001 - another package's import may raise anything
             warnings.warn(
-                f"plugin {entry.name!r} ({entry.value}) is broken and left out: "
-                f"{type(error).__name__}: {error}",
+                f"plugin {entry.name!r} ({entry.value}) is broken and left out: {_line(error)}",
                 stacklevel=2,
             )
     return found
@@ -84,7 +85,7 @@ def resolve(name: str, group: str) -> object:
         return matches[0].load()
     except Exception as error:
         raise RegistryError(
-            f"plugin {name!r} ({matches[0].value}) fails to import: {type(error).__name__}: {error}"
+            f"plugin {name!r} ({matches[0].value}) fails to import: {_line(error)}"
         ) from error
 
 
@@ -113,7 +114,10 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
                 f"{name} is not a class: it takes no parameters ({', '.join(given)})"
             )
         return value
-    accepted = inspect.signature(value).parameters
+    try:
+        accepted = inspect.signature(value).parameters
+    except ValueError:
+        raise RegistryError(f"{name} tells no signature: wrap it in a class of your own") from None
     takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in accepted.values())
     for key in given:
         if key not in accepted and not takes_any:
@@ -140,7 +144,7 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
     except DpauditError:
         raise
     except Exception as error:
-        raise RegistryError(f"{name} cannot be built: {type(error).__name__}: {error}") from error
+        raise RegistryError(f"{name} cannot be built: {_line(error)}") from error
 
 
 def parse_parameters(pairs: Sequence[str]) -> dict[str, Any]:
@@ -165,9 +169,43 @@ def parse_parameters(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """`, did you mean 'x'?` if a known name is close, else nothing."""
+    """` (did you mean 'x'?)` if a known name is close, else nothing."""
     close = difflib.get_close_matches(name, known, n=1)
-    return f", did you mean {close[0]!r}?" if close else ""
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def carry(value: object) -> None:
+    """Makes an object of the caller's picklable for workers that cannot import its module by name.
+
+    Test modules and scripts are such: workers would look their names up in vain, so what they
+    define travels by value.
+
+    Args:
+        value: A function, or an object of a class.
+    """
+    import cloudpickle
+
+    defined = value if hasattr(value, "__qualname__") else type(value)
+    module = sys.modules.get(getattr(defined, "__module__", ""))
+    if module is not None and module.__name__ != "__main__" and not _findable(module):
+        cloudpickle.register_pickle_by_value(module)
+
+
+def _findable(module: ModuleType) -> bool:
+    """Whether a fresh interpreter with this search path would import the very same file."""
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return True  # built into the interpreter
+    spec = None
+    path: Sequence[str] | None = None
+    prefix = ""
+    for part in module.__name__.split("."):
+        prefix = f"{prefix}.{part}" if prefix else part
+        spec = importlib.machinery.PathFinder.find_spec(prefix, path)
+        if spec is None:
+            return False
+        path = spec.submodule_search_locations
+    return spec is not None and spec.origin == file
 
 
 def _module(place: str) -> ModuleType:
@@ -182,9 +220,9 @@ def _module(place: str) -> ModuleType:
             raise RegistryError(
                 f"no module {place!r}: name an importable module, or a file as path/to/file.py:attr"
             ) from None
-        raise RegistryError(f"importing {place} fails: {error}") from error
-    except Exception as error:
-        raise RegistryError(f"importing {place} fails: {type(error).__name__}: {error}") from error
+        raise RegistryError(f"importing {place} fails: {_line(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise RegistryError(f"importing {place} fails: {_line(error)}") from error
 
 
 def _module_from_file(path: Path) -> ModuleType:
@@ -192,21 +230,47 @@ def _module_from_file(path: Path) -> ModuleType:
         raise RegistryError(f"no file {path}: name an existing Python file as path/to/file.py:attr")
     import cloudpickle
 
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    path = path.resolve()
+    # A name of its own: neither a file of this name elsewhere nor a library's module is hidden.
+    name = f"{path.stem}_{hashlib.blake2b(str(path).encode(), digest_size=4).hexdigest()}"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None  # a .py file always has a loader
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    already = sys.modules.get(path.stem)
-    sys.modules[path.stem] = module  # dataclasses and pickle look their module up
-    folder = str(path.resolve().parent)
+    before = set(sys.modules)
+    sys.modules[name] = module  # dataclasses look their module up
+    folder = str(path.parent)
     sys.path.insert(0, folder)  # files beside it import as they do when it is run as a script
+    importlib.invalidate_caches()
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise RegistryError(f"importing {path} fails: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise RegistryError(f"importing {path} fails: {_line(error)}") from error
     finally:
         sys.path.remove(folder)
-        if already is not None:
-            sys.modules[path.stem] = already
+        _forget(set(sys.modules) - before - {name}, path.parent)
     cloudpickle.register_pickle_by_value(module)  # workers cannot import it by name
     return module
+
+
+def _forget(imported: set[str], folder: Path) -> None:
+    """Unloads what a file imported from its folder.
+
+    A file elsewhere may have another neighbour of the same name, and what is not in `sys.modules`
+    travels to workers by value.
+    """
+    beside = {
+        key
+        for key in imported
+        if "." not in key
+        and folder in Path(getattr(sys.modules[key], "__file__", None) or "").parents
+        and not _findable(sys.modules[key])
+    }
+    for key in imported:
+        if key.partition(".")[0] in beside:
+            del sys.modules[key]
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -8,7 +8,6 @@ inferred schema marks itself and every report says so.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,6 +26,10 @@ OTHER = -2
 """Code of a category that the schema does not name."""
 MISSING = -1
 """Code of a missing category."""
+LARGEST_WHOLE = 2.0**53
+"""Whole numbers beyond this are not exact in float64."""
+LARGEST = 1e300
+"""Bounds beyond this overflow when they are subtracted."""
 
 Category = str | int | float | bool
 
@@ -79,8 +82,10 @@ class Column:
                 return f"a {self.kind} column has bounds, not categories"
             if self.lower is None or self.upper is None:
                 return f"a {self.kind} column needs `lower` and `upper`"
-            if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
-                return "bounds must be finite"
+            largest = LARGEST_WHOLE if self.kind is Kind.INTEGER else LARGEST
+            # Compared, not converted: a JSON integer may be too large for a float.
+            if not (-largest <= self.lower <= largest and -largest <= self.upper <= largest):
+                return f"bounds must be finite numbers, at most {largest:.16g} in magnitude"
             if not self.lower < self.upper:
                 return f"`lower` ({self.lower:g}) must be below `upper` ({self.upper:g})"
             if self.kind is Kind.INTEGER and not (
@@ -90,6 +95,12 @@ class Column:
             return ""
         if self.lower is not None or self.upper is not None:
             return f"a {self.kind} column has categories, not bounds"
+        for value in self.categories:
+            if not isinstance(value, str | int | float) or value != value:
+                return (
+                    f"category {value!r} is not a text, a number or a truth value "
+                    "(a missing one is `missing: true`)"
+                )
         if len(set(self.categories)) != len(self.categories):
             return "categories repeat"
         if self.kind is Kind.BINARY and len(self.categories) != 2:
@@ -170,8 +181,8 @@ class Schema:
     def infer(data: pd.DataFrame, *, label: str | None = None) -> Schema:
         """Reads a schema off a table; the result says `inferred=True`.
 
-        Two distinct values make a binary column; whole numbers an integer one; other numbers a
-        continuous one; anything else a categorical one.
+        0 and 1, or two distinct values that are not numbers, make a binary column; whole numbers
+        an integer one; other numbers a continuous one; anything else a categorical one.
 
         Args:
             data: The table.
@@ -211,8 +222,9 @@ class Schema:
         """A table in schema order with dtypes that depend on the schema alone.
 
         Continuous columns, and integer ones that may be missing, become float64; other integer
-        columns int64; categories become objects. Rows are numbered from 0. Both worlds of a game
-        go through here, so neither dtypes nor index labels can tell them apart.
+        columns int64 (float64 in a table that does not fit: not whole, or beyond 2**53); categories
+        become objects. Rows are numbered from 0. Both worlds of a game go through here, so neither
+        dtypes nor index labels can tell them apart.
 
         Args:
             data: A table that has the schema's columns (others are ignored).
@@ -256,6 +268,11 @@ class Schema:
         entries = document.get("columns")
         if not isinstance(entries, Sequence) or isinstance(entries, str):
             raise SchemaError('a schema file needs a list "columns"; see docs/schema.md')
+        if document.get("format", FORMAT) != FORMAT:
+            raise SchemaError(f"format {document['format']!r} is not {FORMAT!r}: save it again")
+        unknown = sorted(map(str, set(document) - {"format", "inferred", "label", "columns"}))
+        if unknown:
+            raise SchemaError(f'unknown keys {", ".join(unknown)}; a column goes into "columns"')
         for position, entry in enumerate(entries):
             try:
                 columns.append(_column_from_json(entry, position))
@@ -266,7 +283,7 @@ class Schema:
         return Schema(
             columns=tuple(columns),
             label=document.get("label"),
-            inferred=bool(document.get("inferred", False)),
+            inferred=_truth(document, "inferred", "the schema"),
         )
 
 
@@ -289,13 +306,18 @@ def _column_from_json(entry: Any, position: int) -> Column:
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise SchemaError(f"column {name!r}: `{key}` must be a number, got {value!r}")
         bounds[key] = value
-    return Column(
-        name=name,
-        kind=kind,
-        categories=tuple(entry.get("categories", ())),
-        missing=bool(entry.get("missing", False)),
-        **bounds,
-    )
+    categories = entry.get("categories", [])
+    if not isinstance(categories, list | tuple):
+        raise SchemaError(f"column {name!r}: `categories` must be a list, got {categories!r}")
+    missing = _truth(entry, "missing", f"column {name!r}")
+    return Column(name=name, kind=kind, categories=tuple(categories), missing=missing, **bounds)
+
+
+def _truth(entry: Mapping[str, Any], key: str, where: str) -> bool:
+    value = entry.get(key, False)
+    if not isinstance(value, bool):
+        raise SchemaError(f"{where}: `{key}` must be true or false, got {value!r}")
+    return value
 
 
 def as_numbers(values: pd.Series[Any]) -> npt.NDArray[np.float64]:
@@ -304,6 +326,11 @@ def as_numbers(values: pd.Series[Any]) -> npt.NDArray[np.float64]:
     Raises:
         SchemaError: If a value is not a number; shows the first one.
     """
+    if values.dtype.kind in "mMc":  # pandas would count nanoseconds, or drop an imaginary part
+        raise SchemaError(
+            f"column {values.name!r}: {values.dtype} is no number: convert dates and durations to "
+            "numbers, for example days"
+        )
     try:
         return np.asarray(pd.to_numeric(values).astype("float64"), dtype=np.float64)
     except (TypeError, ValueError):
@@ -317,13 +344,12 @@ def _value_problems(column: Column, values: pd.Series[Any]) -> list[str]:
         if not bad.any():
             return []
         row = int(np.flatnonzero(bad)[0])
-        value = values.iloc[row]
-        shown = f"{value:g}" if isinstance(value, float) else repr(value)
         count = int(bad.sum())
+        shown = "a value" if missing[row] else _shown(values.iloc[row])
         return [f"column {column.name!r}: {shown} {what} ({count} row(s), first at row {row})"]
 
     missing = np.asarray(values.isna(), dtype=bool)
-    found = [] if column.missing else at(missing, "is missing, the schema says it never is")
+    found = [] if column.missing else at(missing, "is missing, the schema says none is")
     if not column.kind.numeric:
         codes = column.codes(values)
         return found + at(codes == OTHER, f"is not one of its {len(column.categories)} categories")
@@ -334,10 +360,15 @@ def _value_problems(column: Column, values: pd.Series[Any]) -> list[str]:
     lower, upper = column.bounds
     found += at(np.isinf(numbers), "is infinite")
     outside = ((numbers < lower) | (numbers > upper)) & np.isfinite(numbers)
-    found += at(outside, f"is outside the bounds [{lower:g}, {upper:g}]")
+    found += at(outside, f"is outside the bounds [{_shown(lower)}, {_shown(upper)}]")
     if column.kind is Kind.INTEGER:
-        found += at(np.isfinite(numbers) & (numbers % 1 != 0), "is not a whole number")
+        found += at(np.isfinite(numbers) & (numbers != np.rint(numbers)), "is not a whole number")
     return found
+
+
+def _shown(value: object) -> str:
+    plain = value.item() if isinstance(value, np.generic) else value
+    return f"{plain:.12g}" if isinstance(plain, float) else repr(plain)
 
 
 def _canonical(column: Column, values: pd.Series[Any]) -> pd.Series[Any]:
@@ -357,4 +388,4 @@ def _canonical(column: Column, values: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _whole(numbers: npt.NDArray[np.float64]) -> bool:
-    return bool(np.isfinite(numbers).all() and (numbers % 1 == 0).all())
+    return bool(((np.abs(numbers) <= LARGEST_WHOLE) & (numbers == np.rint(numbers))).all())

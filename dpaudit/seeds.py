@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import index
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +38,9 @@ class Stream(NamedTuple):
 
     def entropy(self) -> int:
         """The 256-bit entropy of this stream: blake2b of its canonical JSON name."""
-        name = json.dumps([_NAMESPACE, *self], separators=(",", ":"))
+        root, trial = index(self.root), index(self.trial)  # numpy's integers are not JSON
+        parts = [_NAMESPACE, root, self.audit, self.role, trial, self.world]
+        name = json.dumps(parts, separators=(",", ":"))
         return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=32).digest(), "big")
 
     def rng(self) -> np.random.Generator:
@@ -81,11 +84,11 @@ def seeded_globals(seed: int) -> Iterator[None]:
     python_state = random.getstate()
     numpy_state = np.random.get_state()  # noqa: NPY002 - saved and restored for third-party code
     torch_state = torch.random.get_rng_state() if torch is not None else None
-    random.seed(seed)  # noqa: TID251 - as above
-    np.random.seed(seed)  # noqa: NPY002, TID251 - as above
-    if torch is not None:
-        torch.manual_seed(seed)
     try:
+        random.seed(seed)  # noqa: TID251 - as above
+        np.random.seed(seed)  # noqa: NPY002, TID251 - as above
+        if torch is not None:
+            torch.manual_seed(seed)
         yield
     finally:
         random.setstate(python_state)

@@ -20,7 +20,7 @@ from dpaudit.errors import ClaimError, RegistryError, SettingsError
 from dpaudit.game.worlds import Game, Target, build_game, choose_target, copies_of
 from dpaudit.plan import Size
 from dpaudit.protocols import Attack, Generator
-from dpaudit.registry import ATTACKS, GENERATORS, build
+from dpaudit.registry import ATTACKS, GENERATORS, build, carry
 from dpaudit.schema import Schema
 from dpaudit.seeds import Stream
 from dpaudit.tables import fitting, load_schema, load_table
@@ -112,19 +112,25 @@ class Audit:
 
     @cached_property
     def id(self) -> str:
-        """Names the audit in every random stream and in the default run folder."""
-        text = json.dumps(self.specification, sort_keys=True)
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        """Names this audit's trainings in every random stream.
+
+        Made of what is trained on what, not of how it is attacked or judged, nor of the text of
+        source files: an edited comment must not change a single draw.
+        """
+        spec = self.specification
+        trained = {key: spec[key] for key in ("data", "schema", "target", "neighbours", "rows")}
+        trained["generator"] = [self.generator.name, self.generator.parameters]
+        return _digest(trained)
 
     def stream(self, role: str) -> Stream:
-        """The random stream of one purpose of this audit."""
+        """The random stream of one purpose."""
         return Stream(self.seed, self.id, role)
 
     @property
     def default_folder(self) -> Path:
         """Where the run goes unless the caller says otherwise: the same for the same audit."""
         stem = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.generator.name)
-        return Path("runs") / f"{stem.strip('-.')[-40:]}-{self.id[:8]}"
+        return Path("runs") / f"{stem.strip('-.')[-40:]}-{_digest(self.specification)[:8]}"
 
     @property
     def reproduce(self) -> str:
@@ -203,6 +209,7 @@ def named_generator(
     if parameters:
         raise RegistryError("parameters are for generators given by name, not for ready objects")
     own = generator if inspect.isroutine(generator) else type(generator)
+    carry(generator)
     name = f"{own.__module__}:{own.__qualname__}"
     return NamedGenerator(name, _settings(generator), as_generator(generator, name=name))
 
@@ -319,6 +326,7 @@ def _named_attacks(attacks: Sequence[str | Attack], game: Game) -> tuple[NamedAt
                 raise RegistryError(f"attack {attack} lacks the method {missing[0]!r}: add it")
             found.append(NamedAttack(attack, cast(Attack, built)))
         else:
+            carry(attack)
             found.append(NamedAttack(type(attack).__name__, attack))
     names = [name for name, _ in found]
     if len(set(names)) < len(names):
@@ -357,6 +365,11 @@ def _source_digest(value: object) -> str | None:
     if file is None or not Path(file).is_file():
         return None
     return hashlib.blake2b(Path(file).read_bytes(), digest_size=16).hexdigest()
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    text = json.dumps(document, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _text(value: Any) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import warnings
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -15,15 +17,18 @@ from dpaudit.registry import did_you_mean
 from dpaudit.schema import Schema
 
 SAMPLE = "sample:"
-MISSING_MARKS = ["?"]
-"""Read as missing besides what pandas takes for missing: empty, NA, NaN, null, None, ..."""
+MISSING_MARKS = frozenset(
+    ("", "?", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA", "NaN", "nan", "NULL", "null", "None")
+)
+"""Read as missing, unless the schema names it as a category of the column."""
 
 
 def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFrame:
     """Reads a table.
 
     Args:
-        source: A CSV file (`.csv`, also `.gz`), a Parquet file, or `sample:NAME`.
+        source: A CSV file (comma-separated UTF-8 with a header; also `.gz`), a Parquet file, or
+            `sample:NAME`.
         schema: Columns whose categories are all text are read as text, whatever they look like.
 
     Returns:
@@ -69,7 +74,7 @@ def load_schema(path: str | Path, data: Callable[[], pd.DataFrame]) -> Schema:
     if not isinstance(document, dict):
         raise SchemaError(f"schema {path}: expected a JSON object with columns")
     try:
-        if "tables" in document or isinstance(document.get("columns"), dict):
+        if isinstance(document.get("tables"), dict) or isinstance(document.get("columns"), dict):
             return schema_from_sdv(document, data())
         return Schema.from_json(document)
     except SchemaError as error:
@@ -98,23 +103,60 @@ def fitting(data: pd.DataFrame, schema: Schema, *, source: str) -> pd.DataFrame:
 
 
 def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
+    columns = {column.name: column for column in (schema.columns if schema else ())}
     text_columns = {
-        column.name: "object"
-        for column in (schema.columns if schema else ())
+        name: "object"
+        for name, column in columns.items()
         if column.categories and all(isinstance(value, str) for value in column.categories)
     }
+
+    def read(**options: Any) -> pd.DataFrame:
+        table: pd.DataFrame = pd.read_csv(
+            path,
+            compression="gzip" if path.name.lower().endswith(".gz") else None,
+            skipinitialspace=True,
+            keep_default_na=False,
+            **options,
+        )
+        return table
+
     try:
+        header = read(header=None, nrows=1, dtype="object").iloc[0].tolist()
+        _check_header(header)
+        marks = {
+            name or f"Unnamed: {place}": MISSING_MARKS.difference(  # as pandas names a blank
+                columns[name].categories if name in columns else ()
+            )
+            for place, name in enumerate(header)
+        }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # the schema judges the values
-            table = pd.read_csv(
-                path, na_values=MISSING_MARKS, dtype=text_columns, skipinitialspace=True
-            )
-    except (ValueError, OSError, EOFError) as error:  # ParserError, UnicodeDecodeError, gzip
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{path} is not a CSV table: {reason}") from None
-    if len(table.columns) == 1 and "Unnamed" in str(table.columns[0]):
-        raise DataError(f"{path} is not a CSV table: its header names no columns")
-    return table
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # longer rows than the header
+            return read(na_values=marks, dtype=text_columns, index_col=False)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not a CSV table: save it as UTF-8 text ({error})") from None
+    except pd.errors.ParserWarning:
+        raise DataError(f"{path} is not a CSV table: rows are longer than its header") from None
+    except (ValueError, OSError, EOFError, zlib.error) as error:  # ParserError, gzip
+        reason = " ".join(str(error).split())
+        raise DataError(
+            f"{path} is not a CSV table: {reason}; save it as comma-separated text with a header"
+        ) from None
+
+
+def _check_header(header: list[str]) -> None:
+    """Refuses what pandas would read without a word, and read wrongly."""
+    if not any(header):
+        raise ValueError("its header names no columns")
+    if header[0].startswith(("{", "[", "<")):
+        raise ValueError(f"it starts with {header[0][:20]!r}, as JSON or HTML does")
+    if any("\0" in name for name in header):
+        raise ValueError("it is a binary file")
+    if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
+        raise ValueError(f"its header {header[0][:40]!r} holds no comma but another separator")
+    repeated = sorted({name for name in header if name and header.count(name) > 1})
+    if repeated:
+        raise ValueError(f"column names repeat: {', '.join(repeated)}: rename them")
 
 
 def _parquet(path: Path) -> pd.DataFrame:
@@ -122,8 +164,8 @@ def _parquet(path: Path) -> pd.DataFrame:
         return pd.read_parquet(path)
     except ImportError:
         raise MissingExtraError("reading Parquet", "pyarrow", "parquet") from None
-    except (ValueError, OSError) as error:  # pyarrow's ArrowInvalid is a ValueError
-        reason = str(error).splitlines()[0]
+    except Exception as error:  # noqa: BLE001 - pyarrow's errors share no base but Exception
+        reason = " ".join(str(error).split())
         raise DataError(f"{path} is not a Parquet table: {reason}") from None
 
 

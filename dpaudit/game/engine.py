@@ -9,17 +9,25 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import sys
+import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import replace
+from multiprocessing import resource_tracker
 from pathlib import Path
+from queue import SimpleQueue
+from types import FrameType
 from typing import Any, NamedTuple
 
 import cloudpickle
 from loky import get_reusable_executor
+from loky.backend import resource_tracker as loky_resource_tracker
 
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game import worker
@@ -66,23 +74,32 @@ def run_trials(
     Raises:
         InterruptedRunError: On Ctrl-C; what finished is in the folder.
         AttackError: If an attack fails on a valid table.
+        RunFolderError: If the folder takes no more outcomes.
     """
+    _erase_payloads(folder.path)  # of a coordinator that was killed before any worker started
     done = folder.finished(trials)
     pending = [trial for trial in trials if trial not in done]
     state = _State(folder, on_progress, total=len(trials), done=len(done))
     if not pending:
         return
     state.report(trials[0].role)
-    payload_file = _write(payload, folder.path)
     try:
-        _play(pending, payload_file, state, jobs=jobs)
+        with warnings.catch_warnings():
+            # An idle worker that leaves is no news; as an error it would break the pool.
+            warnings.filterwarnings("ignore", message="A worker (stopped|was restarted) while")
+            _play(pending, _write(payload, folder.path), state, jobs=jobs)
     except KeyboardInterrupt:
-        get_reusable_executor(max_workers=jobs).shutdown(wait=True, kill_workers=True)
+        _kill_workers()
+        kept = len(folder.finished(trials))
         raise InterruptedRunError(
-            f"interrupted: {state.done} of {state.total} trials are kept in {folder.path}"
+            f"interrupted: {kept} of {len(trials)} trials of the {trials[0].role} are kept in "
+            f"{folder.path}"
         ) from None
+    except BaseException:
+        _kill_workers()  # else the program ends only when the trials under way do
+        raise
     finally:
-        Path(payload_file.path).unlink(missing_ok=True)  # it holds the private table
+        _erase_payloads(folder.path)
 
 
 class _State:
@@ -116,15 +133,15 @@ def _play(
     while queue or suspects:
         alone = bool(suspects)
         source = suspects if alone else queue
-        in_flight = _Flight(payload_file, workers=1 if alone else jobs)
+        in_flight = _Flight(payload_file, workers=jobs)
         try:
             while source or in_flight.trials:
                 # A suspect flies alone, so that a crash names it; the rest keep workers fed.
                 while source and len(in_flight.trials) < (1 if alone else 2 * jobs):
                     in_flight.submit(source[0])
                     attempts[source.popleft()] += 1
-                for outcome in in_flight.collect():
-                    state.commit(replace(outcome, attempts=attempts[outcome.trial]))
+                outcome = in_flight.collect()
+                state.commit(replace(outcome, attempts=attempts[outcome.trial]))
         except BrokenProcessPool:
             for outcome in in_flight.salvage():
                 state.commit(replace(outcome, attempts=attempts[outcome.trial]))
@@ -141,31 +158,34 @@ class _Flight:
     def __init__(self, payload_file: worker.PayloadFile, *, workers: int) -> None:
         self.payload_file = payload_file
         self.trials: dict[Future[Outcome], Trial] = {}
-        self.executor: Any = get_reusable_executor(
-            max_workers=workers,
-            timeout=IDLE_SECONDS,
-            initializer=worker.start,
-            initargs=(os.getpid(),),
-            env=worker.ONE_THREAD,
-            kill_workers=True,
-        )
+        self.ended: SimpleQueue[Future[Outcome]] = SimpleQueue()
+        with _interrupts_held():
+            self.executor: Any = get_reusable_executor(
+                max_workers=workers,
+                timeout=IDLE_SECONDS,
+                initializer=worker.start,
+                initargs=(os.getpid(),),
+                env=worker.ENVIRONMENT,
+                kill_workers=True,
+            )
 
     def submit(self, trial: Trial) -> None:
-        future = self.executor.submit(worker.work, self.payload_file, trial)
-        self.trials[future] = trial
+        with _interrupts_held():
+            future = self.executor.submit(worker.work, self.payload_file, trial)
+            self.trials[future] = trial
+            future.add_done_callback(self.ended.put)
 
-    def collect(self) -> Iterator[Outcome]:
-        """Waits for at least one outcome; raises BrokenProcessPool if a worker died."""
-        finished, _ = wait(self.trials, return_when=FIRST_COMPLETED)
-        for future in finished:
-            outcome = future.result()
-            del self.trials[future]
-            yield outcome
+    def collect(self) -> Outcome:
+        """Waits for the next outcome; raises BrokenProcessPool if a worker died."""
+        # Not concurrent.futures.wait: a Ctrl-C inside it can leave futures locked for ever.
+        future = self.ended.get()
+        outcome = future.result()
+        del self.trials[future]
+        return outcome
 
     def salvage(self) -> Iterator[Outcome]:
         """What finished before the pool broke; waits until every future knows its fate."""
-        finished, _ = wait(self.trials)
-        for future in finished:
+        for future in list(self.trials):
             if future.exception() is None:
                 del self.trials[future]
                 yield future.result()
@@ -173,6 +193,44 @@ class _Flight:
     def lost(self) -> list[Trial]:
         """Trials that went down with the pool, in the order they were handed out."""
         return list(self.trials.values())
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Holds Ctrl-C and polite kills back: a pool half made or half told cannot be stopped.
+
+    Workers and the pool's threads that start in here start with Ctrl-C blocked, for it reaches the
+    whole process group and would stop a worker in the middle of its imports.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are handled in the main thread alone
+        return
+    for tracker in (resource_tracker, loky_resource_tracker):
+        tracker.ensure_running()  # starting one unblocks Ctrl-C
+    held: list[int] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        del frame
+        held.append(number)
+
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    ours = [number for number, handler in handlers.items() if callable(handler)]
+    for number in ours:
+        signal.signal(number, hold)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        for number in ours:
+            signal.signal(number, handlers[number])
+        if held:
+            signal.raise_signal(held[0])
+
+
+def _kill_workers() -> None:
+    with _interrupts_held():
+        get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
 def _crashed(trial: Trial, attempts: int) -> Outcome:
@@ -187,8 +245,8 @@ def _crashed(trial: Trial, attempts: int) -> Outcome:
 def _write(payload: Payload, folder: Path) -> worker.PayloadFile:
     """Pickles the payload once, readable by its owner alone; workers load it once each."""
     blob = cloudpickle.dumps(payload)
-    path = folder / "payload.pickle"
-    path.unlink(missing_ok=True)
+    # Named after this process: a worker whose coordinator died erases that coordinator's file.
+    path = folder / f"payload-{os.getpid()}.pickle"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(blob)
@@ -198,3 +256,9 @@ def _write(payload: Payload, folder: Path) -> worker.PayloadFile:
         log=str((folder / "workers.log").resolve()),
         search_path=tuple(entry for entry in sys.path if entry),
     )
+
+
+def _erase_payloads(folder: Path) -> None:
+    """Removes the files that hold the private table."""
+    for path in folder.glob("payload-*.pickle"):
+        path.unlink(missing_ok=True)

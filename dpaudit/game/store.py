@@ -11,7 +11,8 @@ import fcntl
 import hashlib
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
@@ -62,20 +63,16 @@ class RunFolder:
         self.path = path
         self._lock = _locked(path)
         try:
-            self._db = sqlite3.connect(path / "trials.sqlite", isolation_level=None)
-            try:
-                self._db.execute("PRAGMA journal_mode=WAL")
-                self._db.execute("PRAGMA synchronous=FULL")
-                self._db.executescript(_TABLES)
-                self._claim_for(spec, versions)
-            except BaseException:
-                self._db.close()
-                raise
-        except sqlite3.Error as error:
-            self._lock.close()
-            raise RunFolderError(
-                f"{path} cannot hold a run: {error}; give another --out"
-            ) from error
+            with self._usable("hold a run", "give another --out"):
+                self._db = sqlite3.connect(path / "trials.sqlite", isolation_level=None)
+                try:
+                    self._db.execute("PRAGMA journal_mode=WAL")
+                    self._db.execute("PRAGMA synchronous=FULL")
+                    self._db.executescript(_TABLES)
+                    self._claim_for(spec, versions)
+                except BaseException:
+                    self._db.close()
+                    raise
         except BaseException:
             self._lock.close()
             raise
@@ -95,6 +92,15 @@ class RunFolder:
         """Closes the store and lets go of the folder."""
         self._db.close()
         self._lock.close()
+
+    @contextmanager
+    def _usable(self, what: str, advice: str) -> Iterator[None]:
+        """Turns what SQLite and damaged rows raise into an error of the run folder."""
+        try:
+            yield
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            reason = " ".join(str(error).split())
+            raise RunFolderError(f"{self.path} cannot {what}: {reason}; {advice}") from error
 
     def _claim_for(self, spec: Mapping[str, Any], versions: Mapping[str, str]) -> None:
         text = json.dumps(spec, sort_keys=True)
@@ -122,55 +128,68 @@ class RunFolder:
             blob = outcome.features.astype(_LITTLE_ENDIAN).tobytes()
             sha = hashlib.sha256(blob).hexdigest()
         role, world, number = outcome.trial
-        self._db.execute(
-            "INSERT OR IGNORE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                role.value,
-                world.value,
-                number,
-                outcome.status.value,
-                blob,
-                sha,
-                outcome.error,
-                outcome.claimed_epsilon,
-                outcome.seconds,
-                outcome.attempts,
-            ),
+        row = (
+            role.value,
+            world.value,
+            number,
+            outcome.status.value,
+            blob,
+            sha,
+            outcome.error,
+            outcome.claimed_epsilon,
+            outcome.seconds,
+            outcome.attempts,
         )
+        with self._usable("take another trial", "mend that and run the same command again"):
+            self._db.execute(
+                "INSERT OR IGNORE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
+            )
 
     def finished(self, trials: Sequence[Trial]) -> set[Trial]:
         """Those of the trials that have an outcome here."""
-        rows = self._db.execute("SELECT role, world, number FROM trial")
-        stored = {Trial(Role(role), World(world), number) for role, world, number in rows}
+        with self._readable():
+            rows = self._db.execute("SELECT role, world, number FROM trial")
+            stored = {Trial(Role(role), World(world), number) for role, world, number in rows}
         return stored.intersection(trials)
 
     def outcomes(self, role: Role) -> dict[Trial, Outcome]:
-        """All outcomes of one role, by trial, in the order of world and number."""
-        rows = self._db.execute(
-            "SELECT world, number, status, features, error, claimed_epsilon, seconds, attempts "
-            "FROM trial WHERE role = ? ORDER BY world, number",
-            (role.value,),
-        )
-        found = {}
-        for world, number, status, blob, error, claimed, seconds, attempts in rows:
-            trial = Trial(role, World(world), number)
-            found[trial] = Outcome(
-                trial=trial,
-                status=Status(status),
-                features=None if blob is None else np.frombuffer(blob, dtype=_LITTLE_ENDIAN),
-                error=error,
-                claimed_epsilon=claimed,
-                seconds=seconds,
-                attempts=attempts,
+        """All outcomes of one role, by trial, in the order of world and number.
+
+        Raises:
+            RunFolderError: If the file is damaged.
+        """
+        with self._readable():
+            rows = self._db.execute(
+                "SELECT world, number, status, features, feature_sha, error, claimed_epsilon, "
+                "seconds, attempts FROM trial WHERE role = ? ORDER BY world, number",
+                (role.value,),
             )
+            found = {}
+            for world, number, status, blob, sha, error, claimed, seconds, attempts in rows:
+                trial = Trial(role, World(world), number)
+                if blob is not None and hashlib.sha256(blob).hexdigest() != sha:
+                    raise ValueError(f"the features of trial {trial.id} have changed")
+                found[trial] = Outcome(
+                    trial=trial,
+                    status=Status(status),
+                    features=None if blob is None else np.frombuffer(blob, dtype=_LITTLE_ENDIAN),
+                    error=error,
+                    claimed_epsilon=claimed,
+                    seconds=seconds,
+                    attempts=attempts,
+                )
         return found
 
     def tally(self, role: Role) -> Tally:
         """Number of stored trials of a role and the seconds they took in all."""
-        count, seconds = self._db.execute(
-            "SELECT COUNT(*), TOTAL(seconds) FROM trial WHERE role = ?", (role.value,)
-        ).fetchone()
+        with self._readable():
+            count, seconds = self._db.execute(
+                "SELECT COUNT(*), TOTAL(seconds) FROM trial WHERE role = ?", (role.value,)
+            ).fetchone()
         return Tally(int(count), float(seconds))
+
+    def _readable(self) -> AbstractContextManager[None]:
+        return self._usable("be read", "its trials.sqlite is damaged: give another --out")
 
 
 def _locked(path: Path) -> IO[bytes]:
@@ -184,10 +203,15 @@ def _locked(path: Path) -> IO[bytes]:
         ) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         lock.close()
         raise RunFolderError(
             f"another process is using {path}: wait for it, or give another --out"
+        ) from None
+    except OSError as error:
+        lock.close()
+        raise RunFolderError(
+            f"run folder {path} cannot be locked: {error.strerror}; give an --out on a local disk"
         ) from None
     return lock
 

@@ -111,21 +111,23 @@ def play(payload: Payload, trial: Trial) -> Outcome:
     Raises:
         AttackError: If an attack fails on a valid table.
     """
+    torch_was_loaded = "torch" in sys.modules
+    outcome = _played(payload, trial)
+    if not torch_was_loaded and "torch" in sys.modules:
+        # Torch came in while training, so its first draws were not seeded: play it again.
+        outcome = _played(payload, trial)
+    return outcome
+
+
+def _played(payload: Payload, trial: Trial) -> Outcome:
     start = time.perf_counter()
     try:
-        torch_was_loaded = "torch" in sys.modules
         synthetic = _synthesise(payload, trial)
-        if not torch_was_loaded and "torch" in sys.modules:
-            # Torch came in while training, so its first draws were not seeded: play it again.
-            synthetic = _synthesise(payload, trial)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a failure is an outcome, recorded
-        reason = (
-            f"{type(error).__name__}: {error}" if not isinstance(error, TrialError) else str(error)
-        )
+    except BaseException as error:  # noqa: BLE001 - a worker is sent no Ctrl-C: it is the generator's
         return Outcome(
             trial=trial,
             status=Status.FAILED,
-            error=" ".join(reason.split())[:300],
+            error=_reason(error),
             seconds=time.perf_counter() - start,
         )
     features = take_features(synthetic.table, payload)
@@ -136,6 +138,17 @@ def play(payload: Payload, trial: Trial) -> Outcome:
         claimed_epsilon=synthetic.claimed_epsilon,
         seconds=time.perf_counter() - start,
     )
+
+
+def _reason(error: BaseException) -> str:
+    """Why a trial failed: one line of text that any store and any terminal can hold."""
+    name = type(error).__name__
+    try:
+        text = str(error) if isinstance(error, TrialError) else f"{name}: {error}"
+    except Exception:  # noqa: BLE001 - the generator's exception cannot say what it is
+        text = name
+    printable = text.encode("utf-8", "backslashreplace").decode()
+    return " ".join(printable.split())[:300]
 
 
 def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:

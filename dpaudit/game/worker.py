@@ -16,9 +16,14 @@ from typing import NamedTuple
 from dpaudit.game.trial import Outcome, Payload, Trial, play
 
 PARENT_POLL_SECONDS = 0.5
-ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
-)
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",  # else the order of a set of strings differs between workers
+}
+"""Of every worker, so that a trial does not depend on which worker plays it."""
 
 
 class PayloadFile(NamedTuple):
@@ -37,6 +42,7 @@ def start(parent: int) -> None:
         parent: Process id of the coordinator.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked at birth by the engine
     # Workers of loky live on for a minute and more after their coordinator is killed.
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
 
@@ -52,8 +58,13 @@ def work(payload_file: PayloadFile, trial: Trial) -> Outcome:
         return play(payload, trial)
 
 
+_payloads: set[str] = set()
+"""Files that this worker has loaded: they hold private tables."""
+
+
 @lru_cache(maxsize=1)
 def _load(payload_file: PayloadFile) -> Payload:
+    _payloads.add(payload_file.path)
     # Whatever generators print belongs in the log, never on the coordinator's result stream.
     log = os.open(payload_file.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for descriptor in (1, 2):
@@ -67,4 +78,6 @@ def _load(payload_file: PayloadFile) -> Payload:
 def _follow(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(PARENT_POLL_SECONDS)
+    for path in _payloads:
+        Path(path).unlink(missing_ok=True)
     os._exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -100,16 +101,16 @@ def build_game(
     else:
         others = data.drop(index=target.row).reset_index(drop=True)
         position = target.row
-    if copies_of(target.record, others, schema):
-        raise TargetError(
-            f"the target ({target.choice}) has identical copies in the table, so it is in both "
-            "worlds: choose another target, or drop duplicate rows"
-        )
     table_in = _insert(others, target.record, position, schema)
     table_out = others
     if neighbours is Neighbours.REPLACE_ONE:
         assert replacement is not None
         table_out = _insert(others, replacement, position, schema)
+    if copies_of(target.record, table_out, schema):
+        raise TargetError(
+            f"the target ({target.choice}) has an identical copy in the table or as its "
+            "replacement, so it is in both worlds: choose another target, or drop duplicate rows"
+        )
     view = GameView(
         schema=schema, others=others, target=target.record, n_rows=n_rows, neighbours=neighbours
     )
@@ -139,7 +140,7 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
     kind, _, rest = choice.partition(":")
     if kind == "row":
         last = len(data) - 1
-        if not rest.lstrip("-").isdigit():
+        if not re.fullmatch("-?[0-9]{1,18}", rest):
             raise TargetError(f"target {choice!r}: give a row number, as row:0 to row:{last}")
         row = int(rest)
         if not 0 <= row <= last:

@@ -1,0 +1,1 @@
+"""Membership inference attacks on synthetic tables, found by dpaudit through its registry."""

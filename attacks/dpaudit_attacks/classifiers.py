@@ -1,0 +1,149 @@
+"""How an attack learns to tell the two worlds apart from feature vectors."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+from dpaudit.errors import SettingsError
+from dpaudit.protocols import BoolArray, FloatArray, Scorer
+
+TREES = 100
+SCREENED = 64
+"""Features that the forest sees, and `TRIED` the share of those tried at each split: membership
+shows in few of many, and a forest that tries the square root of thousands hardly ever meets them.
+
+Measured with 160 models of 4096 normal features, 240 scored, 10 repetitions. AUC of scikit-learn's
+default forest, of one that tries a third of all features (16 times the time), and of this one: one
+feature shifted by 2.3 standard deviations .66, .92, .92; five by .8 .56, .76, .78; a hundred by
+.25 .54, .57, .60; none .48, .50, .50 (standard error .012).
+"""
+TRIED = 1 / 3
+
+
+def separation(features: FloatArray, member: npt.ArrayLike) -> FloatArray:
+    """How well each feature alone tells the worlds apart: |AUC - 1/2|.
+
+    The AUC is the Mann-Whitney statistic from mid-ranks, so ties count one half.
+
+    Args:
+        features: Feature vectors [n, f].
+        member: Memberships [n], of both worlds.
+
+    Returns:
+        Separations [f] in [0, 1/2].
+    """
+    inside = np.asarray(member, dtype=bool)
+    n_in, n_out = int(inside.sum()), int((~inside).sum())
+    rank_sum = rankdata(features, axis=0)[inside].sum(axis=0)
+    auc = (rank_sum - n_in * (n_in + 1) / 2) / (n_in * n_out)
+    return np.asarray(np.abs(auc - 0.5), dtype=np.float64)
+
+
+# scikit-learn is imported where it is used: workers that only compute features never load it.
+
+
+def _random_forest(seed: int, n_features: int) -> Any:
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.feature_selection import SelectKBest
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(
+        SelectKBest(separation, k=min(SCREENED, n_features)),
+        StandardScaler(),  # trees read float32: without this, 1e9 and 1e9 + 1 are the same number
+        RandomForestClassifier(n_estimators=TREES, max_features=TRIED, random_state=seed, n_jobs=1),
+    )
+
+
+def _logistic_regression(seed: int, n_features: int) -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000, random_state=seed))
+
+
+def _gradient_boosting(seed: int, n_features: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(random_state=seed)
+
+
+_BUILDERS: dict[str, Callable[[int, int], Any]] = {
+    "random-forest": _random_forest,
+    "logistic-regression": _logistic_regression,
+    "gradient-boosting": _gradient_boosting,
+}
+
+
+def require_known(name: str) -> None:
+    """Checks the name of a classifier.
+
+    Raises:
+        SettingsError: If there is none of that name; names the nearest.
+    """
+    if name not in _BUILDERS:
+        close = difflib.get_close_matches(str(name), _BUILDERS, n=1)
+        hint = f", did you mean {close[0]!r}?" if close else ";"
+        raise SettingsError(f"unknown classifier {name!r}{hint} there are: {', '.join(_BUILDERS)}")
+
+
+@dataclass(frozen=True)
+class Probability:
+    """Scores feature vectors by a fitted classifier's probability of membership.
+
+    Attributes:
+        model: A fitted scikit-learn classifier of {False, True}.
+    """
+
+    model: Any
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """P(in) [n] of feature vectors [n, f]."""
+        return np.asarray(self.model.predict_proba(features)[:, 1], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """Scores everything 1/2: what can be said when no feature ever varied."""
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """The constant 1/2 [n]."""
+        return np.full(len(features), 0.5)
+
+
+def train(name: str, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
+    """Trains a membership classifier.
+
+    Whatever selects or scales features is fitted here, on these models alone, so that
+    cross-validation around this call is honest.
+
+    Args:
+        name: "random-forest", "logistic-regression" or "gradient-boosting".
+        features: Feature vectors [n, f], finite.
+        member: Memberships [n].
+        seed: Seed in [0, 2**32).
+
+    Returns:
+        The fitted scorer, P(in).
+
+    Raises:
+        SettingsError: If the name is unknown, or one world has no model to learn from.
+    """
+    require_known(name)
+    if member.all() or not member.any():
+        raise SettingsError(
+            f"the attack has models of one world only ({len(member)}) to learn from: "
+            "fit it on models of both worlds"
+        )
+    if (features == features[0]).all():
+        return Undecided()
+    model = _BUILDERS[name](seed, features.shape[1])
+    return Probability(model.fit(features, member))

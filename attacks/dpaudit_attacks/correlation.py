@@ -1,0 +1,55 @@
+"""F_corr: correlations of every two columns (see `groundhog` for the paper)."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.encoding import encode, layout
+from dpaudit.protocols import FeatureName, FloatArray
+from dpaudit.schema import Schema
+from dpaudit_attacks.columns import FAR
+
+
+def names(schema: Schema) -> tuple[FeatureName, ...]:
+    """Names of the features; see `values`."""
+    labels = []  # (column, what of it) of each encoded column
+    for column, _, indicator in layout(schema):
+        if column.kind.numeric:
+            labels.append((column.name, ""))
+        else:
+            labels += [(column.name, f"{column.name}={value!r}") for value in column.categories]
+        if indicator is not None or (column.missing and not column.kind.numeric):
+            labels.append((column.name, f"{column.name} missing"))
+    return tuple(_name(*first, *second) for first, second in combinations(labels, 2))
+
+
+def values(table: pd.DataFrame, schema: Schema) -> FloatArray:
+    """Correlations of every two columns of the encoded table (numbers and one-hot categories).
+
+    Args:
+        table: A canonical table [n].
+        schema: Its schema.
+
+    Returns:
+        The upper triangle, row by row, of the correlation matrix; 0 where a column is constant.
+    """
+    matrix = np.clip(encode(table, schema), -FAR, FAR)
+    constant = matrix.max(axis=0) == matrix.min(axis=0)
+    matrix -= matrix.mean(axis=0)
+    matrix[:, constant] = 0.0  # its mean may be off by a rounding error, which would correlate
+    norms = np.sqrt(np.einsum("nw,nw->w", matrix, matrix))
+    matrix /= np.where(norms > 0, norms, 1.0)
+    upper = np.triu_indices(matrix.shape[1], k=1)
+    return np.clip((matrix.T @ matrix)[upper], -1.0, 1.0)
+
+
+def _name(column: str, part: str, other_column: str, other_part: str) -> FeatureName:
+    columns = column if column == other_column else f"{column} & {other_column}"
+    if not part and not other_part:
+        return FeatureName(columns, "correlation")
+    return FeatureName(
+        columns, f"correlation of {part or column} with {other_part or other_column}"
+    )

@@ -1,0 +1,1 @@
+"""Reference generators: calibration toys whose privacy is known, and a PATE-GAN."""

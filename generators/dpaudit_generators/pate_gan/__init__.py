@@ -1,0 +1,16 @@
+"""PATE-GAN (Jordon, Yoon and van der Schaar 2019) with a proof that holds.
+
+Algorithm 1 of the paper, corrected where implementations break its premises: every constant is
+public, records are dealt by a keyed hash, each teacher has a random stream of its own, noisy votes
+are draws from a public table with an exact Rényi account, and the budget is checked before each
+label. `mechanism` is the public face, `teachers` the only module that touches real records.
+Importing this package does not import torch; fitting and sampling do.
+"""
+
+from __future__ import annotations
+
+from dpaudit_generators.pate_gan.bounds import Bounds
+from dpaudit_generators.pate_gan.mechanism import PateGan, PateGanModel
+from dpaudit_generators.pate_gan.settings import Settings
+
+__all__ = ["Bounds", "PateGan", "PateGanModel", "Settings"]

@@ -1,0 +1,71 @@
+"""Which record belongs to which teacher."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+IndexArray: TypeAlias = npt.NDArray[np.int64]
+
+
+def cells(rows: npt.NDArray[np.float64], *, teachers: int, key: bytes) -> tuple[IndexArray, ...]:
+    """Deals records to teachers by a keyed hash of each record alone.
+
+    Neither the position of a record nor any other record matters, so adding or removing one
+    changes one cell and leaves the others as they are, their order included: the premise of the
+    privacy proof. A permutation or a split by position would change almost every cell. Equal
+    records share a cell.
+
+    Args:
+        rows: Records encoded under the public schema, shape [n, width].
+        teachers: Number k of cells.
+        key: Key of the hash, at most 64 bytes; independent of the records.
+
+    Returns:
+        k arrays of row numbers, some perhaps empty; within a cell in order of the hash.
+    """
+    canonical = np.ascontiguousarray(rows) + 0.0  # -0.0 becomes 0.0: equal records, equal bytes
+    words = b"".join(
+        hashlib.blake2b(row.data, digest_size=8, key=key).digest() for row in canonical
+    )
+    hashes = np.frombuffer(words, dtype="<u8")
+    order = np.argsort(hashes, kind="stable")
+    # 64 bits onto k cells: the largest bias is k / 2**64.
+    owner = (hashes[order] % np.uint64(teachers)).astype(np.int64)
+    return tuple(order[owner == teacher] for teacher in range(teachers))
+
+
+def minibatches(
+    cell: IndexArray, *, steps: int, batch: int, rng: np.random.Generator
+) -> IndexArray:
+    """Row numbers of all minibatches of one teacher, drawn with replacement from its cell.
+
+    Args:
+        cell: The teacher's row numbers; if empty the batches are row -1, a row of padding.
+        steps: Number of minibatches.
+        batch: Their size; a constant, so that no shape depends on the size of the cell.
+        rng: The teacher's own stream.
+
+    Returns:
+        Row numbers, shape [steps, batch].
+    """
+    if len(cell) == 0:
+        return np.full((steps, batch), -1, dtype=np.int64)
+    return cell[rng.integers(len(cell), size=(steps, batch))]
+
+
+def all_minibatches(
+    owned: Sequence[IndexArray], *, steps: int, batch: int, rngs: Sequence[np.random.Generator]
+) -> IndexArray:
+    """Minibatches of all teachers, each from its own stream; shape [steps, k, batch]."""
+    return np.stack(
+        [
+            minibatches(cell, steps=steps, batch=batch, rng=rng)
+            for cell, rng in zip(owned, rngs, strict=True)
+        ],
+        axis=1,
+    )

@@ -1,0 +1,178 @@
+"""Toys that tell whether one known record, the target, is in their data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.claim import PrivacyClaim
+from dpaudit.errors import TargetError
+from dpaudit.schema import Column, Schema
+from dpaudit.seeds import rng_of
+from dpaudit_generators.toys.uniform import uniform_table
+
+
+def contains(data: pd.DataFrame, target: pd.DataFrame, schema: Schema) -> bool:
+    """Whether a record of a table equals the target in all columns; missing equals missing.
+
+    Args:
+        data: A table [n].
+        target: A canonical table of one row.
+        schema: Their schema.
+    """
+    table = schema.canonical(data)
+    equal = np.ones(len(table), dtype=bool)
+    for name in schema.names:
+        wanted, values = target[name].iloc[0], table[name]
+        equal &= np.asarray(values.isna() if pd.isna(wanted) else values == wanted, dtype=bool)
+    return bool(equal.any())
+
+
+def opposite(target: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """A record that differs from the target in every column, made of the schema's values.
+
+    Numbers take the bound farther from the target's value; categories the first other one (or
+    missing, where there is no other).
+
+    Args:
+        target: A canonical table of one row.
+        schema: Its schema.
+    """
+    record = {c.name: [_other_value(c, target[c.name].iloc[0])] for c in schema.columns}
+    return schema.canonical(pd.DataFrame(record))
+
+
+def _other_value(column: Column, value: Any) -> Any:
+    if column.kind.numeric:
+        lower, upper = column.bounds
+        return lower if pd.isna(value) or value - lower > upper - value else upper
+    return next((other for other in column.categories if other != value), np.nan)
+
+
+def _one_record(target: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    if len(target) != 1:
+        raise TargetError(f"the target has {len(target)} rows: give a table of one row")
+    problems = schema.problems(target)
+    if problems:
+        raise TargetError(f"the target does not fit the schema: {'; '.join(problems)}; mend either")
+    return schema.canonical(target)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CopycatModel:
+    """Uniform records, with copies of the target among them where it was seen.
+
+    Attributes:
+        schema: The public schema.
+        copied: The record that fills half of every sample (rounded up), a table of one row; None
+            where the target was not seen.
+    """
+
+    schema: Schema
+    copied: pd.DataFrame | None
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Draws `n` records; the copies come first."""
+        table = uniform_table(self.schema, n, rng_of(seed, "sample"))
+        if self.copied is None:
+            return table
+        overwritten = np.arange(n) < (n + 1) // 2
+        for name in self.schema.names:
+            table[name] = table[name].mask(overwritten, self.copied[name].iloc[0])
+        return table
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Copycat:
+    """Leaks grossly and claims otherwise: half of its output is the target where it saw it.
+
+    Its true epsilon is infinite; an audit that does not prove a violation is broken.
+
+    Attributes:
+        schema: The public schema.
+        target: The record it betrays, a table of one row.
+        epsilon: The epsilon it claims, falsely.
+
+    Raises:
+        ClaimError: If epsilon is not positive.
+        TargetError: If the target is not one record that fits the schema.
+    """
+
+    schema: Schema
+    target: pd.DataFrame
+    epsilon: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target", _one_record(self.target, self.schema))
+        _ = self.claim  # validates
+
+    @property
+    def claim(self) -> PrivacyClaim:
+        """(epsilon, 0), which is false whatever epsilon is."""
+        return PrivacyClaim(epsilon=self.epsilon, source="false on purpose: copies the target")
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> CopycatModel:
+        """Remembers whether the target is in the data; the seed is not needed."""
+        seen = contains(data, self.target, self.schema)
+        return CopycatModel(schema=self.schema, copied=self.target if seen else None)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RepeatedRecord:
+    """A model that releases one record, over and over.
+
+    Attributes:
+        record: The record, a canonical table of one row.
+    """
+
+    record: pd.DataFrame
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Copies the record `n` times; nothing is drawn."""
+        return self.record.iloc[np.zeros(n, dtype=np.intp)].reset_index(drop=True)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RandomisedResponse:
+    """Answers "is the target in your data?" by randomised response (Warner 1965).
+
+    The true answer is kept with probability e^epsilon / (1 + e^epsilon), else turned round; the
+    synthetic table is copies of the target for "yes", of `opposite` for "no". Removing the target
+    turns the true answer, so an output is e^epsilon times as likely in one world as in the other:
+    (epsilon, 0) holds, and no smaller epsilon does. No mechanism with that guarantee tells more
+    (Kairouz, Oh and Viswanath 2015, "The composition theorem for differential privacy": randomised
+    response dominates), so this is the hardest honest claim to accuse falsely. The coin is tossed
+    in `fit`: all samples of one model are post-processing of a single answer.
+
+    Attributes:
+        schema: The public schema.
+        target: The record asked for, a table of one row.
+        epsilon: The epsilon it has and claims.
+
+    Raises:
+        ClaimError: If epsilon is not positive.
+        TargetError: If the target is not one record that fits the schema.
+    """
+
+    schema: Schema
+    target: pd.DataFrame
+    epsilon: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target", _one_record(self.target, self.schema))
+        _ = self.claim  # validates
+
+    @property
+    def claim(self) -> PrivacyClaim:
+        """(epsilon, 0), exactly."""
+        return PrivacyClaim(epsilon=self.epsilon, source="exact: randomised response on one bit")
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> RepeatedRecord:
+        """Asks once whether the target is in the data, and tosses the coin."""
+        truthful = rng_of(seed, "answer").random() < 1.0 / (1.0 + math.exp(-self.epsilon))
+        answer = contains(data, self.target, self.schema) == truthful
+        return RepeatedRecord(record=self.target if answer else opposite(self.target, self.schema))

@@ -1,0 +1,81 @@
+"""Uniform draws over a schema, and the generator that makes nothing else of its data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.claim import PrivacyClaim
+from dpaudit.schema import Column, Kind, Schema
+from dpaudit.seeds import rng_of
+
+MISSING_SHARE: Final = 0.1
+"""Share of missing values in a uniform column that may have them."""
+
+
+def uniform_values(column: Column, n: int, rng: np.random.Generator) -> pd.Series[Any]:
+    """Independent draws [n]: uniform over bounds or categories, missing with a public share."""
+    lower, upper = column.bounds if column.kind.numeric else (0.0, len(column.categories) - 1.0)
+    if column.kind is Kind.CONTINUOUS:
+        drawn: pd.Series[Any] = pd.Series(rng.uniform(lower, upper, n))
+    else:
+        # Floor of a wider interval; its end has no mass but may be hit by rounding.
+        whole = np.minimum(np.floor(rng.uniform(lower, upper + 1.0, n)), upper)
+        drawn = pd.Series(whole)
+        if not column.kind.numeric:
+            categories = np.empty(len(column.categories), dtype=object)
+            categories[:] = column.categories
+            drawn = pd.Series(categories[whole.astype(np.int64)], dtype=object)
+    if column.missing:
+        drawn = drawn.mask(rng.random(n) < MISSING_SHARE, np.nan)
+    return drawn
+
+
+def uniform_table(schema: Schema, n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """A canonical table [n] of independent uniform columns; a function of the schema alone."""
+    columns = {column.name: uniform_values(column, n, rng) for column in schema.columns}
+    return schema.canonical(pd.DataFrame(columns))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UniformModel:
+    """A model that knows the schema and nothing else."""
+
+    schema: Schema
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Draws `n` uniform records."""
+        return uniform_table(self.schema, n, rng_of(seed, "sample"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NullGenerator:
+    """Ignores its data: what it releases is the same distribution in both worlds.
+
+    Its true epsilon is 0, so any claim of it is true and an audit that finds a violation is broken.
+
+    Attributes:
+        schema: The public schema.
+        epsilon: The epsilon it claims.
+
+    Raises:
+        ClaimError: If epsilon is not positive.
+    """
+
+    schema: Schema
+    epsilon: float = 1.0
+
+    def __post_init__(self) -> None:
+        _ = self.claim  # validates
+
+    @property
+    def claim(self) -> PrivacyClaim:
+        """(epsilon, 0), which holds because nothing is ever read."""
+        return PrivacyClaim(epsilon=self.epsilon, source="true of any epsilon: ignores its data")
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> UniformModel:
+        """Looks at neither the data nor the seed."""
+        return UniformModel(schema=self.schema)
