@@ -89,10 +89,12 @@ def run_trials(
             warnings.filterwarnings("ignore", message="A worker (stopped|was restarted) while")
             _play(pending, _write(payload, folder.path), state, jobs=jobs)
     except KeyboardInterrupt:
-        _kill_workers()
-        kept = len(folder.finished(trials))
+        with _interrupts_held() as held:
+            _kill_workers()
+            kept = len(folder.finished(trials))
+            held.clear()  # whoever presses Ctrl-C twice wants this very stop
         raise InterruptedRunError(
-            f"interrupted: {kept} of {len(trials)} trials of the {trials[0].role} are kept in "
+            f"interrupted: {kept} of {len(trials)} trials ({trials[0].role}) are kept in "
             f"{folder.path}"
         ) from None
     except BaseException:
@@ -196,18 +198,21 @@ class _Flight:
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
+def _interrupts_held() -> Iterator[list[int]]:
     """Holds Ctrl-C and polite kills back: a pool half made or half told cannot be stopped.
 
     Workers and the pool's threads that start in here start with Ctrl-C blocked, for it reaches the
     whole process group and would stop a worker in the middle of its imports.
+
+    Yields:
+        The signals held; the first is raised at the end.
     """
+    held: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals are handled in the main thread alone
+        yield held  # signals are handled in the main thread alone
         return
     for tracker in (resource_tracker, loky_resource_tracker):
         tracker.ensure_running()  # starting one unblocks Ctrl-C
-    held: list[int] = []
 
     def hold(number: int, frame: FrameType | None) -> None:
         del frame
@@ -219,7 +224,7 @@ def _interrupts_held() -> Iterator[None]:
         signal.signal(number, hold)
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        yield
+        yield held
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         for number in ours:

@@ -1,0 +1,134 @@
+"""The pytest plugin, in sessions of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+TABLE = """
+import numpy as np
+import pandas as pd
+
+rng = np.random.default_rng(0)
+data = pd.DataFrame({"age": rng.integers(20, 60, 30), "income": rng.normal(30, 5, 30)})
+OPTIONS = dict(shadow_models=40, attacks=["groundhog-naive"], jobs=1)
+"""
+
+LEAKING = (
+    TABLE
+    + """
+class Leaky:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def fit(self, data, *, seed):
+        self.data = data
+        return self
+
+    def sample(self, n, *, seed):
+        return self.data.sample(n, replace=True, random_state=seed).assign(age=len(self.data))
+
+
+def test_leaky(dp_audit):
+    dp_audit(Leaky(3), data, epsilon=0.5, delta=1e-5, **OPTIONS).assert_no_violation()
+"""
+)
+
+HONEST = (
+    TABLE
+    + """
+def constant(data, n_rows, seed):
+    noise = np.random.default_rng(seed).normal(30, 5, n_rows)
+    return pd.DataFrame({"age": 30, "income": noise}, index=range(n_rows))
+
+
+def test_honest(dp_audit):
+    result = dp_audit(constant, data, epsilon=1.0, **OPTIONS)
+    result.assert_no_violation()
+    assert (result.folder / "report.html").is_file()
+"""
+)
+
+
+def test_collecting_imports_neither_torch_nor_pandas(tmp_path: object) -> None:
+    code = (
+        "import sys, pytest\n"
+        "pytest.main(['--collect-only', '-q', '-p', 'no:cacheprovider'])\n"
+        "names = ('torch', 'pandas', 'numpy', 'sklearn')\n"
+        "heavy = [name for name in names if name in sys.modules]\n"
+        "assert 'dpaudit.pytest_plugin' in sys.modules\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=str(tmp_path), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_violation_fails_with_everything_needed(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(LEAKING)
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*VIOLATION: claimed epsilon 0.5, proved at least*",
+            "*verdict: violation, bound: 2.*, claim: 0.5*",
+            "*leaks: *age*",
+            "*seed: 0*",
+            "*report: *report.html*",
+        ]
+    )
+
+
+def test_an_honest_generator_passes_with_warnings_as_errors_in_parallel(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(HONEST)
+    result = pytester.runpytest_subprocess("-W", "error", "-n", "2")
+    result.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("how", ["option", "ini"])
+def test_audits_can_be_skipped(pytester: pytest.Pytester, how: str) -> None:
+    pytester.makepyfile(
+        LEAKING
+        + """
+import pytest
+
+@pytest.mark.dpaudit
+def test_marked():
+    raise AssertionError("must be skipped")
+
+def test_other():
+    pass
+"""
+    )
+    if how == "ini":
+        pytester.makeini("[pytest]\ndpaudit_skip = true\n")
+    arguments = ["--dpaudit-skip"] if how == "option" else []
+    result = pytester.runpytest_subprocess(*arguments, "--strict-markers")
+    result.assert_outcomes(skipped=2, passed=1)
+
+
+def test_a_marker_with_arguments_is_a_usage_error(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "import pytest\n\n@pytest.mark.dpaudit(epsilon=1)\ndef test_marked():\n    pass\n"
+    )
+    result = pytester.runpytest_subprocess()
+    result.stdout.fnmatch_lines(["*the marker dpaudit takes no arguments*"])
+    assert result.ret != 0
+
+
+def test_a_session_without_audits_is_silent(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_plain():\n    pass\n")
+    result = pytester.runpytest_subprocess("-W", "error")
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*dpaudit: *")
+    result.stderr.no_fnmatch_line("*")
+
+
+def test_help_names_the_option(pytester: pytest.Pytester) -> None:
+    pytester.runpytest_subprocess("--help").stdout.fnmatch_lines(["*--dpaudit-skip*"])
+    pytester.runpytest_subprocess("--markers").stdout.fnmatch_lines(["*pytest.mark.dpaudit*"])
