@@ -136,8 +136,6 @@ def _returned_class(generator: object) -> type | None:
     if not isinstance(tree.body[0], ast.FunctionDef):
         return None  # a lambda has no `return`
     returns = [node.value for node in ast.walk(tree) if isinstance(node, ast.Return)]
-    if all(
-        value is None or (isinstance(value, ast.Name) and value.id == "self") for value in returns
-    ):
+    if all(value is None or ast.unparse(value) in ("self", "None") for value in returns):
         return own
     return None

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpaudit.game.trial import Outcome, Status, Trial
+from dpaudit.numerals import rounded_down
 from dpaudit.protocols import BoolArray, FloatArray, World
 from dpaudit.verdict import Check, Consequence
 
@@ -55,7 +56,7 @@ def check_failures(
     detail = (
         f"{n_in} trial(s) failed in world in and {n_out} in world out, of {per_world} each; "
         "the scored ones count as the attack's errors, so the largest provable epsilon is "
-        f"{after:.3g} instead of {before:.3g}"
+        f"{rounded_down(after)} instead of {rounded_down(before)}"
     )
     table = np.array([[n_in, per_world - n_in], [n_out, per_world - n_out]])
     p_value = float(fisher_exact(table)[1])

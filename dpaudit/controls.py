@@ -12,6 +12,7 @@ import cloudpickle
 
 from dpaudit.game.trial import Role
 from dpaudit.membership import Evaluation
+from dpaudit.numerals import rounded_down
 from dpaudit.plan import Power, Size
 from dpaudit.registry import GENERATORS, build
 from dpaudit.specification import Audit
@@ -82,20 +83,21 @@ def judge(role: Role, best: Evaluation | None, power: Power) -> ControlResult:
     if best is None:
         check = Check(name, False, f"{name}: too few of its trials finished")
         return ControlResult(check, None, None, highest)
+    proved = rounded_down(best.exact)
     if role is Role.NULL_CONTROL:
         passed = best.exact == 0
         detail = (
             "a generator that ignores its data was not told apart"
             if passed
-            else f"a generator that ignores its data was told apart (bound {best.exact:.3g}): the "
-            "two worlds differ in more than the record"
+            else f"a generator that ignores its data was told apart (bound {proved}): the two "
+            "worlds differ in more than the record"
         )
     else:
         passed = best.exact >= CAUGHT * highest
         detail = (
             "a generator that copies the target was caught"
             if passed
-            else f"a generator that copies the target was not caught (bound {best.exact:.3g} of "
-            f"{highest:.3g}): these attacks cannot see this target"
+            else f"a generator that copies the target was not caught (bound {proved} of "
+            f"{rounded_down(highest)}): these attacks cannot see this target"
         )
     return ControlResult(Check(name, passed, detail), best.exact, best.auc, highest)

@@ -139,7 +139,12 @@ def build_document(
             "out": best.scores[~findings.member].tolist() if best and findings else [],
         },
         "checks": [
-            {"name": check.name, "passed": check.passed, "detail": check.detail}
+            {
+                "name": check.name,
+                "passed": check.passed,
+                "detail": check.detail,
+                "consequence": check.consequence.value,
+            }
             for check in (findings.checks if findings else ())
         ],
         "generator": {

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from dpaudit.claim import PrivacyClaim
+from dpaudit.numerals import percent, rounded_down, rounded_up
 from dpaudit.plan import Power
 
 POOR_POWER = 10
@@ -77,25 +78,26 @@ def decide(
         return Decision(Verdict.INVALID, [*breaking, *weakening, *noted])
     if bound > claim.epsilon:
         proof = (
-            f"violates ({claim.epsilon:g}, {claim.delta:g})-DP: at {confidence:.4g} confidence the "
-            f"true epsilon is at least {bound:.3g}"
+            f"violates ({claim.epsilon:g}, {claim.delta:g})-DP: at {percent(confidence)} "
+            f"confidence the true epsilon is at least {rounded_down(bound)}"
         )
         return Decision(Verdict.VIOLATION, [proof, *weakening, *noted])
     if power.max_provable_epsilon <= claim.epsilon:
         weak = (
             f"cannot decide: even a perfect attack on this many trials proves only epsilon "
-            f"{power.max_provable_epsilon:.3g}; play more shadow models"
+            f"{rounded_down(power.max_provable_epsilon)}; play more shadow models"
         )
         return Decision(Verdict.INCONCLUSIVE, [weak, *weakening, *noted])
     detectable = power.detectable_epsilon
+    caught = None if detectable is None else f"leak of epsilon {rounded_up(detectable)}"
     if detectable is None or detectable > POOR_POWER * claim.epsilon:
-        reached = "no leak" if detectable is None else f"only a leak of epsilon {detectable:.3g}"
+        reached = f"only a {caught}" if caught else "no leak"
         weak = f"cannot decide: {reached} would be caught with 80 % power; play more shadow models"
         return Decision(Verdict.INCONCLUSIVE, [weak, *weakening, *noted])
     if weakening:
         return Decision(Verdict.INCONCLUSIVE, [*weakening, *noted])
     found = (
-        f"no violation found; this audit would have caught a leak of epsilon {detectable:.3g} with "
-        "80 % power; it is not evidence of privacy"
+        f"no violation found; this audit would have caught a {caught} with 80 % power; it is not "
+        "evidence of privacy"
     )
     return Decision(Verdict.CONSISTENT, [found, *noted])

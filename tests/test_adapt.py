@@ -13,7 +13,7 @@ from dpaudit.errors import RegistryError
 from dpaudit.protocols import Generator, Model
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 TABLE = pd.DataFrame({"a": range(5)})
 

@@ -247,3 +247,30 @@ def test_senseless_settings_are_refused(
 ) -> None:
     with pytest.raises(SettingsError, match=message):
         dpaudit.audit("null", table, **{**FAST, **options})  # type: ignore[arg-type]
+
+
+class _ClaimingModel:
+    """What a data-dependent accountant prints: a claim that differs between the worlds."""
+
+    def __init__(self, rows: int) -> None:
+        self.claim = PrivacyClaim(epsilon=2.0 if rows == 40 else 3.0)
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        values = {"age": 30, "income": 30.0, "city": "Ulm", "ill": 0}
+        noise = np.random.default_rng(seed).normal(30, 1, n)
+        return pd.DataFrame(values | {"income": noise}, index=range(n))
+
+
+class _DataDependent:
+    claim = PrivacyClaim(epsilon=1.0, source="before training")
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> _ClaimingModel:
+        return _ClaimingModel(len(data))
+
+
+def test_a_data_dependent_claim_counts_as_the_larger_of_both_worlds(table: pd.DataFrame) -> None:
+    result = dpaudit.audit(_DataDependent(), table, **FAST)
+    assert result.claimed_epsilon == 3.0
+    assert "in either world" in result.document["claim"]["source"]
+    stated = dpaudit.audit(_DataDependent(), table, epsilon=1.5, **FAST)
+    assert stated.claimed_epsilon == 1.5

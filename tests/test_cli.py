@@ -186,7 +186,7 @@ def test_plan_trains_nothing_and_says_what_can_be_proved() -> None:
     spoken = dpaudit(
         "plan", "null", "--data", "table.csv", "--seconds-per-model", "6", "--jobs", "2"
     )
-    assert "about 20 min for 400 models" in spoken.stdout
+    assert "about 20 min 0 s for 400 models" in spoken.stdout
     assert not Path("runs").exists()
 
 

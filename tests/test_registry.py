@@ -105,7 +105,7 @@ def test_did_you_mean_is_silent_where_nothing_is_close() -> None:
 
 def test_module_and_attribute() -> None:
     assert resolve("json:dumps", GENERATORS) is __import__("json").dumps
-    with pytest.raises(RegistryError, match="json has no 'dupms'.*did you mean 'dumps'"):
+    with pytest.raises(RegistryError, match=r"json has no 'dupms'.*did you mean 'dumps'"):
         resolve("json:dupms", GENERATORS)
     for name in ("no_such_module:x", "json.no_such:x"):
         with pytest.raises(RegistryError, match="no module"):
@@ -121,7 +121,7 @@ def test_a_module_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
     assert resolve("only_in_this_folder:answer", GENERATORS) == 42
-    with pytest.raises(RegistryError, match="importing lacks_something fails.*no_such_library"):
+    with pytest.raises(RegistryError, match=r"importing lacks_something fails.*no_such_library"):
         resolve("lacks_something:x", GENERATORS)
 
 
@@ -209,7 +209,7 @@ def test_a_file_or_an_attribute_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match="no file"):
         resolve(f"{tmp_path}/none.py:x", GENERATORS)
     (tmp_path / "mine.py").write_text("class Generator: pass\n")
-    with pytest.raises(RegistryError, match="has no 'Genrator'.*did you mean 'Generator'"):
+    with pytest.raises(RegistryError, match=r"has no 'Genrator'.*did you mean 'Generator'"):
         resolve(f"{tmp_path}/mine.py:Genrator", GENERATORS)
 
 
@@ -273,7 +273,12 @@ def test_parses_parameters() -> None:
 
 @pytest.mark.parametrize(
     ("pairs", "says"),
-    [(["a"], "key=value"), (["=1"], "key=value"), ([""], "key=value"), (["a-b=1", "a_b=2"], "twice")],
+    [
+        (["a"], "key=value"),
+        (["=1"], "key=value"),
+        ([""], "key=value"),
+        (["a-b=1", "a_b=2"], "twice"),
+    ],
 )
 def test_refuses_malformed_parameters(pairs: list[str], says: str) -> None:
     with pytest.raises(RegistryError, match=says):

@@ -56,7 +56,14 @@ EXAMPLE: dict[str, Any] = {
     ],
     "threshold": {"value": 0.515, "direction": "higher"},
     "scores": {"in": [0.91, 0.97, 0.42, 0.8, 0.7], "out": [0.1, 0.05, 0.33, 0.2, 0.6]},
-    "checks": [{"name": "trial order", "passed": True, "detail": "no drift (p = 0.42)"}],
+    "checks": [
+        {
+            "name": "trial order",
+            "passed": True,
+            "detail": "no drift (p = 0.42)",
+            "consequence": "invalidates",
+        }
+    ],
     "generator": {"name": "pate-gan", "parameters": {"bounds": "data"}, "seedable": True},
     "data": {"source": "cervical.csv", "rows": 686, "columns": 29, "sha256": "9f" * 32},
     "schema": {"inferred": True},
@@ -110,7 +117,15 @@ EVERY = {
     "consistent": CONSISTENT,
     "inconclusive": INCONCLUSIVE,
     "invalid after play": changed(
-        verdict="invalid", checks=[{"name": "trial order", "passed": False, "detail": "drifts"}]
+        verdict="invalid",
+        checks=[
+            {
+                "name": "trial order",
+                "passed": False,
+                "detail": "drifts",
+                "consequence": "invalidates",
+            }
+        ],
     ),
     "invalid": NEVER_PLAYED,
     "claim beyond all": changed(claim={**EXAMPLE["claim"], "epsilon": 1000.0}),
@@ -256,7 +271,7 @@ def test_foreign_strings_are_escaped_everywhere() -> None:
         leaks=[{"column": hostile, "feature": "max", "importance": 0.1}],
         attack=hostile,
         attacks=[{**EXAMPLE["attacks"][0], "name": hostile}],
-        checks=[{"name": hostile, "passed": True, "detail": hostile}],
+        checks=[{"name": hostile, "passed": True, "detail": hostile, "consequence": "invalidates"}],
         generator={"name": hostile, "parameters": {hostile: hostile}, "seedable": True},
         data={**EXAMPLE["data"], "source": hostile},
         target={"choice": hostile, "row": None},

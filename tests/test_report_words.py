@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from dpaudit.numerals import duration, percent, rounded, rounded_down, rounded_up
 from dpaudit.report import headline, summary_lines
-from dpaudit.report.numerals import duration, percent, rounded, rounded_down, rounded_up
 from dpaudit.report.words import claim_and_proof, feature_in_words
 
 EXAMPLE: dict[str, Any] = {
@@ -35,7 +35,9 @@ EXAMPLE: dict[str, Any] = {
         {"column": "Age", "feature": "rows equal to the target", "importance": 0.02},
     ],
     "attack": "groundhog",
-    "checks": [{"name": "trial order", "passed": True, "detail": "no drift"}],
+    "checks": [
+        {"name": "trial order", "passed": True, "detail": "no drift", "consequence": "invalidates"}
+    ],
     "schema": {"inferred": True},
 }
 
@@ -75,7 +77,15 @@ NEVER_PLAYED = changed(
         (NEVER_PLAYED, "INVALID: the null control failed; nothing is known about epsilon 1"),
         (
             changed(
-                verdict="invalid", checks=[{"name": "trial order", "passed": False, "detail": ""}]
+                verdict="invalid",
+                checks=[
+                    {
+                        "name": "trial order",
+                        "passed": False,
+                        "detail": "",
+                        "consequence": "invalidates",
+                    }
+                ],
             ),
             'INVALID: the check "trial order" failed; nothing is known about epsilon 1',
         ),
@@ -120,7 +130,9 @@ def test_foreign_strings_neither_widen_nor_steer_the_terminal(
     document["claim"] = {**document["claim"], "epsilon": 0.123456, "source": hostile}
     document["leaks"] = [{"column": hostile, "feature": hostile, "importance": 1.0}]
     document["failure_reasons"] = [{"world": "in", "count": 1, "error": hostile}]
-    document["checks"] = [{"name": hostile, "passed": False, "detail": hostile}]
+    document["checks"] = [
+        {"name": hostile, "passed": False, "detail": hostile, "consequence": "invalidates"}
+    ]
     lines = summary_lines(document)
     assert 4 <= len(lines) <= 8
     assert all(len(line) <= 80 and line.isprintable() for line in lines)

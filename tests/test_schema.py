@@ -305,7 +305,7 @@ def test_a_malformed_document_is_refused(document: dict, says: str) -> None:
 
 
 def test_a_document_reports_every_malformed_column() -> None:
-    with pytest.raises(SchemaError, match="'a'.*'b'"):
+    with pytest.raises(SchemaError, match=r"'a'.*'b'"):
         Schema.from_json({"columns": [entry(name="a", kind="no"), entry(name="b", lower=3)]})
 
 

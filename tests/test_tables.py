@@ -116,14 +116,14 @@ def test_the_schema_says_what_is_text_and_what_is_missing(tmp_path: Path) -> Non
         )
     )
     path = written(
-        tmp_path, "t.csv", "zip,drug,n,yes\n01,None,None,True\n1,NA,3,False\n2,some,?,1\n"
+        tmp_path, "t.csv", "zip,drug,n,yes\n01,None,None,True\n1,NA,3,False\n2,some,?,True\n"
     )
     canonical = fitting(load_table(path, schema=schema), schema, source="it")
-    assert canonical["zip"].tolist() == ["01", "1"]
+    assert canonical["zip"].tolist() == ["01", "1", "2"]
     assert canonical["drug"][0] == "None"
-    assert canonical["drug"].isna().tolist() == [False, True]
-    assert canonical["n"].isna().tolist() == [True, False]
-    assert canonical["yes"].tolist() == [True, False]
+    assert canonical["drug"].isna().tolist() == [False, True, False]
+    assert canonical["n"].isna().tolist() == [True, False, True]
+    assert canonical["yes"].tolist() == [True, False, True]
 
 
 def test_a_schema_column_that_the_file_lacks_is_the_schemas_problem(tmp_path: Path) -> None:
@@ -134,7 +134,9 @@ def test_a_schema_column_that_the_file_lacks_is_the_schemas_problem(tmp_path: Pa
         )
     )
     path = written(tmp_path, "t.csv", "a,extra\n1,2\n")
-    with pytest.raises(DataError, match="'lost' is missing.*'extra' is not in the schema") as error:
+    with pytest.raises(
+        DataError, match=r"'lost' is missing.*'extra' is not in the schema"
+    ) as error:
         fitting(load_table(path, schema=schema), schema, source=str(path))
     assert str(path) in str(error.value)
     assert "mend the table or the schema" in str(error.value)

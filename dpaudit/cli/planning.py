@@ -12,6 +12,7 @@ from dpaudit.claim import PrivacyClaim
 from dpaudit.cli import options
 from dpaudit.cli.faces import guarded, results
 from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.numerals import duration, rounded_down, rounded_up
 from dpaudit.plan import DEFAULT_SHADOW_MODELS, Size, power
 
 ALTERNATIVES = (50, 100, 200, 400, 1000, 2000)
@@ -126,23 +127,17 @@ def _show(
     output.print("shadow models   scored per world   largest provable   caught with 80 % power")
     for row in rows:
         caught = row["detectable_epsilon"]
-        shown = "no leak" if caught is None else f"epsilon >= {caught:.2f}"
+        shown = "no leak" if caught is None else f"epsilon >= {rounded_up(caught)}"
         mark = "  <- asked" if row["shadow_models"] == shadow_models else ""
         output.print(
             f"{row['shadow_models']:>13}   {row['scored_per_world']:>16}   "
-            f"{row['max_provable_epsilon']:>16.2f}   {shown:>15}{mark}"
+            f"{rounded_down(row['max_provable_epsilon']):>16}   {shown:>15}{mark}"
         )
     output.print("")
     if seconds is None:
         output.print("cost: time one model and give --seconds-per-model")
     else:
-        output.print(f"cost: about {_duration(seconds)} for {shadow_models} models, and controls")
+        output.print(f"cost: about {duration(seconds)} for {shadow_models} models, and controls")
     asked = next(row for row in rows if row["shadow_models"] == shadow_models)
     if asked["max_provable_epsilon"] <= claim.epsilon:
         output.print("too few: even a perfect attack could not prove more than the claim")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

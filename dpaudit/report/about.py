@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dpaudit.report.numerals import (
+from dpaudit.numerals import (
     auc_text,
     clipped,
     duration,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from dpaudit.numerals import auc_text, percent, rounded, rounded_down, rounded_up
 from dpaudit.report.about import about_the_run
 from dpaudit.report.curves import has_scores, histogram, largest_tpr, operating_point
-from dpaudit.report.numerals import auc_text, percent, rounded, rounded_down, rounded_up
 from dpaudit.report.structure import MOST_ROWS, Block, Level, Picture, Table, left_out
 from dpaudit.report.words import claim_and_proof, failed_part, feature_in_words
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from dpaudit.numerals import rounded, rounded_down, rounded_up
 from dpaudit.report.curves import claim_region, histogram, operating_point, roc_of
-from dpaudit.report.numerals import rounded, rounded_down, rounded_up
 from dpaudit.report.structure import Picture
 
 if TYPE_CHECKING:

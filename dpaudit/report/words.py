@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from dpaudit.report.numerals import (
+from dpaudit.numerals import (
     auc_text,
     clipped,
     percent,
@@ -96,7 +96,11 @@ def failed_part(document: Mapping[str, Any]) -> str:
     failed = [
         f"the {name} control" for name, of in document["controls"].items() if not of["passed"]
     ]
-    failed += [f'the check "{of["name"]}"' for of in document["checks"] if not of["passed"]]
+    failed += [
+        f'the check "{of["name"]}"'
+        for of in document["checks"]
+        if not of["passed"] and of["consequence"] == "invalidates"
+    ]
     if not failed:
         return "the audit is not valid"
     more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
@@ -112,8 +116,12 @@ def _claim_line(document: Mapping[str, Any]) -> str:
 def _leak_lines(document: Mapping[str, Any]) -> list[str]:
     if document["verdict"] != "violation" or not document["leaks"]:
         return []
-    named = [feature_in_words(leak) for leak in document["leaks"][:_LEAKS_SHOWN]]
-    return [f"leak: {'; '.join(named)}"]
+    first, *others = [feature_in_words(leak) for leak in document["leaks"][:_LEAKS_SHOWN]]
+    line = f"leak: {first}"
+    for other in others:
+        if len(line) + len(other) + 2 <= _WIDTH:  # whole names only
+            line = f"{line}; {other}"
+    return [line]
 
 
 def _attack_line(document: Mapping[str, Any]) -> str:

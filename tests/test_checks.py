@@ -1,0 +1,184 @@
+"""Checks of a run: each catches what it is for, and passes a sound run."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from dpaudit.checks import (
+    MOST_REASONS,
+    SIGNIFICANCE,
+    check_failures,
+    check_order,
+    check_randomness,
+    check_replay,
+    failure_reasons,
+    first_finished,
+)
+from dpaudit.game.trial import Outcome, Role, Status, Trial
+from dpaudit.protocols import World
+from dpaudit.verdict import Check, Consequence
+
+
+def finished(world: World, number: int, *features: float) -> Outcome:
+    trial = Trial(Role.AUDIT, world, number)
+    return Outcome(trial=trial, status=Status.FINISHED, features=np.array(features))
+
+
+def failed(world: World, number: int, error: str, status: Status = Status.FAILED) -> Outcome:
+    return Outcome(trial=Trial(Role.AUDIT, world, number), status=status, error=error)
+
+
+def order(scores: np.ndarray, member: np.ndarray, places: np.ndarray | None = None) -> Check:
+    positions = np.arange(len(scores), dtype=float) if places is None else places
+    return check_order(scores, member, positions, "it")
+
+
+def test_no_drift_where_worlds_differ_but_order_does_not_matter() -> None:
+    rng = np.random.default_rng(1)
+    member = rng.permutation(np.repeat([True, False], 120))
+    check = order(rng.normal(size=240) + 3 * member, member)
+    assert check.passed
+    assert "scores of it do not drift" in check.detail
+
+
+@pytest.mark.parametrize("world", [True, False])
+@pytest.mark.parametrize("direction", [1, -1])
+def test_a_drift_in_either_world_and_direction_is_found(world: bool, direction: int) -> None:
+    rng = np.random.default_rng(2)
+    member = rng.permutation(np.repeat([True, False], 120))
+    drift = np.linspace(0, 2, 240) * (member == world) * direction
+    check = order(rng.normal(size=240) + drift, member)
+    assert not check.passed
+    assert check.consequence is Consequence.INVALIDATES
+    assert "drift with the order" in check.detail
+
+
+def test_places_count_not_the_order_of_the_arrays() -> None:
+    rng = np.random.default_rng(3)
+    member = np.repeat([True, False], 100)
+    places = rng.permutation(200).astype(float)
+    scores = places / 200 + rng.normal(scale=0.3, size=200)
+    assert not order(scores, member, places).passed
+    assert order(scores, member).passed
+
+
+def test_constant_scores_and_tiny_worlds_pass_without_warnings() -> None:
+    member = np.array([True, False] * 3)
+    assert order(np.zeros(6), member).passed
+    assert order(np.arange(6.0), member).passed  # three trials a world prove nothing
+    assert order(np.arange(2.0), member[:2]).passed
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6, 7])
+def test_a_sound_run_of_few_trials_fails_at_most_as_often_as_promised(n: int) -> None:
+    """All orders of n untied scores in one world; the other world's scores are constant."""
+    member = np.repeat([True, False], n)
+    orders = np.array(list(itertools.permutations(range(n))), dtype=float)
+    if len(orders) > 800:  # the extreme ones among them, which are the ones that can fail
+        extreme = np.abs((orders * np.arange(n)).sum(axis=1) - orders.mean() ** 2 * n)
+        kept = orders[np.argsort(-extreme)[:60]]
+    else:
+        kept = orders
+    fails = sum(not order(np.concatenate([o, np.zeros(n)]), member).passed for o in kept)
+    assert fails / len(orders) <= SIGNIFICANCE
+
+
+def test_sound_runs_seldom_fail_with_tied_scores() -> None:
+    rng = np.random.default_rng(4)
+    member = np.repeat([True, False], 12)
+    fails = sum(not order(rng.integers(0, 4, 24).astype(float), member).passed for _ in range(1000))
+    assert fails <= 6  # expected at most 1; P(more than 6) < 1e-4
+
+
+def test_failures_alike_in_both_worlds_are_noted() -> None:
+    nothing = check_failures({World.IN: 0, World.OUT: 0}, 100, (3.0, 3.0))
+    assert nothing.passed
+    alike = check_failures({World.IN: 7, World.OUT: 5}, 100, (3.0, 2.0))
+    assert not alike.passed
+    assert alike.consequence is Consequence.NOTED
+    assert "7 trial(s) failed in world in and 5 in world out, of 100 each" in alike.detail
+    assert "is 2 instead of 3" in alike.detail
+    assert "depends" not in alike.detail
+
+
+@pytest.mark.parametrize("counts", [(40, 5), (5, 40), (100, 0)])
+def test_failures_that_differ_by_world_weaken(counts: tuple[int, int]) -> None:
+    check = check_failures({World.IN: counts[0], World.OUT: counts[1]}, 100, (3.0, 1.0))
+    assert not check.passed
+    assert check.consequence is Consequence.WEAKENS
+    assert "failing depends on the world" in check.detail
+
+
+def test_reasons_are_counted_by_world_and_the_most_frequent_come_first() -> None:
+    outcomes = [
+        *(failed(World.IN, n, "a") for n in range(2)),
+        *(failed(World.OUT, n, "a") for n in range(3)),
+        failed(World.IN, 5, "worker died", Status.CRASHED),
+        finished(World.IN, 6, 1.0),
+    ]
+    assert failure_reasons(outcomes) == [
+        (World.OUT, 3, "a"),
+        (World.IN, 2, "a"),
+        (World.IN, 1, "worker died"),
+    ]
+    assert failure_reasons([]) == []
+    many = [failed(World.IN, n, f"reason {n}") for n in range(30)]
+    assert len(failure_reasons(many)) == MOST_REASONS
+
+
+def frozen(inside: list[float], outside: list[float]) -> Check:
+    outcomes = [finished(World.IN, n, value) for n, value in enumerate(inside)]
+    return check_randomness(
+        [*outcomes, *(finished(World.OUT, n, value) for n, value in enumerate(outside))]
+    )
+
+
+def test_different_tables_pass() -> None:
+    assert frozen([1, 2, 1], [1, 1, 2]).passed
+    assert frozen([1, 1, 1], [1, 1, 2]).passed  # one world may be constant
+
+
+def test_frozen_outputs_are_told_apart() -> None:
+    constant = frozen([1, 1, 1], [1, 1])
+    assert not constant.passed
+    assert "in both worlds: the output is a constant" in constant.detail
+    revealing = frozen([1, 1, 1], [2, 2])
+    assert not revealing.passed
+    assert "does not use its seed" in revealing.detail
+    assert revealing.consequence is constant.consequence is Consequence.NOTED
+
+
+@pytest.mark.parametrize(("inside", "outside"), [([], []), ([1], [2]), ([1, 1], [2]), ([], [1, 2])])
+def test_too_few_tables_prove_neither(inside: list[float], outside: list[float]) -> None:
+    check = frozen(inside, outside)
+    assert not check.passed
+    assert check.consequence is Consequence.NOTED
+    assert "too few trials finished" in check.detail
+    assert check_randomness([failed(World.IN, 0, "a")]).detail == check.detail
+
+
+def test_replay() -> None:
+    first, same, other = (finished(World.IN, 0, *f) for f in ((1.0, 2), (1.0, 2), (1.0, 3)))
+    assert check_replay(first, same, seedable=True).passed
+    differs = check_replay(first, other, seedable=True)
+    assert not differs.passed
+    assert differs.consequence is Consequence.NOTED
+    assert "cannot be seeded" in differs.detail
+    for pair in ((None, None), (first, None), (first, failed(World.IN, 0, "a"))):
+        absent = check_replay(*pair, seedable=True)
+        assert not absent.passed
+        assert "no trial could be played twice" in absent.detail
+    secure = check_replay(None, None, seedable=False)
+    assert secure.passed
+    assert "secure noise" in secure.detail
+
+
+def test_first_finished() -> None:
+    outcomes = [failed(World.IN, 0, "a"), finished(World.OUT, 1, 1.0), finished(World.IN, 2, 1.0)]
+    by_trial = {outcome.trial: outcome for outcome in outcomes}
+    assert first_finished(by_trial) == outcomes[1].trial
+    assert first_finished({outcomes[0].trial: outcomes[0]}) is None
+    assert first_finished({}) is None
