@@ -19,7 +19,8 @@ from dpaudit.protocols import Attack
 from dpaudit.result import AuditResult
 from dpaudit.schema import Schema
 from dpaudit.session import Session
-from dpaudit.specification import Audit, load, prepare
+from dpaudit.specification import Audit, prepare
+from dpaudit.tables import load
 from dpaudit.versions import versions
 
 DEFAULT_ATTACKS = ("groundhog", "query-target")

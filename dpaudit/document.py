@@ -13,7 +13,8 @@ from dpaudit.membership import Evaluation, Leak
 from dpaudit.plan import Power
 from dpaudit.protocols import Attack, BoolArray, World
 from dpaudit.result import SCHEMA_VERSION
-from dpaudit.specification import Audit, data_digest
+from dpaudit.specification import Audit
+from dpaudit.tables import data_digest
 from dpaudit.verdict import Check, decide
 from dpaudit.versions import versions
 

@@ -3,55 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import pandas as pd
 
-from dpaudit.adapt import as_generator
 from dpaudit.claim import Neighbours, PrivacyClaim
-from dpaudit.errors import ClaimError, RegistryError, SettingsError
+from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.game.worlds import Game, Target, build_game, choose_target, copies_of
+from dpaudit.named import (
+    NamedAttack,
+    NamedGenerator,
+    named_attacks,
+    named_generator,
+    plain_settings,
+    source_digest,
+)
 from dpaudit.plan import Size
 from dpaudit.protocols import Attack, Generator
-from dpaudit.registry import ATTACKS, GENERATORS, build, carry
+from dpaudit.registry import GENERATORS, build
 from dpaudit.schema import Schema
 from dpaudit.seeds import Stream
-from dpaudit.tables import fitting, load_schema, load_table
+from dpaudit.tables import Table, data_digest
 from dpaudit.versions import dpaudit_version
 
-IN_MEMORY = "a table in memory"
 MAX_SEED = 2**63
-
-
-class NamedGenerator(NamedTuple):
-    """A generator and how it was asked for."""
-
-    name: str
-    parameters: dict[str, Any]
-    generator: Generator
-
-
-class NamedAttack(NamedTuple):
-    """An attack and the name it was asked for by."""
-
-    name: str
-    attack: Attack
-
-
-class Table(NamedTuple):
-    """The table handed in: canonical, with its schema and where it came from."""
-
-    data: pd.DataFrame
-    schema: Schema
-    source: str
-    schema_source: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +69,7 @@ class Audit:
             "generator": {
                 "name": self.generator.name,
                 "parameters": self.generator.parameters,
-                "source": _source_digest(self.generator.generator),
+                "source": source_digest(self.generator.generator),
             },
             "data": data_digest(self.table.data),
             "schema": self.table.schema.to_json(),
@@ -102,7 +83,7 @@ class Audit:
             "delta": self.claim.delta,
             "rows": self.game.view.n_rows,
             "attacks": [
-                {"name": name, "settings": _settings(attack), "source": _source_digest(attack)}
+                {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
                 for name, attack in self.attacks
             ],
             "shadow_models": self.size.shadow_models,
@@ -151,69 +132,6 @@ class Audit:
         return shlex.join(words)
 
 
-def load(data: pd.DataFrame | str | Path, schema: Schema | str | Path | None) -> Table:
-    """Reads and validates a table.
-
-    Args:
-        data: A table, a file, or "sample:NAME".
-        schema: A schema, a schema file, or None to infer one (which marks itself).
-
-    Returns:
-        The canonical table and its schema.
-
-    Raises:
-        DataError: If the table cannot be read or does not fit.
-        SchemaError: If the schema is malformed or cannot be inferred.
-    """
-    source = IN_MEMORY if isinstance(data, pd.DataFrame) else str(data)
-
-    def read(known: Schema | None) -> pd.DataFrame:
-        return data if isinstance(data, pd.DataFrame) else load_table(data, schema=known)
-
-    if schema is None:
-        table = read(None)
-        found = Schema.infer(table)
-    elif isinstance(schema, Schema):
-        table, found = read(schema), schema
-    else:
-        found = load_schema(schema, lambda: read(None))
-        table = read(found)
-    named = str(schema) if isinstance(schema, str | Path) else None
-    return Table(fitting(table, found, source=source), found, source, named)
-
-
-def named_generator(
-    generator: object, parameters: Mapping[str, Any], offered: Mapping[str, Any]
-) -> NamedGenerator:
-    """Builds or wraps the generator that the caller named or handed in.
-
-    Args:
-        generator: A name as in `dpaudit.registry.resolve`, an object with `fit`, a class, or a
-            function `f(data, n_rows, seed)`.
-        parameters: Constructor parameters, for names and classes.
-        offered: What a constructor may ask for: schema and target.
-
-    Returns:
-        The generator with its name.
-
-    Raises:
-        RegistryError: If it cannot be found or built, or is no generator.
-    """
-    if isinstance(generator, str):
-        value = build(generator, GENERATORS, given=parameters, offered=offered)
-        return NamedGenerator(generator, dict(parameters), as_generator(value, name=generator))
-    if inspect.isclass(generator):
-        raise RegistryError(
-            f"{generator.__name__} is a class: hand in an instance, {generator.__name__}(...)"
-        )
-    if parameters:
-        raise RegistryError("parameters are for generators given by name, not for ready objects")
-    own = generator if inspect.isroutine(generator) else type(generator)
-    carry(generator)
-    name = f"{own.__module__}:{own.__qualname__}"
-    return NamedGenerator(name, _settings(generator), as_generator(generator, name=name))
-
-
 def prepare(
     generator: object,
     table: Table,
@@ -237,6 +155,7 @@ def prepare(
     size = Size(shadow_models=shadow_models, attacks=len(attacks), confidence=confidence)
     if not 0 <= seed < MAX_SEED:
         raise SettingsError(f"--seed must be a whole number in [0, 2**63), got {seed}")
+    playing = named_attacks(attacks)
     data, schema = table.data, table.schema
     chosen = choose_target(target, data, schema)
     offered = {"schema": schema, "target": chosen.record}
@@ -253,6 +172,8 @@ def prepare(
         neighbours=claim.neighbours,
         replacement=replacement,
     )
+    for _, attack in playing:
+        attack.check(game.view)
     check = getattr(named.generator, "check", None)
     if check is not None:
         check(data)
@@ -263,7 +184,7 @@ def prepare(
         game=game,
         claim=claim,
         claim_is_given=epsilon is not None or delta is not None,
-        attacks=_named_attacks(attacks, game),
+        attacks=playing,
         size=size,
         seed=seed,
     )
@@ -304,38 +225,6 @@ def claim_under_audit(
     )
 
 
-def data_digest(data: pd.DataFrame) -> str:
-    """SHA-256 over the row hashes and column names of a canonical table."""
-    hashed = pd.util.hash_pandas_object(data.astype(str), index=False)
-    digest = hashlib.sha256(hashed.to_numpy().astype("<u8").tobytes())
-    digest.update(json.dumps([str(name) for name in data.columns]).encode())
-    return digest.hexdigest()
-
-
-def _named_attacks(attacks: Sequence[str | Attack], game: Game) -> tuple[NamedAttack, ...]:
-    found = []
-    for attack in attacks:
-        if isinstance(attack, str):
-            built = build(attack, ATTACKS, given={}, offered={})
-            missing = [
-                method
-                for method in ("check", "feature_names", "features", "fit")
-                if not callable(getattr(built, method, None))
-            ]
-            if missing:
-                raise RegistryError(f"attack {attack} lacks the method {missing[0]!r}: add it")
-            found.append(NamedAttack(attack, cast(Attack, built)))
-        else:
-            carry(attack)
-            found.append(NamedAttack(type(attack).__name__, attack))
-    names = [name for name, _ in found]
-    if len(set(names)) < len(names):
-        raise SettingsError(f"an attack is named twice: {', '.join(names)}; name each once")
-    for _, attack in found:
-        attack.check(game.view)
-    return tuple(found)
-
-
 def _replacement(target: pd.DataFrame, schema: Schema, stream: Stream) -> pd.DataFrame:
     """A record drawn from the schema, never from the data, that differs from the target."""
     null = cast(Generator, build("null", GENERATORS, given={}, offered={"schema": schema}))
@@ -347,30 +236,10 @@ def _replacement(target: pd.DataFrame, schema: Schema, stream: Stream) -> pd.Dat
     raise SettingsError("the schema allows no record but the target: widen its bounds")
 
 
-def _settings(value: object) -> dict[str, Any]:
-    """The plain settings of an object: enough to notice that they changed."""
-    found = getattr(value, "__dict__", {})
-    plain = {k: v for k, v in found.items() if isinstance(v, str | int | float | bool | None)}
-    return {key: item for key, item in sorted(plain.items()) if not key.startswith("_")}
-
-
-def _source_digest(value: object) -> str | None:
-    """A digest of the file that defines an object; None where there is none."""
-    function = getattr(value, "function", None)  # a wrapped bare function
-    defined = function if inspect.isroutine(function) else type(value)
-    try:
-        file = inspect.getsourcefile(defined)
-    except TypeError:
-        return None
-    if file is None or not Path(file).is_file():
-        return None
-    return hashlib.blake2b(Path(file).read_bytes(), digest_size=16).hexdigest()
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _digest(document: Mapping[str, Any]) -> str:
     text = json.dumps(document, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -17,10 +18,51 @@ from dpaudit.registry import did_you_mean
 from dpaudit.schema import Schema
 
 SAMPLE = "sample:"
+IN_MEMORY = "a table in memory"
 MISSING_MARKS = frozenset(
     ("", "?", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA", "NaN", "nan", "NULL", "null", "None")
 )
 """Read as missing, unless the schema names it as a category of the column."""
+
+
+class Table(NamedTuple):
+    """The table handed in: canonical, with its schema and where it came from."""
+
+    data: pd.DataFrame
+    schema: Schema
+    source: str
+    schema_source: str | None
+
+
+def load(data: pd.DataFrame | str | Path, schema: Schema | str | Path | None) -> Table:
+    """Reads and validates a table.
+
+    Args:
+        data: A table, a file, or "sample:NAME".
+        schema: A schema, a schema file, or None to infer one (which marks itself).
+
+    Returns:
+        The canonical table and its schema.
+
+    Raises:
+        DataError: If the table cannot be read or does not fit.
+        SchemaError: If the schema is malformed or cannot be inferred.
+    """
+    source = IN_MEMORY if isinstance(data, pd.DataFrame) else str(data)
+
+    def read(known: Schema | None) -> pd.DataFrame:
+        return data if isinstance(data, pd.DataFrame) else load_table(data, schema=known)
+
+    if schema is None:
+        table = read(None)
+        found = Schema.infer(table)
+    elif isinstance(schema, Schema):
+        table, found = read(schema), schema
+    else:
+        found = load_schema(schema, lambda: read(None))
+        table = read(found)
+    named = str(schema) if isinstance(schema, str | Path) else None
+    return Table(fitting(table, found, source=source), found, source, named)
 
 
 def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFrame:
@@ -100,6 +142,14 @@ def fitting(data: pd.DataFrame, schema: Schema, *, source: str) -> pd.DataFrame:
         hint = "mend the table or the schema"
         raise DataError(f"{source} does not fit its schema: {'; '.join(problems)}; {hint}")
     return schema.canonical(data)
+
+
+def data_digest(data: pd.DataFrame) -> str:
+    """SHA-256 over the row hashes and column names of a canonical table."""
+    hashed = pd.util.hash_pandas_object(data.astype(str), index=False)
+    digest = hashlib.sha256(hashed.to_numpy().astype("<u8").tobytes())
+    digest.update(json.dumps([str(name) for name in data.columns]).encode())
+    return digest.hexdigest()
 
 
 def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:

@@ -17,7 +17,8 @@ from dpaudit.claim import PrivacyClaim
 from dpaudit.errors import ClaimError, RegistryError, RunFolderError, SettingsError
 from dpaudit.game.worlds import Game
 from dpaudit.protocols import World
-from dpaudit.specification import load, prepare
+from dpaudit.specification import prepare
+from dpaudit.tables import load
 
 FAST = {"attacks": ("groundhog-naive", "query-target"), "shadow_models": 60, "jobs": 2}
 

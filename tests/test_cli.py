@@ -258,3 +258,18 @@ def test_a_broken_plugin_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "groundhog" in done.stdout
     assert "warning: plugin 'cracked'" in done.stderr
     assert "fails to import" in audit("null", "--attack", "cracked").stderr
+
+
+def test_an_attack_takes_settings() -> None:
+    done = dpaudit(
+        *("audit", "null", "--data", "table.csv", "--schema", "schema.json", "--json"),
+        *("--attack", "groundhog-naive,classifier=logistic-regression", "--shadow-models", "40"),
+    )
+    assert done.exit_code == ExitCode.PASS, done.output
+    document = json.loads(done.stdout)
+    assert document["attack"] == "groundhog-naive,classifier=logistic-regression"
+    wrong = audit("null", "--attack", "groundhog-naive,clasifier=x")
+    assert wrong.exit_code == ExitCode.USAGE
+    assert "did you mean 'classifier'?" in wrong.stderr
+    wrong = audit("null", "--attack", "groundhog-naive,classifier=logistic-regresion")
+    assert "did you mean 'logistic-regression'?" in " ".join(wrong.stderr.split())

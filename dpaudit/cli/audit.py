@@ -55,7 +55,8 @@ def audit(
     from dpaudit.cli.progress import ProgressFace
     from dpaudit.errors import InterruptedRunError
     from dpaudit.registry import parse_parameters
-    from dpaudit.specification import load, prepare
+    from dpaudit.specification import prepare
+    from dpaudit.tables import load
 
     prepared = prepare(
         generator,

@@ -76,7 +76,7 @@ Attacks = Annotated[
     list[str] | None,
     typer.Option(
         "--attack",
-        metavar="NAME",
+        metavar="NAME[,KEY=VALUE]",
         help="Attack; repeatable, each costs confidence. Default: groundhog and query-target.",
         show_default=False,
     ),

@@ -82,8 +82,10 @@ def _claim(
         return PrivacyClaim(epsilon=epsilon, delta=delta or 0.0)
     if data is None:
         raise ClaimError(f"the claim of {generator} needs its table: give --data, or --epsilon")
+    from dpaudit.named import named_generator
     from dpaudit.registry import parse_parameters
-    from dpaudit.specification import claim_under_audit, load, named_generator
+    from dpaudit.specification import claim_under_audit
+    from dpaudit.tables import load
 
     table = load(data, schema)
     offered = {"schema": table.schema, "target": table.data.iloc[[0]]}

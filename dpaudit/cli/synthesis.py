@@ -35,8 +35,9 @@ def synthesize(
 ) -> None:
     """Fit a generator on a table, write synthetic rows as CSV and its claim as JSON."""
     from dpaudit.game.trial import accept
+    from dpaudit.named import named_generator
     from dpaudit.registry import parse_parameters
-    from dpaudit.specification import load, named_generator
+    from dpaudit.tables import load
 
     table = load(data, schema)
     n_rows = len(table.data) if rows is None else rows
