@@ -17,6 +17,7 @@ from dpaudit.claim import PrivacyClaim
 from dpaudit.errors import ClaimError, RegistryError, RunFolderError, SettingsError
 from dpaudit.game.worlds import Game
 from dpaudit.protocols import World
+from dpaudit.registry import carry
 from dpaudit.specification import prepare
 from dpaudit.tables import load
 
@@ -99,12 +100,8 @@ def test_a_game_that_asks_for_unequal_rows_fails_its_null_control(
         confidence=0.95,
         seed=0,
     )
-    import cloudpickle
-
-    import tests.test_audit as this  # type: ignore[import-not-found]
-
-    cloudpickle.register_pickle_by_value(this)
-    broken = this._UnequalGame(view=audit.game.view, tables=audit.game.tables)
+    carry(_UnequalGame)
+    broken = _UnequalGame(view=audit.game.view, tables=audit.game.tables)
     result = run(replace(audit, game=broken), tmp_path, jobs=2)
     assert result.verdict is dpaudit.Verdict.INVALID
     assert not result.document["controls"]["null"]["passed"]

@@ -79,9 +79,9 @@ def audit(
     try:
         with ProgressFace(errors, quiet=quiet) as progress:
             result = run(prepared, folder, jobs=jobs, on_progress=progress)
-    except InterruptedRunError as error:
+    except (InterruptedRunError, KeyboardInterrupt) as error:
         again = shlex.join(["dpaudit", *sys.argv[1:]])
-        raise InterruptedRunError(f"{error}\nresume with: {again}") from None
+        raise InterruptedRunError(f"{str(error) or 'interrupted'}\nresume with: {again}") from None
     output = results()
     if json:
         output.print(result.to_json(), end="")

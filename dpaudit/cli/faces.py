@@ -7,10 +7,11 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from enum import IntEnum, StrEnum
 from types import FrameType
-from typing import NoReturn, ParamSpec
+from typing import NoReturn, ParamSpec, TextIO
 
 import typer
 from rich.console import Console
@@ -51,9 +52,13 @@ def exit_code(verdict: Verdict, fail_on: FailOn) -> ExitCode:
     return ExitCode.INCONCLUSIVE
 
 
+_result_stream: ContextVar[TextIO] = ContextVar("result_stream")
+
+
 def results() -> Console:
     """Standard output: the result and nothing else; lines are never wrapped or coloured."""
-    return Console(file=sys.stdout, soft_wrap=True, highlight=False, markup=False, no_color=True)
+    stream = _result_stream.get(sys.stdout)
+    return Console(file=stream, soft_wrap=True, highlight=False, markup=False, no_color=True)
 
 
 def messages() -> Console:
@@ -67,7 +72,9 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            with _termination_as_interrupt():
+            # A generator's file may print while it is imported: not among the results.
+            _result_stream.set(sys.stdout)
+            with redirect_stdout(sys.stderr), _termination_as_interrupt():
                 command(*args, **kwargs)
         except typer.Exit:
             raise

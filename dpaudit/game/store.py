@@ -107,10 +107,11 @@ class RunFolder:
         self._db.execute(
             "INSERT OR IGNORE INTO audit VALUES (1, ?, ?)", (text, json.dumps(dict(versions)))
         )
-        (stored,) = self._db.execute("SELECT spec_json FROM audit").fetchone()
-        if stored == text:
-            return
+        stored, played = self._db.execute("SELECT spec_json, versions_json FROM audit").fetchone()
         there, here = json.loads(stored), json.loads(text)
+        if there == here:
+            self._compare_versions(json.loads(played), versions)
+            return
         fields = [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
         shown = "; ".join(
             f"{key} is {_short(there.get(key))} there and {_short(here.get(key))} here"
@@ -120,6 +121,15 @@ class RunFolder:
             f"{self.path} holds another audit: {shown}. Give another --out: adding to a run after "
             "looking at it would void its confidence level"
         )
+
+    def _compare_versions(self, there: Mapping[str, str], here: Mapping[str, str]) -> None:
+        """Refuses other libraries: half of a run would be drawn unlike the rest."""
+        for name in sorted({*there, *here}):
+            if there.get(name) != here.get(name):
+                raise RunFolderError(
+                    f"{self.path} was played with {name} {there.get(name)}, this is "
+                    f"{here.get(name)}: install that version to resume it, or give another --out"
+                )
 
     def save(self, outcome: Outcome) -> None:
         """Writes one outcome durably; a trial that is already there is left as it is."""
