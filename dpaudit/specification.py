@@ -214,7 +214,7 @@ def claim_under_audit(
             return restated
         epsilon, source = restated.epsilon, f"{restated.source}; delta given by the caller"
     else:
-        stated = f"; the generator itself claims {own.epsilon:g}" if own else ""
+        stated = f"; generator's own: {own.epsilon:g}" if own else ""
         source = f"given by the caller{stated}"
     default_delta = own.delta if own else 0.0
     return PrivacyClaim(

@@ -66,7 +66,7 @@ def test_randomised_response_is_consistent_at_its_epsilon_and_not_below(
     assert honest.verdict is dpaudit.Verdict.CONSISTENT
     lying = dpaudit.audit("randomised-response", table, epsilon=0.3, **options)
     assert lying.verdict is dpaudit.Verdict.VIOLATION
-    assert "the generator itself claims 1" in lying.document["claim"]["source"]
+    assert "generator's own: 1" in lying.document["claim"]["source"]
 
 
 def test_laplace_histogram_is_consistent(table: pd.DataFrame) -> None:

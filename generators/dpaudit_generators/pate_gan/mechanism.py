@@ -90,7 +90,7 @@ class PateGan(Settings):
     @property
     def claim(self) -> PrivacyClaim:
         """The budget, for adding or removing one record."""
-        source = f"the budget of {self.plan.labels} one-bit votes of {self.teachers} teachers"
+        source = f"{self.plan.labels} one-bit votes of {self.teachers} teachers"
         if self.bounds is Bounds.DATA:
             source += "; not proved, because the bounds are read off the data"
         return PrivacyClaim(epsilon=self.epsilon, delta=self.delta, source=source)
