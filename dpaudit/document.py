@@ -12,16 +12,19 @@ from dpaudit.game.trial import Role
 from dpaudit.membership import Evaluation, Leak
 from dpaudit.plan import Power
 from dpaudit.protocols import Attack, BoolArray, World
+from dpaudit.report.words import feature_in_words
 from dpaudit.result import SCHEMA_VERSION
 from dpaudit.specification import Audit
 from dpaudit.tables import data_digest
-from dpaudit.verdict import Check, decide
+from dpaudit.verdict import Check, Verdict, decide
 from dpaudit.versions import versions
 
 INFERRED = (
     "bounds and categories were inferred from the table handed in: what the generator reveals "
     "through them is outside this audit; give a public schema with --schema"
 )
+
+LEAKS_NAMED = 3
 
 
 class Attacked(NamedTuple):
@@ -99,7 +102,16 @@ def build_document(
         checks,
         confidence=audit.size.confidence,
     )
-    reasons = [*decision.reasons, *([INFERRED] if audit.table.schema.inferred else [])]
+    leaks = [
+        {"column": name.column, "feature": name.feature, "importance": importance}
+        for name, importance, _ in (findings.leaks if findings else ())
+    ]
+    reasons = list(decision.reasons)
+    if decision.verdict is Verdict.VIOLATION and leaks:
+        named = "; ".join(feature_in_words(leak) for leak in leaks[:LEAKS_NAMED])
+        reasons.insert(1, f"the leak is in {named}")
+    if audit.table.schema.inferred:
+        reasons.append(INFERRED)
     played = audit.size.per_world if findings else 0
     seedable = bool(getattr(audit.generator.generator, "seedable", True))
     return {
@@ -128,10 +140,7 @@ def build_document(
             "null": _control(controls[Role.NULL_CONTROL]),
             "positive": _control(controls[Role.POSITIVE_CONTROL]),
         },
-        "leaks": [
-            {"column": name.column, "feature": name.feature, "importance": importance}
-            for name, importance, _ in (findings.leaks if findings else ())
-        ],
+        "leaks": leaks,
         "attack": findings.best.name if findings and findings.best else None,
         "attacks": [_attack(one) for one in (findings.attacked if findings else ())],
         "threshold": _threshold(best) if best else None,

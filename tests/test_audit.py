@@ -46,6 +46,7 @@ def test_copycat_is_a_violation_close_to_the_largest_provable(table: pd.DataFram
     assert document["max_provable_epsilon"] - result.epsilon_lower_bound < 0.05
     assert document["target"] == {"choice": "farthest", "row": 7}
     assert document["leaks"]
+    assert document["reasons"][1].startswith("the leak is in ")
     with pytest.raises(AssertionError, match=r"(?s)VIOLATION.*bound: 2\.\d+, claim: 1.*seed: 0"):
         result.assert_no_violation()
 
