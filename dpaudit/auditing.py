@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import loky
 import pandas as pd
 
+from dpaudit.bounds import ThresholdRule
 from dpaudit.claim import Neighbours
-from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.errors import SettingsError
 from dpaudit.game.engine import OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
-from dpaudit.plan import DEFAULT_SHADOW_MODELS
+from dpaudit.plan import DEFAULT_SHADOW_MODELS, Multiplicity, Pace
 from dpaudit.protocols import Attack
+from dpaudit.registry import did_you_mean
 from dpaudit.result import AuditResult
 from dpaudit.schema import Schema
 from dpaudit.session import Session
 from dpaudit.specification import Audit, prepare
 from dpaudit.tables import load
 from dpaudit.versions import versions
+
+Choice = TypeVar("Choice", bound=StrEnum)
 
 DEFAULT_ATTACKS = ("groundhog", "query-target")
 
@@ -40,6 +45,9 @@ def audit(
     shadow_models: int = DEFAULT_SHADOW_MODELS,
     rows: int | None = None,
     confidence: float = 0.95,
+    threshold: ThresholdRule | str = ThresholdRule.CROSS_VALIDATED,
+    multiplicity: Multiplicity | str = Multiplicity.BONFERRONI,
+    sequential: bool = False,
     seed: int = 0,
     jobs: int | None = None,
     out: str | Path | None = None,
@@ -61,6 +69,11 @@ def audit(
         shadow_models: Trials of both worlds together.
         rows: Synthetic rows requested of every model; those of the table if None.
         confidence: One-sided confidence of the bound, over all attacks together.
+        threshold: "cross-validated", or "hold-out" as in published audits.
+        multiplicity: "bonferroni" scores every attack; "select" scores only the one that promises
+            most on the fitting part, and corrects for nothing.
+        sequential: Whether to look after every batch of trials and to stop as soon as a violation
+            is proved; `shadow_models` is then the cap.
         seed: Root of every random stream.
         jobs: Worker processes; one per available core if None. Does not change the result.
         out: Run folder, which makes the run resumable; kept in a temporary folder if None.
@@ -80,12 +93,15 @@ def audit(
         parameters=parameters or {},
         epsilon=epsilon,
         delta=delta,
-        neighbours=None if neighbours is None else parse_neighbours(neighbours),
+        neighbours=None if neighbours is None else choice(Neighbours, neighbours),
         target=f"row:{target}" if isinstance(target, int) else target,
         attacks=attacks,
         shadow_models=shadow_models,
         rows=rows,
         confidence=confidence,
+        threshold=choice(ThresholdRule, threshold),
+        multiplicity=choice(Multiplicity, multiplicity),
+        pace=Pace.SEQUENTIAL if sequential else Pace.FIXED,
         seed=seed,
     )
     if out is not None:
@@ -131,14 +147,16 @@ def run(
     return result
 
 
-def parse_neighbours(text: str) -> Neighbours:
-    """The neighbouring relation of that name.
+def choice(kind: type[Choice], text: str) -> Choice:
+    """The member of an enumeration of names.
 
     Raises:
-        ClaimError: If there is none.
+        SettingsError: If there is none of that name.
     """
     try:
-        return Neighbours(text)
+        return kind(text)
     except ValueError:
-        known = ", ".join(Neighbours)
-        raise ClaimError(f"neighbours must be one of {known}, got {text!r}") from None
+        known = [member.value for member in kind]
+        raise SettingsError(
+            f"{text!r} is none of {', '.join(known)}{did_you_mean(text, known)}"
+        ) from None

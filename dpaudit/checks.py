@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpaudit.bounds import choose_threshold, clopper_pearson, count_errors
 from dpaudit.game.trial import Outcome, Status, Trial
+from dpaudit.membership import Evaluation
 from dpaudit.numerals import rounded_down
 from dpaudit.protocols import BoolArray, FloatArray, World
 from dpaudit.verdict import Check, Consequence
@@ -16,6 +18,9 @@ from dpaudit.verdict import Check, Consequence
 SIGNIFICANCE = 0.001
 """A sound run fails each of these tests at most this often."""
 MOST_REASONS = 10
+PERMUTATIONS = 9999
+CONTRADICTION = 0.5
+"""Share of the largest provable epsilon that a proof of nothing must not fall short of."""
 
 
 class FailureReason(NamedTuple):
@@ -117,6 +122,77 @@ def check_randomness(outcomes: Sequence[Outcome]) -> Check:
             "(no randomness, or a fixed seed inside), so nothing hides the record"
         )
     return Check("different seeds", False, detail, Consequence.NOTED)
+
+
+def check_repeats(outcomes: Sequence[Outcome], rng: np.random.Generator) -> Check:
+    """Whether equal tables come from neighbouring trials more often than chance has it.
+
+    A generator of few possible outputs repeats itself anywhere; a stale cache, or state that
+    passes from one model to the next, repeats what was just played, and then trials are not
+    independent. Permutation test on the number of equal neighbours within a world.
+
+    Args:
+        outcomes: The trials in the planned order.
+        rng: Draws the permutations.
+
+    Returns:
+        The check.
+    """
+    name = "repeated tables"
+    smallest = 1.0
+    for world in World:
+        tables = [
+            o.features.tobytes()
+            for o in outcomes
+            if o.trial.world is world and o.features is not None
+        ]
+        codes = np.unique(np.array(tables, dtype=object), return_inverse=True)[1]
+        seen = np.count_nonzero(codes[1:] == codes[:-1])
+        if seen == 0:
+            continue
+        shuffled = rng.permuted(np.tile(codes, (PERMUTATIONS, 1)), axis=1)
+        by_chance = np.count_nonzero(shuffled[:, 1:] == shuffled[:, :-1], axis=1)
+        smallest = min(smallest, (1 + np.count_nonzero(by_chance >= seen)) / (1 + PERMUTATIONS))
+    p_value = min(1.0, 2 * smallest)
+    if p_value >= SIGNIFICANCE:
+        return Check(name, True, "equal tables do not come from neighbouring trials")
+    detail = (
+        f"neighbouring trials gave the same table more often than chance (p = {p_value:.2g}): a "
+        "cache or a state passes between shadow models, so they are not independent"
+    )
+    return Check(name, False, detail)
+
+
+def check_agreement(
+    evaluation: Evaluation, member: BoolArray, highest: float, *, delta: float, confidence: float
+) -> Check:
+    """Whether AUC and bound tell the same story.
+
+    The best threshold on the scored trials proves nothing, but if it promises half of what is
+    provable where the threshold of the fitting part proves nothing at all, the scores moved
+    between the two parts: their trials do not follow one distribution, or the classifier's scores
+    do not keep their scale.
+
+    Args:
+        evaluation: The attack's result.
+        member: Worlds of the scored trials.
+        highest: The largest provable epsilon.
+        delta: Delta of the claim.
+        confidence: Confidence of the attack's bounds.
+
+    Returns:
+        The check.
+    """
+    best = choose_threshold(evaluation.scores, member, delta=delta, confidence=confidence)
+    counts = count_errors(evaluation.scores, member, best)
+    promised = clopper_pearson(*counts, delta=delta, confidence=confidence)
+    if evaluation.proved > 0 or promised < CONTRADICTION * highest:
+        return Check("AUC and bound", True, "AUC and bound tell the same story")
+    detail = (
+        f"the AUC is {evaluation.auc:.3f} and yet nothing is proved: scores moved between the "
+        "fitting and the scored part, so the threshold does not fit"
+    )
+    return Check("AUC and bound", False, detail)
 
 
 def check_replay(first: Outcome | None, again: Outcome | None, *, seedable: bool) -> Check:

@@ -6,6 +6,7 @@ find the record in a generator that copies it proves nothing by finding nothing.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import cloudpickle
@@ -13,7 +14,7 @@ import cloudpickle
 from dpaudit.game.trial import Role
 from dpaudit.membership import Evaluation
 from dpaudit.numerals import rounded_down
-from dpaudit.plan import Power, Size
+from dpaudit.plan import Pace, Power, Size
 from dpaudit.registry import GENERATORS, build
 from dpaudit.specification import Audit
 from dpaudit.verdict import Check
@@ -54,9 +55,9 @@ class ControlResult(NamedTuple):
     max_provable_epsilon: float
 
 
-def control_size(attacks: int) -> Size:
-    """The size of a control."""
-    return Size(shadow_models=2 * TRIALS_PER_WORLD, attacks=attacks, confidence=CONFIDENCE)
+def control_size(size: Size) -> Size:
+    """The size of the controls of an audit: fewer trials, the same rules, one look."""
+    return replace(size, shadow_models=2 * TRIALS_PER_WORLD, confidence=CONFIDENCE, pace=Pace.FIXED)
 
 
 def control_generator(control: Control, audit: Audit) -> bytes:
@@ -83,9 +84,9 @@ def judge(role: Role, best: Evaluation | None, power: Power) -> ControlResult:
     if best is None:
         check = Check(name, False, f"{name}: too few of its trials finished")
         return ControlResult(check, None, None, highest)
-    proved = rounded_down(best.exact)
+    proved = rounded_down(best.proved)
     if role is Role.NULL_CONTROL:
-        passed = best.exact == 0
+        passed = best.proved == 0
         detail = (
             "a generator that ignores its data was not told apart"
             if passed
@@ -93,11 +94,11 @@ def judge(role: Role, best: Evaluation | None, power: Power) -> ControlResult:
             "worlds differ in more than the record"
         )
     else:
-        passed = best.exact >= CAUGHT * highest
+        passed = best.proved >= CAUGHT * highest
         detail = (
             "a generator that copies the target was caught"
             if passed
             else f"a generator that copies the target was not caught (bound {proved} of "
             f"{rounded_down(highest)}): these attacks cannot see this target"
         )
-    return ControlResult(Check(name, passed, detail), best.exact, best.auc, highest)
+    return ControlResult(Check(name, passed, detail), best.proved, best.auc, highest)

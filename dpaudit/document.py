@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from dpaudit.attacking import Attacked
 from dpaudit.checks import FailureReason
 from dpaudit.controls import ControlResult
 from dpaudit.game.trial import Role
 from dpaudit.membership import Evaluation, Leak
-from dpaudit.plan import Power
-from dpaudit.protocols import Attack, BoolArray, World
+from dpaudit.plan import Pace, Power
+from dpaudit.protocols import World
 from dpaudit.report.words import feature_in_words
 from dpaudit.result import SCHEMA_VERSION
 from dpaudit.specification import Audit
@@ -27,21 +28,13 @@ INFERRED = (
 LEAKS_NAMED = 3
 
 
-class Attacked(NamedTuple):
-    """One attack and what it achieved."""
-
-    name: str
-    attack: Attack
-    evaluation: Evaluation
-
-
 class Findings(NamedTuple):
     """What the audit's own trials showed.
 
     Attributes:
         attacked: Every attack; empty if too few trials finished.
         best: The attack with the largest bound.
-        member: Worlds of its scored trials that finished.
+        pairs: Trials of each world that were played.
         power: What this audit could prove, failures counted.
         leaks: Features that carry the best attack.
         checks: Checks of the run.
@@ -52,7 +45,7 @@ class Findings(NamedTuple):
 
     attacked: Sequence[Attacked]
     best: Attacked | None
-    member: BoolArray
+    pairs: int
     power: Power
     leaks: Sequence[Leak]
     checks: Sequence[Check]
@@ -91,12 +84,13 @@ def build_document(
             epsilon=findings.claimed_epsilon,
             source=f"{claim.source}; largest that a fitted model claimed in either world",
         )
-    best = findings.best.evaluation if findings and findings.best else None
+    deciding = findings.best if findings else None
+    best = deciding.evaluation if deciding else None
     power = findings.power if findings else None
     checks = [result.check for result in controls.values()]
     checks += findings.checks if findings else []
     decision = decide(
-        best.exact if best else 0.0,
+        best.proved if best else 0.0,
         claim,
         power or Power(0.0, None),
         checks,
@@ -112,7 +106,7 @@ def build_document(
         reasons.insert(1, f"the leak is in {named}")
     if audit.table.schema.inferred:
         reasons.append(INFERRED)
-    played = audit.size.per_world if findings else 0
+    played = findings.pairs if findings else 0
     seedable = bool(getattr(audit.generator.generator, "seedable", True))
     return {
         "schema_version": SCHEMA_VERSION,
@@ -124,7 +118,14 @@ def build_document(
             "neighbours": claim.neighbours.value,
             "source": claim.source,
         },
+        "proved": best.proved if best else None,
         "bounds": _bounds(best) if best else None,
+        "multiplicity": {
+            "rule": audit.size.multiplicity.value,
+            "hypotheses": audit.size.hypotheses.count,
+        },
+        "threshold_rule": audit.size.threshold_rule.value,
+        "sequential": _sequential(audit, played) if findings else None,
         "confidence": audit.size.confidence,
         "max_provable_epsilon": power.max_provable_epsilon if power else None,
         "detectable_epsilon": power.detectable_epsilon if power else None,
@@ -141,12 +142,12 @@ def build_document(
             "positive": _control(controls[Role.POSITIVE_CONTROL]),
         },
         "leaks": leaks,
-        "attack": findings.best.name if findings and findings.best else None,
+        "attack": deciding.attack.name if deciding else None,
         "attacks": [_attack(one) for one in (findings.attacked if findings else ())],
         "threshold": _threshold(best) if best else None,
         "scores": {
-            "in": best.scores[findings.member].tolist() if best and findings else [],
-            "out": best.scores[~findings.member].tolist() if best and findings else [],
+            "in": _scores(deciding, member=True),
+            "out": _scores(deciding, member=False),
         },
         "checks": [
             {
@@ -178,8 +179,26 @@ def build_document(
     }
 
 
-def _bounds(evaluation: Evaluation) -> dict[str, float]:
-    return {"exact": evaluation.exact, "clopper_pearson": evaluation.clopper_pearson}
+def _sequential(audit: Audit, pairs: int) -> dict[str, Any] | None:
+    if audit.size.pace is Pace.FIXED:
+        return None
+    cap = audit.size.per_world
+    return {"pairs": pairs, "cap": cap, "stopped_early": pairs < cap}
+
+
+def _scores(deciding: Attacked | None, *, member: bool) -> list[float]:
+    if deciding is None:
+        return []
+    scores: list[float] = deciding.evaluation.scores[deciding.scored.member == member].tolist()
+    return scores
+
+
+def _bounds(evaluation: Evaluation) -> dict[str, float | None]:
+    return {
+        "exact": evaluation.exact,
+        "clopper_pearson": evaluation.clopper_pearson,
+        "sequential": evaluation.sequential,
+    }
 
 
 def _counts(evaluation: Evaluation) -> dict[str, int]:
@@ -199,7 +218,7 @@ def _threshold(evaluation: Evaluation) -> dict[str, Any]:
 
 def _attack(one: Attacked) -> dict[str, Any]:
     return {
-        "name": one.name,
+        "name": one.attack.name,
         "auc": one.evaluation.auc,
         "bounds": _bounds(one.evaluation),
         "counts": _counts(one.evaluation),

@@ -41,7 +41,7 @@ class ClaimError(InputError):
     """An epsilon, a delta or a neighbouring relation has no meaning."""
 
 
-class SettingsError(InputError):
+class SettingsError(InputError, ValueError):
     """An option is outside its range."""
 
 

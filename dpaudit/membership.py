@@ -17,15 +17,19 @@ from dpaudit.bounds import (
     Counts,
     Direction,
     Threshold,
+    ThresholdRule,
     auc,
     choose_threshold,
     clopper_pearson,
     count_errors,
     exact,
 )
+from dpaudit.errors import AttackError
 from dpaudit.protocols import Attack, BoolArray, FeatureName, FloatArray, Scorer
 
 FOLDS = 5
+HELD_OUT_SHARE = 1 / 3
+"""Of the fitting part, where a hold-out chooses the threshold (400 + 200 in published audits)."""
 MIN_FITTED = 4
 """Finished trials of each world that the fitting part needs."""
 EXPLAINED = 64
@@ -57,14 +61,31 @@ class Trials(NamedTuple):
     failed_out: int
 
 
+class Fitted(NamedTuple):
+    """An attack whose classifier, threshold and direction are fixed.
+
+    Attributes:
+        scorer: The trained classifier.
+        threshold: Threshold and direction.
+        promise: The Clopper-Pearson bound and the AUC that it reached on the trials that chose its
+            threshold: optimistic, good for choosing among attacks and for nothing else.
+    """
+
+    scorer: Scorer
+    threshold: Threshold
+    promise: tuple[float, float]
+
+
 class Evaluation(NamedTuple):
     """What one attack achieved on the scored trials.
 
     Attributes:
         counts: Its errors; a failed trial counts as an error in either world.
-        threshold: Threshold and direction, chosen on the fitting part.
-        exact: Buehler bound on epsilon at the confidence asked for.
-        clopper_pearson: Clopper-Pearson bound, for comparison with published audits.
+        threshold: Threshold and direction, fixed before.
+        exact: Buehler bound on epsilon at the confidence asked for; None where trials were counted
+            that a fixed-n bound does not cover (a sequential audit that stopped early).
+        clopper_pearson: Clopper-Pearson bound, for comparison with published audits; None likewise.
+        sequential: Bound that is valid whenever one looks; None unless the audit was sequential.
         auc: Area under the ROC curve of the scored trials that finished.
         scores: Membership scores [n] of the scored trials that finished.
         scorer: The trained classifier.
@@ -72,11 +93,17 @@ class Evaluation(NamedTuple):
 
     counts: Counts
     threshold: Threshold
-    exact: float
-    clopper_pearson: float
+    exact: float | None
+    clopper_pearson: float | None
+    sequential: float | None
     auc: float
     scores: FloatArray
     scorer: Scorer
+
+    @property
+    def proved(self) -> float:
+        """The largest of the bounds that may decide a verdict."""
+        return max(self.exact or 0.0, self.sequential or 0.0)
 
 
 class Leak(NamedTuple):
@@ -114,47 +141,99 @@ def arrange(
     Returns:
         The parts; None if too few trials finished to fit and score an attack.
     """
-    parts: dict[bool, Part] = {}
-    failed = {True: 0, False: 0}
-    for fitting in (True, False):
-        features, member = [], []
-        for is_member, outcomes, mask in zip((True, False), worlds, masks, strict=True):
-            chosen = [
-                outcome for outcome, fits in zip(outcomes, mask, strict=True) if fits == fitting
-            ]
-            present = [outcome for outcome in chosen if outcome is not None]
-            if len(present) < (MIN_FITTED if fitting else 1):
-                return None
-            if not fitting:
-                failed[is_member] = len(chosen) - len(present)
-            features += present
-            member += [is_member] * len(present)
-        parts[fitting] = Part(np.vstack(features), np.array(member, dtype=np.bool_))
-    return Trials(parts[True], parts[False], failed_in=failed[True], failed_out=failed[False])
+    fitting = gather(worlds, masks, fitting=True)
+    scored = gather(worlds, masks, fitting=False)
+    if fitting is None or scored is None:
+        return None
+    failed_in, failed_out = (
+        sum(outcome is None and not fits for outcome, fits in zip(outcomes, mask, strict=True))
+        for outcomes, mask in zip(worlds, masks, strict=True)
+    )
+    return Trials(fitting, scored, failed_in=failed_in, failed_out=failed_out)
 
 
-def evaluate(
-    attack: Attack, trials: Trials, *, delta: float, confidence: float, rng: np.random.Generator
-) -> Evaluation:
-    """Plays one attack on the trials.
+def gather(
+    worlds: Sequence[Sequence[FloatArray | None]], masks: Sequence[BoolArray], *, fitting: bool
+) -> Part | None:
+    """One part of the split; None if it has too few finished trials of a world.
 
     Args:
-        attack: Its classifier is trained on the fitting part alone.
+        worlds: As for `arrange`.
+        masks: As for `arrange`.
+        fitting: Which part.
+
+    Returns:
+        The finished trials, world "in" first.
+    """
+    features: list[FloatArray] = []
+    member: list[bool] = []
+    for is_member, outcomes, mask in zip((True, False), worlds, masks, strict=True):
+        chosen = [outcome for outcome, fits in zip(outcomes, mask, strict=True) if fits == fitting]
+        present = [outcome for outcome in chosen if outcome is not None]
+        if len(present) < (MIN_FITTED if fitting else 1):
+            return None
+        features += present
+        member += [is_member] * len(present)
+    return Part(np.vstack(features), np.array(member, dtype=np.bool_))
+
+
+def fit_attack(
+    attack: Attack,
+    fitting: Part,
+    *,
+    rule: ThresholdRule,
+    delta: float,
+    confidence: float,
+    rng: np.random.Generator,
+) -> Fitted:
+    """Trains an attack and fixes its threshold, on trials that are never scored.
+
+    Args:
+        attack: The attack.
+        fitting: The trials to learn from.
+        rule: Where the threshold is chosen.
+        delta: Delta of the claim.
+        confidence: One-sided confidence of the bound to come.
+        rng: Seeds the classifier and splits the trials.
+
+    Returns:
+        The attack, ready to guess.
+
+    Raises:
+        AttackError: If its scorer does not give one finite score per trial.
+    """
+    if rule is ThresholdRule.HOLD_OUT:
+        held_out = _held_out(fitting.member, rng)
+        scorer = attack.fit(fitting.features[~held_out], fitting.member[~held_out], seed=_seed(rng))
+        member = fitting.member[held_out]
+        scores = score(scorer, fitting.features[held_out])
+    else:
+        member = fitting.member
+        scores = _cross_validated(attack, fitting, rng)
+        scorer = attack.fit(fitting.features, member, seed=_seed(rng))
+    threshold = choose_threshold(scores, member, delta=delta, confidence=confidence)
+    counts = count_errors(scores, member, threshold)
+    promise = clopper_pearson(*counts, delta=delta, confidence=confidence)
+    return Fitted(scorer, threshold, (promise, abs(auc(scores, member) - 0.5)))
+
+
+def evaluate(fitted: Fitted, trials: Trials, *, delta: float, confidence: float) -> Evaluation:
+    """Scores the scored trials once and bounds epsilon.
+
+    Args:
+        fitted: The attack, fixed on the fitting part.
         trials: The trials in two parts.
         delta: Delta of the claim.
         confidence: One-sided confidence of this attack's bounds.
-        rng: Seeds the classifier and the folds.
 
     Returns:
         Errors, bounds and scores.
+
+    Raises:
+        AttackError: If the scorer does not give one finite score per trial.
     """
-    fitting, scored = trials.fitting, trials.scored
-    threshold = choose_threshold(
-        _cross_validated(attack, fitting, rng), fitting.member, delta=delta, confidence=confidence
-    )
-    scorer = attack.fit(fitting.features, fitting.member, seed=_seed(rng))
-    scores = scorer(scored.features)
-    errors = count_errors(scores, scored.member, threshold)
+    scores = score(fitted.scorer, trials.scored.features)
+    errors = count_errors(scores, trials.scored.member, fitted.threshold)
     counts = Counts(
         false_negatives=errors.false_negatives + trials.failed_in,
         false_positives=errors.false_positives + trials.failed_out,
@@ -163,13 +242,26 @@ def evaluate(
     )
     return Evaluation(
         counts=counts,
-        threshold=threshold,
-        exact=exact(counts, delta=delta, confidence=confidence),
-        clopper_pearson=clopper_pearson(counts, delta=delta, confidence=confidence),
-        auc=auc(scores, scored.member),
+        threshold=fitted.threshold,
+        exact=exact(*counts, delta=delta, confidence=confidence),
+        clopper_pearson=clopper_pearson(*counts, delta=delta, confidence=confidence),
+        sequential=None,
+        auc=auc(scores, trials.scored.member),
         scores=scores,
-        scorer=scorer,
+        scorer=fitted.scorer,
     )
+
+
+def score(scorer: Scorer, features: FloatArray) -> FloatArray:
+    """Scores [n] of feature vectors [n, f].
+
+    Raises:
+        AttackError: If they are not one finite number per vector.
+    """
+    scores = np.asarray(scorer(features), dtype=np.float64)
+    if scores.shape != (len(features),) or not np.isfinite(scores).all():
+        raise AttackError("an attack's scorer must give one finite score per trial")
+    return scores
 
 
 def explain(
@@ -224,8 +316,17 @@ def _cross_validated(attack: Attack, part: Part, rng: np.random.Generator) -> Fl
     scores = np.empty(len(part.member), dtype=np.float64)
     for train, held_out in splitter.split(part.features, part.member):
         scorer = attack.fit(part.features[train], part.member[train], seed=_seed(rng))
-        scores[held_out] = scorer(part.features[held_out])
+        scores[held_out] = score(scorer, part.features[held_out])
     return scores
+
+
+def _held_out(member: BoolArray, rng: np.random.Generator) -> BoolArray:
+    """A third of the trials of each world, at random."""
+    held_out = np.zeros(len(member), dtype=np.bool_)
+    for world in (True, False):
+        own = rng.permutation(np.flatnonzero(member == world))
+        held_out[own[: max(1, round(HELD_OUT_SHARE * len(own)))]] = True
+    return held_out
 
 
 def _seed(rng: np.random.Generator) -> int:

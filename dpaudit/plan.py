@@ -3,28 +3,53 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
-from dpaudit.bounds import bonferroni, detectable_epsilon, max_provable_epsilon
+from dpaudit.bounds import Hypotheses, ThresholdRule, detectable_epsilon, max_provable
 from dpaudit.claim import PrivacyClaim
 from dpaudit.errors import SettingsError
 
-FIT_SHARE = 0.4
-"""Share of the trials that train the classifier and choose the threshold; the rest is scored."""
+FIT_SHARE = {ThresholdRule.CROSS_VALIDATED: 0.4, ThresholdRule.HOLD_OUT: 0.6}
+"""Share of the trials that train the classifier and choose the threshold; the rest is scored.
+
+The hold-out is the split of published audits: 40 % to train, 20 % for the threshold, 40 % to score.
+"""
 POWER = 0.8
 """Probability of proving a violation that defines the smallest detectable epsilon."""
 DEFAULT_SHADOW_MODELS = 400
 MIN_SHADOW_MODELS = 20
 
 
+class Multiplicity(StrEnum):
+    """How the hypotheses on the scored trials are kept from adding up their errors."""
+
+    BONFERRONI = "bonferroni"
+    """Every attack is scored, each with its share of the error probability."""
+    SELECT = "select"
+    """The attack that promises most on the fitting part is the only one that is scored."""
+
+
+class Pace(StrEnum):
+    """When an audit looks at what it has proved."""
+
+    FIXED = "fixed"
+    """Once, after the last trial."""
+    SEQUENTIAL = "sequential"
+    """After every batch; half of the error probability pays for looking."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How many trials an audit plays and how sure it must be.
+    """How many trials an audit plays, how sure it must be, and how it spends its errors.
 
     Attributes:
         shadow_models: Trials of both worlds together; even.
         attacks: Number of attacks, each a hypothesis of its own on the scored trials.
         confidence: Confidence of the bound that is reported, one-sided.
+        threshold_rule: Where thresholds are chosen.
+        multiplicity: How several attacks are counted.
+        pace: Whether the audit may stop before its last trial, which is then a cap.
 
     Raises:
         SettingsError: If there are too few shadow models or an odd number, no attack, or the
@@ -34,6 +59,9 @@ class Size:
     shadow_models: int = DEFAULT_SHADOW_MODELS
     attacks: int = 2
     confidence: float = 0.95
+    threshold_rule: ThresholdRule = ThresholdRule.CROSS_VALIDATED
+    multiplicity: Multiplicity = Multiplicity.BONFERRONI
+    pace: Pace = Pace.FIXED
 
     def __post_init__(self) -> None:
         if self.shadow_models < MIN_SHADOW_MODELS or self.shadow_models % 2:
@@ -54,7 +82,7 @@ class Size:
     @property
     def fitted(self) -> int:
         """Trials of each world that train the attack and choose its threshold."""
-        return round(FIT_SHARE * self.per_world)
+        return round(FIT_SHARE[self.threshold_rule] * self.per_world)
 
     @property
     def scored(self) -> int:
@@ -62,9 +90,21 @@ class Size:
         return self.per_world - self.fitted
 
     @property
+    def hypotheses(self) -> Hypotheses:
+        """What is tested on the scored trials: the only place that counts it.
+
+        Thresholds, directions and the target are fixed before.
+        """
+        return Hypotheses(attacks=1 if self.multiplicity is Multiplicity.SELECT else self.attacks)
+
+    @property
     def attack_confidence(self) -> float:
-        """Confidence of each attack's bound (Bonferroni over the attacks)."""
-        return bonferroni(self.confidence, self.attacks)
+        """Confidence of each attack's bound: of the fixed one, and of the sequential one.
+
+        A sequential audit has both, each with half of the error probability.
+        """
+        shares = 2 if self.pace is Pace.SEQUENTIAL else 1
+        return self.hypotheses.confidence(1 - (1 - self.confidence) / shares)
 
 
 class Power(NamedTuple):
@@ -94,9 +134,9 @@ def power(
     Returns:
         The largest provable and the smallest detectable epsilon.
     """
-    highest = max_provable_epsilon(
-        n_in=size.scored,
-        n_out=size.scored,
+    highest = max_provable(
+        size.scored,
+        size.scored,
         delta=claim.delta,
         confidence=size.attack_confidence,
         false_negatives=false_negatives,

@@ -37,9 +37,8 @@ class AuditResult:
 
     @property
     def epsilon_lower_bound(self) -> float:
-        """The proved (exact) lower bound on epsilon; 0 where nothing was proved."""
-        bounds = self.document["bounds"]
-        return 0.0 if bounds is None else float(bounds["exact"])
+        """The proved lower bound on epsilon; 0 where nothing was proved."""
+        return float(self.document["proved"] or 0.0)
 
     @property
     def claimed_epsilon(self) -> float:

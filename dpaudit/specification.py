@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pandas as pd
 
+from dpaudit.bounds import ThresholdRule
 from dpaudit.claim import Neighbours, PrivacyClaim
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.game.worlds import Game, Target, build_game, choose_target, copies_of
@@ -24,7 +25,7 @@ from dpaudit.named import (
     plain_settings,
     source_digest,
 )
-from dpaudit.plan import Size
+from dpaudit.plan import Multiplicity, Pace, Size
 from dpaudit.protocols import Attack, Generator
 from dpaudit.registry import GENERATORS, build
 from dpaudit.schema import Schema
@@ -88,6 +89,9 @@ class Audit:
             ],
             "shadow_models": self.size.shadow_models,
             "confidence": self.size.confidence,
+            "threshold": self.size.threshold_rule.value,
+            "multiplicity": self.size.multiplicity.value,
+            "pace": self.size.pace.value,
             "seed": self.seed,
         }
 
@@ -129,6 +133,9 @@ class Audit:
         words += ["--shadow-models", str(self.size.shadow_models)]
         words += ["--rows", str(self.game.view.n_rows)]
         words += ["--confidence", f"{self.size.confidence!r}", "--seed", str(self.seed)]
+        words += ["--threshold", self.size.threshold_rule.value]
+        words += ["--multiplicity", self.size.multiplicity.value]
+        words += ["--sequential"] if self.size.pace is Pace.SEQUENTIAL else []
         return shlex.join(words)
 
 
@@ -145,6 +152,9 @@ def prepare(
     shadow_models: int,
     rows: int | None,
     confidence: float,
+    threshold: ThresholdRule,
+    multiplicity: Multiplicity,
+    pace: Pace,
     seed: int,
 ) -> Audit:
     """Validates everything an audit needs; see `dpaudit.audit` for the arguments.
@@ -152,7 +162,14 @@ def prepare(
     Raises:
         InputError: If anything is unusable; says what and how to mend it.
     """
-    size = Size(shadow_models=shadow_models, attacks=len(attacks), confidence=confidence)
+    size = Size(
+        shadow_models=shadow_models,
+        attacks=len(attacks),
+        confidence=confidence,
+        threshold_rule=threshold,
+        multiplicity=multiplicity,
+        pace=pace,
+    )
     if not 0 <= seed < MAX_SEED:
         raise SettingsError(f"--seed must be a whole number in [0, 2**63), got {seed}")
     playing = named_attacks(attacks)

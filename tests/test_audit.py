@@ -13,9 +13,11 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing import run
+from dpaudit.bounds import ThresholdRule
 from dpaudit.claim import PrivacyClaim
 from dpaudit.errors import ClaimError, RegistryError, RunFolderError, SettingsError
 from dpaudit.game.worlds import Game
+from dpaudit.plan import Multiplicity, Pace
 from dpaudit.protocols import World
 from dpaudit.registry import carry
 from dpaudit.specification import prepare
@@ -99,6 +101,9 @@ def test_a_game_that_asks_for_unequal_rows_fails_its_null_control(
         shadow_models=20,
         rows=4,
         confidence=0.95,
+        threshold=ThresholdRule.CROSS_VALIDATED,
+        multiplicity=Multiplicity.BONFERRONI,
+        pace=Pace.FIXED,
         seed=0,
     )
     carry(_UnequalGame)

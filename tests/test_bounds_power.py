@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpaudit.bounds import Counts, detectable_epsilon, exact, max_provable_epsilon
+from dpaudit.bounds import clopper_pearson, detectable_epsilon, exact, max_provable
 from dpaudit.errors import SettingsError
 
 
@@ -27,7 +27,7 @@ def brute_force_power(
     total = 0.0
     for fn in range(failed[0], n_in + 1):
         for fp in range(failed[1], n_out + 1):
-            if exact(Counts(fn, fp, n_in, n_out), delta=delta, confidence=confidence) > claim:
+            if exact(fn, fp, n_in, n_out, delta=delta, confidence=confidence) > claim:
                 total += binom.pmf(fn - failed[0], n_in - failed[0], rate) * binom.pmf(
                     fp - failed[1], n_out - failed[1], rate
                 )
@@ -73,7 +73,7 @@ def test_detectable_epsilon_agrees_with_brute_force(
 def test_nothing_is_detectable_at_the_ceiling_and_something_just_below() -> None:
     size = {"n_in": 30, "n_out": 30, "delta": 1e-5, "confidence": 0.95}
     for failed in ({}, {"false_negatives": 2, "false_positives": 1}):
-        ceiling = max_provable_epsilon(**size, **failed)
+        ceiling = max_provable(**size, **failed)
         assert detectable_epsilon(claim_epsilon=ceiling + 1e-5, **size, **failed) is None
         below = detectable_epsilon(claim_epsilon=ceiling - 1e-5, **size, **failed)
         assert below is not None
@@ -105,19 +105,18 @@ def test_detected_as_often_as_promised() -> None:
     rate = (1.0 - 1e-5) / (1.0 + math.exp(epsilon))
     errors = np.random.default_rng(5).binomial(50, rate, size=(300, 2))
     caught = [
-        exact(Counts(int(fn), int(fp), 50, 50), delta=1e-5, confidence=0.95) > 1.0
-        for fn, fp in errors
+        exact(int(fn), int(fp), 50, 50, delta=1e-5, confidence=0.95) > 1.0 for fn, fp in errors
     ]
     assert np.mean(caught) == pytest.approx(0.8, abs=0.07)
 
 
 def test_ceiling_of_the_paper_sized_audit() -> None:
-    ceiling = max_provable_epsilon(n_in=400, n_out=400, delta=1e-5, confidence=0.95)
+    ceiling = max_provable(400, 400, delta=1e-5, confidence=0.95)
     assert ceiling == pytest.approx(5.5855, abs=1e-4)
-    failed = max_provable_epsilon(
-        n_in=400, n_out=400, delta=1e-5, confidence=0.95, false_negatives=3, false_positives=1
+    failed = max_provable(
+        400, 400, delta=1e-5, confidence=0.95, false_negatives=3, false_positives=1
     )
-    assert failed == exact(Counts(3, 1, 400, 400), delta=1e-5, confidence=0.95)
+    assert failed == exact(3, 1, 400, 400, delta=1e-5, confidence=0.95)
     assert failed < ceiling
 
 
@@ -127,3 +126,15 @@ def test_power_must_exceed_the_false_alarm_rate(power: float) -> None:
         detectable_epsilon(
             claim_epsilon=1.0, n_in=9, n_out=9, delta=0.0, confidence=0.95, power=power
         )
+
+
+def test_the_ceiling_of_either_bound() -> None:
+    size = {"delta": 1e-5, "confidence": 0.95}
+    ceiling = max_provable(400, 400, **size, method="clopper_pearson")
+    assert ceiling == clopper_pearson(0, 0, 400, 400, **size)
+    assert ceiling == pytest.approx(4.6815, abs=1e-4)
+    assert max_provable(400, 400, **size, method="exact") == max_provable(400, 400, **size)
+    with pytest.raises(SettingsError, match=r"^method is 'dkw'"):
+        max_provable(400, 400, **size, method="dkw")
+    with pytest.raises(SettingsError, match=r"^n_in is 0"):
+        max_provable(0, 400, **size)

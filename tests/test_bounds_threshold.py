@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from dpaudit.bounds import (
     Counts,
     Direction,
     Threshold,
+    ThresholdRule,
     auc,
     choose_threshold,
     clopper_pearson,
@@ -21,7 +24,7 @@ from dpaudit.bounds import (
 )
 from dpaudit.errors import SettingsError
 
-SETTING = {"delta": 1e-5, "confidence": 0.95}
+SETTING: dict[str, Any] = {"delta": 1e-5, "confidence": 0.95}
 
 
 def worlds(n: int) -> np.ndarray:
@@ -69,14 +72,14 @@ def test_constant_scores_prove_nothing() -> None:
     threshold = choose_threshold(scores, worlds(10), **SETTING)
     counts = count_errors(scores, worlds(10), threshold)
     assert counts.false_negatives + counts.false_positives == 10
-    assert exact(counts, **SETTING) == 0.0
+    assert exact(*counts, **SETTING) == 0.0
 
 
 def test_weak_scores_are_cut_by_the_youden_index() -> None:
     # No cut has a positive bound: 6 of 10 right in either world beats the lopsided cuts.
     scores = np.array([2.0] * 6 + [1.0] * 4 + [2.0] * 4 + [1.0] * 5 + [0.0])
     threshold = choose_threshold(scores, worlds(10), **SETTING)
-    assert clopper_pearson(count_errors(scores, worlds(10), threshold), **SETTING) == 0.0
+    assert clopper_pearson(*count_errors(scores, worlds(10), threshold), **SETTING) == 0.0
     assert threshold == Threshold(1.5, Direction.HIGHER)
 
 
@@ -94,11 +97,11 @@ def test_no_other_threshold_has_a_larger_bound(seed: int, n: int, levels: int) -
     member = rng.permutation(worlds(n))
     scores = rng.integers(0, levels, 2 * n) + 0.5 * levels * member * rng.choice([-1.0, 1.0])
     chosen = choose_threshold(scores, member, **SETTING)
-    best = clopper_pearson(count_errors(scores, member, chosen), **SETTING)
+    best = clopper_pearson(*count_errors(scores, member, chosen), **SETTING)
     for value in np.unique(scores):
         for direction in Direction:
             counts = count_errors(scores, member, Threshold(float(value), direction))
-            assert clopper_pearson(counts, **SETTING) <= best + 1e-9
+            assert clopper_pearson(*counts, **SETTING) <= best + 1e-9
 
 
 def test_inverted_scores_choose_the_same_cut() -> None:
@@ -121,7 +124,7 @@ def test_threshold_chosen_on_the_scored_trials_breaks_the_bound() -> None:
         fitting, scored = rng.normal(size=(2, 120))
         for basis in (fitting, scored):
             threshold = choose_threshold(basis, member, **SETTING)
-            violated = exact(count_errors(scored, member, threshold), **SETTING) > 0.0
+            violated = exact(*count_errors(scored, member, threshold), **SETTING) > 0.0
             if basis is fitting:
                 split += violated
             else:
@@ -185,3 +188,10 @@ def test_scores_that_do_not_fit_are_refused(
             use(scores, member)
     with pytest.raises(SettingsError, match=complaint):
         choose_threshold(scores, member, **SETTING)
+
+
+def test_every_rule_has_a_name_and_none_is_the_best_on_scored_trials() -> None:
+    assert [rule.value for rule in ThresholdRule] == [
+        "cross-validated",
+        "hold-out",
+    ]

@@ -273,3 +273,33 @@ def test_an_attack_takes_settings() -> None:
     assert "did you mean 'classifier'?" in wrong.stderr
     wrong = audit("null", "--attack", "groundhog-naive,classifier=logistic-regresion")
     assert "did you mean 'logistic-regression'?" in " ".join(wrong.stderr.split())
+
+
+def test_bounds_are_recomputed_from_a_run_without_training() -> None:
+    audit("copycat", "--delta", "1e-5", "--out", "run")
+    stored = json.loads(Path("run/result.json").read_text())["bounds"]
+    Path("run/trials.sqlite").unlink()
+    done = dpaudit("bounds", "run", "--json", "--assume", "gaussian")
+    assert done.exit_code == ExitCode.PASS, done.output
+    rows = {row["method"]: row for row in json.loads(done.stdout)["bounds"]}
+    assert rows["exact"]["epsilon"] == stored["exact"]
+    assert rows["clopper_pearson"]["epsilon"] == stored["clopper_pearson"]
+    assert {method for method, row in rows.items() if not row["valid"]} == {
+        "jeffreys",
+        "joint_beta",
+        "gdp",
+    }
+    spoken = dpaudit("bounds", "run", "--confidence", "0.99").stdout
+    assert "confidence 0.99, corrected for 1 attack(s)" in spoken
+    assert spoken.count("estimate, not a proof") == 2
+    assert "delta" in dpaudit("bounds", "run", "--delta", "2").stderr
+
+
+def test_an_early_stop_has_no_fixed_bound_to_recompute() -> None:
+    done = dpaudit(
+        *("audit", "copycat", "--data", "table.csv", "--sequential", "--shadow-models", "200"),
+        *("--attack", "groundhog-naive", "--out", "run"),
+    )
+    assert done.exit_code == ExitCode.VIOLATION
+    rows = json.loads(dpaudit("bounds", "run", "--json").stdout)["bounds"]
+    assert [row["method"] for row in rows] == ["sequential"]

@@ -9,10 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.bounds import bonferroni, max_provable_epsilon
-from dpaudit.membership import Trials, arrange, evaluate, explain, fitting_mask
+from dpaudit.bounds import ThresholdRule, bonferroni, max_provable
+from dpaudit.membership import (
+    Evaluation,
+    Trials,
+    arrange,
+    evaluate,
+    explain,
+    fit_attack,
+    fitting_mask,
+)
 from dpaudit.plan import Size
-from dpaudit.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer
+from dpaudit.protocols import Attack, BoolArray, FeatureName, FloatArray, GameView, Scorer
 
 SIZE = Size(shadow_models=200, attacks=2)
 
@@ -33,6 +41,21 @@ class FirstFeature:
         return lambda rows: rows[:, 0].astype(np.float64)
 
 
+def played(
+    attack: Attack,
+    trials: Trials,
+    *,
+    delta: float,
+    confidence: float,
+    rng: np.random.Generator,
+    rule: ThresholdRule = ThresholdRule.CROSS_VALIDATED,
+) -> Evaluation:
+    fitted = fit_attack(
+        attack, trials.fitting, rule=rule, delta=delta, confidence=confidence, rng=rng
+    )
+    return evaluate(fitted, trials, delta=delta, confidence=confidence)
+
+
 def simulated(features_in: FloatArray, features_out: FloatArray, seed: int) -> Trials:
     masks = [
         fitting_mask(SIZE.per_world, SIZE.fitted, np.random.default_rng([seed, w])) for w in (0, 1)
@@ -51,7 +74,7 @@ def largest_bound(epsilon: float, seed: int) -> float:
     for attack in range(SIZE.attacks):
         noise = [rng.normal(0, 0.1 * attack, bit.shape) for bit in bits]
         trials = simulated(bits[0] + noise[0], bits[1] + noise[1], seed)
-        evaluation = evaluate(
+        evaluation = played(
             FirstFeature(), trials, delta=0.0, confidence=SIZE.attack_confidence, rng=rng
         )
         bounds.append(evaluation.exact)
@@ -73,7 +96,7 @@ def test_null_is_above_zero_in_at_most_5_of_100_audits() -> None:
     for seed in range(100):
         rng = np.random.default_rng([seed, 7])
         draws = rng.normal(size=(2, SIZE.per_world, 1))
-        evaluation = evaluate(
+        evaluation = played(
             FirstFeature(), simulated(*draws, seed), delta=1e-5, confidence=0.95, rng=rng
         )
         above += evaluation.exact > 0
@@ -84,12 +107,10 @@ def test_a_perfect_attack_reaches_the_largest_provable_epsilon() -> None:
     ones = np.ones((SIZE.per_world, 1))
     rng = np.random.default_rng(0)
     confidence = SIZE.attack_confidence
-    evaluation = evaluate(
+    evaluation = played(
         FirstFeature(), simulated(ones, 0 * ones, 0), delta=1e-5, confidence=confidence, rng=rng
     )
-    highest = max_provable_epsilon(
-        n_in=SIZE.scored, n_out=SIZE.scored, delta=1e-5, confidence=confidence
-    )
+    highest = max_provable(SIZE.scored, SIZE.scored, delta=1e-5, confidence=confidence)
     assert evaluation.exact == pytest.approx(highest, abs=1e-9)
     assert evaluation.auc == 1.0
 
@@ -97,10 +118,10 @@ def test_a_perfect_attack_reaches_the_largest_provable_epsilon() -> None:
 def test_inverted_scores_are_as_good() -> None:
     ones = np.ones((SIZE.per_world, 1))
     rng = np.random.default_rng(0)
-    upright = evaluate(
+    upright = played(
         FirstFeature(), simulated(ones, 0 * ones, 0), delta=0, confidence=0.95, rng=rng
     )
-    inverted = evaluate(
+    inverted = played(
         FirstFeature(), simulated(0 * ones, ones, 0), delta=0, confidence=0.95, rng=rng
     )
     assert inverted.exact == upright.exact
@@ -117,7 +138,7 @@ def test_failed_trials_count_as_errors_in_either_world() -> None:
     assert trials is not None
     assert (trials.failed_in, trials.failed_out) == (1, 2)
     rng = np.random.default_rng(0)
-    counts = evaluate(FirstFeature(), trials, delta=0.0, confidence=0.95, rng=rng).counts
+    counts = played(FirstFeature(), trials, delta=0.0, confidence=0.95, rng=rng).counts
     assert (counts.false_negatives, counts.false_positives) == (1, 2)
     assert (counts.n_in, counts.n_out) == (60, 60)
 
@@ -138,7 +159,7 @@ def test_scored_trials_never_reach_the_classifier() -> None:
 
     values = np.arange(200, dtype=np.float64).reshape(2, 100, 1)
     trials = simulated(values[0], values[1], 3)
-    evaluate(Watching(), trials, delta=0.0, confidence=0.95, rng=np.random.default_rng(0))
+    played(Watching(), trials, delta=0.0, confidence=0.95, rng=np.random.default_rng(0))
     scored = set(trials.scored.features.ravel())
     assert len(scored) == 2 * SIZE.scored
     assert not scored & set(np.concatenate(seen).ravel())
@@ -154,7 +175,7 @@ def test_explanation_names_the_feature_that_leaks() -> None:
             return lambda rows: rows.sum(axis=1)
 
     trials = simulated(features[0], features[1], 0)
-    evaluation = evaluate(Sum(), trials, delta=0.0, confidence=0.95, rng=rng)
+    evaluation = played(Sum(), trials, delta=0.0, confidence=0.95, rng=rng)
     names = [FeatureName(column, "value") for column in "abc"]
     leaks = explain(evaluation, trials.scored, names, most=3, rng=rng)
     assert leaks[0].name.column == "b"

@@ -21,7 +21,11 @@ EXAMPLE: dict[str, Any] = {
         "neighbours": "add-remove",
         "source": "PATE-GAN, 144 labels by 50 teachers",
     },
-    "bounds": {"exact": 3.21, "clopper_pearson": 2.58},
+    "proved": 3.21,
+    "multiplicity": {"rule": "bonferroni", "hypotheses": 2},
+    "threshold_rule": "cross-validated",
+    "sequential": None,
+    "bounds": {"exact": 3.21, "clopper_pearson": 2.58, "sequential": None},
     "confidence": 0.95,
     "max_provable_epsilon": 4.38,
     "detectable_epsilon": 1.76,
@@ -49,6 +53,7 @@ def changed(**changes: Any) -> dict[str, Any]:
 NEVER_PLAYED = changed(
     verdict="invalid",
     controls={"null": {"passed": False}, "positive": {"passed": True}},
+    proved=None,
     bounds=None,
     counts=None,
     auc=None,
@@ -141,7 +146,8 @@ def test_foreign_strings_neither_widen_nor_steer_the_terminal(
 def test_a_bound_just_above_the_claim_reads_as_above() -> None:
     document = changed(
         claim={**EXAMPLE["claim"], "epsilon": 3.214},
-        bounds={"exact": 3.21417, "clopper_pearson": 0.0},
+        proved=3.21417,
+        bounds={"exact": 3.21417, "clopper_pearson": 0.0, "sequential": None},
     )
     claimed, proved = claim_and_proof(document)
     assert float(claimed) < float(proved) <= 3.21417

@@ -6,15 +6,22 @@ from a threshold fixed before the counted trials were scored; `threshold` says m
 
 from __future__ import annotations
 
+from dpaudit.bounds.bands import BandBound, dkw, equal_local_level, preset_quantiles
 from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic, upper_limits
 from dpaudit.bounds.counts import Counts
+from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import exact, p_value
-from dpaudit.bounds.multiplicity import bonferroni
-from dpaudit.bounds.power import detectable_epsilon, max_provable_epsilon
+from dpaudit.bounds.multiplicity import Hypotheses, bonferroni, holm
+from dpaudit.bounds.one_run import one_run, one_run_gaussian
+from dpaudit.bounds.power import FixedBound, detectable_epsilon, max_provable
+from dpaudit.bounds.sequential import PairProcess, e_process, pair_bound
+from dpaudit.bounds.sequential_schedule import ScoredBlock, refit_schedule
+from dpaudit.bounds.sequential_universal import universal_bound, universal_inference
 from dpaudit.bounds.threshold import (
     Direction,
     RocCurve,
     Threshold,
+    ThresholdRule,
     auc,
     choose_threshold,
     count_errors,
@@ -22,20 +29,40 @@ from dpaudit.bounds.threshold import (
 )
 
 __all__ = [
+    "BandBound",
     "Counts",
     "Direction",
+    "FixedBound",
+    "Hypotheses",
+    "PairProcess",
     "RocCurve",
+    "ScoredBlock",
     "Threshold",
+    "ThresholdRule",
     "auc",
     "bonferroni",
     "choose_threshold",
     "clopper_pearson",
     "count_errors",
     "detectable_epsilon",
+    "dkw",
+    "e_process",
+    "equal_local_level",
     "exact",
-    "max_provable_epsilon",
+    "gdp",
+    "holm",
+    "jeffreys",
+    "joint_beta",
+    "max_provable",
+    "one_run",
+    "one_run_gaussian",
     "p_value",
+    "pair_bound",
+    "preset_quantiles",
+    "refit_schedule",
     "roc",
     "statistic",
+    "universal_bound",
+    "universal_inference",
     "upper_limits",
 ]

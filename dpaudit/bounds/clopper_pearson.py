@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import beta
+from scipy.special import betainccinv
 
 from dpaudit.bounds._checks import FloatArray, check_confidence, check_delta
 from dpaudit.bounds.counts import Counts
 
 
-def clopper_pearson(counts: Counts, *, delta: float, confidence: float) -> float:
+def clopper_pearson(
+    false_negatives: int,
+    false_positives: int,
+    n_in: int,
+    n_out: int,
+    *,
+    delta: float,
+    confidence: float,
+) -> float:
     """Lower-bound epsilon from simultaneous upper limits on both error rates.
 
     An (ε, δ)-DP mechanism forces e^ε·FPR + FNR ≥ 1 − δ and FPR + e^ε·FNR ≥ 1 − δ on every
     attack (Kairouz, Oh and Viswanath 2015, Theorem 2.1). Each rate gets a Clopper-Pearson upper
     limit at level (1 − confidence)/2; both hold at once with probability `confidence`, and the
     two ratios then hold together, so that taking the larger one costs nothing more
-    (Nasr et al. 2021, whose estimator this is).
+    (Nasr et al. 2021, whose estimator this is). The attack's threshold must have been fixed
+    before the trials were scored.
 
     Args:
-        counts: Errors of an attack whose threshold was fixed before the trials were scored.
+        false_negatives: Trials of the "in" world that the attack guessed "out".
+        false_positives: Trials of the "out" world that the attack guessed "in".
+        n_in: Scored trials of the "in" world, at least 1.
+        n_out: Scored trials of the "out" world, at least 1.
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence, in (0, 1).
 
@@ -28,8 +40,9 @@ def clopper_pearson(counts: Counts, *, delta: float, confidence: float) -> float
         The bound, at least 0.
 
     Raises:
-        SettingsError: delta or confidence is out of range.
+        SettingsError: An argument is out of range.
     """
+    counts = Counts(false_negatives, false_positives, n_in, n_out)
     check_delta(delta)
     check_confidence(confidence)
     tail = (1.0 - confidence) / 2.0
@@ -49,7 +62,7 @@ def upper_limits(n: int, alpha: float) -> FloatArray:
         The limit after k errors at position k; shape (n + 1,), increasing, the last one 1.
     """
     errors = np.arange(n)
-    limits = np.asarray(beta.ppf(1.0 - alpha, errors + 1, n - errors), dtype=np.float64)
+    limits = np.asarray(betainccinv(errors + 1, n - errors, alpha), dtype=np.float64)
     return np.append(limits, 1.0)
 
 

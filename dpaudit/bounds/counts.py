@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dpaudit.bounds._checks import whole_number
 from dpaudit.errors import SettingsError
 
 
 @dataclass(frozen=True)
 class Counts:
     """Errors of a membership inference attack over independent trials.
+
+    It unpacks in this order, so that `exact(*counts, delta=..., confidence=...)` bounds ε.
 
     Attributes:
         false_negatives: Trials of the "in" world that the attack guessed "out".
@@ -18,7 +22,8 @@ class Counts:
         n_out: Scored trials of the "out" world, at least 1.
 
     Raises:
-        SettingsError: A world has no trial, or its errors are negative or outnumber its trials.
+        SettingsError: A count is no whole number, a world has no trial, or its errors are
+            negative or outnumber its trials.
     """
 
     false_negatives: int
@@ -27,16 +32,20 @@ class Counts:
     n_out: int
 
     def __post_init__(self) -> None:
-        for kind, errors, world, trials in (
-            ("false negatives", self.false_negatives, "in", self.n_in),
-            ("false positives", self.false_positives, "out", self.n_out),
-        ):
+        for name in ("n_in", "n_out", "false_negatives", "false_positives"):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name)))
+        for name, trials in (("n_in", self.n_in), ("n_out", self.n_out)):
             if trials < 1:
-                raise SettingsError(
-                    f'the "{world}" world has {trials} scored trials; a bound needs at least 1'
-                )
+                raise SettingsError(f"{name} is {trials}; a bound needs at least 1 scored trial")
+        for name, errors, trials in (
+            ("false_negatives", self.false_negatives, self.n_in),
+            ("false_positives", self.false_positives, self.n_out),
+        ):
             if not 0 <= errors <= trials:
                 raise SettingsError(
-                    f'{errors} {kind} in {trials} trials of the "{world}" world; '
+                    f"{name} is {errors} in a world of {trials} trials; "
                     f"give a count from 0 to {trials}"
                 )
+
+    def __iter__(self) -> Iterator[int]:
+        yield from (self.false_negatives, self.false_positives, self.n_in, self.n_out)

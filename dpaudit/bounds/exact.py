@@ -4,95 +4,132 @@ from __future__ import annotations
 
 import math
 
-from scipy.optimize import brentq
-
 from dpaudit.bounds._checks import check_confidence, check_delta, check_epsilon
+from dpaudit.bounds._ordering import Ordering, reference_orderings
 from dpaudit.bounds._region import RejectionRegion
-from dpaudit.bounds.clopper_pearson import statistic, upper_limits
 from dpaudit.bounds.counts import Counts
 
-_TOLERANCE = 1e-7
+# e to the power of more overflows; no audit of fewer than e^700 trials proves more.
+_LARGEST_EXPONENT = 700.0
 
 
-def exact(counts: Counts, *, delta: float, confidence: float) -> float:
+def exact(
+    false_negatives: int,
+    false_positives: int,
+    n_in: int,
+    n_out: int,
+    *,
+    delta: float,
+    confidence: float,
+) -> float:
     """Lower-bound epsilon by inverting the exact unconditional test.
 
-    Outcomes are ordered by the unclipped Clopper-Pearson statistic at the same confidence. For
-    a given ε, p(ε) is the largest probability, over all pairs of error rates that an (ε, δ)-DP
-    mechanism allows, of an outcome that ranks at least as high as the one observed; the bound
-    is the root of p(ε) = 1 − confidence. Of all valid bounds that respect the ordering it is the
-    largest (Buehler 1957; optimality: Lloyd and Kabaila 2003), hence never below the
-    Clopper-Pearson bound.
+    For a given ε, outcomes are ranked: first those whose Clopper-Pearson bound reaches ε, then
+    the others; within either group by the unclipped Clopper-Pearson statistic at 95 % and δ = 0.
+    p(ε) is the largest probability, over all pairs of error rates that an (ε, δ)-DP mechanism
+    allows, of an outcome that ranks at least as high as the one observed, and the bound is where
+    p(ε) first exceeds 1 − confidence (Buehler 1957; optimality among bounds that respect one
+    ordering: Lloyd and Kabaila 2003). For δ ≥ 0.05 it is the smaller of this and the same with
+    the statistic at δ = 0.05.
+
+    The first group has probability 1 − confidence at most, so that the bound is never below the
+    Clopper-Pearson one. The ranking of the others depends on neither confidence nor δ, so that
+    more of either does not raise the bound. The attack's threshold must have been fixed before
+    the trials were scored.
 
     Args:
-        counts: Errors of an attack whose threshold was fixed before the trials were scored.
+        false_negatives: Trials of the "in" world that the attack guessed "out".
+        false_positives: Trials of the "out" world that the attack guessed "in".
+        n_in: Scored trials of the "in" world, at least 1.
+        n_out: Scored trials of the "out" world, at least 1.
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence, in (0, 1).
 
     Returns:
-        The bound, at least 0, about 1e-5 or less below the root and never above it.
+        The bound, at least 0, less than 1e-6 below the root and never above it.
 
     Raises:
-        SettingsError: delta or confidence is out of range.
+        SettingsError: An argument is out of range.
     """
+    counts = Counts(false_negatives, false_positives, n_in, n_out)
     check_delta(delta)
     check_confidence(confidence)
-    log_alpha = math.log1p(-confidence)
-    evidence, region = _ranked_at_least(counts, delta=delta, confidence=confidence)
-
-    def excess(epsilon: float) -> float:
-        size = region.worst_case(epsilon, delta)
-        return math.log(max(size, 1e-300)) - log_alpha
-
-    # The Clopper-Pearson test is valid, so that the root is not below its bound; and no outcome
-    # is more extreme than no errors, which the corner of the region yields with probability
-    # (1 - k)^(n_in + n_out): the root is not above the epsilon where this is 1 - confidence.
-    low = max(0.0, evidence)
-    corner = -math.expm1(log_alpha / (counts.n_in + counts.n_out))
-    high = math.log((1.0 - delta) / corner - 1.0) if 2.0 * corner < 1.0 - delta else 0.0
-    if high <= low or excess(low) >= 0.0:
-        return low
-    root = float(brentq(excess, low, high, xtol=_TOLERANCE))
-    while root > low and excess(root) > 0.0:
-        root -= _TOLERANCE
-    return max(root, low)
+    trials = {"n_in": counts.n_in, "n_out": counts.n_out}
+    asked = Ordering.at(confidence, delta=delta, **trials)
+    return min(
+        _bound(counts, asked, reference.no_lower_than(counts), 1.0 - confidence)
+        for reference in reference_orderings(delta=delta, **trials)
+    )
 
 
-def p_value(counts: Counts, *, epsilon: float, delta: float, confidence: float) -> float:
+def p_value(
+    false_negatives: int,
+    false_positives: int,
+    n_in: int,
+    n_out: int,
+    *,
+    epsilon: float,
+    delta: float,
+    confidence: float,
+) -> float:
     """Evidence of the counts against an (ε, δ)-DP claim.
 
     Args:
-        counts: Errors of an attack whose threshold was fixed before the trials were scored.
+        false_negatives: Trials of the "in" world that the attack guessed "out".
+        false_positives: Trials of the "out" world that the attack guessed "in".
+        n_in: Scored trials of the "in" world, at least 1.
+        n_out: Scored trials of the "out" world, at least 1.
         epsilon: Claimed ε, finite and not negative.
         delta: Claimed δ, in [0, 1).
-        confidence: Confidence at which the statistic that orders outcomes is taken, in (0, 1).
+        confidence: Confidence of the Clopper-Pearson bound that forms the groups of the ranking
+            (see `exact`), in (0, 1).
 
     Returns:
-        The largest probability, under the claim, of an outcome at least as extreme. It is below
-        1 − confidence exactly where the `exact` bound lies above epsilon. Rounded up by 1 in
-        100 000 against the error of the search; values below 1e-15 are not resolved.
+        The largest probability, under the claim, of an outcome at least as extreme. It is
+        at most 1 − confidence wherever the `exact` bound lies above epsilon. Rounded up by 2 in
+        10^8 against the error of the search; values below 1e-15 are not resolved.
 
     Raises:
-        SettingsError: A setting is out of range.
+        SettingsError: An argument is out of range.
     """
+    counts = Counts(false_negatives, false_positives, n_in, n_out)
     check_epsilon(epsilon)
     check_delta(delta)
     check_confidence(confidence)
-    _, region = _ranked_at_least(counts, delta=delta, confidence=confidence)
-    return region.worst_case(epsilon, delta)
+    trials = {"n_in": counts.n_in, "n_out": counts.n_out}
+    asked = Ordering.at(confidence, delta=delta, **trials)
+    first = reaching(epsilon, asked)
+    is_first = asked.statistic(counts) >= epsilon
+    worst = 0.0
+    for reference in reference_orderings(delta=delta, **trials):
+        ranked = reference.no_lower_than(counts)
+        region = ranked & first if is_first else ranked | first
+        worst = max(worst, region.worst_case(epsilon, delta))
+    return worst
 
 
-def _ranked_at_least(
-    counts: Counts, *, delta: float, confidence: float
-) -> tuple[float, RejectionRegion]:
-    """The observed statistic, and the outcomes that rank no lower."""
-    tail = (1.0 - confidence) / 2.0
-    fn_upper = upper_limits(counts.n_in, tail)
-    fp_upper = upper_limits(counts.n_out, tail)
-    observed = float(
-        statistic(fn_upper[counts.false_negatives], fp_upper[counts.false_positives], delta)
-    )
-    region = RejectionRegion.of_ratio(
-        math.exp(observed), fn_upper=fn_upper, fp_upper=fp_upper, delta=delta
-    )
-    return observed, region
+def reaching(epsilon: float, ordering: Ordering) -> RejectionRegion:
+    """The outcomes whose Clopper-Pearson bound is at least ε."""
+    return ordering.at_least(math.exp(min(epsilon, _LARGEST_EXPONENT)))
+
+
+def _bound(counts: Counts, asked: Ordering, ranked: RejectionRegion, alpha: float) -> float:
+    """Where the p-value first exceeds α, given the outcomes that rank no lower by reference.
+
+    Up to the Clopper-Pearson bound the p-value is within α. Beyond it the region shrinks as ε
+    grows, because fewer outcomes have a bound that high: the root for the region of one ε is a
+    value that the answer does not fall short of, and a step towards it.
+    """
+    # No outcome is more extreme than no errors, which the corner of the (ε, δ) region yields
+    # with probability (1 - k)^(n_in + n_out): no bound is above the ε where this is α.
+    remaining = 1.0 - asked.delta
+    corner = -math.expm1(math.log(alpha) / (counts.n_in + counts.n_out))
+    high = math.log(remaining / corner - 1.0) if 2.0 * corner < remaining else 0.0
+    low = max(0.0, asked.statistic(counts))
+    region = ranked | reaching(low, asked)
+    while True:
+        low = region.largest_epsilon(alpha, delta=asked.delta, low=low, high=high)
+        smaller = ranked | reaching(low, asked)
+        if smaller.contains(region):
+            return low
+        region = smaller

@@ -1,16 +1,70 @@
-"""Confidence per hypothesis where one audit tests several."""
+"""The one place that counts hypotheses, and the confidence that each of them needs.
+
+A hypothesis is a bound or a p-value computed from the scored trials: one per attack, threshold,
+direction and target that is evaluated on them. What was chosen on other trials (the fitting
+part) is one hypothesis however many candidates the choice was made from.
+"""
 
 from __future__ import annotations
 
-from dpaudit.bounds._checks import check_confidence
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dpaudit.bounds._checks import check_confidence, whole_number
 from dpaudit.errors import SettingsError
+
+
+@dataclass(frozen=True)
+class Hypotheses:
+    """What one audit evaluates on the scored trials; the factors multiply.
+
+    Attributes:
+        attacks: Attacks, each with a bound of its own.
+        thresholds: Thresholds per attack; 1 where it was chosen on other trials.
+        directions: Directions per threshold; 1 where it was chosen on other trials.
+        targets: Target records, each attacked by all attacks.
+
+    Raises:
+        SettingsError: A number is not whole or is below 1.
+    """
+
+    attacks: int
+    thresholds: int = 1
+    directions: int = 1
+    targets: int = 1
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            number = _number(field.name, getattr(self, field.name))
+            object.__setattr__(self, field.name, number)
+
+    @property
+    def count(self) -> int:
+        """How many bounds are computed; the report gives the largest of them."""
+        return self.attacks * self.thresholds * self.directions * self.targets
+
+    def confidence(self, overall: float) -> float:
+        """Confidence of each bound that makes the largest one hold (Bonferroni).
+
+        Args:
+            overall: Confidence of the bound that is reported, in (0, 1).
+
+        Returns:
+            1 − (1 − overall)/count.
+
+        Raises:
+            SettingsError: The confidence is out of range.
+        """
+        return bonferroni(overall, self.count)
 
 
 def bonferroni(confidence: float, hypotheses: int) -> float:
     """Confidence that each of several bounds needs for all to hold at once (Bonferroni).
 
-    Every attack, target, threshold or direction that is evaluated on the scored trials is a
-    hypothesis; what was chosen on other trials is not.
+    Theorem (Boole's inequality): K bounds that each fail with probability at most α/K fail
+    somewhere with probability at most α, however they depend on one another.
 
     Args:
         confidence: Confidence that all bounds hold together, in (0, 1).
@@ -23,6 +77,51 @@ def bonferroni(confidence: float, hypotheses: int) -> float:
         SettingsError: An argument is out of range.
     """
     check_confidence(confidence)
-    if hypotheses < 1:
-        raise SettingsError(f"{hypotheses} hypotheses; give the number tested, at least 1")
-    return 1.0 - (1.0 - confidence) / hypotheses
+    return 1.0 - (1.0 - confidence) / _number("hypotheses", hypotheses)
+
+
+def holm(p_values: Sequence[float], *, confidence: float) -> list[bool]:
+    """Decide which of several claims are refuted, by Holm's step-down test.
+
+    For statements about several generators at once ("these three break their claims"): one
+    p-value per generator, already corrected for the attacks inside it (the smallest p-value
+    times their number). Where only the largest bound of one generator is reported, use
+    `Hypotheses`.
+
+    Theorem (Holm 1979): with α = 1 − confidence, refuting in ascending order of the p-values
+    while the i-th of m is at most α/(m − i + 1) refutes a true claim with probability at most
+    α, however the p-values depend on one another. It refutes whatever Bonferroni does.
+
+    Args:
+        p_values: Valid p-values, one per claim, in [0, 1]; at least one.
+        confidence: Probability that every refuted claim is false, at least; in (0, 1).
+
+    Returns:
+        For each claim, in the order given, whether it is refuted.
+
+    Raises:
+        SettingsError: p_values is empty or holds a number outside [0, 1], or the confidence is
+            out of range.
+    """
+    check_confidence(confidence)
+    values = np.asarray(p_values, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0:
+        raise SettingsError(
+            f"p_values has shape {values.shape}; give a list with at least one p-value"
+        )
+    wrong = values[~((values >= 0.0) & (values <= 1.0))]
+    if wrong.size:
+        raise SettingsError(f"p_values holds {wrong[0]}; give numbers from 0 to 1")
+    order = np.argsort(values, kind="stable")
+    passes = values[order] <= (1.0 - confidence) / np.arange(values.size, 0, -1)
+    refuted = np.zeros(values.size, dtype=np.bool_)
+    refuted[order] = np.logical_and.accumulate(passes)
+    return [bool(flag) for flag in refuted]
+
+
+def _number(name: str, value: object) -> int:
+    """Return a number of hypotheses, or refuse one that is not whole or is below 1."""
+    number = whole_number(name, value)
+    if number < 1:
+        raise SettingsError(f"{name} is {number}; give the number tested, at least 1")
+    return number

@@ -3,55 +3,68 @@
 from __future__ import annotations
 
 import math
+from enum import StrEnum
+from functools import reduce
+from operator import and_
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
 from dpaudit.bounds._checks import check_confidence, check_delta, check_epsilon
+from dpaudit.bounds._ordering import Ordering, reference_orderings
 from dpaudit.bounds._region import RejectionRegion
-from dpaudit.bounds.clopper_pearson import upper_limits
+from dpaudit.bounds.clopper_pearson import clopper_pearson
 from dpaudit.bounds.counts import Counts
-from dpaudit.bounds.exact import exact
+from dpaudit.bounds.exact import exact, reaching
 from dpaudit.errors import SettingsError
 
 _RELATIVE_TOLERANCE = 1e-9
 # Randomised response with this much more epsilon than the claim errs with probability < 1e-26.
 _CERTAIN_LEAK = 60.0
-# No audit of fewer than e^700 trials proves more: claims beyond it need not overflow.
-_LARGEST_EXPONENT = 700.0
 
 
-def max_provable_epsilon(
-    *,
+class FixedBound(StrEnum):
+    """A bound for a number of trials fixed beforehand."""
+
+    EXACT = "exact"
+    CLOPPER_PEARSON = "clopper_pearson"
+
+
+def max_provable(
     n_in: int,
     n_out: int,
+    *,
     delta: float,
     confidence: float,
+    method: FixedBound | str = FixedBound.EXACT,
     false_negatives: int = 0,
     false_positives: int = 0,
 ) -> float:
     """Largest bound that an audit of this size can reach: that of a perfect attack.
 
-    Without failed trials, and unless one world has more than e^ε times the trials of the other,
-    it is ln((1 − δ)/(1 − (1 − confidence)^(1/(n_in + n_out))) − 1).
+    For `exact`, without failed trials, and unless one world has more than e^ε times the trials
+    of the other, it is ln((1 − δ)/(1 − (1 − confidence)^(1/(n_in + n_out))) − 1).
 
     Args:
         n_in: Scored trials of the "in" world.
         n_out: Scored trials of the "out" world.
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence, in (0, 1).
+        method: The bound, or its name.
         false_negatives: Trials of the "in" world that failed, and so count as errors.
         false_positives: Trials of the "out" world that failed, and so count as errors.
 
     Returns:
-        The `exact` bound of an attack that errs on the failed trials only.
+        The bound of an attack that errs on the failed trials only.
 
     Raises:
         SettingsError: A setting is out of range.
     """
-    counts = Counts(false_negatives, false_positives, n_in, n_out)
-    return exact(counts, delta=delta, confidence=confidence)
+    if method not in tuple(FixedBound):
+        raise SettingsError(f"method is {method!r}; use {' or '.join(FixedBound)}")
+    bound = exact if method == FixedBound.EXACT else clopper_pearson
+    return bound(false_negatives, false_positives, n_in, n_out, delta=delta, confidence=confidence)
 
 
 def detectable_epsilon(
@@ -113,22 +126,24 @@ def _rejecting(
 ) -> RejectionRegion:
     """The outcomes whose `exact` bound exceeds the claim.
 
-    They are those that rank high enough, so that one number separates them from the rest: the
-    smallest ratio whose region keeps its size within 1 − confidence. The region of e^claim does,
-    by the validity of the Clopper-Pearson bound.
+    In each ranking they are those that rank high enough: the outcomes whose Clopper-Pearson
+    bound exceeds the claim, whose probability is within 1 − confidence by the validity of that
+    bound, and beyond them as many as keep it there.
     """
     alpha = 1.0 - confidence
-    fn_upper = upper_limits(n_in, alpha / 2.0)
-    fp_upper = upper_limits(n_out, alpha / 2.0)
-
-    def region_of(ratio: float) -> RejectionRegion:
-        return RejectionRegion.of_ratio(ratio, fn_upper=fn_upper, fp_upper=fp_upper, delta=delta)
-
-    low, high = 0.0, math.exp(min(claim_epsilon, _LARGEST_EXPONENT))
-    while high - low > _RELATIVE_TOLERANCE * high:
-        middle = (low + high) / 2.0
-        if region_of(middle).worst_case(claim_epsilon, delta) < alpha:
-            high = middle
-        else:
-            low = middle
-    return region_of(high)
+    asked = Ordering.at(confidence, n_in=n_in, n_out=n_out, delta=delta)
+    first = reaching(claim_epsilon, asked)
+    regions = []
+    for reference in reference_orderings(n_in=n_in, n_out=n_out, delta=delta):
+        # Above the largest ratio, that of no errors, only the first group is left.
+        low = 0.0
+        high = math.exp(reference.statistic(Counts(0, 0, n_in, n_out))) * (1.0 + 1e-9)
+        while high - low > _RELATIVE_TOLERANCE * high:
+            middle = (low + high) / 2.0
+            region = first | reference.at_least(middle)
+            if region.worst_case(claim_epsilon, delta) < alpha:
+                high = middle
+            else:
+                low = middle
+        regions.append(first | reference.at_least(high))
+    return reduce(and_, regions)

@@ -7,10 +7,12 @@ multiple test, and the bound fails more often than its confidence admits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import rankdata
 
 from dpaudit.bounds._checks import (
@@ -20,12 +22,34 @@ from dpaudit.bounds._checks import (
     check_confidence,
     check_delta,
 )
+from dpaudit.bounds._cuts import Cuts, checked, cuts_of
 from dpaudit.bounds.clopper_pearson import statistic, upper_limits
 from dpaudit.bounds.counts import Counts
-from dpaudit.errors import SettingsError
 
 # Statistics that agree to this many digits are tied: the choice must not hang on rounding.
 _DIGITS = 12
+
+
+class ThresholdRule(StrEnum):
+    """Where threshold and direction come from; each rule leaves the bound its confidence.
+
+    The threshold that is best on the scored trials, counted there as if it had been fixed, is
+    not among them: its bound fails more often than its confidence admits.
+    """
+
+    CROSS_VALIDATED = "cross-validated"
+    """Chosen on cross-validated scores of the fitting part (`choose_threshold`).
+
+    Costs nothing further: the trials that fit the attack also choose the threshold, and all
+    others are scored. The scores chosen on come from fits on fewer trials than the final one.
+    """
+
+    HOLD_OUT = "hold-out"
+    """Chosen on trials that are neither fitted nor scored, as in most published audits.
+
+    Costs those trials: the paper's 400/200/400 gives up a third of what could be scored. The
+    scores chosen on and the scores counted come from the same fit.
+    """
 
 
 class Direction(StrEnum):
@@ -64,18 +88,16 @@ class RocCurve(NamedTuple):
     tpr: FloatArray
 
 
-class _Cuts(NamedTuple):
-    """Every way to cut the scores in two, from the lowest cut to the highest.
+class CutErrors(NamedTuple):
+    """Errors of every cut: a row per direction, a column per cut.
 
     Attributes:
-        values: The cuts: below all scores, between adjacent distinct ones, above all.
-        members: Members whose score lies below each cut.
-        others: Non-members whose score lies below each cut.
+        false_negatives: Members that the cut guesses to be "out".
+        false_positives: Non-members that it guesses to be "in"; same shape.
     """
 
-    values: FloatArray
-    members: IntArray
-    others: IntArray
+    false_negatives: IntArray
+    false_positives: IntArray
 
 
 def choose_threshold(
@@ -104,25 +126,53 @@ def choose_threshold(
     """
     check_delta(delta)
     check_confidence(confidence)
-    scores, member = _checked(scores, member)
-    cuts = _cuts(scores, member)
-    n_in, n_out = int(cuts.members[-1]), int(cuts.others[-1])
+    scores, member = checked(scores, member)
+    cuts = cuts_of(scores, member)
+    directions = tuple(Direction)
+    errors = errors_at(cuts, directions)
     tail = (1.0 - confidence) / 2.0
-    # One row for HIGHER, one for LOWER.
-    false_negatives = np.stack([cuts.members, n_in - cuts.members])
-    false_positives = np.stack([n_out - cuts.others, cuts.others])
     evidence = statistic(
-        upper_limits(n_in, tail)[false_negatives], upper_limits(n_out, tail)[false_positives], delta
+        upper_limits(cuts.n_in, tail)[errors.false_negatives],
+        upper_limits(cuts.n_out, tail)[errors.false_positives],
+        delta,
     )
+    return best_cut(cuts, directions, evidence, centre=float(np.median(scores)))
+
+
+def errors_at(cuts: Cuts, directions: Sequence[Direction]) -> CutErrors:
+    """Count the errors of every cut in each of the directions."""
+    false_negatives = {Direction.HIGHER: cuts.members, Direction.LOWER: cuts.n_in - cuts.members}
+    false_positives = {Direction.HIGHER: cuts.n_out - cuts.others, Direction.LOWER: cuts.others}
+    return CutErrors(
+        np.stack([false_negatives[direction] for direction in directions]),
+        np.stack([false_positives[direction] for direction in directions]),
+    )
+
+
+def best_cut(
+    cuts: Cuts, directions: Sequence[Direction], evidence: npt.ArrayLike, *, centre: float
+) -> Threshold:
+    """Pick the cut with the most evidence, ties settled as `choose_threshold` says.
+
+    Args:
+        cuts: The candidates; m of them.
+        directions: Directions to cut in; d of them.
+        evidence: Bound on epsilon that each cut promises, not clipped; shape (d, m).
+        centre: Among equals the cut closest to this wins.
+
+    Returns:
+        The best cut.
+    """
     # Clipped on purpose: below 0 the statistic favours cuts that put nearly all trials on one
     # side, which prove nothing however many trials are scored.
     bound = np.round(np.maximum(evidence, 0.0), _DIGITS)
+    errors = errors_at(cuts, directions)
     # The Youden index times n_in * n_out, in whole numbers, so that ties are ties.
-    youden = (n_in - false_negatives) * n_out - false_positives * n_in
-    distance = np.broadcast_to(np.abs(cuts.values - np.median(scores)), bound.shape)
+    youden = (cuts.n_in - errors.false_negatives) * cuts.n_out - errors.false_positives * cuts.n_in
+    distance = np.broadcast_to(np.abs(cuts.values - centre), bound.shape)
     best = int(np.lexsort((distance.ravel(), -youden.ravel(), -bound.ravel()))[0])
     row, column = divmod(best, cuts.values.size)
-    return Threshold(float(cuts.values[column]), (Direction.HIGHER, Direction.LOWER)[row])
+    return Threshold(float(cuts.values[column]), directions[row])
 
 
 def count_errors(scores: FloatArray, member: BoolArray, threshold: Threshold) -> Counts:
@@ -139,7 +189,7 @@ def count_errors(scores: FloatArray, member: BoolArray, threshold: Threshold) ->
     Raises:
         SettingsError: Scores and membership do not fit.
     """
-    scores, member = _checked(scores, member)
+    scores, member = checked(scores, member)
     guesses = threshold.guesses_in(scores)
     return Counts(
         false_negatives=int(np.count_nonzero(member & ~guesses)),
@@ -162,7 +212,7 @@ def auc(scores: FloatArray, member: BoolArray) -> float:
     Raises:
         SettingsError: Scores and membership do not fit.
     """
-    scores, member = _checked(scores, member)
+    scores, member = checked(scores, member)
     n_in = int(np.count_nonzero(member))
     n_out = member.size - n_in
     rank_sum = float(rankdata(scores)[member].sum())
@@ -182,8 +232,8 @@ def roc(scores: FloatArray, member: BoolArray) -> RocCurve:
     Raises:
         SettingsError: Scores and membership do not fit.
     """
-    scores, member = _checked(scores, member)
-    cuts = _cuts(scores, member)
+    scores, member = checked(scores, member)
+    cuts = cuts_of(scores, member)
     true_positives = (cuts.members[-1] - cuts.members)[::-1]
     false_positives = (cuts.others[-1] - cuts.others)[::-1]
     rise, run = np.diff(true_positives), np.diff(false_positives)
@@ -193,38 +243,3 @@ def roc(scores: FloatArray, member: BoolArray) -> RocCurve:
         fpr=false_positives[corner] / cuts.others[-1],
         tpr=true_positives[corner] / cuts.members[-1],
     )
-
-
-def _cuts(scores: FloatArray, member: BoolArray) -> _Cuts:
-    """List the cuts of the scores with the trials of either world below them."""
-    distinct, position = np.unique(scores, return_inverse=True)
-    below, above = distinct[:-1], distinct[1:]
-    middle = (below + above) / 2.0
-    # Between neighbouring floats the midpoint rounds to either; the upper one separates them.
-    middle = np.where((below < middle) & (middle <= above), middle, above)
-    values = np.concatenate([distinct[:1], middle, np.nextafter(distinct[-1:], np.inf)])
-
-    def cumulative(of: BoolArray) -> IntArray:
-        counts = np.bincount(position[of], minlength=distinct.size)
-        return np.concatenate([[0], np.cumsum(counts)])
-
-    return _Cuts(values=values, members=cumulative(member), others=cumulative(~member))
-
-
-def _checked(scores: FloatArray, member: BoolArray) -> tuple[FloatArray, BoolArray]:
-    """Return both as arrays, or say why they do not fit together."""
-    scores = np.asarray(scores, dtype=np.float64)
-    member = np.asarray(member)
-    if scores.ndim != 1 or scores.shape != member.shape:
-        raise SettingsError(
-            f"scores of shape {scores.shape} with membership of shape {member.shape}; "
-            "give one score and one membership bit per trial"
-        )
-    if member.dtype != np.bool_:
-        raise SettingsError(f"membership is of type {member.dtype}; give booleans")
-    if not np.all(np.isfinite(scores)):
-        broken = int(np.count_nonzero(~np.isfinite(scores)))
-        raise SettingsError(f"{broken} scores are not finite; the attack must return real numbers")
-    if member.all() or not member.any():
-        raise SettingsError("all trials are of one world; a threshold needs trials of both")
-    return scores, member

@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
+from dpaudit.bounds import ThresholdRule
 from dpaudit.cli import options
 from dpaudit.cli.faces import FailOn, exit_code, guarded, messages, results
-from dpaudit.plan import DEFAULT_SHADOW_MODELS
+from dpaudit.plan import DEFAULT_SHADOW_MODELS, Multiplicity, Pace
 
 Out = Annotated[
     Path | None,
@@ -37,6 +38,9 @@ def audit(
     shadow_models: options.ShadowModels = DEFAULT_SHADOW_MODELS,
     rows: options.Rows = None,
     confidence: options.Confidence = 0.95,
+    threshold: options.Threshold = ThresholdRule.CROSS_VALIDATED,
+    multiplicity: options.MultiplicityRule = Multiplicity.BONFERRONI,
+    sequential: options.Sequential = False,
     seed: Annotated[int, typer.Option(metavar="S", help="Root of every random stream.")] = 0,
     jobs: options.Jobs = None,
     out: Out = None,
@@ -70,6 +74,9 @@ def audit(
         shadow_models=shadow_models,
         rows=rows,
         confidence=confidence,
+        threshold=threshold,
+        multiplicity=multiplicity,
+        pace=Pace.SEQUENTIAL if sequential else Pace.FIXED,
         seed=seed,
     )
     folder = out or prepared.default_folder

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli.audit import audit, report
+from dpaudit.cli.bounding import bounds
 from dpaudit.cli.catalogue import list_registered, show
 from dpaudit.cli.doctor import doctor
 from dpaudit.cli.planning import plan
@@ -26,6 +27,7 @@ app.command()(audit)
 app.command()(plan)
 app.command()(synthesize)
 app.command()(report)
+app.command()(bounds)
 app.command("list")(list_registered)
 app.command()(show)
 app.command()(doctor)

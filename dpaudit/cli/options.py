@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from dpaudit.bounds import ThresholdRule
 from dpaudit.claim import Neighbours
+from dpaudit.plan import Multiplicity
 
 GeneratorName = Annotated[
     str,
@@ -93,6 +95,19 @@ Rows = Annotated[
     ),
 ]
 Confidence = Annotated[float, typer.Option(metavar="C", help="One-sided confidence of the bound.")]
+Threshold = Annotated[
+    ThresholdRule, typer.Option(help="Where thresholds are chosen, always on unscored trials.")
+]
+MultiplicityRule = Annotated[
+    Multiplicity,
+    typer.Option(help="Several attacks: score all and correct, or select one beforehand."),
+]
+Sequential = Annotated[
+    bool,
+    typer.Option(
+        "--sequential", help="Look after every batch, stop once proved; --shadow-models is a cap."
+    ),
+]
 Jobs = Annotated[
     int | None,
     typer.Option(metavar="J", help="Worker processes. Default: one per core.", show_default=False),

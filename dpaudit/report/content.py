@@ -8,7 +8,7 @@ from typing import Any
 from dpaudit.numerals import auc_text, percent, rounded, rounded_down, rounded_up
 from dpaudit.report.about import about_the_run
 from dpaudit.report.curves import has_scores, histogram, largest_tpr, operating_point
-from dpaudit.report.structure import MOST_ROWS, Block, Level, Picture, Table, left_out
+from dpaudit.report.structure import BOUND_NAMES, MOST_ROWS, Block, Level, Picture, Table, left_out
 from dpaudit.report.words import claim_and_proof, failed_part, feature_in_words
 
 _PROVES_NOTHING = "The audit is invalid: these numbers prove nothing; they help to find out why."
@@ -94,9 +94,8 @@ def _reasons(document: Mapping[str, Any]) -> Iterable[Block]:
 
 
 def _claim_against_bound(document: Mapping[str, Any]) -> Iterable[Block]:
-    bounds = document["bounds"]
     title = "Claim against bound"
-    if bounds is None:
+    if document["proved"] is None:
         yield Block(
             title=title,
             paragraphs=(
@@ -107,14 +106,15 @@ def _claim_against_bound(document: Mapping[str, Any]) -> Iterable[Block]:
         return
     claimed, proved = claim_and_proof(document)
     confidence = percent(document["confidence"])
+    methods = tuple(
+        (f"Proved, {name}", rounded_down(value), meaning)
+        for key, name, meaning in BOUND_NAMES
+        if (value := document["bounds"][key]) is not None
+    )
     rows = (
         ("Claimed", claimed, "what the generator promises"),
-        ("Proved, exact", proved, f"at least this, at {confidence} confidence; decides"),
-        (
-            "Proved, Clopper-Pearson",
-            rounded_down(bounds["clopper_pearson"]),
-            "the same by the customary method, for comparison",
-        ),
+        ("Proved", proved, f"at least this, at {confidence} confidence; decides"),
+        *methods,
         (
             "Caught with 80 % power",
             rounded_up(document["detectable_epsilon"]),
@@ -160,6 +160,7 @@ def _leaks(document: Mapping[str, Any]) -> Iterable[Block]:
 def _attacks(document: Mapping[str, Any]) -> Iterable[Block]:
     if not document["attacks"]:
         return
+    shown = [entry for entry in BOUND_NAMES if document["bounds"][entry[0]] is not None]
     rows = tuple(
         (
             attack["name"],
@@ -167,20 +168,32 @@ def _attacks(document: Mapping[str, Any]) -> Iterable[Block]:
             _rule(attack["threshold"]),
             f"{attack['counts']['false_negatives']} of {attack['counts']['n_in']}",
             f"{attack['counts']['false_positives']} of {attack['counts']['n_out']}",
-            rounded_down(attack["bounds"]["exact"]),
-            rounded_down(attack["bounds"]["clopper_pearson"]),
+            *(rounded_down(attack["bounds"][key]) for key, _, _ in shown),
         )
         for attack in document["attacks"]
     )
-    header = ("Attack", "AUC", "Guesses in", "In missed", "Out mistaken", "Exact", "C.-P.")
+    header = (
+        *("Attack", "AUC", "Guesses in", "In missed", "Out mistaken"),
+        *(name.capitalize() for _, name, _ in shown),
+    )
     yield Block(
         title="Attacks",
         paragraphs=(
             f"The deciding attack is {document['attack']}. Thresholds were fixed before these "
-            "trials were scored; exact and Clopper-Pearson (C.-P.) are lower bounds on epsilon.",
+            "trials were scored; the last columns are lower bounds on epsilon. "
+            f"{_multiplicity(document)}",
         ),
         table=Table(header, rows, frozenset(range(1, len(header)))),
     )
+
+
+def _multiplicity(document: Mapping[str, Any]) -> str:
+    rule, hypotheses = document["multiplicity"]["rule"], document["multiplicity"]["hypotheses"]
+    if rule == "select":
+        return "One attack was chosen on trials that were not scored, so nothing is corrected."
+    if hypotheses == 1:
+        return "There is one attack, so nothing is corrected."
+    return f"They are corrected for {hypotheses} attacks (Bonferroni)."
 
 
 def _rule(threshold: Mapping[str, Any]) -> str:
@@ -195,13 +208,13 @@ def _scores(document: Mapping[str, Any]) -> Iterable[Block]:
     yield Block(
         title="Scores of the deciding attack",
         paragraphs=(
-            "A score near 1 says that a shadow model looks trained with the target, near 0 "
+            "A high score says that a shadow model looks trained with the target, a low one "
             "without it. The better the attack, the less the two worlds overlap.",
         ),
     )
     bins = histogram(scores)
     rows = tuple(
-        (f"{low:.2f} to {high:.2f}", str(inside), str(outside))
+        (f"{rounded(float(low))} to {rounded(float(high))}", str(inside), str(outside))
         for low, high, inside, outside in zip(
             bins.edges[:-1], bins.edges[1:], bins.inside, bins.outside, strict=True
         )

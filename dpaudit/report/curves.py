@@ -44,8 +44,15 @@ def has_scores(document: Mapping[str, Any]) -> bool:
 
 
 def histogram(scores: Mapping[str, list[float]]) -> Histogram:
-    """Count the scores of each world in bins of equal width."""
-    edges = np.linspace(0.0, 1.0, _BINS + 1)
+    """Count the scores of each world in bins of equal width.
+
+    They span 0 to 1 where all scores are such, as of a classifier's probabilities; else the scores.
+    """
+    every = [*scores["in"], *scores["out"]]
+    low, high = min(every), max(every)
+    if low >= 0.0 and high <= 1.0:
+        low, high = 0.0, 1.0
+    edges = np.linspace(low, high, _BINS + 1)
     return Histogram(
         edges, np.histogram(scores["in"], edges)[0], np.histogram(scores["out"], edges)[0]
     )

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from dpaudit.numerals import rounded, rounded_down, rounded_up
 from dpaudit.report.curves import claim_region, histogram, operating_point, roc_of
-from dpaudit.report.structure import Picture
+from dpaudit.report.structure import BOUND_NAMES, Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ _NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 # A claim this many times beyond everything else would squeeze the rest into the axis.
 _FAR = 3.0
 # Bounds are bars; what the audit could have reached is a mark.
-_BARS = 2
+_MARKERS = 2
 
 
 def draw(picture: Picture, document: Mapping[str, Any]) -> str:
@@ -75,16 +75,17 @@ def _claim(figure: Figure, document: Mapping[str, Any]) -> str:
     claim: float = document["claim"]["epsilon"]
     reach = max([row.value for row in rows if row.value is not None] + [0.1])
     far = claim > _FAR * reach
+    bars = len(rows) - _MARKERS
     for place, row in enumerate(rows):
         value = row.value or 0.0
-        if place < _BARS:
+        if place < bars:
             hatch = "////" if place else None
             colour = "white" if place else _IN
             axes.barh(
                 place, value, height=0.55, facecolor=colour, edgecolor=_INK, hatch=hatch, zorder=2
             )
         elif row.value is not None:
-            marker = "D" if place == _BARS else "|"
+            marker = "D" if place == bars else "|"
             axes.plot(
                 [value], [place], marker, color=_INK, markersize=9, markeredgewidth=2, zorder=5
             )
@@ -99,13 +100,14 @@ def _claim(figure: Figure, document: Mapping[str, Any]) -> str:
 
 
 def _claim_rows(document: Mapping[str, Any]) -> tuple[_Row, ...]:
-    """The lines of the picture from top to bottom; the first two are bars."""
-    exact: float = document["bounds"]["exact"]
-    customary: float = document["bounds"]["clopper_pearson"]
+    """The lines of the picture from top to bottom; bars first, then two markers."""
     least, most = document["detectable_epsilon"], document["max_provable_epsilon"]
     return (
-        _Row("proved\n(exact)", exact, rounded_down(exact)),
-        _Row("proved\n(Clopper-Pearson)", customary, rounded_down(customary)),
+        *(
+            _Row(f"proved\n({name})", value, rounded_down(value))
+            for key, name, _ in BOUND_NAMES
+            if (value := document["bounds"][key]) is not None
+        ),
         _Row("caught with\n80 % power", least, rounded_up(least)),
         _Row("largest\nprovable", most, rounded_down(most)),
     )

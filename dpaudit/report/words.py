@@ -72,11 +72,11 @@ def summary_lines(document: Mapping[str, Any]) -> list[str]:
 
 
 def claim_and_proof(document: Mapping[str, Any]) -> ClaimAndProof:
-    """Write claim and exact bound so that a bound above the claim also reads so."""
+    """Write claim and proved bound so that a bound above the claim also reads so."""
     claim: float = document["claim"]["epsilon"]
-    if document["bounds"] is None:
+    if document["proved"] is None:
         return ClaimAndProof(rounded(claim), rounded(None))
-    bound: float = document["bounds"]["exact"]
+    bound: float = document["proved"]
     pair = ClaimAndProof(rounded(claim), rounded_down(bound))
     digits = 4
     while bound > claim and float(pair.proved) <= float(pair.claimed) and digits <= _MOST_DIGITS:
@@ -139,6 +139,10 @@ def _power_lines(document: Mapping[str, Any]) -> list[str]:
     most = document["max_provable_epsilon"]
     if most is None:
         return []
+    sequential = document["sequential"]
+    if sequential is not None and sequential["stopped_early"]:
+        pairs, cap = sequential["pairs"], sequential["cap"]
+        return [f"stopped early: proved after {pairs} of at most {cap} pairs of shadow models"]
     least = document["detectable_epsilon"]
     caught = "no leak is caught" if least is None else f"epsilon {rounded_up(least)} is caught"
     return [f"power: {caught} with 80 % power; at most {rounded_down(most)} is provable"]
