@@ -184,9 +184,17 @@ def check_agreement(
         The check.
     """
     best = choose_threshold(evaluation.scores, member, delta=delta, confidence=confidence)
-    counts = count_errors(evaluation.scores, member, best)
-    promised = clopper_pearson(*counts, delta=delta, confidence=confidence)
-    if evaluation.proved > 0 or promised < CONTRADICTION * highest:
+    errors = count_errors(evaluation.scores, member, best)
+    n_in, n_out = evaluation.counts.n_in, evaluation.counts.n_out
+    promised = clopper_pearson(
+        errors.false_negatives + n_in - errors.n_in,  # failed trials are errors here too
+        errors.false_positives + n_out - errors.n_out,
+        n_in,
+        n_out,
+        delta=delta,
+        confidence=confidence,
+    )
+    if evaluation.proved > 0 or promised <= CONTRADICTION * highest:
         return Check("AUC and bound", True, "AUC and bound tell the same story")
     detail = (
         f"the AUC is {evaluation.auc:.3f} and yet nothing is proved: scores moved between the "

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from dpaudit.bounds import Hypotheses, ThresholdRule, detectable_epsilon, max_provable
+from dpaudit.bounds import (
+    Hypotheses,
+    ThresholdRule,
+    detectable_epsilon,
+    detection_power,
+    max_provable,
+)
 from dpaudit.claim import PrivacyClaim
 from dpaudit.errors import SettingsError
 
@@ -19,6 +26,7 @@ POWER = 0.8
 """Probability of proving a violation that defines the smallest detectable epsilon."""
 DEFAULT_SHADOW_MODELS = 400
 MIN_SHADOW_MODELS = 20
+MOST_PLANNED = 200_000
 
 
 class Multiplicity(StrEnum):
@@ -155,3 +163,55 @@ def power(
             false_positives=false_positives,
         )
     return Power(highest, smallest)
+
+
+class AssumedAttack(NamedTuple):
+    """The attack that a plan counts on: its rates on the scored trials."""
+
+    fpr: float
+    tpr: float
+
+    @classmethod
+    def of_leak(cls, epsilon: float, delta: float) -> AssumedAttack:
+        """The best attack on the worst mechanism of that epsilon: randomised response."""
+        error = (1 - delta) / (1 + math.exp(epsilon))
+        return cls(fpr=error, tpr=1 - error)
+
+
+def needed_shadow_models(claim: PrivacyClaim, attack: AssumedAttack, size: Size) -> int | None:
+    """How many shadow models prove a violation with 80 % power.
+
+    Args:
+        claim: The claim under audit.
+        attack: What the attack is assumed to reach.
+        size: Confidence and rules; its number of shadow models does not matter.
+
+    Returns:
+        The number, of both worlds together, to within 4; None if more than 200,000 are needed.
+        Power is not quite monotone in the number, because counts are whole: with a few more or
+        fewer models it may be a little off 80 %.
+    """
+
+    def enough(shadow_models: int) -> bool:
+        sized = replace(size, shadow_models=shadow_models)
+        reached = detection_power(
+            claim_epsilon=claim.epsilon,
+            n_in=sized.scored,
+            n_out=sized.scored,
+            delta=claim.delta,
+            confidence=sized.attack_confidence,
+            fpr=attack.fpr,
+            tpr=attack.tpr,
+        )
+        return reached >= POWER
+
+    high = MIN_SHADOW_MODELS
+    while not enough(high):
+        high *= 2
+        if high > MOST_PLANNED:
+            return None
+    low = high // 2 if high > MIN_SHADOW_MODELS else high
+    while high - low > 4:
+        middle = (low + high) // 4 * 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

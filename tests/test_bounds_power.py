@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpaudit.bounds import clopper_pearson, detectable_epsilon, exact, max_provable
+from dpaudit.bounds import clopper_pearson, detectable_epsilon, detection_power, exact, max_provable
 from dpaudit.errors import SettingsError
 
 
@@ -138,3 +138,17 @@ def test_the_ceiling_of_either_bound() -> None:
         max_provable(400, 400, **size, method="dkw")
     with pytest.raises(SettingsError, match=r"^n_in is 0"):
         max_provable(0, 400, **size)
+
+
+def test_detection_power_agrees_with_what_is_detectable() -> None:
+    level = {"delta": 1e-5, "confidence": 0.95}
+    sized = {"claim_epsilon": 1.0, "n_in": 60, "n_out": 60, **level}
+    epsilon = detectable_epsilon(**sized, power=0.8)
+    assert epsilon is not None
+    error = (1 - 1e-5) / (1 + math.exp(epsilon))
+    assert detection_power(**sized, fpr=error, tpr=1 - error) == pytest.approx(0.8, abs=1e-6)
+    assert detection_power(**sized, fpr=0.0, tpr=1.0) == pytest.approx(1.0)
+    honest = 1 / (1 + math.e)
+    assert detection_power(**sized, fpr=honest, tpr=1 - honest) <= 0.05
+    with pytest.raises(SettingsError, match="tpr is 2"):
+        detection_power(**sized, fpr=0.0, tpr=2.0)

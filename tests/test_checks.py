@@ -7,17 +7,21 @@ import itertools
 import numpy as np
 import pytest
 
+from dpaudit.bounds import Counts, Direction, Threshold
 from dpaudit.checks import (
     MOST_REASONS,
     SIGNIFICANCE,
+    check_agreement,
     check_failures,
     check_order,
     check_randomness,
+    check_repeats,
     check_replay,
     failure_reasons,
     first_finished,
 )
 from dpaudit.game.trial import Outcome, Role, Status, Trial
+from dpaudit.membership import Evaluation
 from dpaudit.protocols import World
 from dpaudit.verdict import Check, Consequence
 
@@ -182,3 +186,55 @@ def test_first_finished() -> None:
     assert first_finished(by_trial) == outcomes[1].trial
     assert first_finished({outcomes[0].trial: outcomes[0]}) is None
     assert first_finished({}) is None
+
+
+def _evaluation(scores: list[float], wrong: int) -> Evaluation:
+    n = len(scores) // 2
+    return Evaluation(
+        counts=Counts(wrong, wrong, n, n),
+        threshold=Threshold(0.5, Direction.HIGHER),
+        exact=0.0 if wrong else 2.0,
+        clopper_pearson=0.0,
+        sequential=None,
+        auc=1.0,
+        scores=np.array(scores),
+        scorer=lambda rows: rows[:, 0],
+    )
+
+
+def test_an_auc_of_1_without_a_proof_is_a_contradiction() -> None:
+    member = np.arange(60) < 30
+    apart = [0.4] * 30 + [0.2] * 30  # told apart, but both below the threshold of the fitting part
+    level = {"delta": 0.0, "confidence": 0.95}
+    check = check_agreement(_evaluation(apart, wrong=30), member, 2.9, **level)
+    assert not check.passed
+    assert "nothing is proved" in check.detail
+    assert check_agreement(_evaluation(apart, wrong=0), member, 2.9, **level).passed
+    assert check_agreement(_evaluation([0.3] * 60, wrong=30), member, 2.9, **level).passed
+    # Where trials failed and nothing is provable, proving nothing is no contradiction.
+    few = np.arange(10) < 5
+    failed = _evaluation(apart[25:35], wrong=5)._replace(counts=Counts(30, 30, 30, 30))
+    assert check_agreement(failed, few, 0.0, **level).passed
+
+
+def test_tables_that_repeat_their_neighbours_are_not_independent() -> None:
+    def outcomes(values: list[float]) -> list[Outcome]:
+        return [
+            Outcome(
+                trial=Trial(Role.AUDIT, world, number),
+                status=Status.FINISHED,
+                features=np.array([value]),
+            )
+            for world in World
+            for number, value in enumerate(values)
+        ]
+
+    rng = np.random.default_rng(0)
+    assert check_repeats(outcomes(list(range(40))), rng).passed
+    assert check_repeats(outcomes([1.0] * 40), rng).passed, "a constant repeats everywhere"
+    coins = list(rng.integers(0, 2, 40).astype(float))
+    assert check_repeats(outcomes(coins), rng).passed, "few possible outputs repeat by chance"
+    stale = [float(number // 4) for number in range(40)]
+    check = check_repeats(outcomes(stale), rng)
+    assert not check.passed
+    assert "cache" in check.detail

@@ -13,7 +13,7 @@ from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import exact, p_value
 from dpaudit.bounds.multiplicity import Hypotheses, bonferroni, holm
 from dpaudit.bounds.one_run import one_run, one_run_gaussian
-from dpaudit.bounds.power import FixedBound, detectable_epsilon, max_provable
+from dpaudit.bounds.power import FixedBound, detectable_epsilon, detection_power, max_provable
 from dpaudit.bounds.sequential import PairProcess, e_process, pair_bound
 from dpaudit.bounds.sequential_schedule import ScoredBlock, refit_schedule
 from dpaudit.bounds.sequential_universal import universal_bound, universal_inference
@@ -45,6 +45,7 @@ __all__ = [
     "clopper_pearson",
     "count_errors",
     "detectable_epsilon",
+    "detection_power",
     "dkw",
     "e_process",
     "equal_local_level",

@@ -121,6 +121,46 @@ def detectable_epsilon(
     return float(brentq(shortfall, claim_epsilon, claim_epsilon + _CERTAIN_LEAK, xtol=1e-9))
 
 
+def detection_power(
+    *,
+    claim_epsilon: float,
+    n_in: int,
+    n_out: int,
+    delta: float,
+    confidence: float,
+    fpr: float,
+    tpr: float,
+) -> float:
+    """Probability that an attack with known rates makes the `exact` bound exceed a claim.
+
+    Args:
+        claim_epsilon: Claimed ε, finite and not negative.
+        n_in: Scored trials of the "in" world.
+        n_out: Scored trials of the "out" world.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+        fpr: The attack's false-positive rate, in [0, 1].
+        tpr: Its true-positive rate, in [0, 1].
+
+    Returns:
+        The power, by exact enumeration.
+
+    Raises:
+        SettingsError: A setting is out of range.
+    """
+    check_epsilon(claim_epsilon)
+    check_delta(delta)
+    check_confidence(confidence)
+    Counts(0, 0, n_in, n_out)
+    for name, rate in (("fpr", fpr), ("tpr", tpr)):
+        if not 0.0 <= rate <= 1.0:
+            raise SettingsError(f"{name} is {rate}; give a rate from 0 to 1")
+    region = _rejecting(claim_epsilon, n_in, n_out, delta, confidence)
+    if region.is_empty:
+        return 0.0
+    return float(region.probability(np.array([fpr]), np.array([1.0 - tpr]))[0])
+
+
 def _rejecting(
     claim_epsilon: float, n_in: int, n_out: int, delta: float, confidence: float
 ) -> RejectionRegion:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json as json_module
+import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from dpaudit.claim import PrivacyClaim
+from dpaudit.claim import Neighbours, PrivacyClaim
 from dpaudit.cli import options
 from dpaudit.cli.faces import guarded, results
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.numerals import duration, rounded_down, rounded_up
-from dpaudit.plan import DEFAULT_SHADOW_MODELS, Size, power
+from dpaudit.plan import (
+    DEFAULT_SHADOW_MODELS,
+    AssumedAttack,
+    Size,
+    needed_shadow_models,
+    power,
+)
 
 ALTERNATIVES = (50, 100, 200, 400, 1000, 2000)
 
@@ -37,14 +44,32 @@ def plan(
     attack: options.Attacks = None,
     shadow_models: options.ShadowModels = DEFAULT_SHADOW_MODELS,
     confidence: options.Confidence = 0.95,
+    detect: Annotated[
+        float | None,
+        typer.Option(
+            metavar="E", help="How many models prove a true epsilon of E?", show_default=False
+        ),
+    ] = None,
+    tpr: Annotated[
+        float | None,
+        typer.Option(metavar="T", help="... or an attack of this power,", show_default=False),
+    ] = None,
+    fpr: Annotated[
+        float | None,
+        typer.Option(metavar="F", help="... at this false-positive rate?", show_default=False),
+    ] = None,
     seconds_per_model: Annotated[
         float | None,
         typer.Option(metavar="S", help="Time of one model, for the cost.", show_default=False),
     ] = None,
+    time_one: Annotated[
+        bool,
+        typer.Option("--time-one", help="Train one model of GENERATOR to know the cost."),
+    ] = False,
     jobs: options.Jobs = None,
     json: options.Json = False,
 ) -> None:
-    """Say what an audit can prove and what it costs; trains nothing."""
+    """Say what an audit can prove and what it costs; trains nothing (or one model, to time it)."""
     from dpaudit.auditing import DEFAULT_ATTACKS
 
     attacks = len(attack or DEFAULT_ATTACKS)
@@ -52,7 +77,15 @@ def plan(
         raise SettingsError(f"--jobs must be at least 1, got {jobs}")
     if seconds_per_model is not None and not seconds_per_model > 0:
         raise SettingsError(f"--seconds-per-model must be positive, got {seconds_per_model:g}")
-    claim = _claim(generator, data, schema, epsilon, delta, parameter, neighbours)
+    claim, timed = _claim(
+        generator, data, schema, epsilon, delta, parameter, neighbours, time_one=time_one
+    )
+    seconds_per_model = seconds_per_model or timed
+    attack_assumed = _assumed(claim, detect=detect, tpr=tpr, fpr=fpr)
+    needed = None
+    if attack_assumed is not None:
+        sized = Size(shadow_models=shadow_models, attacks=attacks, confidence=confidence)
+        needed = needed_shadow_models(claim, attack_assumed, sized)
     rows = [
         _row(Size(shadow_models=n, attacks=attacks, confidence=confidence), claim)
         for n in sorted({*ALTERNATIVES, shadow_models})
@@ -62,9 +95,35 @@ def plan(
     if json:
         document = {**asked, "epsilon": claim.epsilon, "delta": claim.delta, "attacks": attacks}
         document |= {"confidence": confidence, "seconds": seconds, "alternatives": rows}
+        document["needed_shadow_models"] = needed
         results().print(json_module.dumps(document, indent=2))
         return
     _show(rows, shadow_models, claim, attacks, confidence, seconds)
+    if attack_assumed is not None:
+        power_of = f"true positives {attack_assumed.tpr:.3g} at false {attack_assumed.fpr:.3g}"
+        count = "more than 200,000" if needed is None else f"about {needed}"
+        results().print(f"needed for 80 % power ({power_of}): {count} shadow models")
+
+
+def _assumed(
+    claim: PrivacyClaim, *, detect: float | None, tpr: float | None, fpr: float | None
+) -> AssumedAttack | None:
+    if detect is not None:
+        if tpr is not None or fpr is not None:
+            raise SettingsError("give either --detect or --tpr with --fpr, not both")
+        if not detect > claim.epsilon:
+            raise SettingsError(
+                f"--detect must be above the claim ({claim.epsilon:g}), got {detect:g}"
+            )
+        return AssumedAttack.of_leak(detect, claim.delta)
+    if (tpr is None) != (fpr is None):
+        raise SettingsError("--tpr and --fpr belong together: give both")
+    return None if tpr is None or fpr is None else AssumedAttack(fpr=fpr, tpr=tpr)
+
+
+class _Claimed(NamedTuple):
+    claim: PrivacyClaim
+    seconds_per_model: float | None
 
 
 def _claim(
@@ -74,14 +133,16 @@ def _claim(
     epsilon: float | None,
     delta: float | None,
     parameter: list[str] | None,
-    neighbours: Any,
-) -> PrivacyClaim:
-    if generator is None or (epsilon is not None and data is None):
+    neighbours: Neighbours | None,
+    *,
+    time_one: bool,
+) -> _Claimed:
+    if generator is None or data is None:
+        if time_one:
+            raise SettingsError("--time-one needs a GENERATOR with --data")
         if epsilon is None:
             raise ClaimError("plan needs a claim: give --epsilon, or a GENERATOR with --data")
-        return PrivacyClaim(epsilon=epsilon, delta=delta or 0.0)
-    if data is None:
-        raise ClaimError(f"the claim of {generator} needs its table: give --data, or --epsilon")
+        return _Claimed(PrivacyClaim(epsilon=epsilon, delta=delta or 0.0), None)
     from dpaudit.named import named_generator
     from dpaudit.registry import parse_parameters
     from dpaudit.specification import claim_under_audit
@@ -90,7 +151,14 @@ def _claim(
     table = load(data, schema)
     offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
     named = named_generator(generator, parse_parameters(parameter or []), offered)
-    return claim_under_audit(named, epsilon=epsilon, delta=delta, neighbours=neighbours)
+    claim = claim_under_audit(named, epsilon=epsilon, delta=delta, neighbours=neighbours)
+    if not time_one:
+        return _Claimed(claim, None)
+    start = time.perf_counter()
+    fitted = named.generator.fit(table.data.copy(), seed=0)
+    model = named.generator if fitted is None else fitted
+    model.sample(len(table.data), seed=0)
+    return _Claimed(claim, time.perf_counter() - start)
 
 
 def _row(size: Size, claim: PrivacyClaim) -> dict[str, Any]:
@@ -137,7 +205,7 @@ def _show(
         )
     output.print("")
     if seconds is None:
-        output.print("cost: time one model and give --seconds-per-model")
+        output.print("cost: time one model with --time-one, or give --seconds-per-model")
     else:
         output.print(f"cost: about {duration(seconds)} for {shadow_models} models, and controls")
     asked = next(row for row in rows if row["shadow_models"] == shadow_models)
