@@ -76,11 +76,12 @@ class Session:
         looked: list[Attacked] | None = None
         if size.pace is Pace.SEQUENTIAL:
             order: list[Trial] = []
+            cap = self._planned(Role.AUDIT, range(size.per_world))
 
             def play(numbers: Sequence[int]) -> Outcomes:
                 batch = self._planned(Role.AUDIT, numbers)
                 order.extend(batch)
-                self._play(payload, batch)
+                self._play(payload, batch, among=cap)
                 return self.store.outcomes(Role.AUDIT)
 
             looked = look(self.audit, play)
@@ -104,8 +105,17 @@ class Session:
             audit=self.audit.id,
         )
 
-    def _play(self, payload: Payload, trials: Sequence[Trial]) -> None:
-        run_trials(trials, payload, self.store, jobs=self.jobs, on_progress=self.on_progress)
+    def _play(
+        self, payload: Payload, trials: Sequence[Trial], *, among: Sequence[Trial] | None = None
+    ) -> None:
+        run_trials(
+            trials,
+            payload,
+            self.store,
+            jobs=self.jobs,
+            on_progress=self.on_progress,
+            among=among,
+        )
 
     def _planned(self, role: Role, numbers: Sequence[int]) -> list[Trial]:
         """The trials of both worlds with these numbers, interleaved at random."""

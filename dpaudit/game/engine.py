@@ -61,6 +61,7 @@ def run_trials(
     *,
     jobs: int,
     on_progress: OnProgress = ignore_progress,
+    among: Sequence[Trial] | None = None,
 ) -> None:
     """Plays those trials that the folder does not hold yet.
 
@@ -70,6 +71,7 @@ def run_trials(
         folder: The run folder; every outcome is committed as it arrives.
         jobs: Number of worker processes.
         on_progress: Told after every outcome.
+        among: The trials that progress is counted among, where these are a batch of them.
 
     Raises:
         InterruptedRunError: On Ctrl-C; what finished is in the folder.
@@ -79,9 +81,11 @@ def run_trials(
     _erase_payloads(folder.path)  # of a coordinator that was killed before any worker started
     done = folder.finished(trials)
     pending = [trial for trial in trials if trial not in done]
-    state = _State(folder, on_progress, total=len(trials), done=len(done))
     if not pending:
         return
+    counted = trials if among is None else among
+    counted_done = len(done if among is None else folder.finished(counted))
+    state = _State(folder, on_progress, total=len(counted), done=counted_done)
     state.report(trials[0].role)
     try:
         with warnings.catch_warnings():
@@ -91,10 +95,10 @@ def run_trials(
     except KeyboardInterrupt:
         with _interrupts_held() as held:
             _kill_workers()
-            kept = len(folder.finished(trials))
+            kept = len(folder.finished(counted))
             held.clear()  # whoever presses Ctrl-C twice wants this very stop
         raise InterruptedRunError(
-            f"interrupted: {kept} of {len(trials)} trials ({trials[0].role}) are kept in "
+            f"interrupted: {kept} of {len(counted)} trials ({trials[0].role}) are kept in "
             f"{folder.path}"
         ) from None
     except BaseException:
