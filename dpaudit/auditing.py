@@ -16,6 +16,7 @@ from dpaudit.claim import Neighbours
 from dpaudit.errors import SettingsError
 from dpaudit.game.engine import OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
+from dpaudit.one_run import OneRunAudit, OneRunSession, prepare_one_run
 from dpaudit.plan import DEFAULT_SHADOW_MODELS, Multiplicity, Pace
 from dpaudit.protocols import Attack
 from dpaudit.registry import did_you_mean
@@ -23,12 +24,13 @@ from dpaudit.result import AuditResult
 from dpaudit.schema import Schema
 from dpaudit.session import Session
 from dpaudit.specification import Audit, prepare
-from dpaudit.tables import load
+from dpaudit.tables import Table, load
 from dpaudit.versions import versions
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
 DEFAULT_ATTACKS = ("groundhog", "query-target")
+DEFAULT_TARGET = "farthest"
 
 
 def audit(
@@ -40,7 +42,7 @@ def audit(
     delta: float | None = None,
     parameters: Mapping[str, Any] | None = None,
     neighbours: Neighbours | str | None = None,
-    target: str | int = "farthest",
+    target: str | int = DEFAULT_TARGET,
     attacks: Sequence[str | Attack] = DEFAULT_ATTACKS,
     shadow_models: int = DEFAULT_SHADOW_MODELS,
     rows: int | None = None,
@@ -48,6 +50,8 @@ def audit(
     threshold: ThresholdRule | str = ThresholdRule.CROSS_VALIDATED,
     multiplicity: Multiplicity | str = Multiplicity.BONFERRONI,
     sequential: bool = False,
+    one_run: bool = False,
+    canaries: int | None = None,
     seed: int = 0,
     jobs: int | None = None,
     out: str | Path | None = None,
@@ -74,6 +78,10 @@ def audit(
             most on the fitting part, and corrects for nothing.
         sequential: Whether to look after every batch of trials and to stop as soon as a violation
             is proved; `shadow_models` is then the cap.
+        one_run: Whether to train once with many canaries instead of shadow models, for slow
+            generators; what concerns shadow models must then be left at its default.
+        canaries: Of a one-run audit: how many records are each in the table by a fair coin; 100 if
+            None.
         seed: Root of every random stream.
         jobs: Worker processes; one per available core if None. Does not change the result.
         out: Run folder, which makes the run resumable; kept in a temporary folder if None.
@@ -87,7 +95,7 @@ def audit(
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C; with `out`, the same call resumes.
     """
-    prepared = prepare(
+    audit = prepared(
         generator,
         load(data, schema),
         parameters=parameters or {},
@@ -101,18 +109,92 @@ def audit(
         confidence=confidence,
         threshold=choice(ThresholdRule, threshold),
         multiplicity=choice(Multiplicity, multiplicity),
-        pace=Pace.SEQUENTIAL if sequential else Pace.FIXED,
+        sequential=sequential,
+        one_run=one_run,
+        canaries=canaries,
         seed=seed,
     )
     if out is not None:
-        return run(prepared, Path(out), jobs=jobs, on_progress=on_progress)
+        return run(audit, Path(out), jobs=jobs, on_progress=on_progress)
     with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
-        result = run(prepared, Path(folder), jobs=jobs, on_progress=on_progress)
+        result = run(audit, Path(folder), jobs=jobs, on_progress=on_progress)
     return AuditResult(result.document)
 
 
+def prepared(
+    generator: object,
+    table: Table,
+    *,
+    parameters: Mapping[str, Any],
+    epsilon: float | None,
+    delta: float | None,
+    neighbours: Neighbours | None,
+    target: str,
+    attacks: Sequence[str | Attack],
+    shadow_models: int,
+    rows: int | None,
+    confidence: float,
+    threshold: ThresholdRule,
+    multiplicity: Multiplicity,
+    sequential: bool,
+    one_run: bool,
+    canaries: int | None,
+    seed: int,
+) -> Audit | OneRunAudit:
+    """Validates everything an audit needs; see `audit` for the arguments.
+
+    Raises:
+        InputError: If anything is unusable; says what and how to mend it.
+    """
+    if not one_run:
+        if canaries is not None:
+            raise SettingsError("--canaries is for --one-run: add that, or leave --canaries out")
+        return prepare(
+            generator,
+            table,
+            parameters=parameters,
+            epsilon=epsilon,
+            delta=delta,
+            neighbours=neighbours,
+            target=target,
+            attacks=attacks,
+            shadow_models=shadow_models,
+            rows=rows,
+            confidence=confidence,
+            threshold=threshold,
+            multiplicity=multiplicity,
+            pace=Pace.SEQUENTIAL if sequential else Pace.FIXED,
+            seed=seed,
+        )
+    given = {
+        "--sequential": sequential,
+        "--multiplicity": multiplicity is not Multiplicity.BONFERRONI,
+        "--threshold": threshold is not ThresholdRule.CROSS_VALIDATED,
+        "--attack": tuple(attacks) != DEFAULT_ATTACKS,
+        "--target": target != DEFAULT_TARGET,
+        "--shadow-models": shadow_models != DEFAULT_SHADOW_MODELS,
+    }
+    if any(given.values()):
+        named = ", ".join(option for option, is_given in given.items() if is_given)
+        raise SettingsError(
+            f"--one-run trains once and fits no attack: leave out {named}, or leave out --one-run"
+        )
+    return prepare_one_run(
+        generator,
+        table,
+        parameters=parameters,
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=neighbours,
+        canaries=canaries,
+        rows=rows,
+        confidence=confidence,
+        seed=seed,
+    )
+
+
 def run(
-    audit: Audit,
+    audit: Audit | OneRunAudit,
     folder: Path,
     *,
     jobs: int | None = None,
@@ -140,7 +222,12 @@ def run(
     from dpaudit.report.write import write_reports
 
     with RunFolder(folder, spec=audit.specification, versions=versions()) as store:
-        session = Session(audit, store, jobs or loky.cpu_count(), on_progress)
+        workers = jobs or loky.cpu_count()
+        session: Session | OneRunSession
+        if isinstance(audit, OneRunAudit):
+            session = OneRunSession(audit, store, workers, on_progress)
+        else:
+            session = Session(audit, store, workers, on_progress)
         result = AuditResult(session.run(), folder)
         result.save(folder)
         write_reports(result.document, folder)

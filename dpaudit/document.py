@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from dpaudit.attacking import Attacked
 from dpaudit.checks import FailureReason
+from dpaudit.claim import PrivacyClaim
 from dpaudit.controls import ControlResult
 from dpaudit.game.trial import Role
 from dpaudit.membership import Evaluation, Leak
@@ -15,9 +16,9 @@ from dpaudit.plan import Pace, Power
 from dpaudit.protocols import World
 from dpaudit.report.words import feature_in_words
 from dpaudit.result import SCHEMA_VERSION
-from dpaudit.specification import Audit
+from dpaudit.specification import Audit, Prepared
 from dpaudit.tables import data_digest
-from dpaudit.verdict import Check, Verdict, decide
+from dpaudit.verdict import Check, Decision, Verdict, decide
 from dpaudit.versions import versions
 
 INFERRED = (
@@ -72,18 +73,11 @@ def build_document(
     Returns:
         The document, JSON throughout; `result.schema.json` describes every key.
     """
-    claim = audit.claim
-    if (
-        findings is not None
-        and not audit.claim_is_given
-        and findings.claimed_epsilon > claim.epsilon
-    ):
-        # A data-dependent accountant states epsilon as a function of D: both worlds' largest.
-        claim = replace(
-            claim,
-            epsilon=findings.claimed_epsilon,
-            source=f"{claim.source}; largest that a fitted model claimed in either world",
-        )
+    claim = effective_claim(
+        audit,
+        findings.claimed_epsilon if findings else 0.0,
+        source="largest that a fitted model claimed in either world",
+    )
     deciding = findings.best if findings else None
     best = deciding.evaluation if deciding else None
     power = findings.power if findings else None
@@ -104,20 +98,9 @@ def build_document(
     if decision.verdict is Verdict.VIOLATION and leaks:
         named = "; ".join(feature_in_words(leak) for leak in leaks[:LEAKS_NAMED])
         reasons.insert(1, f"the leak is in {named}")
-    if audit.table.schema.inferred:
-        reasons.append(INFERRED)
     played = findings.pairs if findings else 0
-    seedable = bool(getattr(audit.generator.generator, "seedable", True))
     return {
-        "schema_version": SCHEMA_VERSION,
-        "verdict": decision.verdict.value,
-        "reasons": reasons,
-        "claim": {
-            "epsilon": claim.epsilon,
-            "delta": claim.delta,
-            "neighbours": claim.neighbours.value,
-            "source": claim.source,
-        },
+        **opening(audit, claim, decision._replace(reasons=reasons)),
         "proved": best.proved if best else None,
         "bounds": _bounds(best) if best else None,
         "multiplicity": {
@@ -126,7 +109,7 @@ def build_document(
         },
         "threshold_rule": audit.size.threshold_rule.value,
         "sequential": _sequential(audit, played) if findings else None,
-        "confidence": audit.size.confidence,
+        "one_run": None,
         "max_provable_epsilon": power.max_provable_epsilon if power else None,
         "detectable_epsilon": power.detectable_epsilon if power else None,
         "auc": best.auc if best else None,
@@ -137,10 +120,6 @@ def build_document(
             {"world": world.value, "count": count, "error": error}
             for world, count, error in (findings.failure_reasons if findings else ())
         ],
-        "controls": {
-            "null": _control(controls[Role.NULL_CONTROL]),
-            "positive": _control(controls[Role.POSITIVE_CONTROL]),
-        },
         "leaks": leaks,
         "attack": deciding.attack.name if deciding else None,
         "attacks": [_attack(one) for one in (findings.attacked if findings else ())],
@@ -149,6 +128,61 @@ def build_document(
             "in": _scores(deciding, member=True),
             "out": _scores(deciding, member=False),
         },
+        "target": {"choice": audit.target.choice, "row": audit.target.row},
+        **closing(audit, controls, findings.checks if findings else (), seconds=seconds),
+    }
+
+
+def effective_claim(audit: Prepared, claimed_epsilon: float, *, source: str) -> PrivacyClaim:
+    """The claim that the verdict is about.
+
+    A data-dependent accountant states epsilon as a function of the table: then it is the largest
+    that a fitted model claimed, unless the caller stated another.
+
+    Args:
+        audit: The audit.
+        claimed_epsilon: The largest epsilon that a fitted model claimed; 0 if none did.
+        source: Where that one comes from, in words.
+
+    Returns:
+        The claim.
+    """
+    claim = audit.claim
+    if audit.claim_is_given or claimed_epsilon <= claim.epsilon:
+        return claim
+    return replace(claim, epsilon=claimed_epsilon, source=f"{claim.source}; {source}")
+
+
+def opening(audit: Prepared, claim: PrivacyClaim, decision: Decision) -> dict[str, Any]:
+    """The keys that begin every document: the verdict and what it is about."""
+    reasons = decision.reasons
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "verdict": decision.verdict.value,
+        "reasons": [*reasons, INFERRED] if audit.table.schema.inferred else reasons,
+        "claim": {
+            "epsilon": claim.epsilon,
+            "delta": claim.delta,
+            "neighbours": claim.neighbours.value,
+            "source": claim.source,
+        },
+        "confidence": audit.confidence,
+    }
+
+
+def closing(
+    audit: Prepared,
+    controls: Mapping[Role, ControlResult],
+    checks: Sequence[Check],
+    *,
+    seconds: float,
+) -> dict[str, Any]:
+    """The keys that end every document: what lets a reader trust and repeat it."""
+    return {
+        "controls": {
+            "null": _control(controls[Role.NULL_CONTROL]),
+            "positive": _control(controls[Role.POSITIVE_CONTROL]),
+        },
         "checks": [
             {
                 "name": check.name,
@@ -156,12 +190,12 @@ def build_document(
                 "detail": check.detail,
                 "consequence": check.consequence.value,
             }
-            for check in (findings.checks if findings else ())
+            for check in checks
         ],
         "generator": {
             "name": audit.generator.name,
             "parameters": audit.generator.parameters,
-            "seedable": seedable,
+            "seedable": bool(getattr(audit.generator.generator, "seedable", True)),
         },
         "data": {
             "source": audit.table.source,
@@ -170,8 +204,7 @@ def build_document(
             "sha256": data_digest(audit.table.data),
         },
         "schema": {"inferred": audit.table.schema.inferred},
-        "target": {"choice": audit.target.choice, "row": audit.target.row},
-        "rows": audit.game.view.n_rows,
+        "rows": audit.rows,
         "seed": audit.seed,
         "versions": versions(),
         "seconds": round(seconds, 3),
@@ -198,6 +231,7 @@ def _bounds(evaluation: Evaluation) -> dict[str, float | None]:
         "exact": evaluation.exact,
         "clopper_pearson": evaluation.clopper_pearson,
         "sequential": evaluation.sequential,
+        "one_run": None,
     }
 
 

@@ -60,7 +60,7 @@ class GameView:
     Attributes:
         schema: The public schema.
         others: D' for add-remove neighbours: the table without the target; canonical dtypes.
-        target: The attacked record, a table of one row.
+        target: The attacked record, a table of one row; in a one-run game the canaries [m].
         n_rows: Synthetic rows requested from every model, in both worlds.
         neighbours: The relation played.
     """

@@ -72,7 +72,7 @@ def dp_audit(tmp_path: Path) -> DpAudit:
         delta: float | None = None,
         schema: Schema | str | Path | None = None,
         attacks: Sequence[str | Attack] | None = None,
-        shadow_models: int = DEFAULT_SHADOW_MODELS,
+        shadow_models: int | None = None,
         jobs: int | None = None,
         **options: Any,
     ) -> AuditResult:
@@ -83,6 +83,10 @@ def dp_audit(tmp_path: Path) -> DpAudit:
         played.append(folder)
         if jobs is None and "PYTEST_XDIST_WORKER" in os.environ:
             jobs = 1  # xdist already keeps every core busy
+        if shadow_models is not None:
+            options["shadow_models"] = shadow_models
+        elif not options.get("one_run"):
+            options["shadow_models"] = DEFAULT_SHADOW_MODELS
         return run_audit(
             generator,
             data,
@@ -90,7 +94,6 @@ def dp_audit(tmp_path: Path) -> DpAudit:
             delta=delta,
             schema=schema,
             attacks=DEFAULT_ATTACKS if attacks is None else attacks,
-            shadow_models=shadow_models,
             jobs=jobs,
             out=folder,
             **options,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pandas as pd
 
@@ -37,30 +38,46 @@ MAX_SEED = 2**63
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audit:
-    """A complete audit, ready to be played.
+class Prepared(ABC):
+    """What every complete audit has, whatever game it plays.
 
     Attributes:
         generator: What is audited.
         table: The table handed in.
-        target: The attacked record.
-        game: Both worlds.
         claim: The claim under audit, for the neighbours that are played.
         claim_is_given: Whether the caller stated epsilon; else it is the generator's own.
-        attacks: The attacks, each one hypothesis.
-        size: Trials and confidence.
+        rows: Synthetic rows requested of every model.
+        confidence: One-sided confidence of the bound that is reported.
         seed: Root of every random stream.
+
+    Raises:
+        SettingsError: If the seed is not in [0, 2**63).
     """
+
+    TRAINED: ClassVar[tuple[str, ...]]
+    """Keys of the specification that decide what is trained on what."""
 
     generator: NamedGenerator
     table: Table
-    target: Target
-    game: Game
     claim: PrivacyClaim
     claim_is_given: bool
-    attacks: tuple[NamedAttack, ...]
-    size: Size
+    rows: int
+    confidence: float
     seed: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < MAX_SEED:
+            raise SettingsError(f"--seed must be a whole number in [0, 2**63), got {self.seed}")
+
+    @property
+    @abstractmethod
+    def own_specification(self) -> dict[str, Any]:
+        """The part of the specification that is of this game alone."""
+
+    @property
+    @abstractmethod
+    def own_options(self) -> list[str]:
+        """The words of the command that are of this game alone."""
 
     @cached_property
     def specification(self) -> dict[str, Any]:
@@ -74,25 +91,13 @@ class Audit:
             },
             "data": data_digest(self.table.data),
             "schema": self.table.schema.to_json(),
-            "target": {
-                "choice": self.target.choice,
-                "row": self.target.row,
-                "record": data_digest(self.target.record),
-            },
             "neighbours": self.claim.neighbours.value,
             "epsilon": self.claim.epsilon,
             "delta": self.claim.delta,
-            "rows": self.game.view.n_rows,
-            "attacks": [
-                {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
-                for name, attack in self.attacks
-            ],
-            "shadow_models": self.size.shadow_models,
-            "confidence": self.size.confidence,
-            "threshold": self.size.threshold_rule.value,
-            "multiplicity": self.size.multiplicity.value,
-            "pace": self.size.pace.value,
+            "rows": self.rows,
+            "confidence": self.confidence,
             "seed": self.seed,
+            **self.own_specification,
         }
 
     @cached_property
@@ -103,7 +108,7 @@ class Audit:
         source files: an edited comment must not change a single draw.
         """
         spec = self.specification
-        trained = {key: spec[key] for key in ("data", "schema", "target", "neighbours", "rows")}
+        trained = {key: spec[key] for key in ("data", "schema", *self.TRAINED, "rows")}
         trained["generator"] = [self.generator.name, self.generator.parameters]
         return _digest(trained)
 
@@ -128,15 +133,57 @@ class Audit:
             words += ["--schema", self.table.schema_source]
         if self.claim_is_given:
             words += ["--epsilon", f"{self.claim.epsilon!r}", "--delta", f"{self.claim.delta!r}"]
-        words += ["--neighbours", self.claim.neighbours.value, "--target", self.target.choice]
+        words += ["--neighbours", self.claim.neighbours.value, "--rows", str(self.rows)]
+        words += ["--confidence", f"{self.confidence!r}", "--seed", str(self.seed)]
+        return shlex.join([*words, *self.own_options])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit(Prepared):
+    """A complete audit with shadow models in two worlds, ready to be played.
+
+    Attributes:
+        target: The attacked record.
+        game: Both worlds.
+        attacks: The attacks, each one hypothesis.
+        size: Trials and confidence.
+    """
+
+    TRAINED: ClassVar[tuple[str, ...]] = ("target", "neighbours")
+
+    target: Target
+    game: Game
+    attacks: tuple[NamedAttack, ...]
+    size: Size
+
+    @property
+    def own_specification(self) -> dict[str, Any]:
+        """Target, attacks, number of shadow models, and how errors are spent."""
+        return {
+            "target": {
+                "choice": self.target.choice,
+                "row": self.target.row,
+                "record": data_digest(self.target.record),
+            },
+            "attacks": [
+                {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
+                for name, attack in self.attacks
+            ],
+            "shadow_models": self.size.shadow_models,
+            "threshold": self.size.threshold_rule.value,
+            "multiplicity": self.size.multiplicity.value,
+            "pace": self.size.pace.value,
+        }
+
+    @property
+    def own_options(self) -> list[str]:
+        """The same, as words of the command."""
+        words = ["--target", self.target.choice]
         words += [word for name, _ in self.attacks for word in ("--attack", name)]
         words += ["--shadow-models", str(self.size.shadow_models)]
-        words += ["--rows", str(self.game.view.n_rows)]
-        words += ["--confidence", f"{self.size.confidence!r}", "--seed", str(self.seed)]
         words += ["--threshold", self.size.threshold_rule.value]
         words += ["--multiplicity", self.size.multiplicity.value]
-        words += ["--sequential"] if self.size.pace is Pace.SEQUENTIAL else []
-        return shlex.join(words)
+        return [*words, "--sequential"] if self.size.pace is Pace.SEQUENTIAL else words
 
 
 def prepare(
@@ -170,8 +217,6 @@ def prepare(
         multiplicity=multiplicity,
         pace=pace,
     )
-    if not 0 <= seed < MAX_SEED:
-        raise SettingsError(f"--seed must be a whole number in [0, 2**63), got {seed}")
     playing = named_attacks(attacks)
     data, schema = table.data, table.schema
     chosen = choose_target(target, data, schema)
@@ -191,9 +236,7 @@ def prepare(
     )
     for _, attack in playing:
         attack.check(game.view)
-    check = getattr(named.generator, "check", None)
-    if check is not None:
-        check(data)
+    check_table(named.generator, data)
     return Audit(
         generator=named,
         table=table,
@@ -203,8 +246,21 @@ def prepare(
         claim_is_given=epsilon is not None or delta is not None,
         attacks=playing,
         size=size,
+        rows=game.view.n_rows,
+        confidence=confidence,
         seed=seed,
     )
+
+
+def check_table(generator: Generator, data: pd.DataFrame) -> None:
+    """Lets a generator refuse a table before any training.
+
+    Raises:
+        InputError: If it does.
+    """
+    check = getattr(generator, "check", None)
+    if check is not None:
+        check(data)
 
 
 def claim_under_audit(

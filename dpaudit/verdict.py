@@ -31,6 +31,18 @@ class Consequence(StrEnum):
     NOTED = "noted"
 
 
+class Played(StrEnum):
+    """What an audit counts, and so would need more of to prove more."""
+
+    TRIALS = "trials"
+    CANARIES = "canaries"
+
+    @property
+    def remedy(self) -> str:
+        """What a larger audit has more of."""
+        return "shadow models" if self is Played.TRIALS else "canaries"
+
+
 class Check(NamedTuple):
     """A check of the run itself.
 
@@ -56,7 +68,13 @@ class Decision(NamedTuple):
 
 
 def decide(
-    bound: float, claim: PrivacyClaim, power: Power, checks: Sequence[Check], *, confidence: float
+    bound: float,
+    claim: PrivacyClaim,
+    power: Power,
+    checks: Sequence[Check],
+    *,
+    confidence: float,
+    played: Played = Played.TRIALS,
 ) -> Decision:
     """The verdict on a claim.
 
@@ -66,6 +84,7 @@ def decide(
         power: What this audit could prove.
         checks: Checks of the run itself.
         confidence: One-sided confidence of the bound.
+        played: What there would have to be more of.
 
     Returns:
         The verdict and its reasons.
@@ -84,15 +103,17 @@ def decide(
         return Decision(Verdict.VIOLATION, [proof, *weakening, *noted])
     if power.max_provable_epsilon <= claim.epsilon:
         weak = (
-            f"cannot decide: even a perfect attack on this many trials proves only epsilon "
-            f"{rounded_down(power.max_provable_epsilon)}; play more shadow models"
+            f"cannot decide: even a perfect attack on this many {played} proves only epsilon "
+            f"{rounded_down(power.max_provable_epsilon)}; play more {played.remedy}"
         )
         return Decision(Verdict.INCONCLUSIVE, [weak, *weakening, *noted])
     detectable = power.detectable_epsilon
     caught = None if detectable is None else f"leak of epsilon {rounded_up(detectable)}"
     if detectable is None or detectable > POOR_POWER * claim.epsilon:
         reached = f"only a {caught}" if caught else "no leak"
-        weak = f"cannot decide: {reached} would be caught with 80 % power; play more shadow models"
+        weak = (
+            f"cannot decide: {reached} would be caught with 80 % power; play more {played.remedy}"
+        )
         return Decision(Verdict.INCONCLUSIVE, [weak, *weakening, *noted])
     if weakening:
         return Decision(Verdict.INCONCLUSIVE, [*weakening, *noted])

@@ -25,7 +25,8 @@ EXAMPLE: dict[str, Any] = {
     "multiplicity": {"rule": "bonferroni", "hypotheses": 2},
     "threshold_rule": "cross-validated",
     "sequential": None,
-    "bounds": {"exact": 3.21, "clopper_pearson": 2.58, "sequential": None},
+    "one_run": None,
+    "bounds": {"exact": 3.21, "clopper_pearson": 2.58, "sequential": None, "one_run": None},
     "confidence": 0.95,
     "max_provable_epsilon": 4.38,
     "detectable_epsilon": 1.76,
@@ -147,7 +148,7 @@ def test_a_bound_just_above_the_claim_reads_as_above() -> None:
     document = changed(
         claim={**EXAMPLE["claim"], "epsilon": 3.214},
         proved=3.21417,
-        bounds={"exact": 3.21417, "clopper_pearson": 0.0, "sequential": None},
+        bounds={"exact": 3.21417, "clopper_pearson": 0.0, "sequential": None, "one_run": None},
     )
     claimed, proved = claim_and_proof(document)
     assert float(claimed) < float(proved) <= 3.21417

@@ -12,7 +12,7 @@ import typer
 from dpaudit.bounds import ThresholdRule
 from dpaudit.cli import options
 from dpaudit.cli.faces import FailOn, exit_code, guarded, messages, results
-from dpaudit.plan import DEFAULT_SHADOW_MODELS, Multiplicity, Pace
+from dpaudit.plan import DEFAULT_SHADOW_MODELS, Multiplicity
 
 Out = Annotated[
     Path | None,
@@ -41,6 +41,8 @@ def audit(
     threshold: options.Threshold = ThresholdRule.CROSS_VALIDATED,
     multiplicity: options.MultiplicityRule = Multiplicity.BONFERRONI,
     sequential: options.Sequential = False,
+    one_run: options.OneRun = False,
+    canaries: options.Canaries = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Root of every random stream.")] = 0,
     jobs: options.Jobs = None,
     out: Out = None,
@@ -52,17 +54,19 @@ def audit(
 ) -> None:
     """Audit a generator: train shadow models in both worlds, attack, bound epsilon.
 
+    With --one-run: train once on a table that holds each of many canaries by a fair coin, and guess
+    the coins.
+
     The same command resumes an interrupted run. Exit codes: 0 no violation found, 1 violation,
     2 wrong use or input, 3 inconclusive or invalid, 4 internal error.
     """
-    from dpaudit.auditing import DEFAULT_ATTACKS, run
+    from dpaudit.auditing import DEFAULT_ATTACKS, prepared, run
     from dpaudit.cli.progress import ProgressFace
     from dpaudit.errors import InterruptedRunError
     from dpaudit.registry import parse_parameters
-    from dpaudit.specification import prepare
     from dpaudit.tables import load
 
-    prepared = prepare(
+    complete = prepared(
         generator,
         load(data, schema),
         parameters=parse_parameters(parameter or []),
@@ -70,22 +74,24 @@ def audit(
         delta=delta,
         neighbours=neighbours,
         target=target,
-        attacks=attack or DEFAULT_ATTACKS,
+        attacks=tuple(attack or DEFAULT_ATTACKS),
         shadow_models=shadow_models,
         rows=rows,
         confidence=confidence,
         threshold=threshold,
         multiplicity=multiplicity,
-        pace=Pace.SEQUENTIAL if sequential else Pace.FIXED,
+        sequential=sequential,
+        one_run=one_run,
+        canaries=canaries,
         seed=seed,
     )
-    folder = out or prepared.default_folder
+    folder = out or complete.default_folder
     errors = messages()
     if not quiet:
         errors.print(f"auditing {generator} on {data}; run folder {folder}")
     try:
         with ProgressFace(errors, quiet=quiet) as progress:
-            result = run(prepared, folder, jobs=jobs, on_progress=progress)
+            result = run(complete, folder, jobs=jobs, on_progress=progress)
     except (InterruptedRunError, KeyboardInterrupt) as error:
         again = shlex.join(["dpaudit", *sys.argv[1:]])
         raise InterruptedRunError(f"{str(error) or 'interrupted'}\nresume with: {again}") from None
@@ -97,7 +103,7 @@ def audit(
     else:
         output.print(str(result))
         output.print(f"report: {folder / 'report.html'}")
-        output.print(f"reproduce: {prepared.reproduce}")
+        output.print(f"reproduce: {complete.reproduce}")
     raise typer.Exit(exit_code(result.verdict, fail_on))
 
 

@@ -10,7 +10,17 @@ from typing import Annotated, Any
 
 import typer
 
-from dpaudit.bounds import Counts, bonferroni, clopper_pearson, exact, gdp, jeffreys, joint_beta
+from dpaudit.bounds import (
+    Counts,
+    bonferroni,
+    clopper_pearson,
+    exact,
+    gdp,
+    jeffreys,
+    joint_beta,
+    one_run,
+    one_run_gaussian,
+)
 from dpaudit.cli import options
 from dpaudit.cli.faces import guarded, results
 from dpaudit.errors import InputError
@@ -51,7 +61,8 @@ def bounds(
     from dpaudit.result import AuditResult
 
     document = AuditResult.load(run_folder).document
-    if not document["attacks"]:
+    canaries = document["one_run"]
+    if not document["attacks"] and (canaries is None or canaries["correct"] is None):
         raise InputError(f"{run_folder} scored no attack, so there is nothing to bound")
     delta = document["claim"]["delta"] if delta is None else delta
     overall = document["confidence"] if confidence is None else confidence
@@ -61,6 +72,8 @@ def bounds(
         for attack in document["attacks"]
         for row in _rows(attack, document, delta, each, assume)
     ]
+    if canaries is not None:
+        rows = list(_one_run_rows(document, delta, overall, assume))
     output = results()
     if json:
         found = {"delta": delta, "confidence": overall, "bounds": rows}
@@ -76,6 +89,18 @@ def bounds(
         output.print(
             f"{row['attack']:<{width}}  {row['method']:<17}  {rounded_down(row['epsilon'])}{label}"
         )
+
+
+def _one_run_rows(
+    document: Mapping[str, Any], delta: float, confidence: float, assume: Assumption | None
+) -> Iterator[dict[str, Any]]:
+    found, name = document["one_run"], document["attack"]
+    outcome = (found["correct"], found["guesses"], found["canaries"])
+    proved = one_run(*outcome, delta=delta, confidence=confidence)
+    yield {"attack": name, "method": "one_run", "epsilon": proved, "valid": True}
+    if assume is Assumption.GAUSSIAN:
+        estimate = one_run_gaussian(*outcome, delta=delta, confidence=confidence)
+        yield {"attack": name, "method": "one_run_gaussian", "epsilon": estimate, "valid": False}
 
 
 def _rows(

@@ -108,6 +108,18 @@ Sequential = Annotated[
         "--sequential", help="Look after every batch, stop once proved; --shadow-models is a cap."
     ),
 ]
+OneRun = Annotated[
+    bool,
+    typer.Option("--one-run", help="Train once, with many canaries; for slow generators."),
+]
+Canaries = Annotated[
+    int | None,
+    typer.Option(
+        metavar="M",
+        help="With --one-run: records that are each in by a fair coin. Default: 100.",
+        show_default=False,
+    ),
+]
 Jobs = Annotated[
     int | None,
     typer.Option(metavar="J", help="Worker processes. Default: one per core.", show_default=False),

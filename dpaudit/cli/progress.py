@@ -23,6 +23,7 @@ _TITLES = {
     Role.NULL_CONTROL: "null control",
     Role.POSITIVE_CONTROL: "positive control",
     Role.AUDIT: "shadow models",
+    Role.ONE_RUN: "one training",
 }
 
 

@@ -8,14 +8,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
 
 from dpaudit.errors import AttackError, SchemaError, TrialError
+from dpaudit.game.canaries import CanaryGame
 from dpaudit.game.worlds import Game
-from dpaudit.protocols import Attack, FloatArray, Generator, World
+from dpaudit.protocols import FloatArray, GameView, Generator, World
 from dpaudit.schema import Schema, as_numbers
 from dpaudit.seeds import Stream, seeded_globals
 
@@ -27,6 +28,7 @@ class Role(StrEnum):
     POSITIVE_CONTROL = "positive-control"
     AUDIT = "audit"
     REPLAY = "replay"
+    ONE_RUN = "one-run"
 
 
 class Trial(NamedTuple):
@@ -45,6 +47,14 @@ class Trial(NamedTuple):
         """The seed of one of this trial's streams; a replay has its original's seeds."""
         role = Role.AUDIT if self.role is Role.REPLAY else self.role
         return Stream(root, audit, f"{role}/{purpose}", self.number, self.world).seed()
+
+
+class TakesFeatures(Protocol):
+    """The part of an attack that sees a synthetic table, and so runs in the trial."""
+
+    def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
+        """Features [f] of one synthetic table in canonical form (`Schema.canonical`)."""
+        ...
 
 
 class Status(StrEnum):
@@ -83,7 +93,7 @@ class Payload:
     """What a worker needs to play any trial of a run.
 
     Attributes:
-        game: Both worlds.
+        game: Both worlds, or the one table of a one-run game.
         generators: One pickled generator per role; each trial unpickles a fresh one, so that no
             state passes from one shadow model to the next.
         attacks: Take features of every synthetic table.
@@ -91,9 +101,9 @@ class Payload:
         audit: Identifies the audit in the names of random streams.
     """
 
-    game: Game
+    game: Game | CanaryGame
     generators: dict[Role, bytes]
-    attacks: Sequence[Attack]
+    attacks: Sequence[TakesFeatures]
     root: int
     audit: str
 

@@ -13,7 +13,7 @@ import pandas as pd
 from dpaudit.claim import Neighbours
 from dpaudit.encoding import encode
 from dpaudit.errors import SettingsError, TargetError
-from dpaudit.protocols import GameView, World
+from dpaudit.protocols import FloatArray, GameView, World
 from dpaudit.schema import Schema
 from dpaudit.tables import fitting, load_table
 
@@ -162,14 +162,19 @@ def farthest(data: pd.DataFrame, schema: Schema) -> int:
     Raises:
         TargetError: If the table has fewer than two rows.
     """
-    from sklearn.neighbors import NearestNeighbors
-
     if len(data) < 2:
         raise TargetError("the table needs at least 2 rows to choose a target from")
-    matrix = encode(data, schema)
-    k = min(NEIGHBOURS_AVERAGED, len(data) - 1)
+    return int(neighbour_distances(encode(data, schema)).argmax())
+
+
+def neighbour_distances(matrix: FloatArray) -> FloatArray:
+    """Mean distance [n] of each row of an encoded table [n, f] to its 5 nearest neighbours."""
+    from sklearn.neighbors import NearestNeighbors
+
+    k = min(NEIGHBOURS_AVERAGED, len(matrix) - 1)
     distances, _ = NearestNeighbors(n_neighbors=k + 1).fit(matrix).kneighbors(matrix)
-    return int(distances[:, 1:].mean(axis=1).argmax())
+    means: FloatArray = distances[:, 1:].mean(axis=1)
+    return means
 
 
 def copies_of(record: pd.DataFrame, data: pd.DataFrame, schema: Schema) -> int:

@@ -27,6 +27,9 @@ def about_the_run(document: Mapping[str, Any]) -> tuple[Block, ...]:
 
 
 def _controls(document: Mapping[str, Any]) -> Iterable[Block]:
+    one_run = document["one_run"] is not None
+    copied = "releases its training rows" if one_run else "copies the target"
+    told = "tells the coins" if one_run else "tells its worlds apart"
     rows = tuple(
         (
             name,
@@ -41,10 +44,10 @@ def _controls(document: Mapping[str, Any]) -> Iterable[Block]:
     yield Block(
         title="Controls",
         paragraphs=(
-            "The null control audits a generator that ignores its data: whoever tells its worlds "
-            "apart has been told by the game, not by the generator.",
-            "The positive control audits a generator that copies the target: an audit that does "
-            "not catch it would catch nothing.",
+            f"The null control audits a generator that ignores its data: whoever {told} has been "
+            "told by the game, not by the generator.",
+            f"The positive control audits a generator that {copied}: an audit that does not catch "
+            "it would catch nothing.",
         ),
         table=Table(
             ("Control", "Outcome", "Bound", "Provable", "AUC", "What was seen"),
@@ -60,6 +63,10 @@ def _failures(document: Mapping[str, Any]) -> Iterable[Block]:
         yield Block(title="Failed trials", paragraphs=("No trial failed.",))
         return
     played = document["shadow_models"]
+    if document["one_run"] is not None:
+        error = clipped(one_line(reasons[0]["error"]), _LONGEST_ERROR)
+        yield Block(title="Failed trials", paragraphs=(f"The one training failed: {error}",))
+        return
     yield Block(
         title="Failed trials",
         paragraphs=(
@@ -105,19 +112,24 @@ def _settings(document: Mapping[str, Any]) -> Iterable[Block]:
             "The generator cannot be seeded: its trials are independent, but another run gives "
             "other numbers."
         )
+    attacked: tuple[tuple[str, str], ...] = (
+        ("Target", f"{target['choice']} ({row})"),
+        ("Shadow models", f"{played['in']} in, {played['out']} out"),
+    )
+    if document["one_run"] is not None:
+        attacked = (("One training", f"{document['one_run']['canaries']} canaries"),)
     rows = (
         ("Generator", generator["name"]),
         ("Parameters", parameters or "defaults"),
         ("Data", f"{data['source']}: {data['rows']} rows, {data['columns']} columns"),
         ("SHA-256 of the data", data["sha256"]),
         ("Schema", "inferred from the table" if document["schema"]["inferred"] else "given"),
-        ("Target", f"{target['choice']} ({row})"),
+        *attacked,
         ("Claim", f"epsilon {rounded(claim['epsilon'])}, delta {rounded(claim['delta'])}"),
         ("Source of the claim", claim["source"]),
         ("Neighbours", claim["neighbours"]),
         ("Confidence", f"{percent(document['confidence'])}, one-sided"),
-        ("Shadow models", f"{played['in']} in, {played['out']} out"),
-        ("Synthetic rows per shadow model", str(document["rows"])),
+        ("Synthetic rows per training", str(document["rows"])),
         ("Seed", str(document["seed"])),
         ("Time", duration(document["seconds"])),
     )

@@ -66,6 +66,7 @@ def blocks(document: Mapping[str, Any]) -> tuple[Block, ...]:
         _reasons,
         _claim_against_bound,
         _leaks,
+        _one_run,
         _attacks,
         _scores,
     )
@@ -132,6 +133,32 @@ def _claim_against_bound(document: Mapping[str, Any]) -> Iterable[Block]:
         paragraphs=(_PROVES_NOTHING,) if invalid else (),
         picture=Picture.CLAIM,
         table=Table(("Quantity", "Epsilon", "Meaning"), rows, frozenset({1})),
+    )
+
+
+def _one_run(document: Mapping[str, Any]) -> Iterable[Block]:
+    found = document["one_run"]
+    if found is None or found["correct"] is None:
+        return
+    estimate = found["gaussian_estimate"]
+    rows = [
+        ("Canaries", str(found["canaries"]), "records far from others, each by its own fair coin"),
+        ("Included", str(found["included"]), "in the table that the generator was trained on"),
+        ("Guessed in", str(found["guesses"]), "a number fixed beforehand; no guess on the rest"),
+        ("Guessed right", str(found["correct"]), "by chance: half of the guesses"),
+        ("AUC", auc_text(document["auc"]), "of the scores of all canaries; 0.5 is chance"),
+    ]
+    if estimate is not None:
+        meaning = "assumes a Gaussian trade-off curve; an estimate, not a proof; never decides"
+        rows.append(("Epsilon, estimated", rounded_down(estimate), meaning))
+    yield Block(
+        title="One training, many canaries",
+        paragraphs=(
+            f"The generator was trained once. The attack {document['attack']} looked for each "
+            "canary in the synthetic table and guessed which were in the training table; what "
+            "(epsilon, delta)-DP allows of right guesses gives the bound.",
+        ),
+        table=Table(("Quantity", "Number", "Meaning"), tuple(rows), frozenset({1})),
     )
 
 
@@ -205,13 +232,16 @@ def _scores(document: Mapping[str, Any]) -> Iterable[Block]:
     if not has_scores(document):
         return
     scores, claim = document["scores"], document["claim"]
-    yield Block(
-        title="Scores of the deciding attack",
-        paragraphs=(
-            "A high score says that a shadow model looks trained with the target, a low one "
-            "without it. The better the attack, the less the two worlds overlap.",
-        ),
+    one_run = document["one_run"] is not None
+    trials = "Canaries" if one_run else "Trials"
+    say = (
+        "A high score says that a synthetic record lies near the canary. The better the attack, "
+        "the less included and excluded canaries overlap."
+        if one_run
+        else "A high score says that a shadow model looks trained with the target, a low one "
+        "without it. The better the attack, the less the two worlds overlap."
     )
+    yield Block(title="Scores of the deciding attack", paragraphs=(say,))
     bins = histogram(scores)
     rows = tuple(
         (f"{rounded(float(low))} to {rounded(float(high))}", str(inside), str(outside))
@@ -221,11 +251,13 @@ def _scores(document: Mapping[str, Any]) -> Iterable[Block]:
         if inside or outside
     )
     yield Block(
-        title="Distribution in the two worlds",
+        title="Included and excluded canaries" if one_run else "Distribution in the two worlds",
         level=Level.SUBSECTION,
         picture=Picture.SCORES,
-        table=Table(("Score", "Trials in", "Trials out"), rows, frozenset({1, 2})),
+        table=Table(("Score", f"{trials} in", f"{trials} out"), rows, frozenset({1, 2})),
     )
+    if one_run:
+        return  # canaries share a training: the claim's region is of independent trials
     point = operating_point(document["counts"])
     permitted = largest_tpr(claim["epsilon"], claim["delta"], point.fpr)
     yield Block(

@@ -38,9 +38,10 @@ class Point(NamedTuple):
 
 
 def has_scores(document: Mapping[str, Any]) -> bool:
-    """Tell whether there are scores of both worlds and a threshold to draw."""
+    """Tell whether there are scores of both worlds to draw, with a threshold if there must be."""
     scores = document["scores"]
-    return bool(scores["in"] and scores["out"] and document["threshold"] and document["counts"])
+    fixed = document["one_run"] is not None or (document["threshold"] and document["counts"])
+    return bool(scores["in"] and scores["out"] and fixed)
 
 
 def histogram(scores: Mapping[str, list[float]]) -> Histogram:

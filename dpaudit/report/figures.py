@@ -50,7 +50,7 @@ def draw(picture: Picture, document: Mapping[str, Any]) -> str:
     """
     painter, title = {
         Picture.CLAIM: (_claim, "Claimed epsilon against the proved lower bound"),
-        Picture.SCORES: (_scores, "Attack scores of the two worlds"),
+        Picture.SCORES: (_scores, "Attack scores, in and out"),
         Picture.ROC: (_roc, "Receiver operating characteristic of the attack"),
     }[picture]
     with mpl.rc_context(_STYLE):
@@ -147,9 +147,13 @@ def _scores(figure: Figure, document: Mapping[str, Any]) -> str:
     upper, lower = figure.subplots(2, 1, sharex=True, sharey=True)
     bins = histogram(document["scores"])
     threshold = document["threshold"]
+    if document["one_run"] is None:
+        unit, meaning = "trials", ("trained with the target", "trained without the target")
+    else:
+        unit, meaning = "canaries", ("canaries trained on", "canaries left out")
     panels = [
-        (upper, bins.inside, "in: trained with the target", _IN, "////"),
-        (lower, bins.outside, "out: trained without the target", _OUT, None),
+        (upper, bins.inside, f"in: {meaning[0]}", _IN, "////"),
+        (lower, bins.outside, f"out: {meaning[1]}", _OUT, None),
     ]
     for axes, counts, title, colour, hatch in panels:
         axes.stairs(
@@ -161,19 +165,25 @@ def _scores(figure: Figure, document: Mapping[str, Any]) -> str:
             hatch=hatch,
             linewidth=1.6,
         )
-        axes.axvline(threshold["value"], color=_INK, linestyle="--", linewidth=1.2)
+        if threshold is not None:
+            axes.axvline(threshold["value"], color=_INK, linestyle="--", linewidth=1.2)
         axes.set_title(title, loc="left", fontsize=10, color=colour)
-        axes.set_ylabel("% of trials")
+        axes.set_ylabel(f"% of {unit}")
+    lower.set_ylim(bottom=0.0)
+    listed = (
+        f"Two histograms of scores: {int(bins.inside.sum())} {unit} in, hatched, above "
+        f"{int(bins.outside.sum())} out, outlined."
+    )
+    if threshold is None:
+        lower.set_xlabel("score")
+        return f"{listed} The table below has the counts."
     left, right = min(0.0, threshold["value"]), max(1.0, threshold["value"])
     margin = 0.02 * (right - left)
     lower.set_xlim(left - margin, right + margin)
-    lower.set_ylim(bottom=0.0)
     lower.set_xlabel(f"score (dashed: threshold {rounded(threshold['value'])})")
     return (
-        f"Two histograms of scores from 0 to 1: {int(bins.inside.sum())} trials of world in, "
-        f"hatched, above {int(bins.outside.sum())} of world out, outlined. The dashed line is "
-        f"the threshold {rounded(threshold['value'])}; {threshold['direction']} scores are "
-        "guessed in. The table below has the counts."
+        f"{listed} The dashed line is the threshold {rounded(threshold['value'])}; "
+        f"{threshold['direction']} scores are guessed in. The table below has the counts."
     )
 
 

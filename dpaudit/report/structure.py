@@ -13,6 +13,7 @@ BOUND_NAMES = (
     ("exact", "exact", "by inverting the exact test on both error counts"),
     ("clopper_pearson", "Clopper-Pearson", "by the customary method, for comparison"),
     ("sequential", "sequential", "while looking after every batch, as the e-process allows"),
+    ("one_run", "one-run", "from the right guesses of the coins in one training"),
 )
 """Key, name and meaning of every bound that a document may hold, in the order shown."""
 

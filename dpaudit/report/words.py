@@ -125,7 +125,12 @@ def _leak_lines(document: Mapping[str, Any]) -> list[str]:
 
 
 def _attack_line(document: Mapping[str, Any]) -> str:
-    counts = document["counts"]
+    counts, one_run = document["counts"], document["one_run"]
+    if one_run is not None and one_run["correct"] is not None:
+        return (
+            f"attack: one training, {one_run['canaries']} canaries; "
+            f"{one_run['correct']} of {one_run['guesses']} guesses of coins right"
+        )
     if counts is None:
         return "attack: none was scored"
     return (

@@ -1,0 +1,75 @@
+"""The one-run game: one training on a table that holds each canary by a fair coin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.encoding import encode
+from dpaudit.errors import SettingsError
+from dpaudit.game.worlds import neighbour_distances
+from dpaudit.protocols import BoolArray, GameView, IntArray, World
+from dpaudit.schema import Schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanaryGame:
+    """One training with many canaries, each included by its own fair coin.
+
+    Attributes:
+        view: What the attacker knows; its target is the table [m] of all canaries.
+        tables: World "in" alone: the other rows and the included canaries, canonical, in the
+            order of the table handed in.
+
+    Raises:
+        SettingsError: If fewer than one synthetic row is requested.
+    """
+
+    view: GameView
+    tables: dict[World, pd.DataFrame]
+
+    def __post_init__(self) -> None:
+        if self.view.n_rows < 1:
+            raise SettingsError(f"--rows must be at least 1, got {self.view.n_rows}")
+
+    def rows_requested(self, world: World) -> int:
+        """Synthetic rows asked of the model; fixed before the coins."""
+        del world
+        return self.view.n_rows
+
+
+def choose_canaries(data: pd.DataFrame, schema: Schema, canaries: int) -> IntArray:
+    """The records farthest from their nearest neighbours, of those without a copy in the table.
+
+    A function of the table alone, never of the coins, so the bound holds whatever is chosen. Far
+    records make the stronger attack: a synthetic record near one comes from hardly anything else.
+
+    Args:
+        data: The table, canonical.
+        schema: Its schema.
+        canaries: How many.
+
+    Returns:
+        Their positions [m], ascending.
+
+    Raises:
+        SettingsError: If too few records are without a copy.
+    """
+    matrix = encode(data, schema)
+    _, place, copies = np.unique(matrix, axis=0, return_inverse=True, return_counts=True)
+    alone = np.flatnonzero(copies[place.ravel()] == 1)
+    if len(alone) < canaries:
+        raise SettingsError(
+            f"--canaries is {canaries}, but only {len(alone)} records of the table have no "
+            "identical copy: give fewer, or drop duplicate rows"
+        )
+    distances = neighbour_distances(matrix)[alone]
+    farthest = np.argsort(-distances, kind="stable")[:canaries]
+    return np.sort(alone[farthest])
+
+
+def flip_coins(canaries: int, rng: np.random.Generator) -> BoolArray:
+    """Independent fair coins [m]: which canaries are included."""
+    return rng.integers(0, 2, canaries).astype(np.bool_)
