@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 
 from dpaudit.claim import PrivacyClaim
-from dpaudit.errors import RegistryError
-from dpaudit.protocols import Generator
+from dpaudit.errors import RegistryError, TrialError
+from dpaudit.protocols import Generator, Model
 from dpaudit.seeds import rng_of
 
 TableFunction = Callable[[pd.DataFrame, int, int], pd.DataFrame]
@@ -86,6 +86,27 @@ def as_generator(value: object, *, name: str) -> Generator:
                 f"{returned.__name__} has sample{_signature(sample)}"
             )
     return typing.cast(Generator, value)
+
+
+def train(generator: Generator, data: pd.DataFrame, *, seed: int | None) -> Model:
+    """Trains on a copy of a table; a generator that trains in place is its own model.
+
+    Args:
+        generator: The generator.
+        data: The table; whatever the generator does to it stays with its copy.
+        seed: As for `fit`.
+
+    Returns:
+        What `fit` returned, or the generator if that was None.
+
+    Raises:
+        TrialError: If that has no method `sample`.
+    """
+    fitted = generator.fit(data.copy(), seed=seed)
+    model: object = generator if fitted is None else fitted
+    if not hasattr(model, "sample"):
+        raise TrialError(f"fit returned {type(model).__name__}, which has no method sample")
+    return typing.cast(Model, model)
 
 
 def _checked_function(function: Callable[..., Any], name: str) -> TableFunction:

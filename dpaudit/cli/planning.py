@@ -143,6 +143,7 @@ def _claim(
         if epsilon is None:
             raise ClaimError("plan needs a claim: give --epsilon, or a GENERATOR with --data")
         return _Claimed(PrivacyClaim(epsilon=epsilon, delta=delta or 0.0), None)
+    from dpaudit.adapt import train
     from dpaudit.named import named_generator
     from dpaudit.registry import parse_parameters
     from dpaudit.specification import claim_under_audit
@@ -155,9 +156,7 @@ def _claim(
     if not time_one:
         return _Claimed(claim, None)
     start = time.perf_counter()
-    fitted = named.generator.fit(table.data.copy(), seed=0)
-    model = named.generator if fitted is None else fitted
-    model.sample(len(table.data), seed=0)
+    train(named.generator, table.data, seed=0).sample(len(table.data), seed=0)
     return _Claimed(claim, time.perf_counter() - start)
 
 

@@ -34,9 +34,11 @@ def synthesize(
     quiet: options.Quiet = False,
 ) -> None:
     """Fit a generator on a table, write synthetic rows as CSV and its claim as JSON."""
+    from dpaudit.adapt import train
     from dpaudit.game.trial import accept
     from dpaudit.named import named_generator
     from dpaudit.registry import parse_parameters
+    from dpaudit.specification import check_table
     from dpaudit.tables import load
 
     table = load(data, schema)
@@ -46,11 +48,8 @@ def synthesize(
     if not out.parent.is_dir():
         raise InputError(f"folder {out.parent} does not exist: make it, or give another --out")
     named = named_generator(generator, parse_parameters(parameter or []), {"schema": table.schema})
-    check = getattr(named.generator, "check", None)
-    if check is not None:
-        check(table.data)
-    fitted = named.generator.fit(table.data.copy(), seed=seed)
-    model = named.generator if fitted is None else fitted
+    check_table(named.generator, table.data)
+    model = train(named.generator, table.data, seed=seed)
     synthetic = accept(model.sample(n_rows, seed=seed), table.schema, n_rows)
     claim = getattr(model, "claim", None) or getattr(named.generator, "claim", None)
     document: dict[str, Any] = {

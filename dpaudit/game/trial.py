@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pandas as pd
 
+from dpaudit.adapt import train
 from dpaudit.errors import AttackError, SchemaError, TrialError
 from dpaudit.game.canaries import CanaryGame
 from dpaudit.game.worlds import Game
@@ -208,10 +209,7 @@ def _synthesise(payload: Payload, trial: Trial) -> _Synthetic:
     }
     generator: Generator = pickle.loads(payload.generators[trial.role])
     with seeded_globals(seeds["globals"]):
-        fitted = generator.fit(game.tables[trial.world].copy(), seed=seeds["fit"])
-        model = generator if fitted is None else fitted  # fit may train in place
-        if not hasattr(model, "sample"):
-            raise TrialError(f"fit returned {type(model).__name__}, which has no method sample")
+        model = train(generator, game.tables[trial.world], seed=seeds["fit"])
         raw = model.sample(n_rows, seed=seeds["sample"])
     try:
         table = accept(raw, game.view.schema, n_rows)
