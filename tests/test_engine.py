@@ -326,10 +326,10 @@ class Copies:
         pass
 
     def feature_names(self, game):
-        return FeatureName("a", "count"), FeatureName("a", "mean")
+        return FeatureName("a", "count"), FeatureName("a", "polynomial")
 
-    def features(self, table, game):
-        return np.array([(table["a"] == 100).sum(), table["a"].mean()])
+    def features(self, table, game):  # the second tells tables apart, whatever their order and sums
+        return np.array([(table["a"] == 100).sum(), np.polyval(table["a"], 1.37)])
 
     def fit(self, features, member, *, seed):
         return lambda features: features[:, 0]
