@@ -25,6 +25,8 @@ class PrivacyClaim:
         delta: Claimed delta, in [0, 1).
         neighbours: Relation between the two tables that the claim covers.
         source: Where the claim comes from, in words.
+        data_dependent: Whether the number is itself computed from private data, so that it must
+            not be published and holds for that data only.
 
     Raises:
         ClaimError: If epsilon is not positive and finite, or delta is outside [0, 1).
@@ -34,6 +36,7 @@ class PrivacyClaim:
     delta: float = 0.0
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     source: str = "given by the caller"
+    data_dependent: bool = False
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.epsilon) or self.epsilon <= 0:

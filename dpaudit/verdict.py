@@ -36,11 +36,12 @@ class Played(StrEnum):
 
     TRIALS = "trials"
     CANARIES = "canaries"
+    RUNS = "simulated runs"
 
     @property
     def remedy(self) -> str:
         """What a larger audit has more of."""
-        return "shadow models" if self is Played.TRIALS else "canaries"
+        return "shadow models" if self is Played.TRIALS else self.value
 
 
 class Check(NamedTuple):

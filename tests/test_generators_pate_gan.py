@@ -14,17 +14,17 @@ import pandas as pd
 import pytest
 import torch
 
-from dpaudit.account import LabelBudget, VoteTable, plan_labels
+from dpaudit.account import LabelBudget, VoteTable, calibrate
 from dpaudit.claim import Neighbours
 from dpaudit.encoding import encode
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.protocols import Generator, Model
 from dpaudit.schema import Column, Kind, Schema
 from dpaudit.tables import load_table
+from dpaudit_generators.pate import LabelRelease
 from dpaudit_generators.pate_gan import Bounds, PateGan, PateGanModel, training
 from dpaudit_generators.pate_gan.networks import Network
 from dpaudit_generators.pate_gan.teachers import Teachers
-from dpaudit_generators.pate_gan.training import Labels
 from dpaudit_generators.toys import NullGenerator
 
 MIXED = Schema(
@@ -69,8 +69,8 @@ def test_the_claim_is_the_budget_and_the_plan_knows_no_data() -> None:
     assert isinstance(generator, Generator)
     claim = generator.claim
     assert (claim.epsilon, claim.delta, claim.neighbours) == (1.0, 1e-5, Neighbours.ADD_REMOVE)
-    assert generator.plan == plan_labels(epsilon=1.0, delta=1e-5, teachers=50)
-    assert generator.plan.labels == 144
+    assert generator.plan == calibrate(epsilon=1.0, delta=1e-5, k=50, accuracy=0.65)
+    assert (generator.plan.labels, round(generator.plan.scale, 1)) == (144, 38.9)
     assert generator.plan.epsilon <= 1.0
 
 
@@ -81,32 +81,34 @@ def test_exactly_the_planned_labels_are_paid_for_then_released(
     events = []
     spend, release = LabelBudget.spend, VoteTable.release
 
-    def spending(self: LabelBudget) -> None:
-        events.append("spend")
-        spend(self)
+    def spending(self: LabelBudget, labels: int = 1) -> None:
+        events.append(("spend", labels))
+        spend(self, labels)
 
-    def releasing(self: VoteTable, votes: int, word: int) -> int:
-        events.append("release")
-        return release(self, votes, word)
+    def releasing(self: VoteTable, votes: Any, words: Any) -> Any:
+        events.append(("release", len(votes)))
+        return release(self, votes, words)
 
     monkeypatch.setattr(LabelBudget, "spend", spending)
     monkeypatch.setattr(VoteTable, "release", releasing)
     generator = _small()
     generator.fit(_mixed().head(n), seed=1)
-    assert events == ["spend", "release"] * generator.plan.labels
+    assert [name for name, _ in events] == ["spend", "release"] * 4
+    assert events[::2] == [("spend", labels) for _, labels in events[1::2]]
+    assert sum(labels for _, labels in events[::2]) == generator.plan.labels
 
 
-@pytest.mark.parametrize("bounds", Bounds)
+@pytest.mark.parametrize("bounds", [Bounds.SCHEMA, Bounds.DATA])
 def test_the_generator_depends_on_the_data_through_labels_alone(
     bounds: Bounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Post-processing, tested: whatever the table, equal labels give equal weights bit for bit.
-    def fixed(self: Labels, votes: list[int]) -> list[int]:
-        return [position % 3 % 2 for position in range(len(votes))]
+    def fixed(self: LabelRelease, votes: Any) -> Any:
+        return np.arange(len(votes)) % 3 % 2
 
     generator = _small(bounds=bounds)
     free = generator.fit(_mixed(), seed=1)
-    monkeypatch.setattr(Labels, "release", fixed)
+    monkeypatch.setattr(LabelRelease, "release", fixed)
     here = generator.fit(_mixed(), seed=1)
     for other in (_mixed().drop(index=5), _mixed(31), _mixed().head(0)):
         assert _same(generator.fit(other, seed=1), here)
@@ -127,7 +129,7 @@ class Watch:
         self.weights: Network = []
         self.owned: list[Any] = []
         monkeypatch.setattr(training, "Teachers", Watched)
-        monkeypatch.setattr(Labels, "release", lambda _, votes: [i % 2 for i in range(len(votes))])
+        monkeypatch.setattr(LabelRelease, "release", lambda _, votes: np.arange(len(votes)) % 2)
 
     def dealt(self, generator: PateGan, table: pd.DataFrame) -> list[list[int]]:
         generator.fit(table, seed=1)
@@ -167,7 +169,7 @@ def test_a_model_holds_no_data() -> None:
     generator = _small()
     model = generator.fit(data, seed=1)
     assert isinstance(model, Model)
-    assert set(vars(model)) == {"schema", "weights"}
+    assert set(vars(model)) == {"schema", "weights", "proportions", "claim"}
     pickled = cloudpickle.dumps(model)
     values = data["income"].dropna().to_numpy()
     encoded = encode(data, MIXED)[:, 3][data["income"].notna()]
@@ -212,22 +214,26 @@ def test_a_seed_fixes_everything_bit_for_bit_and_the_order_of_rows_nothing() -> 
 
 
 def test_without_a_seed_everything_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = []
-    randbits = secrets.randbits
+    drawn = []
+    token_bytes = secrets.token_bytes
 
-    def counted(bits: int) -> int:
-        words.append(bits)
-        return randbits(bits)
+    def counted(size: int) -> bytes:
+        drawn.append(size)
+        return token_bytes(size)
 
-    monkeypatch.setattr(secrets, "randbits", counted)
+    monkeypatch.setattr(secrets, "token_bytes", counted)
     data, generator = _mixed(), _small()
     model = generator.fit(data, seed=None)
-    assert words == [64] * generator.plan.labels  # the noise of labels: the system's entropy
+    assert sum(drawn) == 8 * generator.plan.labels  # the labels: 64 bits of the system each
     assert not _same(model, generator.fit(data, seed=None))
     assert not model.sample(40, seed=None).equals(model.sample(40, seed=None))
-    words.clear()
-    generator.fit(data, seed=1)
-    assert words == []
+    drawn.clear()
+    seeded = generator.fit(data, seed=1)
+    assert drawn == []
+    # Who holds a model can tell which it was.
+    assert "operating system" in model.claim.source
+    assert "drawn from a seed, for audits" in seeded.claim.source
+    assert model.claim.epsilon == seeded.claim.epsilon == generator.claim.epsilon
 
 
 def test_the_global_generators_are_neither_used_nor_touched() -> None:
@@ -306,8 +312,11 @@ def test_fewer_records_than_teachers_are_refused_before_training_but_never_in_it
         ({"epsilon": 0.0}, "epsilon is 0"),
         ({"epsilon": float("inf")}, "epsilon is inf"),
         ({"delta": 0.0}, "delta is 0"),
-        ({"teachers": 0}, "teachers is 0"),
-        ({"bounds": "private"}, "bounds is 'private': use schema or data"),
+        ({"teachers": 0}, "number of teachers is 0"),
+        ({"bounds": "public"}, "bounds is 'public': use schema, private, data"),
+        ({"release_share": 1.0}, "release_share is 1.0"),
+        ({"label_proportions": "private"}, "needs a schema that names a label column"),
+        ({"epsilon": 0.01, "accuracy": 0.9}, "pays for no label: one label"),
         ({"batch": 0}, "batch is 0: use a whole number, at least 1"),
         ({"rounds": 1.5}, "rounds is 1.5"),
         ({"hidden": 3}, "hidden is 3: use a whole number, at least 4"),

@@ -1,24 +1,45 @@
-"""Privacy accounting of a PATE ensemble that releases one-bit labels.
+"""Privacy accounting: of PATE's released votes above all, and of DP-SGD.
 
-One label is a draw from a public table of probabilities (`VoteTable`), so its Rényi divergence
-is a finite maximum rather than a bound. `plan_labels` turns a privacy budget into the number of
-labels it pays for, and `LabelBudget` refuses the label after the last one.
+One vote between two classes is a draw from a public table of probabilities (`VoteTable`), so its
+divergences are finite maxima rather than bounds. `calibrate` turns a privacy budget into noise and
+a number of labels, and `LabelBudget` refuses the label after the last one.
 """
 
 from __future__ import annotations
 
+from dpaudit.account.algorithm_1 import algorithm_1_claim, algorithm_1_public_claim
 from dpaudit.account.budget import LabelBudget
-from dpaudit.account.conversion import ORDERS, epsilon_from_rdp
-from dpaudit.account.labels import LabelPlan, epsilon_of_labels, plan_labels
-from dpaudit.account.vote_table import VoteTable, gaussian_vote_table
+from dpaudit.account.calibration import LabelPlan, calibrate
+from dpaudit.account.composition import Method
+from dpaudit.account.conversion import ORDERS, epsilon_from_moments, epsilon_from_rdp
+from dpaudit.account.dp_sgd import dp_sgd_claim
+from dpaudit.account.mechanism import Mechanism
+from dpaudit.account.moments import pate_moments
+from dpaudit.account.noisy_max import (
+    ConfidentNoisyMax,
+    GaussianNoisyMax,
+    LaplaceNoisyMax,
+    NoisyMax,
+)
+from dpaudit.account.vote_table import VoteTable, vote_table
 
 __all__ = [
     "ORDERS",
+    "ConfidentNoisyMax",
+    "GaussianNoisyMax",
     "LabelBudget",
     "LabelPlan",
+    "LaplaceNoisyMax",
+    "Mechanism",
+    "Method",
+    "NoisyMax",
     "VoteTable",
+    "algorithm_1_claim",
+    "algorithm_1_public_claim",
+    "calibrate",
+    "dp_sgd_claim",
+    "epsilon_from_moments",
     "epsilon_from_rdp",
-    "epsilon_of_labels",
-    "gaussian_vote_table",
-    "plan_labels",
+    "pate_moments",
+    "vote_table",
 ]

@@ -36,15 +36,21 @@ class LabelBudget:
         """How many labels may still be drawn."""
         return self._labels - self._spent
 
-    def spend(self) -> None:
-        """Pay for one label, before it is drawn.
+    def spend(self, labels: int = 1) -> None:
+        """Pay for labels, before they are drawn.
+
+        Args:
+            labels: How many, at least 1.
 
         Raises:
-            BudgetError: If none is left; nothing is spent then.
+            BudgetError: If fewer are left; nothing is spent then.
+            SettingsError: If the number is below 1.
         """
-        if self.left == 0:
+        if labels < 1:
+            raise SettingsError(f"labels is {labels}: pay for at least 1.")
+        if labels > self.left:
             raise BudgetError(
-                f"all {self._labels} labels of the privacy budget are spent: stop training, or "
-                "plan a larger budget before the next run."
+                f"{labels} labels asked, {self.left} of all {self._labels} labels of the privacy "
+                "budget are left: stop training, or plan a larger budget before the next run."
             )
-        self._spent += 1
+        self._spent += labels

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, TypeAlias, overload
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import ArrayLike
-from scipy.special import ndtr
 
+from dpaudit.account.bernoulli import Steps, divergences, fractions, neighbour_steps, steps_between
+from dpaudit.account.composition import Method, epsilon_of_labels, proof_of
 from dpaudit.account.conversion import FloatArray
+from dpaudit.account.mechanism import Mechanism, in_words, wrong_at
+from dpaudit.claim import PrivacyClaim
 from dpaudit.errors import SettingsError
 
-_WORD: Final = 2**64
-"""Number of 64-bit words; probabilities are multiples of 1 / _WORD."""
+IntArray: TypeAlias = npt.NDArray[np.int64]
+WordArray: TypeAlias = npt.NDArray[np.uint64]
+
+WORD_BITS: Final = 64
+"""Bits of the random word that draws a label."""
+
+_FLOAT_BITS: Final = 1074
+"""With so many bits every float in [0, 1] is a fixed-point number."""
+
+_TINY: Final = 2.0**-1000
+"""An exact table is never quite certain, so that every divergence is finite."""
 
 _FLOOR: Final = 1e-6
-"""No label is more certain than 1 - _FLOOR, so that every divergence is finite."""
+"""A quantised table is never more certain than this: clipping moves no epsilon that matters."""
 
 
 @dataclass(frozen=True)
@@ -25,16 +39,23 @@ class VoteTable:
     """A mechanism that releases one label bit from the votes of k teachers.
 
     With n of the k teachers voting 1, the released bit is 1 with probability p[n]. The table is
-    public; only n is secret. Drawing the bit by comparing a uniform 64-bit word with an integer
-    makes the released distribution exactly the accounted one: there is no floating-point noise
-    whose low bits could betray n (Mironov 2012, "On significance of the least significant bits
-    for differential privacy").
+    public; only n is secret, and adding or removing one record moves n by at most one. So every
+    divergence is a finite maximum over n, exact, where the literature bounds one over the reals.
+
+    Probabilities are fixed-point integers: complements and differences of close ones are exact.
 
     Attributes:
-        thresholds: k + 1 integers in [0, 2**64]; p[n] is ``thresholds[n] / 2**64``.
+        thresholds: k + 1 integers in [0, 2**bits]; p[n] is ``thresholds[n] / 2**bits``.
+        bits: The resolution; 64 in a table that labels are drawn from.
+        noise: Where the table comes from, in words.
+
+    Raises:
+        SettingsError: If an entry is not an integer in the range or there are fewer than two.
     """
 
     thresholds: tuple[int, ...]
+    bits: int = WORD_BITS
+    noise: str = "a given table"
 
     def __post_init__(self) -> None:
         if len(self.thresholds) < 2:
@@ -43,11 +64,26 @@ class VoteTable:
                 "votes 0..k, with at least one teacher."
             )
         for votes, threshold in enumerate(self.thresholds):
-            if not isinstance(threshold, int) or not 0 <= threshold <= _WORD:
+            if not isinstance(threshold, int) or not 0 <= threshold <= 1 << self.bits:
                 raise SettingsError(
                     f"entry {votes} of a vote table is {threshold!r}: give an integer in "
-                    "[0, 2**64]."
+                    f"[0, 2**{self.bits}]."
                 )
+
+    @classmethod
+    def gaussian(cls, k: int, s: float) -> VoteTable:
+        """The sign of the margin after normal noise of standard deviation s: p = Phi(m / s)."""
+        return vote_table(Mechanism.GAUSSIAN, k, s)
+
+    @classmethod
+    def laplace(cls, k: int, scale: float) -> VoteTable:
+        """The same with one Laplace variable: p = 1 - exp(-m / scale) / 2 for m >= 0."""
+        return vote_table(Mechanism.LAPLACE, k, scale)
+
+    @classmethod
+    def noisy_max(cls, k: int, scale: float) -> VoteTable:
+        """The larger of two counts, each with its own Laplace variable (PATE's 1/gamma)."""
+        return vote_table(Mechanism.NOISY_MAX, k, scale)
 
     @property
     def teachers(self) -> int:
@@ -57,118 +93,200 @@ class VoteTable:
     @property
     def probabilities(self) -> FloatArray:
         """The probability p[n] that the bit is 1, shape [k + 1]."""
-        return _fractions(self.thresholds)
+        return fractions(self.thresholds, self.bits)
 
-    def release(self, votes: int, word: int) -> int:
-        """Draw the label bit.
+    def accuracy(self, consensus: float) -> float:
+        """Probability that a label follows the majority.
 
         Args:
-            votes: How many teachers voted 1, in 0..k.
-            word: A uniform 64-bit integer, fresh for every call: from the operating system's
-                entropy in production, from a seeded stream in an audit.
-
-        Returns:
-            1 with probability p[votes] over the word, else 0.
+            consensus: Share of the teachers that agree, in [0.5, 1]; between whole votes the
+                probability is interpolated.
 
         Raises:
-            SettingsError: If the votes or the word are outside their range.
+            SettingsError: If the share is outside the range.
         """
+        if not 0.5 <= consensus <= 1.0:
+            raise SettingsError(f"consensus is {consensus}: choose a share in [0.5, 1].")
+        votes = np.arange(self.teachers + 1)
+        return float(np.interp(consensus * self.teachers, votes, self.probabilities))
+
+    def quantised(self) -> VoteTable:
+        """The table that a generator draws from and accounts for.
+
+        Probabilities are clipped to [1e-6, 1 - 1e-6] and cut to multiples of 2**-64, so a label is
+        the comparison of a uniform 64-bit word with an integer: the released distribution is the
+        accounted one, with no floating-point noise whose low bits could betray the votes (Mironov
+        2012, "On significance of the least significant bits for differential privacy").
+        """
+        one = 1 << WORD_BITS
+        least = int(_FLOOR * one)
+        half = one >> 1
+
+        def cut(threshold: int) -> int:
+            # Cutting towards the nearer end's complement keeps a symmetric table symmetric.
+            if threshold << 1 <= 1 << self.bits:
+                return min(max(self._words(threshold), least), half)
+            return one - min(max(self._words((1 << self.bits) - threshold), least), half)
+
+        return replace(self, thresholds=tuple(map(cut, self.thresholds)), bits=WORD_BITS)
+
+    def _words(self, threshold: int) -> int:
+        return (threshold << WORD_BITS) >> self.bits
+
+    def release(self, votes: npt.ArrayLike, words: npt.ArrayLike) -> IntArray:
+        """Draws labels.
+
+        Args:
+            votes: How many teachers voted 1, in 0..k, integers [n].
+            words: Uniform 64-bit integers [n], fresh for every label: the operating system's
+                entropy in production, a seeded stream in an audit.
+
+        Returns:
+            Labels [n]: 1 with probability p[votes] over the word, else 0.
+
+        Raises:
+            SettingsError: If the table has another resolution or an argument is outside its range.
+        """
+        if self.bits != WORD_BITS:
+            raise SettingsError("labels are drawn from a 64-bit table: use quantised() first.")
+        count = np.asarray(votes)
+        word = np.asarray(words)
         # The messages do not quote the values: both are secrets.
-        if not 0 <= votes <= self.teachers:
+        if count.dtype.kind not in "iu" or np.any((count < 0) | (count > self.teachers)):
             raise SettingsError(f"the votes are not in 0..{self.teachers}: pass the count of ones.")
-        if not 0 <= word < _WORD:
-            raise SettingsError("the random word is not in [0, 2**64): draw 64 uniform bits.")
-        return int(word < self.thresholds[votes])
+        if word.dtype != np.uint64 or word.shape != count.shape:
+            raise SettingsError("the random words are not one uint64 for each vote: draw 64 bits.")
+        possible, last = self._last_words
+        return np.asarray(possible[count] & (word <= last[count]), dtype=np.int64)
 
-    def rdp(self, orders: ArrayLike) -> FloatArray:
-        """Exact Rényi divergence of one released bit, in nats.
+    @cached_property
+    def _last_words(self) -> tuple[npt.NDArray[np.bool_], WordArray]:
+        """Whether a one is possible, and the largest word that draws it: 2**64 fits no uint64."""
+        possible = np.array([threshold > 0 for threshold in self.thresholds])
+        last = [max(threshold, 1) - 1 for threshold in self.thresholds]
+        return possible, np.array(last, dtype=np.uint64)
 
-        Adding or removing one record changes one teacher, hence moves n by at most one. The
-        divergence is therefore the largest of D_a(p[n] || p[n+1]) and D_a(p[n+1] || p[n]) over
-        n: a finite maximum, not a bound. T adaptive labels cost at most T times as much
-        (Mironov 2017, "Rényi Differential Privacy", Proposition 1).
+    def divergences(self, orders: ArrayLike) -> FloatArray:
+        """Exact Rényi divergences between neighbouring entries, in nats.
 
         Args:
             orders: Rényi orders, finite and above 1, shape [m].
 
         Returns:
-            The divergence at each order, shape [m]; infinite where a neighbour rules out a bit.
+            Shape [2, k, m]: D_a(p[n] || p[n+1]), then D_a(p[n+1] || p[n]), for n in 0..k-1;
+            infinite where a neighbour rules out a bit.
 
         Raises:
             SettingsError: If an order is not a finite number above 1.
         """
-        order = np.asarray(orders, dtype=np.float64)
-        if order.ndim != 1 or not np.all((order > 1.0) & np.isfinite(order)):
-            raise SettingsError("Rényi orders must be a flat list of finite numbers above 1.")
-        up = _worst_divergence(self.thresholds[:-1], self.thresholds[1:], order)
-        down = _worst_divergence(self.thresholds[1:], self.thresholds[:-1], order)
-        return np.maximum(up, down)
+        order = _valid(orders)
+        lower, upper = self.thresholds[:-1], self.thresholds[1:]
+        up = divergences(steps_between(lower, upper, self.bits), order)
+        down = divergences(steps_between(upper, lower, self.bits), order)
+        return np.stack([up, down])
+
+    @overload
+    def rdp(self, orders: float) -> float: ...
+    @overload
+    def rdp(self, orders: ArrayLike) -> FloatArray: ...
+    def rdp(self, orders: ArrayLike) -> FloatArray | float:
+        """Exact Rényi divergence of one label: the largest of `divergences` at each order.
+
+        Args:
+            orders: One Rényi order or a list [m], finite and above 1.
+
+        Returns:
+            The divergence at the order, or at each order [m].
+
+        Raises:
+            SettingsError: If an order is not a finite number above 1.
+        """
+        largest = divergences(self._steps, _valid(np.atleast_1d(orders))).max(axis=0, initial=0.0)
+        return float(largest[0]) if np.ndim(orders) == 0 else np.asarray(largest)
+
+    def epsilon(self, labels: int, *, delta: float, method: Method | str = Method.BEST) -> float:
+        """What a number of labels costs, for adding or removing one record.
+
+        Votes may depend on earlier labels in any way: all methods cover adaptive composition.
+
+        Args:
+            labels: How many labels are released, at least 0. Count discarded ones too.
+            delta: The delta of the statement, in [0, 1); at 0 the pure costs of the labels add up,
+                whatever the method.
+            method: How it is proved.
+
+        Returns:
+            Epsilon in nats; infinity if nothing can be proved.
+
+        Raises:
+            SettingsError: If an argument is outside its range.
+        """
+        if method not in list(Method):
+            raise SettingsError(f"method is {method!r}: use {', '.join(Method)}.")
+        return epsilon_of_labels(self._steps, labels=labels, delta=delta, method=Method(method))
+
+    def claim(
+        self, labels: int, *, delta: float, method: Method | str = Method.BEST
+    ) -> PrivacyClaim:
+        """The same as a claim, with its derivation in words.
+
+        Args:
+            labels: How many labels are released, at least 1.
+            delta: The delta of the claim.
+            method: How it is proved.
+
+        Raises:
+            SettingsError: If an argument is outside its range.
+            ClaimError: If nothing can be claimed: the cost is 0 or infinite.
+        """
+        epsilon = self.epsilon(labels, delta=delta, method=method)
+        source = (
+            f"{labels} one-bit votes of {self.teachers} teachers with {self.noise}; one record "
+            f"moves one vote by one; {proof_of(Method(method))}"
+        )
+        return PrivacyClaim(epsilon=epsilon, delta=delta, source=source)
+
+    @cached_property
+    def _steps(self) -> Steps:
+        return neighbour_steps(self.thresholds, self.bits)
 
 
-def gaussian_vote_table(*, teachers: int, scale: float) -> VoteTable:
-    """The vote "are there more ones than zeros, after Gaussian noise on the count of ones".
-
-    The bit is 1 with probability Phi((n - k/2) / scale), clipped to [1e-6, 1 - 1e-6] and rounded
-    to a multiple of 2**-64. The table is symmetric: p[n] + p[k - n] = 1 holds exactly.
+def vote_table(mechanism: Mechanism, k: int, scale: float) -> VoteTable:
+    """The exact table of a mechanism.
 
     Args:
-        teachers: The number k of teachers, at least 1.
-        scale: Standard deviation of the noise in votes, positive and finite.
+        mechanism: Which noise.
+        k: Number of teachers, at least 1.
+        scale: Of the noise, in votes: the standard deviation of normal noise, the Laplace scale
+            (PATE's 1/gamma); positive and finite.
+
+    Returns:
+        The table, symmetric: p[n] + p[k - n] = 1 holds exactly.
 
     Raises:
         SettingsError: If an argument is outside its range.
     """
-    if teachers < 1:
-        raise SettingsError(f"teachers is {teachers}: use at least 1.")
+    if not isinstance(k, int) or k < 1:
+        raise SettingsError(f"the number of teachers is {k}: use at least 1.")
     if not 0.0 < scale < math.inf:
         raise SettingsError(f"scale is {scale}: choose a positive, finite number of votes.")
     # Only the lower half is computed: small probabilities keep their precision in a float, and
-    # the upper half is its exact complement. A float times 2**64 is exact; int() takes it whole.
-    margins = np.arange(teachers // 2 + 1) - teachers / 2
-    lower = [int(p * _WORD) for p in np.maximum(ndtr(margins / scale), _FLOOR).tolist()]
-    mirrored = [_WORD - lower[teachers - n] for n in range(len(lower), teachers + 1)]
-    return VoteTable(thresholds=(*lower, *mirrored))
+    # the upper half is its exact complement.
+    margins = k / 2 - np.arange(k // 2 + 1, dtype=np.float64)
+    with np.errstate(under="ignore"):
+        wrong = np.maximum(wrong_at(mechanism, margins / scale), _TINY)
+    lower = [_fixed_point(p) for p in wrong.tolist()]
+    mirrored = [(1 << _FLOAT_BITS) - lower[k - n] for n in range(len(lower), k + 1)]
+    return VoteTable((*lower, *mirrored), bits=_FLOAT_BITS, noise=in_words(mechanism, scale))
 
 
-def _fractions(words: tuple[int, ...]) -> FloatArray:
-    """Each integer over 2**64, correctly rounded to a float."""
-    return np.array([word / _WORD for word in words], dtype=np.float64)
+def _fixed_point(p: float) -> int:
+    top, bottom = p.as_integer_ratio()
+    return (top << _FLOAT_BITS) // bottom
 
 
-def _worst_divergence(from_: tuple[int, ...], to: tuple[int, ...], order: FloatArray) -> FloatArray:
-    """Largest D_a(Bernoulli(p) || Bernoulli(q)) over the pairs (p, q) of two tables, shape [m].
-
-    With L1 = ln(p/q) and L0 = ln((1-p)/(1-q)), the divergence is
-    ln(p e^((a-1) L1) + (1-p) e^((a-1) L0)) / (a-1). Differences and complements are taken on the
-    integers, so that divergences far below the float resolution of p itself stay accurate.
-    """
-    p = _fractions(from_)[:, None]
-    p_not = _fractions(tuple(_WORD - word for word in from_))[:, None]
-    ratio_1 = _log_ratios(from_, to)[:, None] * (order - 1.0)
-    ratio_0 = _log_ratios(
-        tuple(_WORD - word for word in from_), tuple(_WORD - word for word in to)
-    )[:, None] * (order - 1.0)
-    # Close to q = p the two terms add up to almost 1: keep what exceeds 1. Elsewhere the
-    # exponentials may overflow: stay in logarithms.
-    excess = p * np.expm1(np.minimum(ratio_1, 1.0)) + p_not * np.expm1(np.minimum(ratio_0, 1.0))
-    with np.errstate(divide="ignore"):
-        far = np.logaddexp(np.log(p) + ratio_1, np.log(p_not) + ratio_0)
-    near = np.maximum(ratio_1, ratio_0) < 1.0
-    moments = np.where(near, np.log1p(np.maximum(excess, 0.0)), far)
-    return np.asarray(moments.max(axis=0) / (order - 1.0), dtype=np.float64)
-
-
-def _log_ratios(from_: tuple[int, ...], to: tuple[int, ...]) -> FloatArray:
-    """ln(p/q) for each pair of integers; 0 for 0/0, which carries no probability either way."""
-    return np.array([_log_ratio(p, q) for p, q in zip(from_, to, strict=True)], dtype=np.float64)
-
-
-def _log_ratio(p: int, q: int) -> float:
-    if p == q:
-        return 0.0
-    if q == 0:
-        return math.inf
-    if p == 0:
-        return -math.inf
-    # Relative differences keep the ratio of close integers accurate, and stay above -1.
-    return math.log1p((p - q) / q) if p > q else -math.log1p((q - p) / p)
+def _valid(orders: ArrayLike) -> FloatArray:
+    order = np.asarray(orders, dtype=np.float64)
+    if order.ndim != 1 or not np.all((order > 1.0) & np.isfinite(order)):
+        raise SettingsError("Rényi orders must be finite numbers above 1, one or a flat list.")
+    return order

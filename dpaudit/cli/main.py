@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
+from dpaudit.cli.accounting import account
 from dpaudit.cli.audit import audit, report
 from dpaudit.cli.bounding import bounds
 from dpaudit.cli.catalogue import list_registered, show
 from dpaudit.cli.doctor import doctor
+from dpaudit.cli.label_audit import audit_labels
 from dpaudit.cli.planning import plan
 from dpaudit.cli.synthesis import synthesize
 from dpaudit.versions import dpaudit_version
@@ -28,6 +30,8 @@ app.command()(plan)
 app.command()(synthesize)
 app.command()(report)
 app.command()(bounds)
+app.command()(account)
+app.command("audit-labels")(audit_labels)
 app.command("list")(list_registered)
 app.command()(show)
 app.command()(doctor)

@@ -10,7 +10,9 @@ Importing this package does not import torch; fitting and sampling do.
 from __future__ import annotations
 
 from dpaudit_generators.pate_gan.bounds import Bounds
-from dpaudit_generators.pate_gan.mechanism import PateGan, PateGanModel
+from dpaudit_generators.pate_gan.mechanism import PateGan
+from dpaudit_generators.pate_gan.model import PateGanModel
+from dpaudit_generators.pate_gan.releases import Proportions
 from dpaudit_generators.pate_gan.settings import Settings
 
-__all__ = ["Bounds", "PateGan", "PateGanModel", "Settings"]
+__all__ = ["Bounds", "PateGan", "PateGanModel", "Proportions", "Settings"]

@@ -16,7 +16,9 @@ class Bounds(StrEnum):
     """Where the bounds of numeric columns come from."""
 
     SCHEMA = "schema"
-    """The public schema: the only choice that the proof covers."""
+    """The public schema."""
+    PRIVATE = "private"
+    """Noisy histograms of the table, paid from the budget."""
     DATA = "data"
     """The smallest and largest value of the table at hand: an experiment that breaks the proof."""
 

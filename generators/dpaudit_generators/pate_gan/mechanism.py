@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.account import LabelPlan, plan_labels
+from dpaudit.account import LabelPlan, calibrate
 from dpaudit.claim import PrivacyClaim
-from dpaudit.encoding import decode, encode
+from dpaudit.encoding import encode
 from dpaudit.errors import DataError, SettingsError
-from dpaudit.schema import Schema
+from dpaudit.schema import Column, Schema
 from dpaudit.seeds import rng_of
+from dpaudit_generators.pate import RandomBits, cells
 from dpaudit_generators.pate_gan.bounds import Bounds, schema_of_data
-from dpaudit_generators.pate_gan.partition import cells
+from dpaudit_generators.pate_gan.model import PateGanModel
+from dpaudit_generators.pate_gan.releases import (
+    Proportions,
+    Split,
+    private_bounds,
+    private_proportions,
+    split,
+)
 from dpaudit_generators.pate_gan.settings import Settings
 
-Weights: TypeAlias = tuple[npt.NDArray[np.float32], ...]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PateGanModel:
-    """A trained generator network: post-processing of the released labels, and nothing else.
-
-    Attributes:
-        schema: Scales the output back; the public one, unless bounds were taken from the data.
-        weights: The generator's weights, [W1, b1, W2, b2] with a leading axis of one.
-    """
-
-    schema: Schema
-    weights: Weights
-
-    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
-        """Draws `n` synthetic records in the scale and the types of the input."""
-        from dpaudit_generators.pate_gan.rows import draw
-
-        rows = draw(self.weights, self.schema, n, seed=seed)
-        return decode(rows.astype(np.float64), self.schema)
+_SYSTEM: Final = "noise drawn from the operating system's entropy"
+_SEEDED: Final = "noise drawn from a seed, for audits: it hides nothing from who knows the seed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +37,21 @@ class PateGan(Settings):
 
     The proof, in the order of the code. All constants come from public settings (`plan`,
     `Settings`). A keyed hash deals records to teachers, so a record touches one teacher
-    (`partition`), whose training reads nothing of the other cells (`teachers`). One vote of k
+    (`pate.cells`), whose training reads nothing of the other cells (`teachers`). One vote of k
     moves by one; the released label is a draw from a public table whose Rényi divergence is known
     exactly, and T adaptive labels compose (`dpaudit.account`). All the rest, the student and the
     generator, reads released labels only: post-processing. The premise is lost, and the claim with
     it, under `bounds=data`.
 
+    What else of the table may be used is released by noisy histograms (`releases`) before any
+    teacher trains, for a share of epsilon that the votes then lack; the sum is the budget.
+
     With `seed=None` every stream, that of the labels' noise included, is the operating system's
-    entropy, as production needs; a seed is for audits.
+    entropy, as production needs; a seed is for audits. The claim of the model says which.
+
+    Defaults are chosen without looking at any data: an accuracy of .65 with 50 teachers means
+    noise of 38.9 votes, and 144 labels at epsilon 1. Many noisy labels are worth as much as few
+    clean ones, and they let the generator take enough steps.
 
     Attributes:
         schema: The public schema.
@@ -64,8 +59,12 @@ class PateGan(Settings):
         delta: The delta of the budget.
         teachers: Number k of teachers.
         accuracy: Probability that a label follows a majority of 80 % of the teachers; sets the
-            noise, and with the budget the number of labels.
+            noise, and with the budget the number of labels. A budget that pays for more labels
+            than the student's steps can use buys that many of a higher accuracy instead.
         bounds: Where bounds of numbers come from; `data` is an experiment that breaks the proof.
+        label_proportions: Where the proportions of the label's classes come from.
+        release_share: Share of epsilon for private bounds and label proportions, if any: divided
+            equally over the numeric columns and the label.
 
     Raises:
         SettingsError: If a setting is out of range or the budget pays for no label.
@@ -77,46 +76,87 @@ class PateGan(Settings):
     teachers: int = 50
     accuracy: float = 0.65
     bounds: Bounds = Bounds.SCHEMA
+    label_proportions: Proportions = Proportions.GENERATED
+    release_share: float = 0.2
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        try:
-            object.__setattr__(self, "bounds", Bounds(self.bounds))  # text from a command line
-        except ValueError:
-            known = " or ".join(Bounds)
-            raise SettingsError(f"bounds is {self.bounds!r}: use {known}") from None
+        for name, kind in (("bounds", Bounds), ("label_proportions", Proportions)):
+            value = getattr(self, name)
+            if value not in list(kind):
+                raise SettingsError(f"{name} is {value!r}: use {', '.join(kind)}")
+            object.__setattr__(self, name, kind(value))  # text from a command line
+        if not 0.0 < self.release_share < 1.0:
+            raise SettingsError(f"release_share is {self.release_share!r}: use one in (0, 1)")
+        if self.label_proportions is Proportions.PRIVATE and (
+            self._label is None or self._label.kind.numeric or len(self.schema.columns) < 2
+        ):
+            raise SettingsError(
+                "label_proportions=private needs a schema that names a label column with "
+                'categories ("label": NAME), and another column beside it'
+            )
         _ = self.plan  # validates the budget
 
-    @property
+    @cached_property
     def claim(self) -> PrivacyClaim:
         """The budget, for adding or removing one record."""
-        source = f"{self.plan.labels} one-bit votes of {self.teachers} teachers"
+        plan, split = self.plan, self.split
+        source = plan.table.claim(plan.labels, delta=plan.delta, method="rdp").source
+        if split.histograms:
+            source += (
+                f"; epsilon {split.votes:.3g} of the budget; the rest for {split.histograms} "
+                f"histogram(s) with discrete Laplace noise, {float(split.each):.3g} each; the sum "
+                "by basic composition"
+            )
         if self.bounds is Bounds.DATA:
             source += "; not proved, because the bounds are read off the data"
         return PrivacyClaim(epsilon=self.epsilon, delta=self.delta, source=source)
 
     @cached_property
+    def split(self) -> Split:
+        """What histograms and votes may spend; knows no data."""
+        numbers = sum(column.kind.numeric for column in self.schema.columns)
+        histograms = numbers * (self.bounds is Bounds.PRIVATE)
+        histograms += self.label_proportions is Proportions.PRIVATE
+        return split(self.epsilon, share=self.release_share, histograms=histograms)
+
+    @cached_property
     def plan(self) -> LabelPlan:
         """How many labels the budget pays for, and at which noise; knows no data."""
-        return plan_labels(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            teachers=self.teachers,
-            accuracy=self.accuracy,
+        budget = self.split.votes
+        most = self.rounds * self.student_steps * self.batch  # labels that the student draws
+        # RDP alone: no trial waits for the import of another accountant.
+        plan = calibrate(
+            epsilon=budget, delta=self.delta, k=self.teachers, accuracy=self.accuracy, method="rdp"
+        )
+        if plan.labels <= most:
+            return plan
+        return calibrate(
+            epsilon=budget, delta=self.delta, k=self.teachers, labels=most, method="rdp"
         )
 
     def check(self, data: pd.DataFrame) -> None:
-        """Refuses a table too small to be of use; called once, outside the game.
+        """Refuses a table that is of no use; called once, outside the game.
 
-        `fit` itself never fails for want of records: an error would tell their number.
+        `fit` itself never fails for want of records or classes: an error would tell of them.
 
         Raises:
-            DataError: If there are fewer records than teachers.
+            DataError: If the table does not fit the schema, there are fewer records than teachers,
+                or all have the same label.
         """
+        problems = self.schema.problems(data)
+        if problems:
+            raise DataError(f"the table does not fit the schema: {'; '.join(problems)}")
         if len(data) < self.teachers:
             raise DataError(
                 f"the table has {len(data)} rows for {self.teachers} teachers: most would have "
                 f"nothing to learn; use fewer with -p teachers={max(2, len(data) // 10)}"
+            )
+        label = self.schema.label
+        if label is not None and data[label].nunique(dropna=False) < 2:
+            raise DataError(
+                f"label column {label!r} holds one class only: hand in records of another class "
+                "too, or drop the column"
             )
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> PateGanModel:
@@ -125,23 +165,55 @@ class PateGan(Settings):
         Args:
             data: The private table.
             seed: For audits; None draws everything from the system's entropy.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
         """
+        from dpaudit_generators.pate_gan.rows import Head
         from dpaudit_generators.pate_gan.training import train
 
-        rows = encode(data, self.schema)
+        problems = self.schema.column_problems(data)
+        if problems:
+            raise DataError(f"the table does not fit the schema: {'; '.join(problems)}")
         # The public encoding is hashed whatever the bounds: the partition never depends on others.
         key = rng_of(seed, "partition").bytes(32)
-        owned = cells(rows, teachers=self.teachers, key=key)
-        schema = self.schema
-        if self.bounds is Bounds.DATA:
-            schema = schema_of_data(schema, data)
-            rows = encode(data, schema)
+        owned = cells(encode(data, self.schema), teachers=self.teachers, key=key)
+        bits = RandomBits(seed, "histogram noise")
+        schema = self._scale(data, bits)
+        proportions = self._proportions(data, bits)
+        rows = np.clip(encode(data, schema), 0.0, 1.0)  # a value beyond the bounds counts as one
         weights = train(
             rows.astype(np.float32),
             owned=owned,
-            schema=schema,
+            head=Head(schema, proportions),
             plan=self.plan,
             settings=self,
             seed=seed,
         )
-        return PateGanModel(schema=schema, weights=weights)
+        noise = _SYSTEM if seed is None else _SEEDED
+        claim = replace(self.claim, source=f"{self.claim.source}; {noise}")
+        return PateGanModel(schema=schema, weights=weights, proportions=proportions, claim=claim)
+
+    @property
+    def _label(self) -> Column | None:
+        return next((c for c in self.schema.columns if c.name == self.schema.label), None)
+
+    def _scale(self, data: pd.DataFrame, bits: RandomBits) -> Schema:
+        """The schema whose bounds scale the numbers."""
+        if self.bounds is Bounds.DATA:
+            return schema_of_data(self.schema, data)
+        if self.bounds is Bounds.SCHEMA:
+            return self.schema
+        columns = tuple(
+            private_bounds(column, data[column.name], epsilon=self.split.each, bits=bits)
+            if column.kind.numeric
+            else column
+            for column in self.schema.columns
+        )
+        return replace(self.schema, columns=columns)
+
+    def _proportions(self, data: pd.DataFrame, bits: RandomBits) -> tuple[float, ...]:
+        label = self._label
+        if self.label_proportions is Proportions.GENERATED or label is None:
+            return ()
+        return private_proportions(label, data[label.name], epsilon=self.split.each, bits=bits)

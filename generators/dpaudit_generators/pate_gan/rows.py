@@ -27,12 +27,19 @@ class Head:
     by spotting fractions, and the gradient of the Gumbel-softmax relaxation goes back (the
     straight-through estimator of Jang, Gu and Poole 2017).
 
+    Given proportions of the label's classes, the label is drawn from them instead, before the rest:
+    the generator network is told which class its record is to have.
+
     Args:
         schema: The schema; fixes every position.
+        proportions: Of the label's classes, or none.
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, proportions: Sequence[float] = ()) -> None:
         blocks = layout(schema)
+        self._cumulative = torch.tensor(proportions, dtype=torch.float64).cumsum(0)
+        given = [b for b in blocks if proportions and b.column.name == schema.label]
+        blocks = tuple(b for b in blocks if b not in given)
         numbers = [block for block in blocks if block.column.kind.numeric]
         optional = [block for block in numbers if block.indicator is not None]
         choices = [block for block in blocks if not block.column.kind.numeric]
@@ -44,7 +51,8 @@ class Head:
         ).reshape(len(optional), len(numbers))
         places = [b.value.start for b in numbers]
         places += [b.indicator for b in optional if b.indicator is not None]
-        places += [place for b in choices for place in range(b.value.start, b.value.stop)]
+        for block in choices + given:
+            places += range(block.value.start, block.value.stop)
         self._order = torch.argsort(torch.tensor(places))
 
     @property
@@ -52,12 +60,26 @@ class Head:
         """Number of raw outputs that make one record."""
         return self._numbers + sum(self._sizes)
 
-    def __call__(self, raw: Tensor, rng: torch.Generator) -> Tensor:
+    @property
+    def classes(self) -> int:
+        """Number of label classes that a record is generated given; 0 without proportions."""
+        return len(self._cumulative)
+
+    def labels(self, n: int, rng: torch.Generator) -> Tensor:
+        """Labels drawn from the proportions, one-hot, shape [n, classes]."""
+        if self.classes == 0:
+            return torch.empty(n, 0)
+        uniform = torch.rand(n, generator=rng, dtype=torch.float64)
+        drawn = torch.bucketize(uniform, self._cumulative, right=True)
+        return one_hot(drawn.clamp_max(self.classes - 1), self.classes).to(torch.float32)
+
+    def __call__(self, raw: Tensor, labels: Tensor, rng: torch.Generator) -> Tensor:
         """Draws encoded records.
 
         Args:
             raw: Raw outputs, shape [n, inputs].
-            rng: Draws the categories.
+            labels: The labels they are given, shape [n, classes].
+            rng: Draws the other categories.
 
         Returns:
             Encoded records, shape [n, width of the schema].
@@ -73,7 +95,7 @@ class Head:
             missing = indicators @ self._belongs
             numbers = numbers * (1.0 - missing) + 0.5 * missing  # as `encode` writes a gap
             drawn = [indicators, *drawn[optional:]]
-        return torch.cat([numbers, *drawn], dim=1)[:, self._order]
+        return torch.cat([numbers, *drawn, labels], dim=1)[:, self._order]
 
 
 def _hard(logits: Tensor) -> Tensor:
@@ -84,18 +106,20 @@ def _hard(logits: Tensor) -> Tensor:
 
 def generate(generator: Sequence[Tensor], head: Head, n: int, *, rng: torch.Generator) -> Tensor:
     """Encoded synthetic records [n, width] of a generator network, from normal noise."""
-    noise = torch.randn(1, n, generator[0].shape[1], generator=rng)
-    return head(forward(generator, noise)[0], rng)
+    labels = head.labels(n, rng)
+    noise = torch.randn(n, generator[0].shape[1] - head.classes, generator=rng)
+    raw = forward(generator, torch.cat([noise, labels], dim=1)[None])[0]
+    return head(raw, labels, rng)
 
 
 def draw(
-    weights: Sequence[npt.NDArray[np.float32]], schema: Schema, n: int, *, seed: int | None
+    weights: Sequence[npt.NDArray[np.float32]], head: Head, n: int, *, seed: int | None
 ) -> npt.NDArray[np.float32]:
     """As `generate`, of a trained generator; `seed=None` means the system's entropy.
 
     Args:
         weights: The generator's weights.
-        schema: The schema it was trained under.
+        head: The head it was trained with.
         n: Number of records.
         seed: The seed.
 
@@ -104,4 +128,4 @@ def draw(
     """
     generator = [torch.tensor(weight) for weight in weights]
     with torch.no_grad():
-        return generate(generator, Head(schema), n, rng=torch_rng(seed, "sample")).numpy()
+        return generate(generator, head, n, rng=torch_rng(seed, "sample")).numpy()

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan.networks import Adam, Network, forward
-from dpaudit_generators.pate_gan.partition import IndexArray
 
 
 class Teachers:
@@ -57,9 +57,9 @@ class Teachers:
         loss = softplus(-logits[:, :batch]).mean(dim=1) + softplus(logits[:, batch:]).mean(dim=1)
         self._adam.step(loss.sum())
 
-    def votes(self, records: Tensor) -> list[int]:
+    def votes(self, records: Tensor) -> IndexArray:
         """How many teachers take each record [n, width] for real; an empty cell never does."""
         with torch.no_grad():
             logits = forward(self._weights, records.expand(len(self._vote), -1, -1))
-        votes: list[int] = ((logits[:, :, 0] > 0) & self._vote).sum(dim=0).tolist()
+        votes: IndexArray = ((logits[:, :, 0] > 0) & self._vote).sum(dim=0).numpy()
         return votes

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -12,11 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
-from dpaudit.account import LabelBudget, LabelPlan, gaussian_vote_table
-from dpaudit.schema import Schema
+from dpaudit.account import LabelBudget, LabelPlan
 from dpaudit.seeds import rng_of
+from dpaudit_generators.pate import IndexArray, LabelRelease
+from dpaudit_generators.pate_gan.minibatches import all_minibatches
 from dpaudit_generators.pate_gan.networks import Adam, Network, forward, network, torch_rng
-from dpaudit_generators.pate_gan.partition import IndexArray, all_minibatches
 from dpaudit_generators.pate_gan.rows import Head, generate
 from dpaudit_generators.pate_gan.settings import Settings
 from dpaudit_generators.pate_gan.teachers import Teachers
@@ -27,31 +26,6 @@ _GENERATOR_GAIN: Final = 2.0
 The teachers' labels tell nothing unless some synthetic records look real (section 4 of the paper),
 and votes on a narrow cloud are all alike.
 """
-
-_MOST_PER_ROUND: Final = 1024
-"""More labels than this in a round are not asked for, however large the budget."""
-
-
-class Labels:
-    """Releases noisy labels, each paid for before it is drawn.
-
-    Args:
-        plan: Number of labels and noise.
-        seed: Seeds the noise, for audits; None takes each word from the system's entropy.
-    """
-
-    def __init__(self, plan: LabelPlan, *, seed: int | None) -> None:
-        self._table = gaussian_vote_table(teachers=plan.teachers, scale=plan.scale)
-        self._budget = LabelBudget(plan.labels)
-        self._words = _words(seed)
-
-    def release(self, votes: Sequence[int]) -> list[int]:
-        """One label for each count of votes."""
-        labels = []
-        for count in votes:
-            self._budget.spend()
-            labels.append(self._table.release(count, next(self._words)))
-        return labels
 
 
 class Student:
@@ -73,10 +47,10 @@ class Student:
         self._records = torch.empty(0, weights[0].shape[1])
         self._labels = torch.empty(0)
 
-    def learn(self, records: Tensor, labels: Sequence[int]) -> None:
-        """Adds labelled records [n, width] to what is replayed."""
+    def learn(self, records: Tensor, labels: IndexArray) -> None:
+        """Adds records [n, width] with their labels [n] to what is replayed."""
         self._records = torch.cat([self._records, records])
-        self._labels = torch.cat([self._labels, torch.tensor(labels, dtype=torch.float32)])
+        self._labels = torch.cat([self._labels, torch.from_numpy(labels).to(torch.float32)])
 
     def train(self, *, steps: int, batch: int) -> None:
         """Steps on the cross-entropy of minibatches drawn with replacement."""
@@ -94,10 +68,9 @@ def labels_per_round(labels: int, rounds: int) -> list[int]:
         rounds: How many rounds there are at most.
 
     Returns:
-        Labels of each round; they add up to `labels`, or less where a round's limit is reached.
+        Labels of each round; they add up to `labels`.
     """
     rounds = min(rounds, labels)
-    labels = min(labels, rounds * _MOST_PER_ROUND)
     return [labels * (r + 1) // rounds - labels * r // rounds for r in range(rounds)]
 
 
@@ -105,7 +78,7 @@ def train(
     rows: npt.NDArray[np.float32],
     *,
     owned: Sequence[IndexArray],
-    schema: Schema,
+    head: Head,
     plan: LabelPlan,
     settings: Settings,
     seed: int | None,
@@ -115,7 +88,7 @@ def train(
     Args:
         rows: Encoded private records, shape [n, width].
         owned: Row numbers of each teacher.
-        schema: The schema they are encoded under.
+        head: Makes generated records of the form of the private ones.
         plan: How many labels may be released, with which noise.
         settings: The public constants.
         seed: None draws everything from the system's entropy.
@@ -123,7 +96,7 @@ def train(
     Returns:
         The generator's weights.
     """
-    head, width, rate = Head(schema), rows.shape[1], settings.learning_rate
+    width, rate = rows.shape[1], settings.learning_rate
     hidden = settings.hidden
     schedule = labels_per_round(plan.labels, settings.rounds)
 
@@ -146,13 +119,13 @@ def train(
     )
     generator = network(
         1,
-        [settings.noise_width, hidden, head.inputs],
+        [settings.noise_width + head.classes, hidden, head.inputs],
         torch_rng(seed, "generator weights"),
         gain=_GENERATOR_GAIN,
     )
     adam = Adam(generator, rate=rate)
     rng = torch_rng(seed, "generator")
-    labels = Labels(plan, seed=seed)
+    labels = LabelRelease(plan.table, LabelBudget(plan.labels), seed=seed)
 
     def synthetic(n: int) -> Tensor:
         with torch.no_grad():
@@ -169,13 +142,3 @@ def train(
             # Non-saturating loss -log S(G(z)) (Goodfellow et al. 2014, section 3).
             adam.step(softplus(-forward(student.weights, fake[None])).mean())
     return tuple(weight.detach().numpy() for weight in generator)
-
-
-def _words(seed: int | None) -> Iterator[int]:
-    """Uniform 64-bit words; without a seed each comes from the operating system."""
-    if seed is None:
-        while True:
-            yield secrets.randbits(64)
-    rng = rng_of(seed, "label noise")
-    while True:
-        yield int(rng.integers(2**64, dtype=np.uint64))

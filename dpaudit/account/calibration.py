@@ -1,0 +1,196 @@
+"""Noise and number of labels from a privacy budget; knows no data."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Final, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from dpaudit.account.composition import Method
+from dpaudit.account.mechanism import Mechanism, wrong_at
+from dpaudit.account.vote_table import VoteTable, vote_table
+from dpaudit.errors import SettingsError
+
+_MOST_LABELS: Final = 10**12
+"""No plan is longer: far more labels than any training can use."""
+
+_QUIET: Final = 1e-9
+"""The least noise tried, in votes: a table at its clipping, as sharp as it gets."""
+
+_LOUD: Final = 1e9
+"""The most noise tried, in votes."""
+
+_TINY: Final = 1e-300
+"""Stands for a cost of 0, whose logarithm is wanted."""
+
+_RESOLUTION: Final = 1.0 + 1e-7
+"""Of the search for the least noise, as a ratio."""
+
+
+class LabelPlan(NamedTuple):
+    """What a privacy budget buys.
+
+    Attributes:
+        mechanism: Which noise decides the votes.
+        teachers: Number k of teachers that vote.
+        labels: Number T of labels that may be released.
+        scale: Of the noise, in votes.
+        epsilon: What all T labels together spend, at most the budget.
+        delta: The delta at which epsilon holds.
+    """
+
+    mechanism: Mechanism
+    teachers: int
+    labels: int
+    scale: float
+    epsilon: float
+    delta: float
+
+    @property
+    def table(self) -> VoteTable:
+        """The table that labels are drawn from and that `epsilon` accounts for."""
+        return vote_table(self.mechanism, self.teachers, self.scale).quantised()
+
+
+def calibrate(
+    *,
+    epsilon: float,
+    delta: float,
+    k: int,
+    labels: int | None = None,
+    accuracy: float | None = None,
+    consensus: float = 0.8,
+    mechanism: Mechanism = Mechanism.GAUSSIAN,
+    method: Method | str = Method.BEST,
+) -> LabelPlan:
+    """Chooses noise and number of labels so that all labels together stay within a budget.
+
+    Give either the number of labels, for the least noise that they afford, or the accuracy of a
+    label, which fixes the noise, for the most labels. Every number here is a function of public
+    settings alone.
+
+    Args:
+        epsilon: The budget for adding or removing one record, positive and finite.
+        delta: The delta of the budget, in (0, 1).
+        k: Number of teachers, at least 1.
+        labels: Number T of labels, at least 1.
+        accuracy: Probability in (0.5, 1) that a label follows the majority when a share of
+            `consensus` of the teachers agree.
+        consensus: That share, in (0.5, 1].
+        mechanism: Which noise decides the votes.
+        method: How the cost is proved.
+
+    Returns:
+        The plan.
+
+    Raises:
+        SettingsError: If an argument is outside its range, not exactly one of labels and accuracy
+            is given, or the budget pays for no label.
+    """
+    if not 0.0 < epsilon < math.inf:
+        raise SettingsError(f"epsilon is {epsilon}: choose a positive, finite budget.")
+    if not 0.0 < delta < 1.0:
+        raise SettingsError(f"delta is {delta}: choose it in (0, 1), below one over the records.")
+    if not isinstance(k, int) or k < 1:
+        raise SettingsError(f"the number of teachers is {k}: use at least 1.")
+    if not 0.5 < consensus <= 1.0:
+        raise SettingsError(f"consensus is {consensus}: choose a share in (0.5, 1].")
+    if (labels is None) == (accuracy is None):
+        raise SettingsError("give either the number of labels or the accuracy of a label.")
+
+    def spent(scale: float, count: int, proof: Method | str) -> float:
+        table = vote_table(mechanism, k, scale).quantised()
+        return table.epsilon(count, delta=delta, method=proof)
+
+    if labels is not None:
+        if not 1 <= labels <= _MOST_LABELS:
+            raise SettingsError(f"labels is {labels}: use a count from 1 to {_MOST_LABELS}.")
+        # The quickest proof first: it says where to look with a slower one.
+        scale = 1.0
+        for proof in dict.fromkeys((Method.RDP, method)):
+            scale = _least_scale(partial(spent, count=labels, proof=proof), epsilon, near=scale)
+        return LabelPlan(mechanism, k, labels, scale, spent(scale, labels, method), delta)
+    assert accuracy is not None  # one of the two is given
+    scale = scale_of_accuracy(mechanism, k=k, accuracy=accuracy, consensus=consensus)
+    table = vote_table(mechanism, k, scale).quantised()
+
+    def cost(count: int) -> float:
+        return table.epsilon(count, delta=delta, method=method)
+
+    # Epsilon grows with the number of labels, so the affordable ones among 1, 2, ... come first;
+    # doubling first keeps the slower proofs to counts of the answer's size.
+    most = 1
+    while most < _MOST_LABELS and cost(most) <= epsilon:
+        most *= 2
+    bought = bisect.bisect_right(range(1, min(most, _MOST_LABELS) + 1), epsilon, key=cost)
+    if bought == 0:
+        raise SettingsError(
+            f"epsilon {epsilon:g} pays for no label: one label of accuracy {accuracy:g} from {k} "
+            f"teachers costs {cost(1):.3g} at delta {delta:g}. Raise epsilon, use more teachers or "
+            "lower the accuracy."
+        )
+    return LabelPlan(mechanism, k, bought, scale, cost(bought), delta)
+
+
+def scale_of_accuracy(
+    mechanism: Mechanism, *, k: int, accuracy: float, consensus: float = 0.8
+) -> float:
+    """The noise at which a label is right with a given probability.
+
+    Args:
+        mechanism: Which noise.
+        k: Number of teachers.
+        accuracy: The probability, in (0.5, 1).
+        consensus: Share of the teachers that agree, above one half.
+
+    Returns:
+        The scale of the noise, in votes.
+
+    Raises:
+        SettingsError: If the accuracy is outside its range.
+    """
+    if not 0.5 < accuracy < 1.0:
+        raise SettingsError(f"accuracy is {accuracy}: choose it in (0.5, 1).")
+    margin = (consensus - 0.5) * k
+
+    # The error falls from 1/2 to 0 as the margin grows from 0 to infinitely many scales.
+    def excess(scales: float) -> float:
+        return float(wrong_at(mechanism, np.asarray(scales))) - (1.0 - accuracy)
+
+    return float(margin / brentq(excess, 0.0, 800.0, xtol=1e-14, rtol=1e-15))
+
+
+def _least_scale(spent: Callable[[float], float], epsilon: float, *, near: float) -> float:
+    """The least noise within the budget, to seven digits, on the safe side.
+
+    `near` is where to begin: each proof is slow far from the answer.
+    """
+    if near <= _QUIET:
+        return _QUIET
+
+    # ln epsilon falls with ln scale almost along a line: a handful of secants reach the root.
+    def excess(log_scale: float) -> float:
+        return math.log(max(spent(math.exp(log_scale)), _TINY) / epsilon)
+
+    start, step = math.log(near), 0.05
+    upwards = excess(start) > 0.0
+    low = high = start
+    while upwards and excess(high) > 0.0:
+        low, high, step = high, high + step, 2.0 * step
+        if high > math.log(_LOUD):
+            raise SettingsError(
+                f"epsilon {epsilon:g} pays for no such number of labels: raise it or use fewer."
+            )
+    while not upwards and excess(low) <= 0.0:
+        low, high, step = low - step, low, 2.0 * step
+        if low < math.log(_QUIET):
+            return _QUIET
+    scale = math.exp(brentq(excess, low, high, xtol=1e-8))
+    while spent(scale) > epsilon:
+        scale *= _RESOLUTION
+    return scale

@@ -1,0 +1,48 @@
+"""The noises that decide a vote between two classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from scipy.special import ndtr
+
+from dpaudit.account.conversion import FloatArray
+
+
+class Mechanism(StrEnum):
+    """Which noise decides a vote of k teachers between two classes."""
+
+    GAUSSIAN = "gaussian"
+    """Normal noise on the count of ones (GNMax for two classes, at sigma = s sqrt 2)."""
+    LAPLACE = "laplace"
+    """Laplace noise on the count of ones."""
+    NOISY_MAX = "noisy-max"
+    """Laplace noise on each of the two counts: PATE's and PATE-GAN's noisy argmax."""
+
+
+# Probability that a label is wrong when the majority is `x` noise scales above a tie. For two
+# Laplace variables this is Lemma 4 of Papernot et al. 2017, an equality for two classes.
+_WRONG: Final[dict[Mechanism, Callable[[FloatArray], FloatArray]]] = {
+    Mechanism.GAUSSIAN: lambda x: np.asarray(ndtr(-x)),
+    Mechanism.LAPLACE: lambda x: np.asarray(0.5 * np.exp(-x)),
+    Mechanism.NOISY_MAX: lambda x: np.asarray(0.5 * (1.0 + x) * np.exp(-2.0 * x)),
+}
+
+_WORDS: Final = {
+    Mechanism.GAUSSIAN: "normal noise of standard deviation {:g} on the count of ones",
+    Mechanism.LAPLACE: "Laplace noise of scale {:g} on the count of ones",
+    Mechanism.NOISY_MAX: "Laplace noise of scale {:g} on each of the two counts",
+}
+
+
+def wrong_at(mechanism: Mechanism, scales: FloatArray) -> FloatArray:
+    """Probability that a label contradicts a majority so many noise scales above a tie (k/2)."""
+    return _WRONG[mechanism](scales)
+
+
+def in_words(mechanism: Mechanism, scale: float) -> str:
+    """What the noise is, as a claim tells it."""
+    return _WORDS[mechanism].format(scale)

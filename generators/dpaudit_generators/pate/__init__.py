@@ -1,0 +1,42 @@
+"""Private Aggregation of Teacher Ensembles (Papernot et al. 2017, 2018), usable on its own.
+
+`Pate` fits any classifiers on disjoint cells of a private table, releases a fixed number of noisy
+labels of public rows and fits a student on them. The parts serve PATE-GAN as well: `cells` deals
+records to teachers, `LabelRelease` draws labels from a public table, `RandomBits` and the discrete
+noise draw from whole numbers alone. Importing this package imports neither torch nor scikit-learn.
+"""
+
+from __future__ import annotations
+
+from dpaudit_generators.pate.ensemble import Classifier, Ensemble, Pate, Student
+from dpaudit_generators.pate.partition import IndexArray, cells
+from dpaudit_generators.pate.randomness import RandomBits, discrete_gaussian, discrete_laplace
+from dpaudit_generators.pate.release import (
+    Aggregation,
+    Answers,
+    ClassRelease,
+    ConfidentRelease,
+    LabelRelease,
+)
+from dpaudit_generators.pate.tables import Labelled, labelled
+from dpaudit_generators.pate.torch_classifier import TorchClassifier
+
+__all__ = [
+    "Aggregation",
+    "Answers",
+    "ClassRelease",
+    "Classifier",
+    "ConfidentRelease",
+    "Ensemble",
+    "IndexArray",
+    "LabelRelease",
+    "Labelled",
+    "Pate",
+    "RandomBits",
+    "Student",
+    "TorchClassifier",
+    "cells",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "labelled",
+]

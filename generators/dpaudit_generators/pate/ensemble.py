@@ -1,0 +1,325 @@
+"""Teachers on disjoint cells, their noisy vote, and a student that learns from it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.account import LabelBudget
+from dpaudit.claim import PrivacyClaim
+from dpaudit.errors import DataError, SettingsError
+from dpaudit.seeds import rng_of, seeded_globals
+from dpaudit_generators.pate.partition import IndexArray, cells
+from dpaudit_generators.pate.release import Aggregation, Answers, class_release
+
+Rows: TypeAlias = npt.NDArray[np.float64]
+
+
+class Classifier(Protocol):
+    """A scikit-learn classifier, or anything that behaves like one (`TorchClassifier`)."""
+
+    def fit(self, rows: Any, labels: Any, /) -> Any:
+        """Learns from rows [n, width] and class positions [n]."""
+        ...
+
+    def predict(self, rows: Any, /) -> Any:
+        """Class positions [n]."""
+        ...
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Settings by name."""
+        ...
+
+    def set_params(self, **settings: Any) -> Any:
+        """Changes settings."""
+        ...
+
+
+class Voter(NamedTuple):
+    """A fitted classifier that always has an answer.
+
+    Attributes:
+        classifier: None where there were not two classes to tell apart.
+        constant: The answer then.
+    """
+
+    classifier: Classifier | None
+    constant: int
+
+    def predict(self, rows: Rows, *, classes: int) -> IndexArray:
+        """Class positions [n], each in 0..classes - 1.
+
+        Raises:
+            SettingsError: If the classifier names something else.
+        """
+        if self.classifier is None or len(rows) == 0:
+            return np.full(len(rows), self.constant, dtype=np.int64)
+        named = np.asarray(self.classifier.predict(rows))
+        positions = named.astype(np.int64)
+        # One whole vote of each teacher is what the proof counts.
+        if named.shape != (len(rows),) or not np.isin(named, np.arange(classes)).all():
+            raise SettingsError(
+                f"{type(self.classifier).__name__} did not predict one class position for each "
+                "row: pass a classifier, not a regressor or one of several outputs."
+            )
+        return positions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pate:
+    """Private Aggregation of Teacher Ensembles (Papernot et al. 2017, 2018).
+
+    The promise is (epsilon, delta) for adding or removing one record. A keyed hash deals each
+    record, label included, to one teacher; a teacher is fitted on its own cell with randomness of
+    its own, so one record moves one vote. Labels are released by a mechanism whose cost is known
+    whatever the votes are (`dpaudit.account.noisy_max`), their number is fixed here, and the
+    student sees nothing else. All constants are public.
+
+    Attributes:
+        teacher: The classifier of every teacher, cloned and not changed: any of scikit-learn, or a
+            `TorchClassifier`. It must train on any cell that holds two classes, however small:
+            an exception tells its cell apart.
+        classes: All classes, a public list: not the ones that happen to be in the table.
+        aggregation: How votes become a label; says how many teachers there are.
+        labels: How many labels may be released.
+        delta: The delta of the claim.
+
+    Raises:
+        SettingsError: If a setting is out of range or contradicts another.
+        ClaimError: If nothing can be claimed, such as at delta 0 with Gaussian noise.
+    """
+
+    teacher: Classifier
+    classes: tuple[Hashable, ...]
+    aggregation: Aggregation
+    labels: int
+    delta: float = 1e-5
+
+    def __post_init__(self) -> None:
+        _check_classifier(self.teacher)
+        object.__setattr__(self, "classes", tuple(self.classes))
+        if len(set(self.classes)) != len(self.classes):
+            raise SettingsError("a class is listed twice: list each class once.")
+        if len(self.classes) != self.aggregation.classes:
+            raise SettingsError(
+                f"{len(self.classes)} classes are listed and the aggregation has "
+                f"{self.aggregation.classes}: give both the same number."
+            )
+        if self.labels < 1:
+            raise SettingsError(f"labels is {self.labels}: use at least 1.")
+        _ = self.claim  # validates the budget
+
+    @property
+    def claim(self) -> PrivacyClaim:
+        """The cost of all labels, for adding or removing one record, with its derivation."""
+        return self.aggregation.claim(self.labels, delta=self.delta)
+
+    def fit(self, rows: npt.ArrayLike, labels: npt.ArrayLike, *, seed: int | None) -> Ensemble:
+        """Trains the teachers.
+
+        Args:
+            rows: Private records as numbers under a public encoding, [n, width] (`labelled` makes
+                them of a table).
+            labels: Their classes [n].
+            seed: For audits; None draws everything from the operating system's entropy.
+
+        Raises:
+            DataError: If the records cannot be used; before any training. The message is for the
+                owner of the data: it is no part of the release.
+        """
+        table = _numbers(rows)
+        positions = self._positions(labels)
+        k = self.aggregation.teachers
+        if len(positions) != len(table):
+            raise DataError(
+                f"there are {len(table)} rows and {len(positions)} labels: give one for each."
+            )
+        if len(table) < k:
+            raise DataError(
+                f"the table has {len(table)} rows for {k} teachers: most would have nothing to "
+                "learn; use fewer teachers."
+            )
+        if len(np.unique(positions)) < 2:
+            raise DataError("all labels are of one class: there is nothing to learn.")
+        key = rng_of(seed, "partition").bytes(32)
+        owned = cells(np.column_stack([table, positions]), teachers=k, key=key)
+        teachers = tuple(
+            fit_voter(self.teacher, table[cell], positions[cell], seed=_seed(seed, f"teacher {i}"))
+            for i, cell in enumerate(owned)
+        )
+        return Ensemble(self, teachers, width=table.shape[1], seed=seed)
+
+    def _positions(self, labels: npt.ArrayLike) -> IndexArray:
+        position = {name: i for i, name in enumerate(self.classes)}
+        found = [position.get(label, -1) for label in np.asarray(labels).ravel().tolist()]
+        if -1 in found:
+            raise DataError(
+                f"the label of row {found.index(-1)} is not in the list of classes: correct it, or "
+                "add its class."
+            )
+        return np.array(found, dtype=np.int64)
+
+
+class Ensemble:
+    """Fitted teachers and what is left of their budget.
+
+    Private as the data is: keep it where the data is kept. Only what `label` and `student` return
+    is covered by the claim.
+
+    Args:
+        pate: The settings.
+        teachers: One fitted teacher for each cell.
+        width: Columns of the rows that they know.
+        seed: None takes every noise bit from the operating system's entropy.
+    """
+
+    def __init__(
+        self, pate: Pate, teachers: tuple[Voter, ...], *, width: int, seed: int | None
+    ) -> None:
+        self._pate = pate
+        self._teachers = teachers
+        self._width = width
+        self._seed = seed
+        self._budget = LabelBudget(pate.labels)
+        self._release = class_release(pate.aggregation, self._budget, seed=seed)
+
+    @property
+    def claim(self) -> PrivacyClaim:
+        """What holds for all released labels together, and for any student."""
+        claim = self._pate.claim
+        if self._seed is None:
+            return claim
+        return replace(claim, source=f"{claim.source}; noise from a seed, for audits only")
+
+    @property
+    def left(self) -> int:
+        """How many labels may still be released."""
+        return self._budget.left
+
+    def votes(self, rows: npt.ArrayLike) -> IndexArray:
+        """Raw votes [n, classes] for rows [n, width]: private, never to be released."""
+        asked = _numbers(rows)
+        if asked.shape[1] != self._width:
+            raise DataError(
+                f"the rows have {asked.shape[1]} columns and the teachers learned {self._width}: "
+                "encode both in the same way."
+            )
+        classes = self._pate.aggregation.classes
+        counts = np.zeros((len(asked), classes), dtype=np.int64)
+        for teacher in self._teachers:
+            counts[np.arange(len(asked)), teacher.predict(asked, classes=classes)] += 1
+        return counts
+
+    def label(self, rows: npt.ArrayLike) -> Answers:
+        """Noisy labels of public rows [n, width], each paid for before it is drawn.
+
+        Returns:
+            Which rows were answered, and their classes.
+
+        Raises:
+            BudgetError: If the budget does not pay for all rows; nothing is drawn then.
+            DataError: If the rows do not fit the teachers.
+        """
+        answers = self._release.release(self.votes(rows))
+        return Answers(answers.rows, _named(self._pate.classes, answers.labels))
+
+    def student(self, classifier: Classifier, rows: npt.ArrayLike) -> Student:
+        """Labels public rows and fits a student on the answers: post-processing, free.
+
+        Args:
+            classifier: Any of scikit-learn or a `TorchClassifier`; cloned.
+            rows: Public rows [n, width]; each costs a label.
+
+        Raises:
+            BudgetError: If the budget does not pay for all rows; nothing is drawn then.
+            DataError: If the rows do not fit the teachers.
+            SettingsError: If that is no classifier; nothing is drawn then.
+        """
+        _check_classifier(classifier)
+        answers = self._release.release(self.votes(rows))
+        voter = fit_voter(
+            classifier,
+            _numbers(rows)[answers.rows],
+            answers.labels.astype(np.int64),
+            seed=_seed(self._seed, "student"),
+        )
+        return Student(self._pate.classes, voter, self.claim)
+
+
+class Student(NamedTuple):
+    """A classifier that may be published.
+
+    Attributes:
+        classes: All classes.
+        voter: The fitted classifier.
+        claim: What is promised to the records of the teachers.
+    """
+
+    classes: tuple[Hashable, ...]
+    voter: Voter
+    claim: PrivacyClaim
+
+    def predict(self, rows: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Classes [n] of rows [n, width]."""
+        positions = self.voter.predict(_numbers(rows), classes=len(self.classes))
+        return _named(self.classes, positions)
+
+
+def fit_voter(template: Classifier, rows: Rows, positions: IndexArray, *, seed: int) -> Voter:
+    """Fits a clone of a classifier; one class or none needs no fitting.
+
+    Without records the answer is the first class of the public list, whatever the size of the
+    table. With one class only it is that class: a function of the cell like any other, and what a
+    classifier that accepts such a cell would answer.
+
+    Args:
+        template: The classifier; stays as it is.
+        rows: The cell, [n, width].
+        positions: Class positions [n].
+        seed: In [0, 2**32); every random setting of the clone, and global state while it is
+            fitted, so that no classifier shares a random stream with another.
+    """
+    from sklearn.base import clone
+
+    present = np.unique(positions)
+    if len(present) < 2:
+        return Voter(None, int(present[0]) if len(present) else 0)
+    classifier = clone(template)
+    states = [name for name in classifier.get_params() if name.endswith("random_state")]
+    classifier.set_params(**dict.fromkeys(states, seed))
+    with seeded_globals(seed):
+        classifier.fit(rows, positions)
+    return Voter(classifier, int(present[0]))
+
+
+def _seed(seed: int | None, purpose: str) -> int:
+    return int(rng_of(seed, purpose).integers(2**32))
+
+
+def _named(classes: tuple[Hashable, ...], positions: npt.NDArray[np.generic]) -> npt.NDArray[Any]:
+    """Classes by position; mixed types stay what they are."""
+    dtype = None if len({type(name) for name in classes}) == 1 else object
+    return np.asarray(np.array(classes, dtype=dtype)[positions])
+
+
+def _numbers(rows: npt.ArrayLike) -> Rows:
+    try:
+        table = np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("the rows are not all numbers: encode them, as `labelled` does.") from None
+    if table.ndim != 2:
+        raise DataError(f"the rows have shape {table.shape}: give a matrix [n, width].")
+    return table
+
+
+def _check_classifier(classifier: object) -> None:
+    needed = ("fit", "predict", "get_params", "set_params")
+    if isinstance(classifier, type) or not all(hasattr(classifier, name) for name in needed):
+        raise SettingsError(
+            f"{classifier!r} is no classifier of scikit-learn: pass an instance, and wrap a torch "
+            "module in TorchClassifier."
+        )

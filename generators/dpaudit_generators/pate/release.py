@@ -1,0 +1,183 @@
+"""Noisy labels: each paid for before it is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.account import LabelBudget, VoteTable
+from dpaudit.account.noisy_max import ConfidentNoisyMax, LaplaceNoisyMax, NoisyMax
+from dpaudit.errors import BudgetError, SettingsError
+from dpaudit_generators.pate.partition import IndexArray
+from dpaudit_generators.pate.randomness import RandomBits, discrete_gaussian, discrete_laplace
+
+Aggregation: TypeAlias = NoisyMax | ConfidentNoisyMax
+"""How votes become a label."""
+
+
+class LabelRelease:
+    """Releases labels of two classes as draws from a public table: no noise, only comparisons.
+
+    Args:
+        table: The 64-bit table, as `VoteTable.quantised` makes it.
+        budget: Pays for each label, and refuses the one after the last.
+        seed: For audits; None takes every word from the operating system's entropy.
+    """
+
+    def __init__(self, table: VoteTable, budget: LabelBudget, *, seed: int | None) -> None:
+        self._table = table
+        self._budget = budget
+        self._bits = RandomBits(seed, "label noise")
+
+    def release(self, votes: npt.ArrayLike) -> IndexArray:
+        """Draws one label for each query.
+
+        Args:
+            votes: How many teachers voted 1, integers [n].
+
+        Returns:
+            Labels 0 or 1, [n].
+
+        Raises:
+            BudgetError: If the budget does not pay for all of them; none is drawn then.
+            SettingsError: If a count is outside 0..k.
+        """
+        count = np.asarray(votes, dtype=np.int64)
+        if count.size == 0:
+            return count
+        self._budget.spend(count.size)
+        return self._table.release(count, self._bits.words(count.size))
+
+
+class Answers(NamedTuple):
+    """What the ensemble released.
+
+    Attributes:
+        rows: Which queries were answered, increasing positions [m]; all of them, unless only
+            clear majorities are.
+        labels: Their noisy labels [m].
+    """
+
+    rows: IndexArray
+    labels: npt.NDArray[np.generic]
+
+
+class ClassRelease:
+    """Releases labels of any number of classes.
+
+    Two classes go through the exact table. More get whole-number noise on every count; equal noisy
+    counts name the class that comes first, which costs no privacy and next to no accuracy.
+
+    Args:
+        noisy_max: How votes become a label.
+        budget: Pays for each label, and refuses the one after the last.
+        seed: For audits; None takes every bit from the operating system's entropy.
+    """
+
+    def __init__(self, noisy_max: NoisyMax, budget: LabelBudget, *, seed: int | None) -> None:
+        self._noisy_max = noisy_max
+        self._budget = budget
+        self._bits = RandomBits(seed, "label noise")
+        table = noisy_max.table
+        self._two = None if table is None else LabelRelease(table, budget, seed=seed)
+
+    def release(self, votes: npt.ArrayLike) -> Answers:
+        """Answers every query.
+
+        Args:
+            votes: Votes of the teachers for each class, integers [n, classes]; each row adds up to
+                the number of teachers.
+
+        Raises:
+            BudgetError: If the budget does not pay for all queries; nothing is drawn then.
+            SettingsError: If the votes are not those of the teachers among the classes.
+        """
+        counts = _counts(votes, self._noisy_max)
+        if self._two is not None:
+            labels = self._two.release(counts[:, 1])
+        else:
+            if len(counts):
+                self._budget.spend(len(counts))
+            # Python's integers: no noise is too large for them.
+            labels = np.array([self._noisy_argmax(row) for row in counts.tolist()], dtype=np.int64)
+        return Answers(np.arange(len(counts)), labels)
+
+    def _noisy_argmax(self, counts: Sequence[int]) -> int:
+        laplace = isinstance(self._noisy_max, LaplaceNoisyMax)
+        draw = discrete_laplace if laplace else discrete_gaussian
+        noisy = [count + draw(self._noisy_max.scale, self._bits) for count in counts]
+        return noisy.index(max(noisy))
+
+
+class ConfidentRelease:
+    """Releases labels of clear majorities only, after a noisy check of each query.
+
+    Args:
+        confident: How queries are checked and answered.
+        budget: Pays for each label. Checks have a budget of their own: `confident.checks`.
+        seed: For audits; None takes every bit from the operating system's entropy.
+    """
+
+    def __init__(
+        self, confident: ConfidentNoisyMax, budget: LabelBudget, *, seed: int | None
+    ) -> None:
+        self._confident = confident
+        self._budget = budget
+        self._checks = LabelBudget(confident.checks)
+        self._bits = RandomBits(seed, "check noise")
+        self._answer = ClassRelease(confident.answer, budget, seed=seed)
+
+    def release(self, votes: npt.ArrayLike) -> Answers:
+        """Answers queries whose noisy largest count reaches the threshold.
+
+        Queries beyond the last label that the budget pays for stay unanswered.
+
+        Args:
+            votes: As for `ClassRelease.release`.
+
+        Raises:
+            BudgetError: If not all queries can be checked, or no label is left; nothing is drawn
+                then.
+            SettingsError: If the votes are not those of the teachers among the classes.
+        """
+        counts = _counts(votes, self._confident.answer)
+        if self._budget.left == 0:
+            raise BudgetError("all labels of the privacy budget are spent: plan a larger budget.")
+        if len(counts):
+            self._checks.spend(len(counts))
+        clear = np.flatnonzero([self._is_clear(max(row)) for row in counts.tolist()])
+        rows = clear[: self._budget.left]
+        return Answers(rows, self._answer.release(counts[rows]).labels)
+
+    def _is_clear(self, largest: int) -> bool:
+        noise = discrete_gaussian(self._confident.check_scale, self._bits)
+        return largest + noise >= self._confident.threshold
+
+
+def class_release(
+    aggregation: Aggregation, budget: LabelBudget, *, seed: int | None
+) -> ClassRelease | ConfidentRelease:
+    """The release of an aggregation."""
+    if isinstance(aggregation, ConfidentNoisyMax):
+        return ConfidentRelease(aggregation, budget, seed=seed)
+    return ClassRelease(aggregation, budget, seed=seed)
+
+
+def _counts(votes: npt.ArrayLike, noisy_max: NoisyMax) -> IndexArray:
+    counts = np.asarray(votes)
+    if (
+        counts.dtype.kind not in "iu"
+        or counts.ndim != 2
+        or counts.shape[1] != noisy_max.classes
+        or np.any(counts < 0)
+        or np.any(counts.sum(axis=1) != noisy_max.teachers)
+    ):
+        # The message does not quote the votes: they are secret.
+        raise SettingsError(
+            f"the votes are not whole numbers for {noisy_max.classes} classes that add up to "
+            f"{noisy_max.teachers} teachers: count one vote of every teacher for each query."
+        )
+    return counts.astype(np.int64)

@@ -1,0 +1,159 @@
+"""Noisy histograms, paid from the privacy budget: bounds of numbers and proportions of labels.
+
+A record adds one to one cell of a histogram, so counts with discrete Laplace noise of parameter
+epsilon are (epsilon, 0)-differentially private for adding or removing one record (Ghosh,
+Roughgarden and Sundararajan 2009; parallel composition over the cells), and several histograms
+cost the sum (basic composition). Everything read off the noisy counts is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dpaudit.errors import SettingsError
+from dpaudit.schema import MISSING, OTHER, Column, Kind, as_numbers
+from dpaudit_generators.pate import RandomBits, discrete_laplace
+
+GRID: Final = 64
+"""Cells of the histogram of a number: equal parts of the public bounds."""
+
+_BEYOND: Final = 0.01
+"""Largest share of the records that a released bound may cut off on its side."""
+
+_SURE: Final = 2.0
+"""Standard deviations of noise by which the share must be known to be small."""
+
+_PARTS: Final = 2**32
+"""Epsilon of a histogram is a multiple of 1 / _PARTS, so that noise is exact in integers."""
+
+
+class Proportions(StrEnum):
+    """Where the proportions of the label's classes come from."""
+
+    GENERATED = "generated"
+    """The label is generated like any other column."""
+    PRIVATE = "private"
+    """Released by noisy counts; labels are drawn from them and records generated given a label."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """How a budget is divided between histograms and votes; public.
+
+    Attributes:
+        histograms: Number of histograms.
+        each: Pure epsilon of each.
+        votes: Epsilon that is left for the votes.
+    """
+
+    histograms: int
+    each: Fraction
+    votes: float
+
+
+def split(epsilon: float, *, share: float, histograms: int) -> Split:
+    """Divides a budget: a share of epsilon equally over the histograms, the rest to the votes.
+
+    Args:
+        epsilon: The whole budget, positive and finite.
+        share: Share of the histograms, in (0, 1); nothing is taken where there are none.
+        histograms: How many are released.
+
+    Returns:
+        The split; its parts never add up to more than the budget.
+
+    Raises:
+        SettingsError: If the share of a histogram is too small for any noise to be drawn.
+    """
+    if histograms == 0:
+        return Split(histograms=0, each=Fraction(0), votes=epsilon)
+    each = Fraction(int(epsilon * share / histograms * _PARTS), _PARTS)
+    if each == 0:
+        raise SettingsError(
+            f"epsilon {epsilon:g} leaves nothing for {histograms} private histograms: raise it, "
+            "or use bounds=schema and label_proportions=generated"
+        )
+    votes = math.nextafter(epsilon - float(histograms * each), 0.0)  # rounded down
+    return Split(histograms=histograms, each=each, votes=votes)
+
+
+def released_counts(
+    counts: npt.NDArray[np.int64], *, epsilon: Fraction, bits: RandomBits
+) -> npt.NDArray[np.int64]:
+    """Counts [n] of one histogram plus independent discrete Laplace noise."""
+    noise = [discrete_laplace(1 / epsilon, bits) for _ in range(len(counts))]
+    return counts + np.array(noise, dtype=np.int64)
+
+
+def private_bounds(
+    column: Column, values: pd.Series[Any], *, epsilon: Fraction, bits: RandomBits
+) -> Column:
+    """A numeric column with bounds that hold about 98 % of its values, or the public ones.
+
+    From each side the range shrinks cell by cell as long as the noisy count beyond, plus twice the
+    standard deviation of its noise, is at most 1 % of all: a small table or budget keeps the
+    public bounds, and no outlier moves them.
+
+    Args:
+        column: The column with its public bounds.
+        values: Its values; one beyond the public bounds counts in the nearest cell, a missing one
+            in none.
+        epsilon: The price.
+        bits: The randomness.
+
+    Returns:
+        The column, its bounds on the public grid; whole numbers rounded outwards.
+    """
+    lower, upper = column.bounds
+    numbers = as_numbers(values)
+    place = (numbers[~np.isnan(numbers)] - lower) / (upper - lower)
+    cells = np.clip(place * GRID, 0, GRID - 1).astype(np.int64)
+    counts = released_counts(np.bincount(cells, minlength=GRID), epsilon=epsilon, bits=bits)
+    left, right = _cut(counts, epsilon), _cut(counts[::-1], epsilon)
+    edges = np.linspace(lower, upper, GRID + 1)
+    low, high = float(edges[left]), float(edges[GRID - right])
+    if not low < high:
+        return column
+    if column.kind is Kind.INTEGER:
+        low, high = math.floor(low), math.ceil(high)
+    return replace(column, lower=max(lower, low), upper=min(upper, high))
+
+
+def _cut(counts: npt.NDArray[np.int64], epsilon: Fraction) -> int:
+    """How many of the first cells hold, surely, at most the share that may be cut off."""
+    deviation = math.sqrt(2.0) / float(epsilon)  # a little above that of the discrete noise
+    cut = np.arange(1, GRID + 1)
+    surely = np.cumsum(counts) + _SURE * deviation * np.sqrt(cut) <= _BEYOND * counts.sum()
+    return int(np.cumprod(surely).sum())
+
+
+def private_proportions(
+    column: Column, values: pd.Series[Any], *, epsilon: Fraction, bits: RandomBits
+) -> tuple[float, ...]:
+    """Proportions of a label's classes, its being missing last where the schema allows that.
+
+    Args:
+        column: The label column, with categories.
+        values: Its values.
+        epsilon: The price.
+        bits: The randomness.
+
+    Returns:
+        Proportions that add up to 1; equal ones where noise leaves no count above 0.
+    """
+    classes = len(column.categories) + column.missing
+    codes = column.codes(values)
+    codes = np.where(codes == MISSING, classes - 1 if column.missing else OTHER, codes)
+    exact = np.bincount(codes[codes != OTHER], minlength=classes)
+    counts = np.maximum(released_counts(exact, epsilon=epsilon, bits=bits), 0)
+    if not counts.any():
+        counts = np.ones(classes, dtype=np.int64)
+    return tuple((counts / counts.sum()).tolist())

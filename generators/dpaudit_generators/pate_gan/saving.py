@@ -1,0 +1,156 @@
+"""A trained PATE-GAN as a file: an .npz with the generator's weights and one JSON text.
+
+No pickle: loading runs no code. What is written is written out name by name, so that nothing
+private travels along, and files of equal models are equal byte for byte.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from dpaudit.claim import Neighbours, PrivacyClaim
+from dpaudit.encoding import layout
+from dpaudit.errors import InputError
+from dpaudit.schema import Schema
+from dpaudit_generators.pate_gan.model import PateGanModel
+from dpaudit_generators.pate_gan.rows import Head
+
+FORMAT: Final = "dpaudit-pate-gan/1"
+
+_TEXT: Final = "model.json"
+_WEIGHTS: Final = ("w1.npy", "b1.npy", "w2.npy", "b2.npy")
+
+_DAMAGE: Final = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError),  # the archive
+    *(ValueError, KeyError, TypeError, InputError, RecursionError, MemoryError),  # what is in it
+)
+"""What a damaged file can raise on its way through zipfile, numpy, json and our own checks."""
+
+
+def save(model: PateGanModel, path: Path) -> None:
+    """Writes a model; replaces the file in one step.
+
+    Args:
+        model: The model.
+        path: The file, usually named .npz.
+
+    Raises:
+        InputError: If the file cannot be written.
+    """
+    claim = model.claim
+    document = {
+        "format": FORMAT,
+        "schema": model.schema.to_json(),
+        "proportions": list(model.proportions),
+        "claim": {
+            "epsilon": claim.epsilon,
+            "delta": claim.delta,
+            "neighbours": claim.neighbours.value,
+            "source": claim.source,
+        },
+    }
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        # A ZipInfo of our own has a constant date.
+        archive.writestr(zipfile.ZipInfo(_TEXT), json.dumps(document, indent=2))
+        for name, weight in zip(_WEIGHTS, model.weights, strict=True):
+            array = io.BytesIO()
+            np.lib.format.write_array(array, weight, allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(name), array.getvalue())
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        temporary.write_bytes(buffer.getvalue())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}; give another path") from None
+
+
+def load(path: Path) -> PateGanModel:
+    """Reads a model.
+
+    Args:
+        path: A file that `save` wrote.
+
+    Returns:
+        The model: it samples as the saved one did.
+
+    Raises:
+        InputError: If the file cannot be read, is no such model, is damaged, or has another format.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sorted(archive.namelist()) != sorted((_TEXT, *_WEIGHTS)):
+                _refuse(path, "its parts are not those of a saved PATE-GAN")
+            document = json.loads(archive.read(_TEXT))
+            if document["format"] != FORMAT:
+                _refuse(path, f"its format is {document['format']!r}, this version reads {FORMAT}")
+            weights = tuple(
+                np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
+                for name in _WEIGHTS
+            )
+        model = _model(document, weights)
+    except _RefusedError:
+        raise
+    except _DAMAGE as error:
+        _refuse(path, f"it is damaged ({type(error).__name__}: {error})")
+    return model
+
+
+class _RefusedError(InputError):
+    """A file that is not to be loaded, with the reason ready to be read."""
+
+
+def _refuse(path: Path, reason: str) -> NoReturn:
+    reason = " ".join(reason.split())
+    raise _RefusedError(f"{path} is no model that can be loaded: {reason}; save the model again")
+
+
+def _model(document: dict[str, Any], weights: tuple[Any, ...]) -> PateGanModel:
+    """The model of a document and its weights, checked against each other."""
+    claim = dict(document["claim"])
+    schema = Schema.from_json(document["schema"])
+    proportions = tuple(float(share) for share in document["proportions"])
+    label = next((b for b in layout(schema) if b.column.name == schema.label), None)
+    classes = 0 if label is None else label.value.stop - label.value.start
+    if len(proportions) not in (0, classes) or not all(
+        0.0 <= share <= 1.0 for share in proportions
+    ):
+        raise ValueError("the proportions do not fit the label")
+    _check_weights(weights, Head(schema, proportions))
+    return PateGanModel(
+        schema=schema,
+        weights=weights,
+        proportions=proportions,
+        claim=PrivacyClaim(**{**claim, "neighbours": Neighbours(claim["neighbours"])}),
+    )
+
+
+def _check_weights(weights: tuple[Any, ...], head: Head) -> None:
+    """Whether two layers, from noise and a label to what the head takes, chain; [1, in, out] each.
+
+    Raises:
+        ValueError: If they do not.
+    """
+    w1, b1, w2, b2 = weights
+    hidden = w1.shape[2]
+    shapes = [
+        (1, w1.shape[1], hidden),
+        (1, 1, hidden),
+        (1, hidden, head.inputs),
+        (1, 1, head.inputs),
+    ]
+    fit = [weight.shape for weight in (w1, b1, w2, b2)] == shapes and w1.shape[1] > head.classes
+    if not fit or any(weight.dtype != np.float32 for weight in weights):
+        raise ValueError("the weights do not fit the schema")
