@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpaudit.cli.main import app
-from dpaudit_generators.pate_gan import PateGan
+from dpaudit_generators.pate_gan import training
 
 COLUMNS: list[dict[str, Any]] = [
     {"name": "x", "kind": "continuous", "lower": 0, "upper": 1},
@@ -26,7 +26,7 @@ def _no_training(monkeypatch: pytest.MonkeyPatch) -> None:
     def trained(*_: object, **__: object) -> None:
         raise AssertionError("a training began")
 
-    monkeypatch.setattr(PateGan, "fit", trained)
+    monkeypatch.setattr(training, "train", trained)
 
 
 def table() -> pd.DataFrame:
