@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.schema import OTHER, Column, Kind, Schema, as_numbers
+from dpaudit.schema import MISSING, OTHER, Column, Kind, Schema, as_numbers
 
 
 class Block(NamedTuple):
@@ -95,20 +95,46 @@ def decode(matrix: npt.NDArray[np.float64], schema: Schema) -> pd.DataFrame:
     Returns:
         A canonical table [n] that fits the schema; integers are rounded to the nearest.
     """
-    table = {}
+    return table_of(values_of(matrix, schema), schema)
+
+
+def values_of(matrix: npt.NDArray[np.float64], schema: Schema) -> npt.NDArray[np.float64]:
+    """Turns encoded matrices into one number for each value.
+
+    Args:
+        matrix: Encoded rows [..., width], read as `decode` does.
+        schema: The schema.
+
+    Returns:
+        Values [..., d]: numbers in the input's scale, NaN where missing; of a category its
+        position in the column's `categories`, `MISSING` where missing.
+    """
+    columns = []
     for column, value, indicator in layout(schema):
         if column.kind.numeric:
             lower, upper = column.bounds
-            numbers = lower + np.clip(matrix[:, value.start], 0.0, 1.0) * (upper - lower)
+            numbers = lower + np.clip(matrix[..., value.start], 0.0, 1.0) * (upper - lower)
             numbers = np.rint(numbers) if column.kind is Kind.INTEGER else numbers
             numbers = np.clip(numbers, lower, upper)  # rounding errors of the scaling
             if indicator is not None:
-                numbers = np.where(matrix[:, indicator] >= 0.5, np.nan, numbers)
+                numbers = np.where(matrix[..., indicator] >= 0.5, np.nan, numbers)
+            columns.append(numbers)
+        else:
+            codes = matrix[..., value].argmax(axis=-1)
+            codes = np.where(codes == len(column.categories), MISSING, codes)
+            columns.append(codes.astype(np.float64))
+    return np.stack(columns, axis=-1)
+
+
+def table_of(values: npt.NDArray[np.float64], schema: Schema) -> pd.DataFrame:
+    """The canonical table of values [n, d], as `values_of` gives them."""
+    table = {}
+    for column, numbers in zip(schema.columns, values.T, strict=True):
+        if column.kind.numeric:
             table[column.name] = pd.Series(numbers)
         else:
-            choices = np.empty(value.stop - value.start, dtype=object)
-            choices[: len(column.categories)] = column.categories
-            if column.missing:
-                choices[-1] = np.nan
-            table[column.name] = pd.Series(choices[matrix[:, value].argmax(axis=1)], dtype=object)
+            choices = np.empty(len(column.categories) + 1, dtype=object)
+            choices[:-1] = column.categories
+            choices[-1] = np.nan  # a missing code of -1 counts from the end
+            table[column.name] = pd.Series(choices[numbers.astype(np.int64)], dtype=object)
     return schema.canonical(pd.DataFrame(table))

@@ -12,6 +12,7 @@ audit then compares with the largest one it saw in either world.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -50,6 +51,46 @@ class Generator(Protocol):
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> Model:
         """Trains on a table; `seed=None` means the system's entropy, as production needs."""
+        ...
+
+
+class Job(NamedTuple):
+    """One training of a batch.
+
+    Attributes:
+        world: The world that the model belongs to.
+        trial: Number of its trial.
+        dropped_row: Position of the record that it is trained without, or None for all.
+        seed: Its own seed; None means the system's entropy.
+    """
+
+    world: World
+    trial: int
+    dropped_row: int | None
+    seed: int | None
+
+
+class ModelBatch(Protocol):
+    """Models that were trained together, in the order of their jobs."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Model: ...
+
+    def sample_many(self, n: int, seeds: Sequence[int | None]) -> FloatArray:
+        """Values [M, n, d] of n records of each model, as `dpaudit.encoding.values_of` gives them.
+
+        Those of model i are those of ``self[i].sample(n, seed=seeds[i])``.
+        """
+        ...
+
+
+@runtime_checkable
+class BatchGenerator(Generator, Protocol):
+    """A generator that trains many shadow models at once, each as if it were alone."""
+
+    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> ModelBatch:
+        """Trains a model for each job; model i does not depend on the other jobs by a bit."""
         ...
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from dpaudit.schema import Column, Kind, Schema
 from dpaudit.tables import load_table
 from dpaudit_generators.pate import LabelRelease
 from dpaudit_generators.pate_gan import Bounds, PateGan, PateGanModel, training
-from dpaudit_generators.pate_gan.networks import Network
+from dpaudit_generators.pate_gan.stack import Critics
 from dpaudit_generators.pate_gan.teachers import Teachers
+from dpaudit_generators.pate_gan.trainee import Records
 from dpaudit_generators.toys import NullGenerator
 
 MIXED = Schema(
@@ -122,12 +124,12 @@ class Watch:
         watch = self
 
         class Watched(Teachers):
-            def __init__(self, weights: Network, **others: Any) -> None:
-                super().__init__(weights, **others)
-                watch.weights, watch.owned = weights, others["owned"]
+            def __init__(self, networks: Critics, records: Sequence[Records]) -> None:
+                super().__init__(networks, records)
+                watch.networks, watch.owned = networks, records[0].owned
 
-        self.weights: Network = []
-        self.owned: list[Any] = []
+        self.networks: Critics
+        self.owned: Sequence[Any] = []
         monkeypatch.setattr(training, "Teachers", Watched)
         monkeypatch.setattr(LabelRelease, "release", lambda _, votes: np.arange(len(votes)) % 2)
 
@@ -136,13 +138,12 @@ class Watch:
         return [table.index[cell].tolist() for cell in self.owned]
 
     def reached(self, generator: PateGan, data: pd.DataFrame, removed: int) -> list[bool]:
-        with_it, weights = self.dealt(generator, data), self.weights
+        with_it, networks = self.dealt(generator, data), self.networks
         without = self.dealt(generator, data.drop(index=removed))
         assert without == [[row for row in cell if row != removed] for cell in with_it]
-        trained = range(generator.teachers)
         return [
-            any(not torch.equal(a[t], b[t]) for a, b in zip(weights, self.weights, strict=True))
-            for t in trained
+            any(not np.array_equal(a, b) for a, b in zip(here, there, strict=True))
+            for here, there in zip(networks.weights(), self.networks.weights(), strict=True)
         ]
 
 
@@ -319,7 +320,10 @@ def test_fewer_records_than_teachers_are_refused_before_training_but_never_in_it
         ({"epsilon": 0.01, "accuracy": 0.9}, "pays for no label: one label"),
         ({"batch": 0}, "batch is 0: use a whole number, at least 1"),
         ({"rounds": 1.5}, "rounds is 1.5"),
-        ({"hidden": 3}, "hidden is 3: use a whole number, at least 4"),
+        ({"generator_hidden": 64}, "generator_hidden is 64: list a width, at least 1, for each"),
+        ({"teacher_hidden": [8, 0]}, r"teacher_hidden is \[8, 0\]"),
+        ({"replay": 1}, "replay is 1: use true or false"),
+        ({"betas": [0.5, 1.0]}, r"betas is \[0.5, 1.0\]: use two numbers"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0"),
     ],
 )

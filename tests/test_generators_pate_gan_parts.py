@@ -10,16 +10,21 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
+from torch import Tensor
 
 from dpaudit.encoding import decode, encode, layout, width
 from dpaudit.schema import Column, Kind, Schema
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import cells
+from dpaudit_generators.pate_gan import Settings
 from dpaudit_generators.pate_gan.bounds import schema_of_data
-from dpaudit_generators.pate_gan.minibatches import all_minibatches
-from dpaudit_generators.pate_gan.networks import Adam, forward, network, torch_rng
+from dpaudit_generators.pate_gan.draws import gumbel, uniform
 from dpaudit_generators.pate_gan.rows import Head
+from dpaudit_generators.pate_gan.sequential import Network, records_of
+from dpaudit_generators.pate_gan.source import Source
+from dpaudit_generators.pate_gan.stack import Critics, Generators, initial, padded, with_ones
 from dpaudit_generators.pate_gan.teachers import Teachers
+from dpaudit_generators.pate_gan.trainee import Records
 from dpaudit_generators.pate_gan.training import labels_per_round
 
 KEY = b"a key of the hash"
@@ -88,35 +93,41 @@ def test_the_key_matters() -> None:
 # P3, P4: teachers share nothing, and empty cells vote a constant.
 
 
-def _streams(teachers: int) -> list[np.random.Generator]:
-    return [rng_of(1, f"teacher {teacher}") for teacher in range(teachers)]
-
-
-def _teachers(rows: npt.NDArray[np.float64], k: int = TEACHERS, steps: int = 6) -> Teachers:
+def _teachers(rows: npt.NDArray[np.float64], k: int = TEACHERS) -> Teachers:
     owned = cells(rows, teachers=k, key=KEY)
+    networks = initial(k, [rows.shape[1], 5, 1], rng_of(1, "weights"))
     return Teachers(
-        network(k, [rows.shape[1], 5, 1], torch_rng(1, "weights")),
-        rows=rows.astype(np.float32),
-        owned=owned,
-        minibatches=all_minibatches(owned, steps=steps, batch=8, rngs=_streams(k)),
-        rate=0.05,
+        Critics([networks], rate=0.05, betas=(0.5, 0.999)),
+        [Records(rows.astype(np.float32), owned)],
     )
 
 
+def _train(teachers: Teachers, generated: Tensor) -> None:
+    """Steps on generated records [steps, batch, width]."""
+    steps, batch, _ = generated.shape
+    numbers = uniform([rng_of(1, "minibatches")], steps, teachers._k, batch)
+    chosen = teachers.minibatches(numbers)
+    for step in range(steps):
+        teachers.train(chosen[:, step], with_ones(generated[None, step]))
+
+
 def _trained(rows: npt.NDArray[np.float64], steps: int = 6) -> Teachers:
-    teachers, rng = _teachers(rows, steps=steps), torch_rng(2, "generated")
-    for _ in range(steps):
-        teachers.train(torch.rand(8, rows.shape[1], generator=rng))
+    teachers = _teachers(rows)
+    _train(teachers, torch.rand(steps, 8, rows.shape[1], generator=_torch_rng(2)))
     return teachers
+
+
+def _torch_rng(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
 
 
 @pytest.mark.parametrize("removed", [0, 17, 59])
 def test_the_minibatches_of_other_teachers_do_not_change(removed: int) -> None:
     def batches(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        owned = cells(rows, teachers=TEACHERS, key=KEY)
-        numbers = all_minibatches(owned, steps=5, batch=8, rngs=_streams(TEACHERS))
-        assert numbers.shape == (5, TEACHERS, 8)
-        return rows[numbers]
+        numbers = uniform([rng_of(1, "minibatches")], 5, TEACHERS, 8)
+        chosen = _teachers(rows).minibatches(numbers)[0].numpy()
+        assert chosen.shape == (5, TEACHERS, 8)
+        return rows[chosen]
 
     same = batches(ROWS) == batches(np.delete(ROWS, removed, axis=0))
     assert sum(not same[:, teacher].all() for teacher in range(TEACHERS)) == 1
@@ -128,11 +139,13 @@ def test_the_training_of_other_teachers_does_not_change_by_a_bit(removed: int) -
     changed = {
         teacher
         for teacher in range(TEACHERS)
-        for one, other in zip(here._weights, there._weights, strict=True)
-        if not torch.equal(one[teacher], other[teacher])
+        for one, other in zip(
+            here._networks.weights()[teacher], there._networks.weights()[teacher], strict=True
+        )
+        if not np.array_equal(one, other)
     }
     assert len(changed) == 1
-    asked = torch.rand(200, ROWS.shape[1], generator=torch_rng(4, "asked"))
+    asked = with_ones(torch.rand(1, 200, ROWS.shape[1], generator=_torch_rng(4)))
     moves = np.subtract(here.votes(asked), there.votes(asked))
     assert np.abs(moves).max() <= 1
 
@@ -141,26 +154,24 @@ def test_a_broken_record_breaks_one_teacher_only() -> None:
     rows = ROWS.copy()
     rows[17] = np.nan  # travels with its record to one teacher, which then votes a constant
     teachers = _trained(rows, steps=30)
-    broken = [bool(weight.isnan().any()) for weight in teachers._weights[0]]
+    broken = [bool(np.isnan(weights[0]).any()) for weights in teachers._networks.weights()]
     assert sum(broken) == 1
 
 
 def test_teachers_learn_to_tell_their_cell_from_generated_records() -> None:
     rows = 0.8 + 0.2 * np.random.default_rng(1).random((200, 4))
-    teachers = _teachers(rows, steps=60)
-    rng = torch_rng(2, "generated")
-    for _ in range(60):
-        teachers.train(0.3 * torch.rand(8, 4, generator=rng))
-    assert teachers.votes(torch.full((1, 4), 0.9)).tolist() == [TEACHERS]
-    assert teachers.votes(torch.full((1, 4), 0.1)).tolist() == [0]
+    teachers = _teachers(rows)
+    _train(teachers, 0.3 * torch.rand(60, 8, 4, generator=_torch_rng(2)))
+    assert teachers.votes(with_ones(torch.full((1, 1, 4), 0.9))).tolist() == [[TEACHERS]]
+    assert teachers.votes(with_ones(torch.full((1, 1, 4), 0.1))).tolist() == [[0]]
 
 
 def test_empty_cells_vote_zero_whatever_is_asked() -> None:
     nobody = _trained(ROWS[:0])
-    asked = 10 * torch.randn(50, ROWS.shape[1], generator=torch_rng(4, "asked"))
-    assert nobody.votes(asked).tolist() == [0] * 50
+    asked = with_ones(10 * torch.randn(1, 50, ROWS.shape[1], generator=_torch_rng(4)))
+    assert nobody.votes(asked).tolist() == [[0] * 50]
     one = _trained(ROWS[:1])
-    assert set(one.votes(asked).tolist()) <= {0, 1}
+    assert set(one.votes(asked)[0].tolist()) <= {0, 1}
 
 
 # P8: the schedule of queries.
@@ -178,29 +189,68 @@ def test_a_schedule_spends_exactly_the_budget_evenly(labels: int, rounds: int) -
 # Networks.
 
 
-def test_adam_steps_as_torch_does() -> None:
-    ours = network(2, [3, 4, 1], torch_rng(1, "w"))
-    theirs = [weight.detach().clone().requires_grad_() for weight in ours]
-    adam = Adam(ours, rate=0.01)
-    reference = torch.optim.Adam(theirs, lr=0.01, betas=(0.5, 0.999))
-    rows = torch.randn(2, 16, 3, generator=torch_rng(1, "x"))
+@pytest.mark.parametrize("hidden", [(), (4,), (1, 20, 3)])
+def test_critics_step_as_torch_does(hidden: tuple[int, ...]) -> None:
+    networks = initial(2, [3, *hidden, 1], rng_of(1, "w"))
+    ours = Critics([networks], rate=0.01, betas=(0.5, 0.999))
+    theirs = [Network(networks, index, Settings(learning_rate=0.01)) for index in range(2)]
+    rows = torch.randn(1, 16, 3, generator=_torch_rng(1))
     for _ in range(20):
-        adam.step(forward(ours, rows).square().mean())
-        reference.zero_grad()
-        loss = forward(theirs, rows).square().mean()
-        torch.autograd.backward(loss)
-        reference.step()
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+        values, logits = ours.forward(with_ones(rows))
+        ours.step(ours.gradients(values, 2.0 * logits / 16))
+        for network in theirs:
+            network.descend(network(rows[0]).square().mean())
+    for one, other in zip(ours.weights(), theirs, strict=True):
+        for here, there in zip(one, other.weights(), strict=True):
+            np.testing.assert_allclose(here, there, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("given_labels", [False, True])
+def test_gradients_of_the_generator_are_those_of_autograd(given_labels: bool) -> None:
+    # Through critic, head and generator: numbers, gaps, categories, labels.
+    schema = Schema(columns=MIXED.columns, label="pet")
+    head = Head(schema, given=given_labels)
+    networks = initial(1, [6, 18, head.inputs], rng_of(1, "generator"), gain=3.0)
+    critic = initial(1, [head.width, 5, 1], rng_of(1, "critic"))
+    ours = Generators([networks], rate=0.01, betas=(0.5, 0.999))
+    judge = Critics([critic], rate=0.01, betas=(0.5, 0.999))
+    public = Settings(learning_rate=0.01)
+    theirs, their_judge = Network(networks, 0, public), Network(critic, 0, public)
+    labels = torch.eye(2)[torch.arange(40) % 2][:, : head.classes]
+    for step in range(10):
+        inputs = torch.randn(40, 6, generator=_torch_rng(step))
+        noise = gumbel([rng_of(step, "noise")], 40, head.choices)
+        values, raw = ours.forward(with_ones(inputs[None]))
+        generated = head(raw, noise, labels[None])
+        seen, logits = judge.forward(generated.records)
+        slope = judge.back(seen, torch.ones_like(logits))
+        ours.descend(values, head.backward(generated, slope))
+        records = records_of(theirs(inputs), noise[0], labels, head)
+        np.testing.assert_allclose(
+            generated.records[0, :, : head.width].numpy(), records.detach().numpy(), atol=1e-5
+        )
+        theirs.descend(their_judge(records).sum())
+    for here, there in zip(ours.weights()[0], theirs.weights(), strict=True):
+        np.testing.assert_allclose(here, there, atol=1e-5)
+
+
+def _generated(head: Head, raw: Tensor, labels: Tensor, *, seed: int) -> npt.NDArray[np.float64]:
+    """Records [n, width] in the schema's order, of raw outputs [n, inputs]."""
+    noise = gumbel([rng_of(seed, "noise")], len(raw), head.choices)
+    filled = torch.nn.functional.pad(raw, (0, padded(head.inputs) - head.inputs))[None]
+    records = head(filled, noise, labels[None]).records[0].double().numpy()
+    assert (records[:, head.width] == 1).all()
+    assert not records[:, head.width + 1 :].any()
+    rows = np.empty((len(raw), head.width))
+    rows[:, head.order] = records[:, : head.width]
+    return rows
 
 
 @pytest.mark.parametrize("schema", [MIXED, NUMBERS], ids=["mixed", "numbers"])
 def test_generated_rows_are_encoded_records(schema: Schema) -> None:
     head = Head(schema)
-    raw = 2 * torch.randn(300, head.inputs, generator=torch_rng(1, "raw"))
-    rows = (
-        head(raw, head.labels(300, torch_rng(1, "labels")), torch_rng(1, "draw")).double().numpy()
-    )
+    raw = 2 * torch.randn(300, head.inputs, generator=_torch_rng(1))
+    rows = _generated(head, raw, torch.empty(300, 0), seed=1)
     assert rows.shape == (300, width(schema))
     table = decode(rows, schema)
     assert schema.problems(table) == []
@@ -216,38 +266,46 @@ def test_generated_rows_are_encoded_records(schema: Schema) -> None:
 def test_categories_are_drawn_with_their_softmax_probabilities() -> None:
     schema = Schema(columns=(MIXED.columns[0],))
     logits = torch.tensor([0.0, 1.0, -1.0])
-    head, given_nothing = Head(schema), torch.empty(20_000, 0)
-    rows = head(logits.expand(20_000, 3), given_nothing, torch_rng(3, "draw"))
-    drawn = rows.sum(dim=0).numpy()
-    assert chisquare(drawn, 20_000 * torch.softmax(logits, 0).double().numpy()).pvalue > 1e-4
+    rows = _generated(Head(schema), logits.expand(20_000, 3), torch.empty(20_000, 0), seed=3)
+    expected = 20_000 * torch.softmax(logits, 0).double().numpy()
+    assert chisquare(rows.sum(axis=0), expected).pvalue > 1e-4
+
+
+def _labels(proportions: tuple[float, ...], n: int) -> Tensor:
+    schema = Schema(columns=MIXED.columns, label="job" if len(proportions) == 3 else "pet")
+    head = Head(schema, given=True)
+    networks = initial(1, [4 + len(proportions), head.inputs], rng_of(1, "generator"))
+    generators = Generators([networks], rate=0.0, betas=(0.0, 0.0))
+    source = Source(generators, head, [proportions], noise_width=4)
+    return source.noise(n, [rng_of(1, "labels")]).labels[0]
 
 
 def test_labels_follow_their_proportions_and_stand_in_the_record() -> None:
     schema = Schema(columns=MIXED.columns, label="pet")
-    head = Head(schema, (0.7, 0.3))
+    head = Head(schema, given=True)
     assert head.inputs == Head(schema).inputs - 2
-    labels = head.labels(20_000, torch_rng(1, "labels"))
+    labels = _labels((0.7, 0.3), 20_000)
     drawn = labels.sum(dim=0).numpy()
     assert chisquare(drawn, [14_000, 6_000]).pvalue > 1e-4
-    raw = torch.randn(20_000, head.inputs, generator=torch_rng(1, "raw"))
-    table = decode(head(raw, labels, torch_rng(1, "draw")).double().numpy(), schema)
+    raw = torch.randn(20_000, head.inputs, generator=_torch_rng(1))
+    table = decode(_generated(head, raw, labels, seed=1), schema)
     assert schema.problems(table) == []
     assert (table["pet"].isna().to_numpy() == (labels[:, 1] == 1).numpy()).all()
 
 
 def test_a_proportion_of_zero_is_never_drawn() -> None:
-    schema = Schema(columns=MIXED.columns, label="job")
-    labels = Head(schema, (0.5, 0.0, 0.5)).labels(5000, torch_rng(1, "labels"))
-    assert labels[:, 1].sum() == 0
+    assert _labels((0.5, 0.0, 0.5), 5000)[:, 1].sum() == 0
 
 
 def test_gradients_reach_every_raw_output() -> None:
     head = Head(MIXED)
-    raw = torch.randn(50, head.inputs, generator=torch_rng(1, "raw")).requires_grad_()
-    weights = torch.randn(width(MIXED), generator=torch_rng(1, "w"))
-    rows = head(raw, torch.empty(50, 0), torch_rng(1, "d"))
-    (gradient,) = torch.autograd.grad((rows @ weights).sum(), raw)
-    assert (gradient.abs().sum(dim=0) > 0).all()
+    raw = torch.randn(1, 50, padded(head.inputs), generator=_torch_rng(1))
+    generated = head(raw, gumbel([rng_of(1, "d")], 50, head.choices), torch.empty(1, 50, 0))
+    weights = torch.randn(width(MIXED), generator=_torch_rng(2))
+    slope = with_ones(weights.expand(1, 50, -1))
+    gradient = head.backward(generated, slope).abs().sum(dim=1)[0]
+    assert (gradient[: head.inputs] > 0).all()
+    assert not gradient[head.inputs :].any()
 
 
 # Bounds.

@@ -21,7 +21,9 @@ from dpaudit.schema import Column, Kind, Schema
 from dpaudit_generators import pate
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan import PateGan, PateGanModel, mechanism, training
+from dpaudit_generators.pate_gan.stack import Critics
 from dpaudit_generators.pate_gan.teachers import Teachers
+from dpaudit_generators.pate_gan.trainee import Records
 
 SCHEMA = Schema(
     columns=(
@@ -54,25 +56,30 @@ class Trace:
 
     def __init__(self, gan: PateGan, data: pd.DataFrame, *, seed: int = 1) -> None:
         self.owned: Sequence[IndexArray] = ()
-        self.batches = np.empty(0, dtype=np.int64)
+        self.batches = np.empty((0, gan.teachers, gan.batch), dtype=np.int64)
         self.votes: list[int] = []
         self.shapes: set[tuple[int, ...]] = set()
         self.asked: list[int] = []
         trace = self
 
         class Watched(Teachers):
-            def __init__(self, networks: Any, **others: Any) -> None:
-                super().__init__(networks, **others)
-                trace.owned, trace.batches = others["owned"], others["minibatches"]
+            def __init__(self, networks: Critics, records: Sequence[Records]) -> None:
+                super().__init__(networks, records)
+                trace.owned = records[0].owned
 
-            def train(self, generated: torch.Tensor) -> None:
-                trace.shapes.add(tuple(generated.shape))
-                super().train(generated)
+            def minibatches(self, uniform: torch.Tensor) -> torch.Tensor:
+                rows = super().minibatches(uniform)
+                trace.batches = np.concatenate([trace.batches, rows[0].numpy()])
+                return rows
+
+            def train(self, chosen: torch.Tensor, generated: torch.Tensor) -> None:
+                trace.shapes |= {tuple(chosen.shape), tuple(generated.shape)}
+                super().train(chosen, generated)
 
             def votes(self, records: torch.Tensor) -> IndexArray:
                 counts = super().votes(records)
-                trace.votes += counts.tolist()
-                trace.asked.append(len(records))
+                trace.votes += counts[0].tolist()
+                trace.asked.append(records.shape[1])
                 return counts
 
         with pytest.MonkeyPatch.context() as patch:
@@ -173,12 +180,14 @@ def test_p3_minibatches_of_other_teachers_do_not_move() -> None:
 
 
 def test_p3_would_notice_a_shared_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    def shared(owned: Any, *, steps: int, batch: int, rngs: Any) -> IndexArray:
+    def shared(self: Teachers, uniform: torch.Tensor) -> torch.Tensor:
         # A permutation of each cell, all from one stream: how much is drawn depends on the cells.
-        drawn = [np.resize(rngs[0].permutation(cell), (steps, batch)) for cell in owned]
-        return np.stack(drawn, axis=1)
+        rng, (_, steps, _, batch) = np.random.default_rng(1), uniform.shape
+        cells = np.split(self._cells.numpy(), self._starts[0, 1:].numpy())
+        drawn = [np.resize(rng.permutation(cell), (steps, batch)) for cell in cells]
+        return torch.from_numpy(np.stack(drawn, axis=1))[None]
 
-    monkeypatch.setattr(training, "all_minibatches", shared)
+    monkeypatch.setattr(Teachers, "minibatches", shared)
     assert max(moved_teachers(table(200), removed) for removed in range(4)) > 1
 
 
@@ -195,7 +204,7 @@ def test_p4_votes_count_teachers_with_records_only_and_never_fail() -> None:
 
 def test_p6_given_its_votes_the_model_knows_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     def ignoring(self: Teachers, records: torch.Tensor) -> IndexArray:
-        return np.arange(len(records)) % 11
+        return np.arange(records.shape[1])[None] % 11
 
     monkeypatch.setattr(Teachers, "votes", ignoring)
     here = weights(generator().fit(table(300), seed=1))

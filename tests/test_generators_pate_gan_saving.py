@@ -43,8 +43,11 @@ def saved(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("proportions", ["generated", "private"])
-def test_a_model_comes_back_as_it_was(tmp_path: Path, proportions: str) -> None:
-    kept = model(label_proportions=proportions)
+@pytest.mark.parametrize("hidden", [(), (64,), (5, 7)])
+def test_a_model_comes_back_as_it_was(
+    tmp_path: Path, proportions: str, hidden: tuple[int, ...]
+) -> None:
+    kept = model(label_proportions=proportions, generator_hidden=hidden)
     kept.save(tmp_path / "model.npz")
     back = PateGanModel.load(tmp_path / "model.npz")
     assert (back.schema, back.claim) == (kept.schema, kept.claim)

@@ -11,8 +11,16 @@ from __future__ import annotations
 
 from dpaudit_generators.pate_gan.bounds import Bounds
 from dpaudit_generators.pate_gan.mechanism import PateGan
-from dpaudit_generators.pate_gan.model import PateGanModel
+from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
 from dpaudit_generators.pate_gan.releases import Proportions
-from dpaudit_generators.pate_gan.settings import Settings
+from dpaudit_generators.pate_gan.settings import PUBLISHED, Settings
 
-__all__ = ["Bounds", "PateGan", "PateGanModel", "Proportions", "Settings"]
+__all__ = [
+    "PUBLISHED",
+    "Bounds",
+    "PateGan",
+    "PateGanBatch",
+    "PateGanModel",
+    "Proportions",
+    "Settings",
+]

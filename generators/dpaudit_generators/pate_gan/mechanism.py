@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.account import LabelPlan, calibrate
 from dpaudit.claim import PrivacyClaim
 from dpaudit.encoding import encode
 from dpaudit.errors import DataError, SettingsError
+from dpaudit.protocols import Job, World
 from dpaudit.schema import Column, Schema
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import RandomBits, cells
 from dpaudit_generators.pate_gan.bounds import Bounds, schema_of_data
-from dpaudit_generators.pate_gan.model import PateGanModel
+from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
 from dpaudit_generators.pate_gan.releases import (
     Proportions,
     Split,
@@ -26,6 +29,7 @@ from dpaudit_generators.pate_gan.releases import (
     split,
 )
 from dpaudit_generators.pate_gan.settings import Settings
+from dpaudit_generators.pate_gan.trainee import Records, Trainee, Weights
 
 _SYSTEM: Final = "noise drawn from the operating system's entropy"
 _SEEDED: Final = "noise drawn from a seed, for audits: it hides nothing from who knows the seed"
@@ -169,30 +173,57 @@ class PateGan(Settings):
         Raises:
             DataError: If the table's columns are not the schema's.
         """
+        return self.fit_many(data, [Job(World.IN, 0, None, seed)])[0]
+
+    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> PateGanBatch:
+        """Trains a model for each job; none depends on the others by a bit.
+
+        Args:
+            data: The private table; a job may drop a row of it.
+            jobs: What to train.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
+        """
         from dpaudit_generators.pate_gan.rows import Head
         from dpaudit_generators.pate_gan.training import train
 
         problems = self.schema.column_problems(data)
         if problems:
             raise DataError(f"the table does not fit the schema: {'; '.join(problems)}")
-        # The public encoding is hashed whatever the bounds: the partition never depends on others.
-        key = rng_of(seed, "partition").bytes(32)
-        owned = cells(encode(data, self.schema), teachers=self.teachers, key=key)
-        bits = RandomBits(seed, "histogram noise")
-        schema = self._scale(data, bits)
-        proportions = self._proportions(data, bits)
-        rows = np.clip(encode(data, schema), 0.0, 1.0)  # a value beyond the bounds counts as one
-        weights = train(
-            rows.astype(np.float32),
-            owned=owned,
-            head=Head(schema, proportions),
-            plan=self.plan,
-            settings=self,
-            seed=seed,
+        given = self.label_proportions is Proportions.PRIVATE
+        head = Head(self.schema, given=given)
+        public = encode(data, self.schema)
+        rows: dict[Schema, npt.NDArray[np.float32]] = {}  # models of one scale share theirs
+        schemas, trainees = [], []
+        for job in jobs:
+            kept = np.delete(
+                np.arange(len(data)), [] if job.dropped_row is None else job.dropped_row
+            )
+            # The public encoding is hashed whatever the bounds: the partition depends on no others.
+            key = rng_of(job.seed, "partition").bytes(32)
+            owned = [kept[cell] for cell in cells(public[kept], teachers=self.teachers, key=key)]
+            bits = RandomBits(job.seed, "histogram noise")
+            own = data.iloc[kept]
+            schema = self._scale(own, bits)
+            if schema not in rows:
+                scaled = np.clip(encode(data, schema), 0.0, 1.0)  # a value beyond counts as one
+                rows[schema] = scaled[:, head.order].astype(np.float32)
+            trainees.append(
+                Trainee(Records(rows[schema], owned), self._proportions(own, bits), job.seed)
+            )
+            schemas.append(schema)
+        weights = train(trainees, head=head, plan=self.plan, settings=self)
+        return PateGanBatch(tuple(map(self._model, schemas, trainees, weights)))
+
+    def _model(self, schema: Schema, trainee: Trainee, weights: Weights) -> PateGanModel:
+        noise = _SYSTEM if trainee.seed is None else _SEEDED
+        return PateGanModel(
+            schema=schema,
+            weights=weights,
+            proportions=trainee.proportions,
+            claim=replace(self.claim, source=f"{self.claim.source}; {noise}"),
         )
-        noise = _SYSTEM if seed is None else _SEEDED
-        claim = replace(self.claim, source=f"{self.claim.source}; {noise}")
-        return PateGanModel(schema=schema, weights=weights, proportions=proportions, claim=claim)
 
     @property
     def _label(self) -> Column | None:

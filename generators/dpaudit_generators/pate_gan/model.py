@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.claim import PrivacyClaim
-from dpaudit.encoding import decode
+from dpaudit.encoding import table_of, values_of
 from dpaudit.schema import Schema
-
-Weights: TypeAlias = tuple[npt.NDArray[np.float32], ...]
+from dpaudit_generators.pate_gan.trainee import Weights
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,7 +22,7 @@ class PateGanModel:
 
     Attributes:
         schema: Scales the output back: the public one, with the bounds that the training used.
-        weights: The generator's weights, [W1, b1, W2, b2] with a leading axis of one.
+        weights: The generator's weights, W1, b1, W2, b2, ..., with a leading axis of one.
         proportions: Released proportions of the label's classes; empty if labels are generated.
         claim: The generator's promise, and where the noise of this training came from.
     """
@@ -36,10 +34,7 @@ class PateGanModel:
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
         """Draws `n` synthetic records in the scale and the types of the input."""
-        from dpaudit_generators.pate_gan.rows import Head, draw
-
-        rows = draw(self.weights, Head(self.schema, self.proportions), n, seed=seed)
-        return decode(rows.astype(np.float64), self.schema)
+        return table_of(PateGanBatch((self,)).sample_many(n, [seed])[0], self.schema)
 
     def save(self, path: Path | str) -> None:
         """Writes what `load` reads, and nothing else: an .npz file without pickle.
@@ -61,3 +56,45 @@ class PateGanModel:
         from dpaudit_generators.pate_gan.saving import load
 
         return load(Path(path))
+
+
+@dataclass(frozen=True, eq=False)
+class PateGanBatch:
+    """Models trained together; none knows of the others.
+
+    Attributes:
+        models: The models, in the order of their jobs.
+    """
+
+    models: tuple[PateGanModel, ...]
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __getitem__(self, index: int) -> PateGanModel:
+        return self.models[index]
+
+    def sample_many(self, n: int, seeds: Sequence[int | None]) -> npt.NDArray[np.float64]:
+        """Values [M, n, d] of n records of each model, as `encoding.values_of` gives them.
+
+        Args:
+            n: Number of records of each model.
+            seeds: One for each model; None means the system's entropy.
+        """
+        from dpaudit_generators.pate_gan.rows import Head
+        from dpaudit_generators.pate_gan.source import sample
+
+        first = self.models[0]
+        rows = sample(
+            [model.weights for model in self.models],
+            Head(first.schema, given=len(first.proportions) > 0),
+            [model.proportions for model in self.models],
+            n,
+            seeds=seeds,
+        )
+        return np.stack(
+            [
+                values_of(mine.astype(np.float64), model.schema)
+                for mine, model in zip(rows, self.models, strict=True)
+            ]
+        )

@@ -1,22 +1,34 @@
-"""From the generator's raw outputs to encoded records."""
+"""From the generator's raw outputs to encoded records, and the gradient back."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from itertools import groupby
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot, softmax
 
 from dpaudit.encoding import layout
 from dpaudit.schema import Schema
-from dpaudit_generators.pate_gan.networks import forward, torch_rng
+from dpaudit_generators.pate_gan.stack import logistic, padded
 
-_TEMPERATURE: Final = 0.5
+TEMPERATURE: Final = 0.5
 """Of the relaxation that gradients flow through; records themselves are hard."""
+
+
+class Generated(NamedTuple):
+    """Records of M models, and what their gradient needs.
+
+    Attributes:
+        records: Encoded records with their ones, in the head's order, [M, n, padded(width)].
+        maybe: Numbers that may be missing, as if they were not, [M, n, optional].
+        soft: The relaxed categories, [M, n, choices].
+    """
+
+    records: Tensor
+    maybe: Tensor
+    soft: Tensor
 
 
 class Head:
@@ -30,102 +42,125 @@ class Head:
     Given proportions of the label's classes, the label is drawn from them instead, before the rest:
     the generator network is told which class its record is to have.
 
+    Records are in the head's order of columns: numbers, missing-value indicators, categories, a
+    given label. Raw outputs are in the same order, but with two for each indicator.
+
     Args:
         schema: The schema; fixes every position.
-        proportions: Of the label's classes, or none.
+        given: Whether labels are given.
     """
 
-    def __init__(self, schema: Schema, proportions: Sequence[float] = ()) -> None:
+    def __init__(self, schema: Schema, *, given: bool = False) -> None:
         blocks = layout(schema)
-        self._cumulative = torch.tensor(proportions, dtype=torch.float64).cumsum(0)
-        given = [b for b in blocks if proportions and b.column.name == schema.label]
-        blocks = tuple(b for b in blocks if b not in given)
-        numbers = [block for block in blocks if block.column.kind.numeric]
+        labels = [b for b in blocks if given and b.column.name == schema.label]
+        others = [b for b in blocks if b not in labels]
+        numbers = [block for block in others if block.column.kind.numeric]
         optional = [block for block in numbers if block.indicator is not None]
-        choices = [block for block in blocks if not block.column.kind.numeric]
-        self._numbers = len(numbers)
-        self._sizes = [2] * len(optional) + [b.value.stop - b.value.start for b in choices]
-        # Row i says which number the i-th indicator belongs to.
-        self._belongs = torch.tensor(
-            [[float(number is block) for number in numbers] for block in optional]
-        ).reshape(len(optional), len(numbers))
+        choices = [block for block in others if not block.column.kind.numeric]
         places = [b.value.start for b in numbers]
         places += [b.indicator for b in optional if b.indicator is not None]
-        for block in choices + given:
+        for block in choices + labels:
             places += range(block.value.start, block.value.stop)
-        self._order = torch.argsort(torch.tensor(places))
+        sizes = [b.value.stop - b.value.start for b in choices]
+        self.order = np.array(places)
+        """Position in the schema's encoding of each column of a record."""
+        self.numbers = len(numbers)
+        """Number of numeric columns."""
+        self.optional = [numbers.index(block) for block in optional]
+        """Which of them may be missing."""
+        self.sizes = [2] * len(optional) + sizes
+        """Raw outputs of each indicator and category."""
+        self.classes = sum(b.value.stop - b.value.start for b in labels)
+        """Number of label classes that a record is generated given."""
+        self._runs = [(size, len(list(run))) for size, run in groupby(self.sizes)]
+
+    @property
+    def choices(self) -> int:
+        """Number of raw outputs that indicators and categories are drawn with."""
+        return sum(self.sizes)
 
     @property
     def inputs(self) -> int:
         """Number of raw outputs that make one record."""
-        return self._numbers + sum(self._sizes)
+        return self.numbers + self.choices
 
     @property
-    def classes(self) -> int:
-        """Number of label classes that a record is generated given; 0 without proportions."""
-        return len(self._cumulative)
+    def width(self) -> int:
+        """Number of columns of a record."""
+        return len(self.order)
 
-    def labels(self, n: int, rng: torch.Generator) -> Tensor:
-        """Labels drawn from the proportions, one-hot, shape [n, classes]."""
-        if self.classes == 0:
-            return torch.empty(n, 0)
-        uniform = torch.rand(n, generator=rng, dtype=torch.float64)
-        drawn = torch.bucketize(uniform, self._cumulative, right=True)
-        return one_hot(drawn.clamp_max(self.classes - 1), self.classes).to(torch.float32)
-
-    def __call__(self, raw: Tensor, labels: Tensor, rng: torch.Generator) -> Tensor:
+    def __call__(self, raw: Tensor, gumbel: Tensor, labels: Tensor) -> Generated:
         """Draws encoded records.
 
         Args:
-            raw: Raw outputs, shape [n, inputs].
-            labels: The labels they are given, shape [n, classes].
-            rng: Draws the other categories.
+            raw: Raw outputs, [M, n, padded(inputs)]; their memory may become the records'.
+            gumbel: Gumbel noise that draws categories, [M, n, choices].
+            labels: The labels they are given, one-hot, [M, n, classes].
+        """
+        first, last, optional = self.numbers, self.inputs, len(self.optional)
+        soft = hard = gumbel
+        if self.sizes:
+            soft, hard = self._drawn((raw[..., first:last] + gumbel) / TEMPERATURE)
+        wider = padded(self.width) - raw.shape[2]
+        records = logistic(torch.nn.functional.pad(raw, (0, wider)) if wider > 0 else raw)
+        records = records[..., : padded(self.width)]
+        maybe = records[..., self.optional]
+        if self.sizes:
+            missing = hard[..., 1 : 2 * optional : 2]
+            records[..., self.optional] += (0.5 - maybe) * missing  # as `encode` writes a gap
+            records[..., first : first + optional] = missing
+            records[..., first + optional : self.width - self.classes] = hard[..., 2 * optional :]
+        if self.classes:
+            records[..., self.width - self.classes : self.width] = labels
+        records[..., self.width] = 1.0
+        records[..., self.width + 1 :] = 0.0
+        return Generated(records, maybe, soft)
+
+    def backward(self, generated: Generated, slope: Tensor) -> Tensor:
+        """A loss's gradient by the raw outputs.
+
+        Args:
+            generated: What was drawn.
+            slope: The gradient by the records.
 
         Returns:
-            Encoded records, shape [n, width of the schema].
+            The gradient, [M, n, padded(inputs)], 0 in padding columns.
         """
-        numbers = torch.sigmoid(raw[:, : self._numbers])
-        choices = raw[:, self._numbers :]
-        exponential = torch.empty_like(choices).exponential_(generator=rng).clamp_min(1e-30)
-        logits = (choices - exponential.log()) / _TEMPERATURE  # plus Gumbel noise
-        drawn = [_hard(part) for part in torch.split(logits, self._sizes, dim=1)]
-        optional = len(self._belongs)
-        if optional:
-            indicators = torch.stack([pair[:, 1] for pair in drawn[:optional]], dim=1)
-            missing = indicators @ self._belongs
-            numbers = numbers * (1.0 - missing) + 0.5 * missing  # as `encode` writes a gap
-            drawn = [indicators, *drawn[optional:]]
-        return torch.cat([numbers, *drawn, labels], dim=1)[:, self._order]
+        first, last, optional = self.numbers, self.inputs, len(self.optional)
+        records, maybe, soft = generated
+        # All but numbers are 0 or 1 in a record: their factor is 0.
+        back = slope * records * (1.0 - records)
+        back = back[..., : padded(self.inputs)]
+        wider = padded(self.inputs) - back.shape[2]
+        back = torch.nn.functional.pad(back, (0, wider)) if wider > 0 else back
+        if self.sizes:
+            missing = records[..., first : first + optional]
+            gap = (0.5 - maybe) * slope[..., self.optional]
+            chosen = torch.zeros_like(soft)
+            chosen[..., 1 : 2 * optional : 2] = slope[..., first : first + optional] + gap
+            chosen[..., 2 * optional :] = slope[..., first + optional : self.width - self.classes]
+            back[..., self.optional] *= 1.0 - missing
+            back[..., first:last] = self._through(soft, chosen)
+        return back
 
+    def _drawn(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Softmax of each block, and its largest entry as 1 among zeros."""
+        soft, hard, start = torch.empty_like(logits), torch.zeros_like(logits), 0
+        for size, blocks in self._runs:
+            part = slice(start, start := start + size * blocks)
+            relaxed = logits[..., part].reshape(*logits.shape[:-1], blocks, size).softmax(dim=-1)
+            chosen = relaxed.argmax(dim=-1, keepdim=True)
+            soft[..., part] = relaxed.flatten(-2)
+            hard[..., part] = torch.zeros_like(relaxed).scatter_(-1, chosen, 1.0).flatten(-2)
+        return soft, hard
 
-def _hard(logits: Tensor) -> Tensor:
-    soft = softmax(logits, dim=1)
-    hard = one_hot(soft.argmax(dim=1), soft.shape[1]).to(soft.dtype)
-    return hard + soft - soft.detach()
-
-
-def generate(generator: Sequence[Tensor], head: Head, n: int, *, rng: torch.Generator) -> Tensor:
-    """Encoded synthetic records [n, width] of a generator network, from normal noise."""
-    labels = head.labels(n, rng)
-    noise = torch.randn(n, generator[0].shape[1] - head.classes, generator=rng)
-    raw = forward(generator, torch.cat([noise, labels], dim=1)[None])[0]
-    return head(raw, labels, rng)
-
-
-def draw(
-    weights: Sequence[npt.NDArray[np.float32]], head: Head, n: int, *, seed: int | None
-) -> npt.NDArray[np.float32]:
-    """As `generate`, of a trained generator; `seed=None` means the system's entropy.
-
-    Args:
-        weights: The generator's weights.
-        head: The head it was trained with.
-        n: Number of records.
-        seed: The seed.
-
-    Returns:
-        Encoded records, shape [n, width].
-    """
-    generator = [torch.tensor(weight) for weight in weights]
-    with torch.no_grad():
-        return generate(generator, head, n, rng=torch_rng(seed, "sample")).numpy()
+    def _through(self, soft: Tensor, slope: Tensor) -> Tensor:
+        """The gradient of the relaxation: soft * (slope - the block's sum of soft * slope)."""
+        back, start = torch.empty_like(soft), 0
+        for size, blocks in self._runs:
+            part = slice(start, start := start + size * blocks)
+            relaxed = soft[..., part].reshape(*soft.shape[:-1], blocks, size)
+            pull = slope[..., part].reshape(relaxed.shape)
+            pull = relaxed * (pull - (relaxed * pull).sum(dim=-1, keepdim=True))
+            back[..., part] = pull.flatten(-2)
+        return back / TEMPERATURE

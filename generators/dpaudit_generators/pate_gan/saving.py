@@ -26,7 +26,6 @@ from dpaudit_generators.pate_gan.rows import Head
 FORMAT: Final = "dpaudit-pate-gan/1"
 
 _TEXT: Final = "model.json"
-_WEIGHTS: Final = ("w1.npy", "b1.npy", "w2.npy", "b2.npy")
 
 _DAMAGE: Final = (
     *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError),  # the archive
@@ -61,7 +60,7 @@ def save(model: PateGanModel, path: Path) -> None:
     with zipfile.ZipFile(buffer, "w") as archive:
         # A ZipInfo of our own has a constant date.
         archive.writestr(zipfile.ZipInfo(_TEXT), json.dumps(document, indent=2))
-        for name, weight in zip(_WEIGHTS, model.weights, strict=True):
+        for name, weight in zip(_names(len(model.weights)), model.weights, strict=True):
             array = io.BytesIO()
             np.lib.format.write_array(array, weight, allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(name), array.getvalue())
@@ -91,14 +90,16 @@ def load(path: Path) -> PateGanModel:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if sorted(archive.namelist()) != sorted((_TEXT, *_WEIGHTS)):
+            parts = archive.namelist()
+            names = _names(len(parts) - 1)
+            if not names or sorted(parts) != sorted((_TEXT, *names)):
                 _refuse(path, "its parts are not those of a saved PATE-GAN")
             document = json.loads(archive.read(_TEXT))
             if document["format"] != FORMAT:
                 _refuse(path, f"its format is {document['format']!r}, this version reads {FORMAT}")
             weights = tuple(
                 np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
-                for name in _WEIGHTS
+                for name in names
             )
         model = _model(document, weights)
     except _RefusedError:
@@ -106,6 +107,11 @@ def load(path: Path) -> PateGanModel:
     except _DAMAGE as error:
         _refuse(path, f"it is damaged ({type(error).__name__}: {error})")
     return model
+
+
+def _names(parts: int) -> list[str]:
+    """Names of the weights of so many parts, two for each layer."""
+    return [f"{kind}{layer}.npy" for layer in range(1, parts // 2 + 1) for kind in "wb"]
 
 
 class _RefusedError(InputError):
@@ -128,7 +134,7 @@ def _model(document: dict[str, Any], weights: tuple[Any, ...]) -> PateGanModel:
         0.0 <= share <= 1.0 for share in proportions
     ):
         raise ValueError("the proportions do not fit the label")
-    _check_weights(weights, Head(schema, proportions))
+    _check_weights(weights, Head(schema, given=len(proportions) > 0))
     return PateGanModel(
         schema=schema,
         weights=weights,
@@ -138,19 +144,17 @@ def _model(document: dict[str, Any], weights: tuple[Any, ...]) -> PateGanModel:
 
 
 def _check_weights(weights: tuple[Any, ...], head: Head) -> None:
-    """Whether two layers, from noise and a label to what the head takes, chain; [1, in, out] each.
+    """Whether the layers chain, from noise and a label to what the head takes; [1, in, out] each.
 
     Raises:
         ValueError: If they do not.
     """
-    w1, b1, w2, b2 = weights
-    hidden = w1.shape[2]
-    shapes = [
-        (1, w1.shape[1], hidden),
-        (1, 1, hidden),
-        (1, hidden, head.inputs),
-        (1, 1, head.inputs),
-    ]
-    fit = [weight.shape for weight in (w1, b1, w2, b2)] == shapes and w1.shape[1] > head.classes
-    if not fit or any(weight.dtype != np.float32 for weight in weights):
+    layers = list(zip(weights[::2], weights[1::2], strict=True))
+    inputs = int(layers[0][0].shape[1])
+    fit = inputs > head.classes and all(part.dtype == np.float32 for part in weights)
+    for weight, bias in layers:
+        outputs = bias.shape[-1]
+        fit &= weight.shape == (1, inputs, outputs) and bias.shape == (1, 1, outputs)
+        inputs = outputs
+    if not fit or inputs != head.inputs:
         raise ValueError("the weights do not fit the schema")

@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 from dpaudit.errors import SettingsError
 
-_LEAST: Final = {
-    "rounds": 1,
-    "teacher_steps": 1,
-    "student_steps": 1,
-    "generator_steps": 1,
-    "batch": 1,
-    "noise_width": 1,
-    "hidden": 4,
-}
+_COUNTS: Final = (
+    *("rounds", "teacher_steps", "student_steps", "generator_steps", "batch", "noise_width"),
+)
+_LAYERS: Final = ("generator_hidden", "student_hidden", "teacher_hidden")
+
+
+PUBLISHED: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "rounds": 1000,
+        "student_steps": 5,
+        "generator_steps": 1,
+        "noise_width": 29,
+        "generator_hidden": (29, 14),
+        "student_hidden": (29, 14),
+        "teacher_hidden": (),
+        "replay": False,
+        "learning_rate": 1e-4,
+        "betas": (0.9, 0.999),
+    }
+)
+"""The network of the published average-case audit of a table of 29 columns, with 5 teachers.
+
+("The Elusive Pursuit of Reproducing PATE-GAN", TMLR 2025.)
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Shapes, lengths and rates: constants chosen without looking at any private table.
+
+    The defaults are for small budgets; `PUBLISHED` is another choice.
 
     Attributes:
         rounds: How often teachers train and labels are released.
@@ -30,11 +49,18 @@ class Settings:
         generator_steps: Steps of the generator in a round.
         batch: Records in a minibatch, of every network.
         noise_width: Dimension of the generator's normal noise.
-        hidden: Hidden units of the generator; the student has half, a teacher a quarter of them.
+        generator_hidden: Widths of the generator's hidden layers.
+        student_hidden: Those of the student.
+        teacher_hidden: Those of a teacher; none makes it a logistic regression.
+        replay: Whether the student draws its minibatches from all labels released so far, with
+            replacement, or takes those of the round in their order, from the start again if they
+            are few.
         learning_rate: Of every network (Adam).
+        betas: Adam's decay rates of the two moments. Less momentum than Adam's usual .9, because
+            the opponent moves (Radford et al. 2016).
 
     Raises:
-        SettingsError: If one is not positive.
+        SettingsError: If one is out of its range.
     """
 
     rounds: int = 40
@@ -43,13 +69,38 @@ class Settings:
     generator_steps: int = 5
     batch: int = 64
     noise_width: int = 16
-    hidden: int = 64
+    generator_hidden: Sequence[int] = (64,)
+    student_hidden: Sequence[int] = (32,)
+    teacher_hidden: Sequence[int] = (16,)
+    replay: bool = True
     learning_rate: float = 1e-3
+    betas: Sequence[float] = (0.5, 0.999)
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
+        for name in _COUNTS:
             count = getattr(self, name)
-            if not isinstance(count, int) or count < least:
-                raise SettingsError(f"{name} is {count!r}: use a whole number, at least {least}")
+            if not _is_count(count):
+                raise SettingsError(f"{name} is {count!r}: use a whole number, at least 1")
+        for name in _LAYERS:
+            widths = _sequence(getattr(self, name))
+            if widths is None or not all(map(_is_count, widths)):
+                raise SettingsError(
+                    f"{name} is {getattr(self, name)!r}: list a width, at least 1, for each layer"
+                )
+            object.__setattr__(self, name, widths)  # a list from a command line
+        if not isinstance(self.replay, bool):
+            raise SettingsError(f"replay is {self.replay!r}: use true or false")
         if not 0.0 < self.learning_rate < math.inf:
             raise SettingsError(f"learning_rate is {self.learning_rate!r}: use one above 0")
+        betas = _sequence(self.betas)
+        if betas is None or len(betas) != 2 or not all(0.0 <= beta < 1.0 for beta in betas):
+            raise SettingsError(f"betas is {self.betas!r}: use two numbers in [0, 1)")
+        object.__setattr__(self, "betas", betas)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _sequence(value: object) -> tuple[Any, ...] | None:
+    return tuple(value) if isinstance(value, (list, tuple)) else None

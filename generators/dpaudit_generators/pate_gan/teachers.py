@@ -5,61 +5,86 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from dpaudit_generators.pate import IndexArray
-from dpaudit_generators.pate_gan.networks import Adam, Network, forward
+from dpaudit_generators.pate_gan.stack import Critics, logistic, with_ones
+from dpaudit_generators.pate_gan.trainee import Records
 
 
 class Teachers:
-    """k critics, each trained on the records of its own cell against generated ones.
+    """k critics of each of M models, each trained on its own cell against generated records.
 
-    What a teacher does is a function of its cell, its own minibatches and generated records, which
-    depend on released labels alone. All shapes are constants.
+    What a teacher does is a function of its cell, its share of its model's uniform numbers and
+    generated records, which depend on released labels alone. All shapes are constants.
 
     Args:
-        weights: The k stacked networks, width inputs and one output; trained in place.
-        rows: Encoded real records, shape [n, width].
-        owned: Row numbers of each teacher, k arrays.
-        minibatches: Row numbers of each step, shape [steps, k, batch]; -1 is padding.
-        rate: Learning rate.
+        networks: The stacked networks, k of each model; one output.
+        records: The records of each model.
     """
 
-    def __init__(
-        self,
-        weights: Network,
-        *,
-        rows: npt.NDArray[np.float32],
-        owned: Sequence[IndexArray],
-        minibatches: IndexArray,
-        rate: float,
-    ) -> None:
-        padding = np.zeros((1, rows.shape[1]), dtype=np.float32)  # row -1 is the last one
-        self._rows = torch.from_numpy(np.concatenate([rows, padding]))
-        self._vote = torch.tensor([len(cell) > 0 for cell in owned])[:, None]
-        self._batches = iter(torch.from_numpy(minibatches))
-        self._weights = weights
-        self._adam = Adam(weights, rate=rate)
+    def __init__(self, networks: Critics, records: Sequence[Records]) -> None:
+        self._networks = networks
+        self._k = len(records[0].owned)
+        arrays = {id(rows): rows for rows, _ in records}
+        starts = np.cumsum([0, *map(len, arrays.values())])
+        start = dict(zip(arrays, starts.tolist(), strict=False))
+        padding = np.zeros((1, records[0].rows.shape[1]), dtype=np.float32)
+        self._rows = with_ones(torch.from_numpy(np.concatenate([*arrays.values(), padding])))
+        self._real = torch.empty(0)
+        # All cells one behind the other; an empty one is a cell of padding.
+        cells = [
+            start[id(rows)] + cell if len(cell) else starts[-1:]
+            for rows, owned in records
+            for cell in owned
+        ]
+        sizes = np.array([len(cell) for cell in cells]).reshape(len(records), self._k)
+        self._cells = torch.from_numpy(np.concatenate(cells))
+        self._sizes = torch.from_numpy(sizes)
+        self._starts = torch.from_numpy(np.cumsum(sizes.ravel()).reshape(sizes.shape) - sizes)
+        self._vote = torch.tensor([[len(cell) > 0 for cell in owned] for _, owned in records])
 
-    def train(self, generated: Tensor) -> None:
-        """One step on the next minibatches and the same generated records [batch, width] for all.
+    def minibatches(self, uniform: Tensor) -> Tensor:
+        """Row numbers drawn with replacement from each teacher's cell.
 
-        The loss is binary cross-entropy, as in lines 7 to 10 of PATE-GAN's Algorithm 1; each
-        teacher's term of the sum depends on its own weights only.
+        Args:
+            uniform: Numbers in [0, 1), [M, steps, k, batch].
+
+        Returns:
+            Row numbers [M, steps, k, batch]; of an empty cell that of a row of padding.
         """
-        real = self._rows[next(self._batches)]
-        fake = generated.expand(len(real), -1, -1)
-        logits = forward(self._weights, torch.cat([real, fake], dim=1))
-        batch = real.shape[1]
-        loss = softplus(-logits[:, :batch]).mean(dim=1) + softplus(logits[:, batch:]).mean(dim=1)
-        self._adam.step(loss.sum())
+        sizes = self._sizes[:, None, :, None]
+        drawn = (uniform * sizes).to(torch.int64).clamp_max(sizes - 1)
+        return self._cells[self._starts[:, None, :, None] + drawn]
+
+    def train(self, chosen: Tensor, generated: Tensor) -> None:
+        """One step, on the same generated records for all teachers of a model.
+
+        The loss is binary cross-entropy, as in lines 7 to 10 of PATE-GAN's Algorithm 1.
+
+        Args:
+            chosen: Row numbers of the real records [M, k, batch].
+            generated: Generated records with their ones, [M, batch, padded(width)].
+        """
+        batch = chosen.shape[2]
+        # Memory of its own: fresh pages for so much would cost more than the step.
+        torch.index_select(self._rows, 0, chosen.flatten(), out=self._real)
+        seen, logits = self._networks.forward(self._real.view(-1, batch, self._real.shape[1]))
+        gradients = self._networks.gradients(seen, (logistic(logits) - 1.0) / batch)
+        seen, logits = self._networks.forward(generated)
+        others = self._networks.gradients(seen, logistic(logits) / batch)
+        self._networks.step([one.add_(other) for one, other in zip(gradients, others, strict=True)])
 
     def votes(self, records: Tensor) -> IndexArray:
-        """How many teachers take each record [n, width] for real; an empty cell never does."""
-        with torch.no_grad():
-            logits = forward(self._weights, records.expand(len(self._vote), -1, -1))
-        votes: IndexArray = ((logits[:, :, 0] > 0) & self._vote).sum(dim=0).numpy()
+        """How many teachers of each model take each record for real; an empty cell never does.
+
+        Args:
+            records: Generated records with their ones, [M, n, padded(width)].
+
+        Returns:
+            Votes [M, n].
+        """
+        logits = self._networks.forward(records)[1].view(len(records), self._k, -1)
+        votes: IndexArray = ((logits > 0) & self._vote[:, :, None]).sum(dim=1).numpy()
         return votes

@@ -1,4 +1,4 @@
-"""PATE-GAN's training loop (Jordon, Yoon and van der Schaar 2019, Algorithm 1)."""
+"""PATE-GAN's training loop (Jordon, Yoon and van der Schaar 2019, Algorithm 1), stacked."""
 
 from __future__ import annotations
 
@@ -6,58 +6,51 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import torch
-from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
 from dpaudit.account import LabelBudget, LabelPlan
 from dpaudit.seeds import rng_of
-from dpaudit_generators.pate import IndexArray, LabelRelease
-from dpaudit_generators.pate_gan.minibatches import all_minibatches
-from dpaudit_generators.pate_gan.networks import Adam, Network, forward, network, torch_rng
-from dpaudit_generators.pate_gan.rows import Head, generate
+from dpaudit_generators.pate import LabelRelease
+from dpaudit_generators.pate_gan.draws import uniform
+from dpaudit_generators.pate_gan.rows import Head
 from dpaudit_generators.pate_gan.settings import Settings
+from dpaudit_generators.pate_gan.source import Source
+from dpaudit_generators.pate_gan.stack import Critics, Generators, initial
+from dpaudit_generators.pate_gan.student import Student
 from dpaudit_generators.pate_gan.teachers import Teachers
+from dpaudit_generators.pate_gan.trainee import Trainee, Weights
 
-_GENERATOR_GAIN: Final = 2.0
-"""Spreads the first synthetic records over the bounds.
+GAIN: Final = 2.0
+"""On the generator's last layer: spreads the first synthetic records over the bounds.
 
 The teachers' labels tell nothing unless some synthetic records look real (section 4 of the paper),
 and votes on a narrow cloud are all alike.
 """
 
 
-class Student:
-    """The critic that learns from released labels alone, all of them in every round.
+class InitialNetworks:
+    """The networks that a training starts from, without padding.
 
-    Replay is post-processing. The paper's student sees each label once; a small budget has too few
-    for that.
-
-    Args:
-        weights: Its network (one, stacked), trained in place.
-        rate: Learning rate.
-        rng: Chooses minibatches.
+    Attributes:
+        teachers: k critics.
+        student: One critic.
+        generator: One generator.
     """
 
-    def __init__(self, weights: Network, *, rate: float, rng: torch.Generator) -> None:
-        self.weights = weights
-        self._adam = Adam(weights, rate=rate)
-        self._rng = rng
-        self._records = torch.empty(0, weights[0].shape[1])
-        self._labels = torch.empty(0)
-
-    def learn(self, records: Tensor, labels: IndexArray) -> None:
-        """Adds records [n, width] with their labels [n] to what is replayed."""
-        self._records = torch.cat([self._records, records])
-        self._labels = torch.cat([self._labels, torch.from_numpy(labels).to(torch.float32)])
-
-    def train(self, *, steps: int, batch: int) -> None:
-        """Steps on the cross-entropy of minibatches drawn with replacement."""
-        for _ in range(steps):
-            chosen = torch.randint(len(self._labels), (batch,), generator=self._rng)
-            logits = forward(self.weights, self._records[None, chosen])[0, :, 0]
-            self._adam.step(binary_cross_entropy_with_logits(logits, self._labels[chosen]))
+    def __init__(self, seed: int | None, *, head: Head, teachers: int, settings: Settings) -> None:
+        noise = settings.noise_width + head.classes
+        self.teachers = initial(
+            teachers, [head.width, *settings.teacher_hidden, 1], rng_of(seed, "teacher weights")
+        )
+        self.student = initial(
+            1, [head.width, *settings.student_hidden, 1], rng_of(seed, "student weights")
+        )
+        self.generator = initial(
+            1,
+            [noise, *settings.generator_hidden, head.inputs],
+            rng_of(seed, "generator weights"),
+            gain=GAIN,
+        )
 
 
 def labels_per_round(labels: int, rounds: int) -> list[int]:
@@ -75,70 +68,56 @@ def labels_per_round(labels: int, rounds: int) -> list[int]:
 
 
 def train(
-    rows: npt.NDArray[np.float32],
-    *,
-    owned: Sequence[IndexArray],
-    head: Head,
-    plan: LabelPlan,
-    settings: Settings,
-    seed: int | None,
-) -> tuple[npt.NDArray[np.float32], ...]:
-    """Trains teachers, student and generator.
+    trainees: Sequence[Trainee], *, head: Head, plan: LabelPlan, settings: Settings
+) -> list[Weights]:
+    """Trains teachers, student and generator of each model; none depends on the others.
 
     Args:
-        rows: Encoded private records, shape [n, width].
-        owned: Row numbers of each teacher.
+        trainees: What each model is trained on.
         head: Makes generated records of the form of the private ones.
         plan: How many labels may be released, with which noise.
         settings: The public constants.
-        seed: None draws everything from the system's entropy.
 
     Returns:
-        The generator's weights.
+        The generator's weights of each model.
     """
-    width, rate = rows.shape[1], settings.learning_rate
-    hidden = settings.hidden
-    schedule = labels_per_round(plan.labels, settings.rounds)
-
+    seeds = [trainee.seed for trainee in trainees]
+    start = [
+        InitialNetworks(seed, head=head, teachers=plan.teachers, settings=settings)
+        for seed in seeds
+    ]
+    rate, betas = settings.learning_rate, settings.betas
     teachers = Teachers(
-        network(plan.teachers, [width, hidden // 4, 1], torch_rng(seed, "teacher weights")),
-        rows=rows,
-        owned=owned,
-        minibatches=all_minibatches(
-            owned,
-            steps=len(schedule) * settings.teacher_steps,
-            batch=settings.batch,
-            rngs=[rng_of(seed, f"teacher {teacher}") for teacher in range(plan.teachers)],
-        ),
-        rate=rate,
+        Critics([networks.teachers for networks in start], rate=rate, betas=betas),
+        [trainee.records for trainee in trainees],
     )
     student = Student(
-        network(1, [width, hidden // 2, 1], torch_rng(seed, "student weights")),
-        rate=rate,
-        rng=torch_rng(seed, "student"),
+        Critics([networks.student for networks in start], rate=rate, betas=betas), settings
     )
-    generator = network(
-        1,
-        [settings.noise_width + head.classes, hidden, head.inputs],
-        torch_rng(seed, "generator weights"),
-        gain=_GENERATOR_GAIN,
+    generators = Generators([networks.generator for networks in start], rate=rate, betas=betas)
+    source = Source(
+        generators,
+        head,
+        [trainee.proportions for trainee in trainees],
+        noise_width=settings.noise_width,
     )
-    adam = Adam(generator, rate=rate)
-    rng = torch_rng(seed, "generator")
-    labels = LabelRelease(plan.table, LabelBudget(plan.labels), seed=seed)
+    table = plan.table
+    releases = [LabelRelease(table, LabelBudget(plan.labels), seed=seed) for seed in seeds]
+    rngs = [rng_of(seed, "training") for seed in seeds]
+    batch, steps = settings.batch, settings.teacher_steps
 
-    def synthetic(n: int) -> Tensor:
-        with torch.no_grad():
-            return generate(generator, head, n, rng=rng)
-
-    for queries in schedule:
-        for _ in range(settings.teacher_steps):
-            teachers.train(synthetic(settings.batch))
-        asked = synthetic(queries)
-        student.learn(asked, labels.release(teachers.votes(asked)))
-        student.train(steps=settings.student_steps, batch=settings.batch)
-        for _ in range(settings.generator_steps):
-            fake = generate(generator, head, settings.batch, rng=rng)
-            # Non-saturating loss -log S(G(z)) (Goodfellow et al. 2014, section 3).
-            adam.step(softplus(-forward(student.weights, fake[None])).mean())
-    return tuple(weight.detach().numpy() for weight in generator)
+    for queries in labels_per_round(plan.labels, settings.rounds):
+        chosen = teachers.minibatches(uniform(rngs, steps, plan.teachers, batch))
+        asked = [min(batch, queries - start) for start in range(0, queries, batch)]
+        sizes = [*[batch] * steps, *asked, *[batch] * settings.generator_steps]
+        noise = iter(source.noise(sum(sizes), rngs).split(sizes))
+        for step in range(steps):
+            teachers.train(chosen[:, step], source.generate(next(noise))[1].records)
+        records = [source.generate(next(noise))[1].records for _ in asked]
+        votes = np.concatenate([teachers.votes(part) for part in records], axis=1)
+        labels = [release.release(mine) for release, mine in zip(releases, votes, strict=True)]
+        student.train(records, torch.from_numpy(np.stack(labels)).float(), rngs)
+        for rest in noise:
+            values, generated = source.generate(rest)
+            source.train(values, generated, student.slope(generated.records))
+    return generators.weights()

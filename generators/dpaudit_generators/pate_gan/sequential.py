@@ -1,0 +1,192 @@
+"""The oracle: one PATE-GAN at a time in plain torch, to read and to compare `training` with.
+
+The same algorithm from the same uniform numbers, with modules, autograd and `torch.optim.Adam`
+in place of stacks and gradients by hand. Tests and benchmarks alone use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import cycle, islice, pairwise
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, one_hot, softplus
+
+from dpaudit.account import LabelBudget, LabelPlan
+from dpaudit.seeds import rng_of
+from dpaudit_generators.pate import IndexArray, LabelRelease
+from dpaudit_generators.pate_gan.draws import gumbel, normal, uniform
+from dpaudit_generators.pate_gan.rows import TEMPERATURE, Head
+from dpaudit_generators.pate_gan.settings import Settings
+from dpaudit_generators.pate_gan.source import Noise
+from dpaudit_generators.pate_gan.stack import SLOPE
+from dpaudit_generators.pate_gan.trainee import FloatArray, Trainee, Weights
+from dpaudit_generators.pate_gan.training import InitialNetworks, labels_per_round
+
+
+class Network(nn.Module):
+    """A perceptron with its own optimiser.
+
+    Args:
+        weights: Networks without padding.
+        index: Which of them.
+        settings: Rate and decay rates of Adam.
+    """
+
+    def __init__(self, weights: Weights, index: int, settings: Settings) -> None:
+        super().__init__()
+        widths = [weights[0].shape[1], *(bias.shape[2] for bias in weights[1::2])]
+        layers: list[nn.Module] = []
+        for layer, (inputs, outputs) in enumerate(pairwise(widths)):
+            linear = nn.Linear(inputs, outputs, device="meta").to_empty(device="cpu")
+            with torch.no_grad():
+                linear.weight.copy_(torch.from_numpy(weights[2 * layer][index].T))
+                linear.bias.copy_(torch.from_numpy(weights[2 * layer + 1][index, 0]))
+            layers += [linear, nn.LeakyReLU(SLOPE)]
+        self.layers = nn.Sequential(*layers[:-1])
+        first, second = settings.betas
+        self._adam = torch.optim.Adam(
+            self.parameters(), lr=settings.learning_rate, betas=(first, second)
+        )
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Raw outputs [n, outputs] of rows [n, inputs]."""
+        outputs: Tensor = self.layers(rows)
+        return outputs
+
+    def descend(self, loss: Tensor) -> None:
+        """One step down the gradient of a scalar loss."""
+        self._adam.zero_grad()
+        torch.autograd.backward(loss)
+        self._adam.step()
+
+    def weights(self) -> Weights:
+        """The network without padding."""
+        plain: list[FloatArray] = []
+        for layer in self.layers:
+            if isinstance(layer, nn.Linear):
+                plain += [
+                    layer.weight.detach().numpy().T[None],
+                    layer.bias.detach().numpy()[None, None],
+                ]
+        return tuple(plain)
+
+
+def records_of(raw: Tensor, noise: Tensor, labels: Tensor, head: Head) -> Tensor:
+    """`Head`, for autograd: hard values forward, the gradient of soft ones back.
+
+    Args:
+        raw: Raw outputs [n, inputs].
+        noise: Gumbel noise [n, choices].
+        labels: Given labels [n, classes].
+        head: Which columns there are.
+
+    Returns:
+        Records in the head's order, [n, width].
+    """
+    numbers = torch.sigmoid(raw[:, : head.numbers])
+    logits = (raw[:, head.numbers :] + noise) / TEMPERATURE
+    drawn = [_hard(part) for part in torch.split(logits, head.sizes, dim=1)] if head.sizes else []
+    optional = len(head.optional)
+    missing = [pair[:, 1] for pair in drawn[:optional]]
+    columns = list(numbers.unbind(dim=1))
+    for number, gone in zip(head.optional, missing, strict=True):
+        columns[number] = columns[number] * (1.0 - gone) + 0.5 * gone
+    return torch.cat([torch.stack([*columns, *missing], 1), *drawn[optional:], labels], dim=1)
+
+
+def _hard(logits: Tensor) -> Tensor:
+    soft = torch.softmax(logits, dim=1)
+    hard = one_hot(soft.argmax(dim=1), soft.shape[1]).to(soft.dtype)
+    return hard + soft - soft.detach()
+
+
+def train_one(
+    trainee: Trainee,
+    *,
+    head: Head,
+    plan: LabelPlan,
+    settings: Settings,
+    watch: Callable[[IndexArray], None] = lambda votes: None,
+) -> Weights:
+    """Trains one model as `training.train` does, up to rounding.
+
+    Args:
+        trainee: What it is trained on.
+        head: Makes generated records of the form of the private ones.
+        plan: How many labels may be released, with which noise.
+        settings: The public constants.
+        watch: Is told the votes of each round.
+
+    Returns:
+        The generator's weights.
+    """
+    start = InitialNetworks(trainee.seed, head=head, teachers=plan.teachers, settings=settings)
+    teachers = [Network(start.teachers, t, settings) for t in range(plan.teachers)]
+    student = Network(start.student, 0, settings)
+    generator = Network(start.generator, 0, settings)
+    release = LabelRelease(plan.table, LabelBudget(plan.labels), seed=trainee.seed)
+    cumulative = torch.tensor(trainee.proportions, dtype=torch.float64).cumsum(0)
+    rng = rng_of(trainee.seed, "training")
+    batch, steps = settings.batch, settings.teacher_steps
+
+    def drawn(n: int) -> Noise:
+        labels = torch.empty(n, 0)
+        if head.classes:
+            classes = torch.bucketize(uniform([rng], n)[0], cumulative, right=True)
+            labels = one_hot(classes.clamp_max(head.classes - 1), head.classes).float()
+        return Noise(
+            normal([rng], n, settings.noise_width)[0], gumbel([rng], n, head.choices)[0], labels
+        )
+
+    def generate(noise: Noise, part: slice) -> Tensor:
+        numbers, choices, labels = (tensor[part] for tensor in noise)
+        return records_of(generator(torch.cat([numbers, labels], 1)), choices, labels, head)
+
+    replayed, replayed_labels = torch.empty(0, head.width), torch.empty(0)
+    for queries in labels_per_round(plan.labels, settings.rounds):
+        indices = uniform([rng], steps, plan.teachers, batch)[0].numpy()
+        noise = drawn((steps + settings.generator_steps) * batch + queries)
+        with torch.no_grad():
+            fakes = generate(noise, slice(steps * batch))
+            asked = generate(noise, slice(steps * batch, steps * batch + queries))
+
+        for step, fake in enumerate(torch.split(fakes, batch)):
+            for teacher, cell, index in zip(
+                teachers, trainee.records.owned, indices[step], strict=True
+            ):
+                real = torch.from_numpy(_drawn(trainee.records.rows, cell, index))
+                loss = softplus(-teacher(real)).mean() + softplus(teacher(fake)).mean()
+                teacher.descend(loss)
+
+        votes = np.zeros(queries, dtype=np.int64)
+        with torch.no_grad():
+            for teacher, cell in zip(teachers, trainee.records.owned, strict=True):
+                votes += (teacher(asked)[:, 0] > 0).numpy() * (len(cell) > 0)
+        watch(votes)
+        labels = torch.from_numpy(release.release(votes)).float()
+
+        chosen = torch.arange(queries)
+        if settings.replay:
+            asked = replayed = torch.cat([replayed, asked])
+            labels = replayed_labels = torch.cat([replayed_labels, labels])
+            numbers = uniform([rng], settings.student_steps * batch)[0]
+            chosen = (numbers * len(labels)).long().clamp_max(len(labels) - 1)
+        for some in islice(cycle(torch.split(chosen, batch)), settings.student_steps):
+            logits = student(asked[some])[:, 0]
+            student.descend(binary_cross_entropy_with_logits(logits, labels[some]))
+
+        for first in range(steps * batch + queries, len(noise.normal), batch):
+            own = generate(noise, slice(first, first + batch))
+            generator.descend(softplus(-student(own)).mean())
+    return generator.weights()
+
+
+def _drawn(rows: FloatArray, cell: IndexArray, index: npt.NDArray[np.float64]) -> FloatArray:
+    """A minibatch of a cell, in uniform numbers; of an empty one zeros."""
+    if len(cell) == 0:
+        return np.zeros((len(index), rows.shape[1]), dtype=np.float32)
+    return rows[cell[np.minimum((index * len(cell)).astype(np.int64), len(cell) - 1)]]

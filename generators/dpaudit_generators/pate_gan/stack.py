@@ -1,0 +1,255 @@
+"""Perceptrons of one shape trained side by side, with gradients by hand.
+
+Networks of a stack share no arithmetic: the result of one depends on its own inputs and weights
+alone, to the last bit and whatever else is in the stack. That takes care (facts: measured on torch
+2.13): each slice starts at a multiple of 64 bytes, because kernels treat their first and last
+elements apart; no product has a single column, because a stack of one would then take another
+routine; no product has the stack as its rows.
+
+So widths are padded to multiples of 16 floats. Behind the last input of a layer stands a column of
+ones, whose weights are the biases; what is behind that is zero and stays zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
+
+SLOPE: Final = 0.2
+"""Slope of the leaky rectifier of hidden layers below 0."""
+
+_LANES: Final = 16
+_PAIR: Final = 2 * _LANES
+_SMALL: Final = 1e-8
+
+
+def padded(width: int) -> int:
+    """Columns of a matrix of so many columns, one of ones and padding."""
+    return -(-(width + 1) // _LANES) * _LANES
+
+
+def logistic(values: Tensor) -> Tensor:
+    """The logistic function of values [M, ...], in their place where that can be.
+
+    Each entry of M is as it would be alone.
+
+    Torch takes two vectors at a time, and what is left by another routine: there is to be nothing
+    left.
+    """
+    size = values[0].numel()
+    if size % _PAIR == 0:
+        return torch.sigmoid_(values)
+    flat = torch.nn.functional.pad(values.reshape(len(values), size), (0, -size % _PAIR))
+    return torch.sigmoid_(flat)[:, :size].view(values.shape)
+
+
+def with_ones(*parts: Tensor) -> Tensor:
+    """Columns [..., width] side by side, one of ones and zeros: [..., padded(width)]."""
+    width = sum(part.shape[-1] for part in parts)
+    rows = torch.zeros(*parts[0].shape[:-1], padded(width))
+    start = 0
+    for part in parts:
+        rows[..., start : start + part.shape[-1]] = part
+        start += part.shape[-1]
+    rows[..., width] = 1.0
+    return rows
+
+
+def initial(
+    k: int, widths: Sequence[int], rng: np.random.Generator, *, gain: float = 1.0
+) -> Weights:
+    """Draws k networks: Glorot-uniform weights, biases 0.
+
+    Args:
+        k: How many.
+        widths: Of the layers, inputs first.
+        rng: Draws the weights.
+        gain: Factor on the weights of the last layer.
+    """
+    weights: list[FloatArray] = []
+    for inputs, outputs in pairwise(widths):
+        limit = (6.0 / (inputs + outputs)) ** 0.5
+        uniform = rng.random((k, inputs, outputs), dtype=np.float32)
+        weights += [np.float32(limit) * (2 * uniform - 1), np.zeros((k, 1, outputs), np.float32)]
+    weights[-2] *= np.float32(gain)
+    return tuple(weights)
+
+
+class Adam:
+    """Adam (Kingma and Ba 2015, Algorithm 1) on stacked buffers, elementwise.
+
+    Padding has no gradient and stays 0.
+
+    Args:
+        weights: Tensors to train, in place.
+        rate: Learning rate.
+        betas: Decay rates of the moments.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], *, rate: float, betas: Sequence[float]) -> None:
+        self._weights = list(weights)
+        self._means = [torch.zeros_like(weight) for weight in weights]
+        self._squares = [torch.zeros_like(weight) for weight in weights]
+        self._steps = [torch.tensor(0.0) for _ in weights]
+        self._rate, self._betas = rate, betas
+
+    def step(self, gradients: Sequence[Tensor]) -> None:
+        """One step down the gradients."""
+        for steps in self._steps:
+            steps.add_(1.0)
+        # What `torch.optim.Adam(fused=True)` runs, in one pass over the memory; the class would
+        # import torch's compiler, which takes longer than many a training.
+        torch._fused_adam_(
+            *(self._weights, list(gradients), self._means, self._squares, [], self._steps),
+            lr=self._rate,
+            beta1=self._betas[0],
+            beta2=self._betas[1],
+            weight_decay=0.0,
+            eps=_SMALL,
+            amsgrad=False,
+            maximize=False,
+        )
+
+
+class Stack:
+    """Networks of one shape: hidden layers with leaky rectifiers and a linear last layer.
+
+    Args:
+        networks: The networks, k of each of M models; all of one shape.
+        rate: Learning rate of Adam.
+        betas: Its decay rates.
+    """
+
+    def __init__(self, networks: Sequence[Weights], *, rate: float, betas: Sequence[float]) -> None:
+        first = networks[0]
+        self._widths = [first[0].shape[1], *(bias.shape[2] for bias in first[1::2])]
+        self._weights = []
+        for layer, (inputs, outputs) in enumerate(pairwise(self._widths)):
+            single = layer == len(self._widths) - 2 and outputs == 1  # a critic's
+            weight = torch.zeros(
+                len(networks), len(first[0]), 1 if single else padded(outputs), padded(inputs)
+            )
+            for mine, plain in zip(weight[:, :, :outputs], networks, strict=True):
+                mine[..., :inputs] = torch.from_numpy(plain[2 * layer]).transpose(1, 2)
+                mine[..., inputs] = torch.from_numpy(plain[2 * layer + 1])[:, 0]
+            self._weights.append(weight.flatten(0, 1))
+        self._adam = Adam(self._weights, rate=rate, betas=betas)
+
+    def weights(self) -> list[Weights]:
+        """Each network without padding, k = 1."""
+        plain: list[list[FloatArray]] = [[] for _ in self._weights[0]]
+        for packed, (inputs, outputs) in zip(self._weights, pairwise(self._widths), strict=True):
+            for network, weight in zip(plain, packed.transpose(1, 2).numpy(), strict=True):
+                network += [weight[None, :inputs, :outputs].copy()]
+                network += [weight[None, inputs : inputs + 1, :outputs].copy()]
+        return [tuple(network) for network in plain]
+
+    def _up(self, rows: Tensor) -> list[Tensor]:
+        """What enters each layer, rows with their ones [networks, n, padded(inputs)] first."""
+        values = [rows]
+        for weight, width in zip(self._weights[:-1], self._widths[1:], strict=False):
+            hidden = torch.bmm(values[-1], weight.transpose(1, 2))
+            torch.nn.functional.leaky_relu_(hidden, SLOPE)
+            hidden[..., width] = 1.0
+            values.append(hidden)
+        return values
+
+    def _slopes(self, values: Sequence[Tensor], slope: Tensor) -> list[Tensor]:
+        """Gradients by what leaves each hidden layer, before its rectifiers.
+
+        Args:
+            values: What entered each layer.
+            slope: The gradient by what entered the last.
+        """
+        slopes: list[Tensor] = []
+        for layer in reversed(range(1, len(values))):
+            slope = torch.ops.aten.leaky_relu_backward(slope, values[layer], SLOPE, True)
+            slope[..., self._widths[layer]] = 0.0  # ones stay ones
+            slopes.insert(0, slope)
+            if layer > 1:
+                slope = torch.bmm(slope, self._weights[layer - 1])
+        return slopes
+
+
+class Generators(Stack):
+    """Networks with many outputs."""
+
+    def forward(self, rows: Tensor) -> tuple[list[Tensor], Tensor]:
+        """What enters each layer, and the raw outputs.
+
+        Args:
+            rows: Inputs with their ones, [networks, n, padded(inputs)].
+
+        Returns:
+            Tensors [networks, n, padded(width)]; the outputs have no ones.
+        """
+        values = self._up(rows)
+        return values, torch.bmm(values[-1], self._weights[-1].transpose(1, 2))
+
+    def descend(self, values: Sequence[Tensor], slope: Tensor) -> None:
+        """One step of Adam.
+
+        Args:
+            values: What entered each layer, of the rows that count.
+            slope: The loss's gradient by their raw outputs, 0 in padding columns.
+        """
+        last = _gradient(slope, values[-1])
+        slopes = self._slopes(values, torch.bmm(slope, self._weights[-1]))
+        self._adam.step([*map(_gradient, slopes, values), last])
+
+
+class Critics(Stack):
+    """Networks with one output, a logit.
+
+    A last layer is one row of weights: as a matrix it would be padding for the most part. Critics
+    without hidden layers that see the same rows take them in one product.
+    """
+
+    def forward(self, rows: Tensor) -> tuple[list[Tensor], Tensor]:
+        """What enters each layer, and the logits.
+
+        Args:
+            rows: Inputs with their ones, [groups, n, padded(inputs)]: equally many networks in a
+                row see the same.
+
+        Returns:
+            Tensors of all networks, or of all groups if there is no hidden layer; logits
+            [networks, n].
+        """
+        last = self._weights[-1]
+        if len(self._weights) > 1 and len(rows) < len(last):
+            rows = rows.repeat_interleave(len(last) // len(rows), dim=0)
+        values = self._up(rows)
+        shared = last.view(len(values[-1]), -1, last.shape[2])
+        return values, torch.bmm(shared, values[-1].transpose(1, 2)).flatten(0, 1)
+
+    def gradients(self, values: Sequence[Tensor], slope: Tensor) -> list[Tensor]:
+        """Gradients of a loss by the weights, from that by the logits [networks, n]."""
+        last = self._weights[-1]
+        shared = slope.view(len(values[-1]), -1, slope.shape[1])
+        own = torch.bmm(shared, values[-1]).view_as(last)
+        if len(values) == 1:
+            return [own]
+        return [*map(_gradient, self._slopes(values, slope[:, :, None] * last), values), own]
+
+    def back(self, values: Sequence[Tensor], slope: Tensor) -> Tensor:
+        """The gradient by the rows, each seen by one network alone."""
+        entering = slope[:, :, None] * self._weights[-1]
+        slopes = self._slopes(values, entering)
+        return torch.bmm(slopes[0], self._weights[0]) if slopes else entering
+
+    def step(self, gradients: Sequence[Tensor]) -> None:
+        """One step of Adam."""
+        self._adam.step(gradients)
+
+
+def _gradient(slope: Tensor, entering: Tensor) -> Tensor:
+    """By a layer's weights [networks, outputs, inputs]."""
+    return torch.bmm(slope.transpose(1, 2), entering)

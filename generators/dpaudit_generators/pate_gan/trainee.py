@@ -1,0 +1,42 @@
+"""What goes into the training of one model, and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit_generators.pate import IndexArray
+
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+
+Weights: TypeAlias = tuple[FloatArray, ...]
+"""Networks without padding, W1, b1, W2, b2, ...: W [k, inputs, outputs] and b [k, 1, outputs]."""
+
+
+class Records(NamedTuple):
+    """The private records of one model.
+
+    Attributes:
+        rows: Encoded records in the head's order of columns, [n, width]; models may share them.
+        owned: Row numbers of each of k teachers; a record that is dropped is in none.
+    """
+
+    rows: FloatArray
+    owned: Sequence[IndexArray]
+
+
+class Trainee(NamedTuple):
+    """What one model is trained on.
+
+    Attributes:
+        records: Its private records and who owns them.
+        proportions: Released proportions of the label's classes, or none.
+        seed: None draws everything from the system's entropy.
+    """
+
+    records: Records
+    proportions: Sequence[float]
+    seed: int | None
