@@ -1,0 +1,162 @@
+"""How many shadow PATE-GANs a second: the sequential oracle against stacks of M models.
+
+Usage: python benchmarks/training.py [--quick] [--json]   (under a minute with --quick)
+
+The network of the published average-case audit (686 x 29, 5 logistic teachers, batch 64), one
+thread, CPU time, the median of interleaved rounds in one process. A rate counts models of 1000
+iterations, start-up included. How long an iteration takes depends on the shape of the table alone,
+so it is drawn at random. The arithmetic floor is the network's multiplications and additions at
+the speed of one large matrix product of this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from dpaudit.schema import Column, Kind, Schema
+from dpaudit.versions import versions
+from dpaudit_generators.pate import cells
+from dpaudit_generators.pate_gan import PUBLISHED, PateGan
+from dpaudit_generators.pate_gan.rows import Head
+from dpaudit_generators.pate_gan.sequential import train_one
+from dpaudit_generators.pate_gan.trainee import Records, Trainee
+from dpaudit_generators.pate_gan.training import train
+
+ROWS, COLUMNS, TEACHERS = 686, 29, 5
+ITERATIONS: Final = 1000
+"""Of a model whose rate is told."""
+
+
+def published(rounds: int) -> PateGan:
+    """The published network, for so many iterations; 320 labels in each."""
+    columns = tuple(
+        Column(name=f"x{i}", kind=Kind.CONTINUOUS, lower=0.0, upper=1.0) for i in range(COLUMNS)
+    )
+    settings: dict[str, Any] = dict(PUBLISHED) | {"rounds": rounds}
+    return PateGan(schema=Schema(columns=columns), teachers=TEACHERS, accuracy=0.5002, **settings)
+
+
+def trainees(models: int) -> list[Trainee]:
+    """Models on one table, each with its own partition and stream."""
+    rows = np.random.default_rng(0).random((ROWS, COLUMNS))
+    shared = rows.astype(np.float32)
+    return [
+        Trainee(Records(shared, cells(rows, teachers=TEACHERS, key=bytes([seed]))), (), seed)
+        for seed in range(models)
+    ]
+
+
+def operations(gan: PateGan) -> int:
+    """Multiplications and additions of an iteration, without padding; biases are weights."""
+
+    def weights(*widths: int) -> tuple[int, int]:
+        layers = [(inputs + 1) * outputs for inputs, outputs in pairwise(widths)]
+        return sum(layers), sum(layers) - layers[0]
+
+    generator, upper_generator = weights(gan.noise_width, *gan.generator_hidden, COLUMNS)
+    student, upper_student = weights(COLUMNS, *gan.student_hidden, 1)
+    teacher, upper_teacher = weights(COLUMNS, *gan.teacher_hidden, 1)
+    asked = gan.plan.labels // gan.rounds
+    made = (gan.teacher_steps + gan.generator_steps) * gan.batch + asked
+    seen = 2 * gan.teacher_steps * gan.batch  # real and generated
+    learned, back = gan.student_steps * gan.batch, gan.generator_steps * gan.batch
+    return 2 * (
+        made * generator
+        + TEACHERS * (seen * (2 * teacher + upper_teacher) + asked * teacher)
+        + learned * (2 * student + upper_student)
+        + back * (2 * student + generator + upper_generator)
+    )
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """CPU time of one call."""
+    start = time.process_time()
+    run()
+    return time.process_time() - start
+
+
+def measure(*, rounds: int, repeats: int, sizes: list[int]) -> dict[str, Any]:
+    """Everything, interleaved.
+
+    Args:
+        rounds: Iterations of each training.
+        repeats: How often each is timed.
+        sizes: Numbers M of models in a stack.
+    """
+    gan = published(rounds)
+    options: dict[str, Any] = {"head": Head(gan.schema), "plan": gan.plan, "settings": gan}
+    everyone = trainees(max(sizes))
+    square = torch.rand(1024, 1024)
+    runs: dict[str, Callable[[], object]] = {
+        "sequential": lambda: train_one(everyone[0], **options),
+        "product": lambda: square @ square,
+    }
+    for size in sizes:
+        runs[str(size)] = lambda size=size: train(everyone[:size], **options)  # type: ignore[misc]
+    for run in runs.values():
+        run()  # imports, caches
+    taken = {name: median(times) for name, times in _interleaved(runs, repeats).items()}
+    sequential = rounds / ITERATIONS / taken["sequential"]
+    many = {str(size): size * rounds / ITERATIONS / taken[str(size)] for size in sizes}
+    speed = 2 * 1024**3 / taken["product"]
+    floor = speed / operations(gan) / ITERATIONS
+    return {
+        "network": f"{ROWS} x {COLUMNS}, {TEACHERS} logistic teachers, {ITERATIONS} iterations",
+        "sequential_models_per_second": sequential,
+        "fit_many": many,
+        "speedup": {size: rate / sequential for size, rate in many.items()},
+        "microseconds_per_iteration": {
+            "sequential": 1e6 * taken["sequential"] / rounds,
+            **{str(size): 1e6 * taken[str(size)] / rounds / size for size in sizes},
+        },
+        "operations_per_iteration": operations(gan),
+        "matrix_product_gflops": speed / 1e9,
+        "arithmetic_floor_models_per_second": floor,
+        "arithmetic_floor_share": max(many.values()) / floor,
+        "threads": torch.get_num_threads(),
+        "timed_iterations": rounds,
+        "repeats": repeats,
+        "versions": versions(),
+    }
+
+
+def _interleaved(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(repeats):
+        for name, run in runs.items():
+            times[name].append(seconds(run))
+    return times
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="M = 1, 8, 32, under a minute")
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    if arguments.quick:
+        result = measure(rounds=60, repeats=5, sizes=[1, 8, 32])
+    else:
+        result = measure(rounds=300, repeats=7, sizes=[1, 8, 16, 32, 64, 128])
+    if arguments.json:
+        print(json.dumps(result, indent=2))
+        return
+    rates = {"sequential": result["sequential_models_per_second"], **result["fit_many"]}
+    for name, rate in rates.items():
+        share = rate / rates["sequential"]
+        print(f"{name:>10}  {rate:7.3f} models/s  {share:5.1f} times the oracle")
+    print(f"{'floor':>10}  {result['arithmetic_floor_models_per_second']:7.3f} models/s")
+
+
+if __name__ == "__main__":
+    main()
