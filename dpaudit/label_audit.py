@@ -23,10 +23,11 @@ from dpaudit.claim import PrivacyClaim
 from dpaudit.errors import SettingsError
 from dpaudit.numerals import clipped, percent, printable, rounded, rounded_down, rounded_up
 from dpaudit.plan import POWER, Power
+from dpaudit.protocols import FloatArray, IntArray
 from dpaudit.report.words import headline
 from dpaudit.seeds import Stream
 from dpaudit.verdict import Decision, Played, Verdict, decide
-from dpaudit.vote_pair import FloatArray, IntArray, VotePair
+from dpaudit.vote_pair import VotePair
 
 DEFAULT_RUNS = 100_000
 MOST_RUNS = 1_000_000

@@ -6,8 +6,9 @@ A generator may also have, each optional:
 - `check(data)`: raises an `InputError` before any training if the table cannot be used;
 - `seedable = False`: it draws from secure noise, so trials cannot be repeated bit by bit.
 
-A fitted model may have a `claim` of its own where the accountant's result depends on the data; the
-audit then compares with the largest one it saw in either world.
+A fitted model may have a `claim` of its own: where the accountant's result depends on the data, or
+to say how its noise was drawn. The audit compares with the largest one it saw in either world,
+restated for the neighbours played.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from dpaudit.errors import InputError
+from dpaudit.files import write_whole
 from dpaudit.report.words import summary_lines
 from dpaudit.verdict import Verdict
 
@@ -85,10 +85,7 @@ class AuditResult:
 
     def save(self, folder: Path) -> None:
         """Writes `result.json` into a folder, all or nothing."""
-        target = folder / RESULT_FILE
-        temporary = target.with_suffix(".json.tmp")
-        temporary.write_text(self.to_json(), encoding="utf-8")
-        os.replace(temporary, target)
+        write_whole(folder / RESULT_FILE, self.to_json().encode())
 
     @staticmethod
     def load(path: Path) -> AuditResult:

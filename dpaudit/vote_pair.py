@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import binom
 
 from dpaudit.account import VoteTable
 from dpaudit.bounds import statistic
 from dpaudit.errors import SettingsError
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
+from dpaudit.protocols import FloatArray, IntArray
 
 _NEVER = 1e-15
 """Counts less likely than this are left out: no audit of fewer than 10^14 runs meets one."""

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# The same examples in every run, however slow the machine: a failure is the code's, not chance's.
+# To search for new ones: HYPOTHESIS_PROFILE=explore pytest
+hypothesis.settings.register_profile("repeat", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=500)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
+
+# A shell's background jobs ignore Ctrl-C, and so would every program that a test interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["pytester"]
 

@@ -243,16 +243,3 @@ def test_teachers_must_be_named() -> None:
     done = account(*BUDGET)
     assert done.exit_code == ExitCode.USAGE
     assert "--teachers" in done.stderr
-
-
-def test_snippets_of_the_page_print_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
-    page = Path(__file__).parents[1] / "docs" / "accounting.md"
-    text = page.read_text(encoding="utf-8")
-    snippets = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    assert len(snippets) == 5
-    names: dict[str, Any] = {}
-    for snippet in snippets:
-        exec(compile(snippet, str(page), "exec"), names)
-        told = re.findall(r"^print\(.*\)  # (.*)$|^    # (.*)$", snippet, re.MULTILINE)
-        assert told
-        assert capsys.readouterr().out.splitlines() == [one or other for one, other in told]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -282,6 +282,20 @@ def test_the_claim_of_a_fitted_model_is_kept() -> None:
     assert play(payload(Claiming(PrivacyClaim(epsilon=0.25))), FIRST).claimed_epsilon == 0.25
     assert play(payload(Claiming(None)), FIRST).claimed_epsilon is None
     assert play(payload(Claiming("strong")), FIRST).status is Status.FAILED
+
+
+def test_the_claim_of_a_fitted_model_is_restated_for_the_neighbours_played() -> None:
+    def claimed(claim: PrivacyClaim, neighbours: Neighbours) -> float | None:
+        shared = payload(Claiming(claim))
+        view = replace(shared.game.view, neighbours=neighbours)
+        out = TABLE.iloc[:2] if neighbours is Neighbours.ADD_REMOVE else TABLE.iloc[[0, 1, 1]]
+        game = Game(view=view, tables={World.IN: TABLE, World.OUT: out})
+        return play(replace(shared, game=game), FIRST).claimed_epsilon
+
+    of_two = PrivacyClaim(epsilon=0.25, neighbours=Neighbours.REPLACE_ONE)
+    assert claimed(PrivacyClaim(epsilon=0.25), Neighbours.REPLACE_ONE) == 0.5
+    assert claimed(of_two, Neighbours.REPLACE_ONE) == 0.25
+    assert claimed(of_two, Neighbours.ADD_REMOVE) is None  # nothing follows that way round
 
 
 class Bad(Means):

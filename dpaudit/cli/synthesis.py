@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ import typer
 from dpaudit.cli import options
 from dpaudit.cli.faces import guarded, messages, results
 from dpaudit.errors import InputError, SettingsError
+from dpaudit.files import write_whole
 
 
 @guarded
@@ -84,10 +84,8 @@ def synthesize(
 
 
 def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
+        write_whole(path, text.encode())
     except OSError as error:
         raise InputError(
             f"{path} cannot be written: {error.strerror}; give another --out"

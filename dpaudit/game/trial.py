@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.adapt import train
-from dpaudit.errors import AttackError, SchemaError, TrialError
+from dpaudit.claim import Neighbours, PrivacyClaim
+from dpaudit.errors import AttackError, ClaimError, SchemaError, TrialError
 from dpaudit.game.canaries import CanaryGame
 from dpaudit.game.worlds import Game
 from dpaudit.protocols import FloatArray, GameView, Generator, World
@@ -215,8 +216,18 @@ def _synthesise(payload: Payload, trial: Trial) -> _Synthetic:
         table = accept(raw, game.view.schema, n_rows)
     except SchemaError as error:
         raise TrialError(str(error)) from None
-    claim = getattr(model, "claim", None)
-    return _Synthetic(table, None if claim is None else float(claim.epsilon))
+    return _Synthetic(table, _claimed_epsilon(model, game.view.neighbours))
+
+
+def _claimed_epsilon(model: object, neighbours: Neighbours) -> float | None:
+    """What a fitted model itself claims for the neighbours played; None if nothing follows."""
+    claim: PrivacyClaim | None = getattr(model, "claim", None)
+    if claim is None:
+        return None
+    try:
+        return float(claim.under(neighbours).epsilon)
+    except ClaimError:
+        return None
 
 
 def take_features(table: pd.DataFrame, payload: Payload) -> FloatArray:

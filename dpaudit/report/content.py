@@ -25,7 +25,7 @@ def lead(document: Mapping[str, Any]) -> tuple[str, ...]:
     claimed, proved = claim_and_proof(document)
     confidence = percent(document["confidence"])
     promise = (
-        f"The generator is claimed ({claim['source']}) to satisfy differential privacy with "
+        "The generator is claimed to satisfy differential privacy with "
         f"epsilon {claimed} and delta {rounded(claim['delta'])}: its output should hardly show "
         "whether any one record was in the table"
     )

@@ -113,7 +113,7 @@ class PateGan(Settings):
                 "by basic composition"
             )
         if self.bounds is Bounds.DATA:
-            source += "; not proved, because the bounds are read off the data"
+            source = f"not proved, because bounds are read off the data; else {source}"
         return PrivacyClaim(epsilon=self.epsilon, delta=self.delta, source=source)
 
     @cached_property

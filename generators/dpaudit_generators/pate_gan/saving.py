@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
 import zlib
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 from dpaudit.claim import Neighbours, PrivacyClaim
 from dpaudit.encoding import layout
 from dpaudit.errors import InputError
+from dpaudit.files import write_whole
 from dpaudit.schema import Schema
 from dpaudit_generators.pate_gan.model import PateGanModel
 from dpaudit_generators.pate_gan.rows import Head
@@ -64,10 +64,8 @@ def save(model: PateGanModel, path: Path) -> None:
             array = io.BytesIO()
             np.lib.format.write_array(array, weight, allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(name), array.getvalue())
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        temporary.write_bytes(buffer.getvalue())
-        os.replace(temporary, path)
+        write_whole(path, buffer.getvalue())
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}; give another path") from None
 

@@ -1,0 +1,31 @@
+"""The pages' Python snippets run, in order, and print what the comments beside them say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.mark.parametrize(("page", "count"), [("accounting.md", 5), ("pate-gan.md", 2)])
+def test_snippets_print_what_the_page_says(
+    page: str,
+    count: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / page).read_text(encoding="utf-8")
+    snippets = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert len(snippets) == count
+    names: dict[str, Any] = {}
+    for snippet in snippets:
+        exec(compile(snippet, page, "exec"), names)
+        told = re.findall(r"^print\(.*\)  # (.*)$|^    # (.*)$", snippet, re.MULTILINE)
+        assert told
+        assert capsys.readouterr().out.splitlines() == [one or other for one, other in told]
