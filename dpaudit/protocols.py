@@ -13,7 +13,7 @@ restated for the neighbours played.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -60,13 +60,13 @@ class Job(NamedTuple):
 
     Attributes:
         world: The world that the model belongs to.
-        trial: Number of its trial.
+        index: Number of its trial.
         dropped_row: Position of the record that it is trained without, or None for all.
         seed: Its own seed; None means the system's entropy.
     """
 
     world: World
-    trial: int
+    index: int
     dropped_row: int | None
     seed: int | None
 
@@ -88,7 +88,18 @@ class ModelBatch(Protocol):
 
 @runtime_checkable
 class BatchGenerator(Generator, Protocol):
-    """A generator that trains many shadow models at once, each as if it were alone."""
+    """A generator that trains many shadow models at once, each as if it were alone.
+
+    Attributes:
+        models_at_once: How many models it trains fastest together; more are trained in parts.
+    """
+
+    @property
+    def models_at_once(self) -> int: ...
+
+    def batch_key(self, job: Job) -> Hashable:
+        """Jobs with equal keys may be trained together."""
+        ...
 
     def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> ModelBatch:
         """Trains a model for each job; model i does not depend on the other jobs by a bit."""
@@ -149,4 +160,17 @@ class Attack(Protocol):
 
     def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
         """Trains the classifier on features [n, f] and memberships [n]."""
+        ...
+
+
+@runtime_checkable
+class BatchAttack(Attack, Protocol):
+    """An attack that takes the features of many synthetic tables at once."""
+
+    def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
+        """Features [M, f] of values [M, n, d], as `dpaudit.encoding.values_of` gives them.
+
+        Row i is, up to rounding (1e-12), what `features` gives of table i; it does not depend on
+        the other tables by a bit.
+        """
         ...

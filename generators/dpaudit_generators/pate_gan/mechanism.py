@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -174,6 +174,16 @@ class PateGan(Settings):
             DataError: If the table's columns are not the schema's.
         """
         return self.fit_many(data, [Job(World.IN, 0, None, seed)])[0]
+
+    @property
+    def models_at_once(self) -> int:
+        """Of models that are trained together: what one pass makes fits a cache."""
+        return 32
+
+    def batch_key(self, job: Job) -> Hashable:
+        """All models have the same shape, whatever their records."""
+        del job
+        return ()
 
     def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> PateGanBatch:
         """Trains a model for each job; none depends on the others by a bit.
