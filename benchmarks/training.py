@@ -45,12 +45,14 @@ def published(rounds: int) -> PateGan:
     return PateGan(schema=Schema(columns=columns), teachers=TEACHERS, accuracy=0.5002, **settings)
 
 
-def trainees(models: int) -> list[Trainee]:
+def trainees(models: int, labels: int) -> list[Trainee]:
     """Models on one table, each with its own partition and stream."""
     rows = np.random.default_rng(0).random((ROWS, COLUMNS))
     shared = rows.astype(np.float32)
     return [
-        Trainee(Records(shared, cells(rows, teachers=TEACHERS, key=bytes([seed]))), (), seed)
+        Trainee(
+            Records(shared, cells(rows, teachers=TEACHERS, key=bytes([seed]))), (), labels, seed
+        )
         for seed in range(models)
     ]
 
@@ -94,14 +96,16 @@ def measure(*, rounds: int, repeats: int, sizes: list[int]) -> dict[str, Any]:
     """
     gan = published(rounds)
     options: dict[str, Any] = {"head": Head(gan.schema), "plan": gan.plan, "settings": gan}
-    everyone = trainees(max(sizes))
+    everyone = trainees(max(sizes), gan.plan.labels)
     square = torch.rand(1024, 1024)
     runs: dict[str, Callable[[], object]] = {
         "sequential": lambda: train_one(everyone[0], **options),
         "product": lambda: square @ square,
     }
     for size in sizes:
-        runs[str(size)] = lambda size=size: train(everyone[:size], **options)  # type: ignore[misc]
+        runs[str(size)] = lambda size=size: train(
+            everyone[:size], device=torch.device("cpu"), **options
+        )  # type: ignore[misc]
     for run in runs.values():
         run()  # imports, caches
     taken = {name: median(times) for name, times in _interleaved(runs, repeats).items()}

@@ -66,7 +66,7 @@ class Job(NamedTuple):
     """
 
     world: World
-    index: int
+    index: int  # type: ignore[assignment]  # of the field's name, not of tuple.index
     dropped_row: int | None
     seed: int | None
 

@@ -11,15 +11,15 @@ import pytest
 import torch
 from scipy import stats
 
-from dpaudit.account import LabelPlan
+from dpaudit.account import LabelBudget, LabelPlan
 from dpaudit.encoding import table_of
-from dpaudit.errors import DataError
+from dpaudit.errors import BudgetError, DataError, SettingsError
 from dpaudit.protocols import BatchGenerator, Job, World
 from dpaudit.schema import Column, Kind, Schema
 from dpaudit.seeds import rng_of
-from dpaudit_generators.pate import IndexArray, LabelRelease
+from dpaudit_generators.pate import IndexArray, LabelRelease, LabelReleases
 from dpaudit_generators.pate_gan import PUBLISHED, PateGan, PateGanModel, training
-from dpaudit_generators.pate_gan.draws import gumbel, normal, uniform
+from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.rows import Head
 from dpaudit_generators.pate_gan.sequential import train_one
 from dpaudit_generators.pate_gan.settings import Settings
@@ -71,6 +71,7 @@ def small(**options: Any) -> PateGan:
     return PateGan(schema=MIXED, **{"teachers": 12, "rounds": 6, "epsilon": 8.0} | options)
 
 
+CPU = torch.device("cpu")
 PRIVATE: dict[str, Any] = {"bounds": "private", "label_proportions": "private"}
 
 
@@ -105,7 +106,12 @@ class Witness:
             return counts
 
         def both(
-            trainees: Sequence[Trainee], *, head: Head, plan: LabelPlan, settings: Settings
+            trainees: Sequence[Trainee],
+            *,
+            head: Head,
+            plan: LabelPlan,
+            settings: Settings,
+            device: torch.device,
         ) -> list[Weights]:
             for trainee, seen in zip(trainees, witness.oracle_votes, strict=True):
 
@@ -115,7 +121,7 @@ class Witness:
                 witness.oracle.append(
                     train_one(trainee, head=head, plan=plan, settings=settings, watch=watch)
                 )
-            return train(trainees, head=head, plan=plan, settings=settings)
+            return train(trainees, head=head, plan=plan, settings=settings, device=device)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(training, "train", both)
@@ -156,7 +162,7 @@ def assert_alone_as_in_company(
     gan: PateGan, data: pd.DataFrame, sizes: Sequence[int], *, rows: int = 300
 ) -> None:
     many = jobs(max(sizes), len(data))
-    seeds = [job.trial for job in many]
+    seeds = [job.index for job in many]
     alone = [gan.fit_many(data, [job])[0] for job in many]
     assert len({model.weights[0].tobytes() for model in alone}) == len(many)
     for size in sizes:
@@ -214,29 +220,92 @@ def test_it_is_a_batch_generator_that_refuses_other_tables() -> None:
 
 
 def test_each_model_pays_for_its_own_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    released: dict[int, int] = {}
-    release = LabelRelease.release
+    budgets: list[LabelBudget] = []
 
-    def counting(self: LabelRelease, votes: Any) -> IndexArray:
-        labels = release(self, votes)
-        released[id(self)] = self._budget.spent
-        return labels
+    class Counted(LabelBudget):
+        def __init__(self, labels: int) -> None:
+            super().__init__(labels)
+            budgets.append(self)
 
-    monkeypatch.setattr(LabelRelease, "release", counting)
+    monkeypatch.setattr(training, "LabelBudget", Counted)
     gan = small()
     gan.fit_many(mixed(), jobs(3, 60))
-    assert list(released.values()) == [gan.plan.labels] * 3
+    assert [budget.spent for budget in budgets] == [gan.plan.labels] * 3
+
+
+def test_a_model_stops_when_its_own_budget_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    gan, data = small(rounds=8), mixed()
+    train, seen = training.train, []
+
+    def short(trainees: Sequence[Trainee], **options: Any) -> list[Weights]:
+        share = [t._replace(labels=t.labels * (t.seed % 4) // 4) for t in trainees if t.seed]
+        seen.extend(t.labels for t in share)
+        return train(share, **options)
+
+    monkeypatch.setattr(training, "train", short)
+    many = jobs(5, len(data))
+    batch = gan.fit_many(data, many)
+    assert len(set(seen)) == 4
+    assert len({model.weights[0].tobytes() for model in batch.models}) == len(many)
+    for job, model in zip(many, batch.models, strict=True):
+        assert as_bytes(model) == as_bytes(gan.fit_many(data, [job])[0])
+        untrained = training.InitialNetworks(
+            job.seed, head=Head(gan.schema), teachers=gan.teachers, settings=gan
+        )
+        stopped_at_once = np.array_equal(model.weights[0], untrained.generator[0])
+        assert stopped_at_once == (job.seed is not None and job.seed % 4 == 0)
+
+
+def test_nothing_of_a_stopped_model_is_released() -> None:
+    table = small().plan.table
+    budgets = [LabelBudget(3), LabelBudget(9)]
+    releases = LabelReleases(table, budgets, seeds=[1, 2])
+    votes = np.full((2, 3), table.teachers)
+    both = releases.release(votes, going=[True, True])
+    one = releases.release(votes, going=[False, True])
+    assert [budget.left for budget in budgets] == [0, 3]
+    assert one[0].tolist() == [0, 0, 0]
+    alone = LabelRelease(table, LabelBudget(9), seed=2)
+    assert [*both[1], *one[1]] == [*alone.release(votes[0]), *alone.release(votes[0])]
+    with pytest.raises(BudgetError):
+        releases.release(votes, going=[True, True])
+
+
+# The device.
+
+
+def test_every_tensor_is_made_on_the_device_that_is_named() -> None:
+    # A tensor that is made where torch would put it has no memory here.
+    gan, data = small(), mixed()
+    usual = gan.fit_many(data, jobs(2, 60))
+    for other, same in ((gan, usual), (small(**PRIVATE), None)):
+        with torch.device("meta"):
+            batch = other.fit_many(data, jobs(2, 60))
+            sampled = batch.sample_many(5, [1, 2])
+        assert np.isfinite(batch[0].weights[0]).all()
+        if same is not None:
+            assert [as_bytes(m) for m in batch.models] == [as_bytes(m) for m in same.models]
+            np.testing.assert_array_equal(sampled, same.sample_many(5, [1, 2]))
+
+
+def test_a_device_that_is_not_there_is_refused_before_any_training() -> None:
+    for wrong in ("gpu", "cuda:x", ""):
+        with pytest.raises(SettingsError, match="device"):
+            small(device=wrong)
+    if not torch.cuda.is_available():
+        with pytest.raises(SettingsError, match="cuda"):
+            small(device="cuda").check(mixed())
 
 
 # What is drawn.
 
 
-def streams(models: int) -> list[np.random.Generator]:
-    return [rng_of(seed, "training") for seed in range(models)]
+def streams(models: int) -> Streams:
+    return Streams(list(range(models)), "training", device=CPU)
 
 
 def test_noise_is_normal_and_gumbel() -> None:
-    for draw, law in ((normal, stats.norm), (gumbel, stats.gumbel_r)):
+    for draw, law in ((Streams.normal, stats.norm), (Streams.gumbel, stats.gumbel_r)):
         drawn = draw(streams(3), 400, 37).double().numpy()
         assert drawn.shape == (3, 400, 37)
         for model in drawn:
@@ -247,11 +316,29 @@ def test_noise_is_normal_and_gumbel() -> None:
         assert abs(np.corrcoef(drawn[0].ravel(), drawn[1].ravel())[0, 1]) < 0.04
         spread = drawn.std() / law.std()
         assert spread == pytest.approx(1.0, abs=0.02)
-    assert normal(streams(1), 1000, 100).abs().max() > 3.9
+    assert streams(1).normal(1000, 100).abs().max() > 3.9
+
+
+def test_rare_categories_are_as_rare_as_they_should_be() -> None:
+    # Category 1 has probability 1e-4 against category 0: the upper tail of a Gumbel number.
+    noise = streams(1).gumbel(2_000_000, 2)[0].double().numpy()
+    assert np.isfinite(noise).all()
+    wins = int((noise[:, 1] + np.log(1e-4) > noise[:, 0]).sum())
+    assert stats.binomtest(wins, 2_000_000, 1e-4 / (1 + 1e-4)).pvalue > 1e-3
+
+
+def test_integers_and_uniform_numbers_are_uniform() -> None:
+    integers = streams(2).integers(20_001).numpy()
+    assert (integers.min(), integers.max()) > (-1, 2**32 - 10**7)
+    assert integers.max() < 2**32
+    for model in integers:
+        assert stats.kstest(model / 2**32, stats.uniform.cdf).pvalue > 1e-3
+    drawn = streams(1).uniform(20_001).numpy()
+    assert stats.kstest(drawn[0], stats.uniform.cdf).pvalue > 1e-3
 
 
 def test_the_test_of_noise_would_notice_another_law() -> None:
-    drawn = normal(streams(1), 400, 37).double().numpy().ravel()
+    drawn = streams(1).normal(400, 37).double().numpy().ravel()
     assert stats.kstest(drawn, stats.norm(scale=1.1).cdf).pvalue < 1e-3
     assert stats.kstest(drawn, stats.logistic(scale=0.55).cdf).pvalue < 1e-3
 
@@ -261,8 +348,8 @@ def test_minibatches_are_uniform_on_uneven_cells() -> None:
     rows = np.arange(60, dtype=np.float32)[:, None]
     deals = [np.split(np.arange(60), [1, 1, 20]), np.split(np.arange(1, 60), [30, 33, 50])]
     networks = Critics([initial(4, [1, 1], rng_of(1, "w"))] * 2, rate=0.1, betas=(0.5, 0.9))
-    teachers = Teachers(networks, [Records(rows, owned) for owned in deals])
-    chosen = teachers.minibatches(uniform(streams(2), 50, 4, 64)).numpy()
+    teachers = Teachers(networks, [Records(rows, owned) for owned in deals], device=CPU)
+    chosen = teachers.minibatches(streams(2).integers(50, 4, 64)).numpy()
     assert chosen.shape == (2, 50, 4, 64)
     for model, owned in enumerate(deals):
         for teacher, cell in enumerate(owned):

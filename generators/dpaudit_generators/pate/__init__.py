@@ -17,6 +17,7 @@ from dpaudit_generators.pate.release import (
     ClassRelease,
     ConfidentRelease,
     LabelRelease,
+    LabelReleases,
 )
 from dpaudit_generators.pate.tables import Labelled, labelled
 from dpaudit_generators.pate.torch_classifier import TorchClassifier
@@ -30,6 +31,7 @@ __all__ = [
     "Ensemble",
     "IndexArray",
     "LabelRelease",
+    "LabelReleases",
     "Labelled",
     "Pate",
     "RandomBits",

@@ -32,13 +32,15 @@ class RandomBits:
     """
 
     def __init__(self, seed: int | None, purpose: str) -> None:
-        self._bytes: Callable[[int], bytes] = (
-            secrets.token_bytes if seed is None else rng_of(seed, purpose).bytes
-        )
+        self._bytes: Callable[[int], bytes] = secrets.token_bytes
+        self._words: Callable[[int], WordArray] = _secret_words
+        if seed is not None:
+            rng = rng_of(seed, purpose)
+            self._bytes, self._words = rng.bytes, rng.bit_generator.random_raw
 
     def words(self, n: int) -> WordArray:
         """Uniform 64-bit integers [n]."""
-        return np.frombuffer(self._bytes(8 * n), dtype="<u8").astype(np.uint64)
+        return self._words(n)
 
     def below(self, bound: int) -> int:
         """A uniform integer in [0, bound), of any size; by rejection, hence unbiased."""
@@ -48,6 +50,10 @@ class RandomBits:
             drawn = int.from_bytes(self._bytes(size), "little") >> (8 * size - bits)
             if drawn < bound:
                 return drawn
+
+
+def _secret_words(n: int) -> WordArray:
+    return np.frombuffer(secrets.token_bytes(8 * n), dtype=np.uint64)
 
 
 def discrete_laplace(scale: float | Fraction, bits: RandomBits) -> int:

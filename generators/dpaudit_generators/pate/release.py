@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from dpaudit.account.noisy_max import ConfidentNoisyMax, LaplaceNoisyMax, NoisyM
 from dpaudit.errors import BudgetError, SettingsError
 from dpaudit_generators.pate.partition import IndexArray
 from dpaudit_generators.pate.randomness import RandomBits, discrete_gaussian, discrete_laplace
+
+_AHEAD: Final = 256
+"""Random words of a model that are drawn at a time, where a query needs fewer."""
 
 Aggregation: TypeAlias = NoisyMax | ConfidentNoisyMax
 """How votes become a label."""
@@ -32,6 +35,11 @@ class LabelRelease:
         self._budget = budget
         self._bits = RandomBits(seed, "label noise")
 
+    @property
+    def left(self) -> int:
+        """How many labels the budget still pays for."""
+        return self._budget.left
+
     def release(self, votes: npt.ArrayLike) -> IndexArray:
         """Draws one label for each query.
 
@@ -50,6 +58,50 @@ class LabelRelease:
             return count
         self._budget.spend(count.size)
         return self._table.release(count, self._bits.words(count.size))
+
+
+class LabelReleases:
+    """`LabelRelease` for M models at once: label i of model m is the one it would be alone.
+
+    Args:
+        table: The 64-bit table, as `VoteTable.quantised` makes it.
+        budgets: Pay for the labels of each model.
+        seeds: Of each model; None takes every word from the operating system's entropy.
+    """
+
+    def __init__(
+        self, table: VoteTable, budgets: Sequence[LabelBudget], *, seeds: Sequence[int | None]
+    ) -> None:
+        self._table, self._budgets = table, budgets
+        self._bits = [RandomBits(seed, "label noise") for seed in seeds]
+        self._ahead = np.empty((len(seeds), 0), dtype=np.uint64)
+
+    def release(self, votes: npt.NDArray[np.int64], *, going: Sequence[bool]) -> IndexArray:
+        """Draws one label for each query.
+
+        Args:
+            votes: How many teachers voted 1, integers [M, n], n at least 1.
+            going: Which models ask; nothing of the others is released.
+
+        Returns:
+            Labels 0 or 1, [M, n]; 0 for models that do not ask.
+
+        Raises:
+            BudgetError: If a budget does not pay for all of them; none is drawn then.
+            SettingsError: If a count is outside 0..k.
+        """
+        n = votes.shape[1]
+        for budget, goes in zip(self._budgets, going, strict=True):
+            if goes:
+                budget.spend(n)
+        if self._ahead.shape[1] < n:
+            more = np.stack([bits.words(max(n, _AHEAD)) for bits in self._bits])
+            self._ahead = np.concatenate([self._ahead, more], axis=1)
+        words, self._ahead = self._ahead[:, :n], self._ahead[:, n:]
+        asked = np.flatnonzero(going)
+        labels = np.zeros_like(votes)
+        labels[asked] = self._table.release(votes[asked], words[asked])
+        return labels
 
 
 class Answers(NamedTuple):

@@ -1,8 +1,8 @@
-"""Uniform numbers, and what is made of them.
+"""Uniform words, and what is made of them.
 
-A model takes from its one stream uniform numbers alone, in each round as many as its public
-settings say. What they stand for is a function of theirs (inverse transform), so neither records
-nor the other models of a stack move anything in the stream.
+A model takes from its one stream uniform words alone, as many as its public settings say. What
+they stand for is a function of theirs (inverse transform), so neither records nor the other models
+of a stack move anything in the stream.
 """
 
 from __future__ import annotations
@@ -17,47 +17,74 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-Streams: TypeAlias = Sequence[np.random.Generator]
-"""One for each model."""
+from dpaudit.seeds import rng_of
+from dpaudit_generators.pate_gan.stack import PAIR
 
-_BITS: Final = 16
-"""Of the uniform numbers that noise is made of: one quantile of a table for each."""
+WordArray: TypeAlias = npt.NDArray[np.uint64]
 
-
-def uniform(rngs: Streams, *shape: int) -> Tensor:
-    """Uniform numbers in [0, 1) for choices among records: float64 [M, *shape]."""
-    size = math.prod(shape)
-    return torch.from_numpy(np.stack([rng.random(size) for rng in rngs])).view(len(rngs), *shape)
+_QUANTILE_BITS: Final = 16
+"""Of the uniform numbers that normal noise is made of: one quantile of a table for each."""
+_BELOW_ONE: Final = 1.0 - 2.0**-24
 
 
-def normal(rngs: Streams, *shape: int) -> Tensor:
-    """Standard normal numbers, float32 [M, *shape]."""
-    return _quantiles(rngs, shape, _normal_quantiles())
+class Streams:
+    """One stream of uniform words for each of M models.
 
-
-def gumbel(rngs: Streams, *shape: int) -> Tensor:
-    """Standard Gumbel numbers, float32 [M, *shape]: they draw categories.
-
-    No 16 bits here: the frequency of a rare category is read off the tail.
+    Args:
+        seeds: One for each; None means the system's entropy.
+        purpose: What the draws are for.
+        device: Where the tensors are to be.
     """
-    size = math.prod(shape)
-    # Each model's by itself: the last elements of an array may be computed by another routine.
-    numbers = [np.maximum(rng.random(size), 2.0**-53) for rng in rngs]
-    drawn = np.stack([-np.log(-np.log(mine)) for mine in numbers])
-    return torch.from_numpy(drawn.astype(np.float32)).view(len(rngs), *shape)
 
+    def __init__(self, seeds: Sequence[int | None], purpose: str, *, device: torch.device) -> None:
+        self._sources = [rng_of(seed, purpose).bit_generator for seed in seeds]
+        self._device = device
 
-def _quantiles(rngs: Streams, shape: Sequence[int], table: npt.NDArray[np.float32]) -> Tensor:
-    size = math.prod(shape)
-    numbers = np.empty((len(rngs), size), dtype=np.float32)
-    for share, rng in zip(numbers, rngs, strict=True):
-        words: npt.NDArray[np.uint64] = rng.bit_generator.random_raw(-(-size * _BITS // 64))
-        table.take(words.view(np.uint16)[:size], out=share, mode="wrap")
-    return torch.from_numpy(numbers).view(len(rngs), *shape)
+    def integers(self, *shape: int) -> Tensor:
+        """Uniform integers in [0, 2**32), int64 [M, *shape]."""
+        words = self._words(math.prod(shape), bits=32).view(np.uint32)
+        return self._tensor(words[:, : math.prod(shape)].astype(np.int64), shape)
+
+    def uniform(self, *shape: int) -> Tensor:
+        """Uniform numbers in [0, 1), float64 [M, *shape]."""
+        words = self._words(math.prod(shape), bits=64)
+        return self._tensor((words >> np.uint64(11)) * 2.0**-53, shape)
+
+    def normal(self, *shape: int) -> Tensor:
+        """Standard normal numbers, float32 [M, *shape]."""
+        table, size = _normal_quantiles(), math.prod(shape)
+        numbers = np.empty((len(self._sources), size), dtype=np.float32)
+        words = -(-size * _QUANTILE_BITS // 64)
+        for mine, source in zip(numbers, self._sources, strict=True):
+            places: npt.NDArray[np.uint16] = source.random_raw(words).view(np.uint16)[:size]
+            table.take(places, out=mine, mode="wrap")
+        return self._tensor(numbers, shape)
+
+    def gumbel(self, *shape: int) -> Tensor:
+        """Standard Gumbel numbers, float32 [M, *shape]: they draw categories.
+
+        Of 32 bits each, and of the complement of a uniform number: the frequency of a rare
+        category is read off the upper tail, where floats near 1 would be too coarse.
+        """
+        size = math.prod(shape)
+        padded = size + -size % PAIR  # see `stack.logistic`: nothing is to be left over
+        words = self._words(padded, bits=32).view(np.uint32).astype(np.float32)
+        drawn = torch.from_numpy((words + np.float32(0.5)) * np.float32(2.0**-32))
+        drawn.clamp_max_(_BELOW_ONE).neg_().log1p_().neg_().log_().neg_()
+        return drawn[:, :size].reshape(len(drawn), *shape).to(self._device)
+
+    def _words(self, size: int, *, bits: int) -> WordArray:
+        """Words that hold so many numbers of so many bits, [M, words]."""
+        words = -(-size * bits // 64)
+        return np.stack([source.random_raw(words) for source in self._sources])
+
+    def _tensor(self, numbers: npt.NDArray[np.generic], shape: Sequence[int]) -> Tensor:
+        return torch.from_numpy(numbers).view(len(numbers), *shape).to(self._device)
 
 
 @cache
 def _normal_quantiles() -> npt.NDArray[np.float32]:
-    middles = (torch.arange(2**_BITS, dtype=torch.float64) + 0.5) / 2**_BITS
+    places = torch.arange(2**_QUANTILE_BITS, dtype=torch.float64, device="cpu")
+    middles = (places + 0.5) / 2**_QUANTILE_BITS
     quantiles: npt.NDArray[np.float32] = torch.special.ndtri(middles).float().numpy()
     return quantiles

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import cycle, islice, pairwise
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, one_hot, softplus
 
 from dpaudit.account import LabelBudget, LabelPlan
-from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import IndexArray, LabelRelease
-from dpaudit_generators.pate_gan.draws import gumbel, normal, uniform
+from dpaudit_generators.pate_gan.draws import Streams
+from dpaudit_generators.pate_gan.rounds import rounds
 from dpaudit_generators.pate_gan.rows import TEMPERATURE, Head
 from dpaudit_generators.pate_gan.settings import Settings
-from dpaudit_generators.pate_gan.source import Noise
+from dpaudit_generators.pate_gan.source import Noise, NoiseSource
 from dpaudit_generators.pate_gan.stack import SLOPE
 from dpaudit_generators.pate_gan.trainee import FloatArray, Trainee, Weights
-from dpaudit_generators.pate_gan.training import InitialNetworks, labels_per_round
+from dpaudit_generators.pate_gan.training import InitialNetworks
+
+
+_CPU: Final = torch.device("cpu")
 
 
 class Network(nn.Module):
@@ -128,37 +131,32 @@ def train_one(
     teachers = [Network(start.teachers, t, settings) for t in range(plan.teachers)]
     student = Network(start.student, 0, settings)
     generator = Network(start.generator, 0, settings)
-    release = LabelRelease(plan.table, LabelBudget(plan.labels), seed=trainee.seed)
-    cumulative = torch.tensor(trainee.proportions, dtype=torch.float64).cumsum(0)
-    rng = rng_of(trainee.seed, "training")
-    batch, steps = settings.batch, settings.teacher_steps
-
-    def drawn(n: int) -> Noise:
-        labels = torch.empty(n, 0)
-        if head.classes:
-            classes = torch.bucketize(uniform([rng], n)[0], cumulative, right=True)
-            labels = one_hot(classes.clamp_max(head.classes - 1), head.classes).float()
-        return Noise(
-            normal([rng], n, settings.noise_width)[0], gumbel([rng], n, head.choices)[0], labels
-        )
-
-    def generate(noise: Noise, part: slice) -> Tensor:
-        numbers, choices, labels = (tensor[part] for tensor in noise)
-        return records_of(generator(torch.cat([numbers, labels], 1)), choices, labels, head)
+    release = LabelRelease(plan.table, LabelBudget(trainee.labels), seed=trainee.seed)
+    streams = Streams([trainee.seed], "training", device=_CPU)
+    source = NoiseSource(
+        streams, head, [trainee.proportions], width=settings.noise_width, device=_CPU
+    )
+    batch, inputs = settings.batch, settings.noise_width + head.classes
+    teaching = settings.teacher_steps * batch
+    fixed = teaching + settings.generator_steps * batch
 
     replayed, replayed_labels = torch.empty(0, head.width), torch.empty(0)
-    for queries in labels_per_round(plan.labels, settings.rounds):
-        indices = uniform([rng], steps, plan.teachers, batch)[0].numpy()
-        noise = drawn((steps + settings.generator_steps) * batch + queries)
-        with torch.no_grad():
-            fakes = generate(noise, slice(steps * batch))
-            asked = generate(noise, slice(steps * batch, steps * batch + queries))
+    for queries, (indices,), noise, (replay,) in rounds(
+        streams, source, plan=plan, settings=settings
+    ):
 
-        for step, fake in enumerate(torch.split(fakes, batch)):
-            for teacher, cell, index in zip(
-                teachers, trainee.records.owned, indices[step], strict=True
-            ):
-                real = torch.from_numpy(_drawn(trainee.records.rows, cell, index))
+        def generate(first: int, last: int, noise: Noise = noise) -> Tensor:
+            (rows,), (choices,), (labels,) = noise.part(slice(first, last))
+            return records_of(generator(rows[:, :inputs]), choices, labels, head)
+
+        if release.left < queries:
+            break
+        with torch.no_grad():
+            fakes, asked = generate(0, teaching), generate(fixed, fixed + queries)
+
+        for fake, index in zip(torch.split(fakes, batch), indices.numpy(), strict=True):
+            for teacher, cell, own in zip(teachers, trainee.records.owned, index, strict=True):
+                real = torch.from_numpy(_drawn(trainee.records.rows, cell, own))
                 loss = softplus(-teacher(real)).mean() + softplus(teacher(fake)).mean()
                 teacher.descend(loss)
 
@@ -173,20 +171,19 @@ def train_one(
         if settings.replay:
             asked = replayed = torch.cat([replayed, asked])
             labels = replayed_labels = torch.cat([replayed_labels, labels])
-            numbers = uniform([rng], settings.student_steps * batch)[0]
-            chosen = (numbers * len(labels)).long().clamp_max(len(labels) - 1)
+            chosen = replay * len(labels) >> 32
         for some in islice(cycle(torch.split(chosen, batch)), settings.student_steps):
             logits = student(asked[some])[:, 0]
             student.descend(binary_cross_entropy_with_logits(logits, labels[some]))
 
-        for first in range(steps * batch + queries, len(noise.normal), batch):
-            own = generate(noise, slice(first, first + batch))
+        for first in range(teaching, fixed, batch):
+            own = generate(first, first + batch)
             generator.descend(softplus(-student(own)).mean())
     return generator.weights()
 
 
-def _drawn(rows: FloatArray, cell: IndexArray, index: npt.NDArray[np.float64]) -> FloatArray:
-    """A minibatch of a cell, in uniform numbers; of an empty one zeros."""
+def _drawn(rows: FloatArray, cell: IndexArray, drawn: IndexArray) -> FloatArray:
+    """A minibatch of a cell, in uniform integers in [0, 2**32); of an empty one zeros."""
     if len(cell) == 0:
-        return np.zeros((len(index), rows.shape[1]), dtype=np.float32)
-    return rows[cell[np.minimum((index * len(cell)).astype(np.int64), len(cell) - 1)]]
+        return np.zeros((len(drawn), rows.shape[1]), dtype=np.float32)
+    return rows[cell[drawn * len(cell) >> 32]]

@@ -9,10 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpaudit.seeds import rng_of
-from dpaudit_generators.pate_gan.draws import Streams, gumbel, normal, uniform
+from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.rows import Generated, Head
-from dpaudit_generators.pate_gan.stack import Generators, with_ones
+from dpaudit_generators.pate_gan.stack import Generators, padded
 from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
 
 _PART: Final = 256
@@ -23,19 +22,56 @@ class Noise(NamedTuple):
     """What records are made of, apart from the weights.
 
     Attributes:
-        normal: What the network makes records of, [M, n, noise width].
+        rows: What the network makes records of: normal numbers, given labels one-hot, ones;
+            [M, n, padded(noise width + classes)].
         gumbel: Draws categories, [M, n, choices].
         labels: The labels that are given, one-hot, [M, n, classes].
     """
 
-    normal: Tensor
+    rows: Tensor
     gumbel: Tensor
     labels: Tensor
 
-    def split(self, sizes: Sequence[int]) -> list[Noise]:
-        """The noise of so many records, one after the other."""
-        parts = (torch.split(part, list(sizes), dim=1) for part in self)
-        return [Noise(*part) for part in zip(*parts, strict=True)]
+    def part(self, records: slice) -> Noise:
+        """The noise of some of the records."""
+        return Noise(*(tensor[:, records] for tensor in self))
+
+
+class NoiseSource:
+    """Draws what records are made of, for M models.
+
+    Args:
+        streams: Their streams.
+        head: Says how many categories are drawn.
+        proportions: Of the label's classes, of each model; empty ones if the label is generated.
+        width: Dimension of the normal noise.
+        device: Where the tensors are to be.
+    """
+
+    def __init__(
+        self,
+        streams: Streams,
+        head: Head,
+        proportions: Sequence[Sequence[float]],
+        *,
+        width: int,
+        device: torch.device,
+    ) -> None:
+        self._streams, self._choices, self._classes = streams, head.choices, head.classes
+        self._width = width
+        self._cumulative = torch.tensor(proportions, dtype=torch.float64, device=device).cumsum(1)
+
+    def draw(self, n: int) -> Noise:
+        """The noise of n records of each model."""
+        inputs = self._width + self._classes
+        rows = self._streams.normal(n, padded(inputs))
+        rows[..., self._width :] = 0.0
+        rows[..., inputs] = 1.0
+        labels = rows[..., self._width : inputs]
+        if self._classes:
+            drawn = torch.searchsorted(self._cumulative, self._streams.uniform(n), right=True)
+            labels.scatter_(-1, drawn.clamp_max_(self._classes - 1)[..., None], 1.0)
+        return Noise(rows, self._streams.gumbel(n, self._choices), labels)
 
 
 class Source:
@@ -44,33 +80,14 @@ class Source:
     Args:
         networks: One of each model.
         head: Makes records of raw outputs.
-        proportions: Of the label's classes, of each model; empty ones if the label is generated.
-        noise_width: Dimension of the noise.
     """
 
-    def __init__(
-        self,
-        networks: Generators,
-        head: Head,
-        proportions: Sequence[Sequence[float]],
-        *,
-        noise_width: int,
-    ) -> None:
-        self._networks, self._head, self._noise_width = networks, head, noise_width
-        self._cumulative = torch.tensor(proportions, dtype=torch.float64).cumsum(1)
-
-    def noise(self, n: int, rngs: Streams) -> Noise:
-        """What n records of each model are made of, apart from the weights."""
-        width, classes = self._noise_width, self._head.classes
-        labels = torch.empty(len(rngs), n, 0)
-        if classes:
-            drawn = torch.searchsorted(self._cumulative, uniform(rngs, n), right=True)
-            labels = torch.nn.functional.one_hot(drawn.clamp_max(classes - 1), classes).float()
-        return Noise(normal(rngs, n, width), gumbel(rngs, n, self._head.choices), labels)
+    def __init__(self, networks: Generators, head: Head) -> None:
+        self._networks, self._head = networks, head
 
     def generate(self, noise: Noise) -> tuple[list[Tensor], Generated]:
         """Records of each model, with what entered each layer."""
-        values, raw = self._networks.forward(with_ones(noise.normal, noise.labels))
+        values, raw = self._networks.forward(noise.rows)
         return values, self._head(raw, noise.gumbel, noise.labels)
 
     def train(self, values: Sequence[Tensor], generated: Generated, slope: Tensor) -> None:
@@ -99,15 +116,17 @@ def sample(
     Returns:
         Encoded records in the schema's order, [M, n, width].
     """
-    source = Source(
-        Generators(weights, rate=0.0, betas=(0.0, 0.0)),
+    device = torch.device("cpu")
+    source = Source(Generators(weights, rate=0.0, betas=(0.0, 0.0)), head)
+    noise = NoiseSource(
+        Streams(seeds, "sample", device=device),
         head,
         proportions,
-        noise_width=weights[0][0].shape[1] - head.classes,
+        width=weights[0][0].shape[1] - head.classes,
+        device=device,
     )
-    rngs = [rng_of(seed, "sample") for seed in seeds]
     records = np.empty((len(weights), n, head.width), dtype=np.float32)
     for start in range(0, n, _PART):
-        part = source.generate(source.noise(min(_PART, n - start), rngs))[1].records
+        part = source.generate(noise.draw(min(_PART, n - start)))[1].records
         records[:, start : start + _PART, head.order] = part[..., : head.width].numpy()
     return records

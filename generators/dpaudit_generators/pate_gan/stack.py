@@ -7,7 +7,8 @@ elements apart; no product has a single column, because a stack of one would the
 routine; no product has the stack as its rows.
 
 So widths are padded to multiples of 16 floats. Behind the last input of a layer stands a column of
-ones, whose weights are the biases; what is behind that is zero and stays zero.
+ones, whose weights are the biases; a hidden layer hands it on by a weight that is 1 and stays 1.
+What is behind that is zero and stays zero.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ SLOPE: Final = 0.2
 """Slope of the leaky rectifier of hidden layers below 0."""
 
 _LANES: Final = 16
-_PAIR: Final = 2 * _LANES
+PAIR: Final = 2 * _LANES
+"""Floats in two vectors: a multiple of them leaves nothing over for an elementwise kernel."""
 _SMALL: Final = 1e-8
+_CPU: Final = torch.device("cpu")
 
 
 def padded(width: int) -> int:
@@ -44,16 +47,16 @@ def logistic(values: Tensor) -> Tensor:
     left.
     """
     size = values[0].numel()
-    if size % _PAIR == 0:
+    if size % PAIR == 0:
         return torch.sigmoid_(values)
-    flat = torch.nn.functional.pad(values.reshape(len(values), size), (0, -size % _PAIR))
+    flat = torch.nn.functional.pad(values.reshape(len(values), size), (0, -size % PAIR))
     return torch.sigmoid_(flat)[:, :size].view(values.shape)
 
 
 def with_ones(*parts: Tensor) -> Tensor:
     """Columns [..., width] side by side, one of ones and zeros: [..., padded(width)]."""
     width = sum(part.shape[-1] for part in parts)
-    rows = torch.zeros(*parts[0].shape[:-1], padded(width))
+    rows = torch.zeros(*parts[0].shape[:-1], padded(width), device=parts[0].device)
     start = 0
     for part in parts:
         rows[..., start : start + part.shape[-1]] = part
@@ -97,17 +100,17 @@ class Adam:
         self._weights = list(weights)
         self._means = [torch.zeros_like(weight) for weight in weights]
         self._squares = [torch.zeros_like(weight) for weight in weights]
-        self._steps = [torch.tensor(0.0) for _ in weights]
+        self._steps = torch.tensor(0.0, device=self._weights[0].device)
         self._rate, self._betas = rate, betas
 
     def step(self, gradients: Sequence[Tensor]) -> None:
         """One step down the gradients."""
-        for steps in self._steps:
-            steps.add_(1.0)
+        self._steps.add_(1.0)
+        steps = [self._steps] * len(self._weights)
         # What `torch.optim.Adam(fused=True)` runs, in one pass over the memory; the class would
         # import torch's compiler, which takes longer than many a training.
         torch._fused_adam_(
-            *(self._weights, list(gradients), self._means, self._squares, [], self._steps),
+            *(self._weights, list(gradients), self._means, self._squares, [], steps),
             lr=self._rate,
             beta1=self._betas[0],
             beta2=self._betas[1],
@@ -125,40 +128,60 @@ class Stack:
         networks: The networks, k of each of M models; all of one shape.
         rate: Learning rate of Adam.
         betas: Its decay rates.
+        device: Where they are to be.
     """
 
-    def __init__(self, networks: Sequence[Weights], *, rate: float, betas: Sequence[float]) -> None:
+    def __init__(
+        self,
+        networks: Sequence[Weights],
+        *,
+        rate: float,
+        betas: Sequence[float],
+        device: torch.device = _CPU,
+    ) -> None:
         first = networks[0]
         self._widths = [first[0].shape[1], *(bias.shape[2] for bias in first[1::2])]
         self._weights = []
         for layer, (inputs, outputs) in enumerate(pairwise(self._widths)):
             single = layer == len(self._widths) - 2 and outputs == 1  # a critic's
-            weight = torch.zeros(
-                len(networks), len(first[0]), 1 if single else padded(outputs), padded(inputs)
+            weight = np.zeros(
+                (len(networks), len(first[0]), 1 if single else padded(outputs), padded(inputs)),
+                dtype=np.float32,
             )
             for mine, plain in zip(weight[:, :, :outputs], networks, strict=True):
-                mine[..., :inputs] = torch.from_numpy(plain[2 * layer]).transpose(1, 2)
-                mine[..., inputs] = torch.from_numpy(plain[2 * layer + 1])[:, 0]
-            self._weights.append(weight.flatten(0, 1))
+                mine[..., :inputs] = plain[2 * layer].swapaxes(1, 2)
+                mine[..., inputs] = plain[2 * layer + 1][:, 0]
+            if layer < len(self._widths) - 2:
+                weight[:, :, outputs, inputs] = 1.0  # the ones of the next layer
+            self._weights.append(torch.from_numpy(weight).flatten(0, 1).to(device))
         self._adam = Adam(self._weights, rate=rate, betas=betas)
 
-    def weights(self) -> list[Weights]:
-        """Each network without padding, k = 1."""
-        plain: list[list[FloatArray]] = [[] for _ in self._weights[0]]
-        for packed, (inputs, outputs) in zip(self._weights, pairwise(self._widths), strict=True):
-            for network, weight in zip(plain, packed.transpose(1, 2).numpy(), strict=True):
-                network += [weight[None, :inputs, :outputs].copy()]
-                network += [weight[None, inputs : inputs + 1, :outputs].copy()]
-        return [tuple(network) for network in plain]
+    def weights(self, models: Sequence[int] | None = None) -> list[Weights]:
+        """Each network without padding, k = 1.
+
+        Args:
+            models: Those of which models; None means all.
+        """
+        packed = [weight.cpu().numpy() for weight in self._weights]
+        chosen = range(len(packed[0])) if models is None else models
+        return [
+            tuple(
+                part.T[None].copy()
+                for weight, (inputs, outputs) in zip(packed, pairwise(self._widths), strict=True)
+                for part in (
+                    weight[model, :outputs, :inputs],
+                    weight[model, :outputs, inputs : inputs + 1],
+                )
+            )
+            for model in chosen
+        ]
 
     def _up(self, rows: Tensor) -> list[Tensor]:
         """What enters each layer, rows with their ones [networks, n, padded(inputs)] first."""
         values = [rows]
-        for weight, width in zip(self._weights[:-1], self._widths[1:], strict=False):
+        for weight in self._weights[:-1]:
             hidden = torch.bmm(values[-1], weight.transpose(1, 2))
-            torch.nn.functional.leaky_relu_(hidden, SLOPE)
-            hidden[..., width] = 1.0
-            values.append(hidden)
+            values.append(torch.nn.functional.leaky_relu_(hidden, SLOPE))
         return values
 
     def _slopes(self, values: Sequence[Tensor], slope: Tensor) -> list[Tensor]:
@@ -171,11 +194,17 @@ class Stack:
         slopes: list[Tensor] = []
         for layer in reversed(range(1, len(values))):
             slope = torch.ops.aten.leaky_relu_backward(slope, values[layer], SLOPE, True)
-            slope[..., self._widths[layer]] = 0.0  # ones stay ones
             slopes.insert(0, slope)
             if layer > 1:
                 slope = torch.bmm(slope, self._weights[layer - 1])
         return slopes
+
+    def _by_hidden_weights(self, values: Sequence[Tensor], slope: Tensor) -> list[Tensor]:
+        """Gradients by the weights of the hidden layers, as `_slopes` takes them."""
+        gradients = list(map(_gradient, self._slopes(values, slope), values))
+        for gradient, width in zip(gradients, self._widths[1:], strict=False):
+            gradient[:, width] = 0.0  # ones stay ones
+        return gradients
 
 
 class Generators(Stack):
@@ -201,8 +230,8 @@ class Generators(Stack):
             slope: The loss's gradient by their raw outputs, 0 in padding columns.
         """
         last = _gradient(slope, values[-1])
-        slopes = self._slopes(values, torch.bmm(slope, self._weights[-1]))
-        self._adam.step([*map(_gradient, slopes, values), last])
+        entering = torch.bmm(slope, self._weights[-1])
+        self._adam.step([*self._by_hidden_weights(values, entering), last])
 
 
 class Critics(Stack):
@@ -237,7 +266,7 @@ class Critics(Stack):
         own = torch.bmm(shared, values[-1]).view_as(last)
         if len(values) == 1:
             return [own]
-        return [*map(_gradient, self._slopes(values, slope[:, :, None] * last), values), own]
+        return [*self._by_hidden_weights(values, slope[:, :, None] * last), own]
 
     def back(self, values: Sequence[Tensor], slope: Tensor) -> Tensor:
         """The gradient by the rows, each seen by one network alone."""

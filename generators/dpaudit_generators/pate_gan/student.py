@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import cycle, islice
 
 import torch
 from torch import Tensor
 
-from dpaudit_generators.pate_gan.draws import Streams, uniform
 from dpaudit_generators.pate_gan.settings import Settings
 from dpaudit_generators.pate_gan.stack import Critics, logistic
 
@@ -29,35 +27,34 @@ class Student:
         self._records: list[Tensor] = []
         self._labels: list[Tensor] = []
 
-    def train(self, records: Sequence[Tensor], labels: Tensor, rngs: Streams) -> None:
+    def train(self, records: Tensor, labels: Tensor, drawn: Tensor) -> None:
         """All steps of a round.
 
         Args:
-            records: Records with their ones whose labels were released, minibatch by minibatch.
+            records: Records with their ones whose labels were released, [M, n, padded(width)].
             labels: Their labels [M, n], float32.
-            rngs: The streams of the models.
+            drawn: Uniform integers in [0, 2**32), for replay: [M, steps * batch].
         """
         if self._settings.replay:
-            records, labels = self._replayed(records, labels, rngs)
-        minibatches = zip(records, torch.split(labels, self._settings.batch, dim=1), strict=True)
+            records, labels = self._replayed(records, labels, drawn)
+        batch = self._settings.batch
+        minibatches = zip(
+            torch.split(records, batch, dim=1), torch.split(labels, batch, dim=1), strict=True
+        )
         for rows, wanted in islice(cycle(minibatches), self._settings.student_steps):
             values, logits = self._networks.forward(rows)
-            slope = (logistic(logits) - wanted) / wanted.shape[1]
+            slope = logistic(logits).sub_(wanted).div_(wanted.shape[1])
             self._networks.step(self._networks.gradients(values, slope))
 
-    def _replayed(
-        self, records: Sequence[Tensor], labels: Tensor, rngs: Streams
-    ) -> tuple[Sequence[Tensor], Tensor]:
-        """Minibatches of all steps, drawn with replacement from all that is known."""
-        self._records += records
+    def _replayed(self, records: Tensor, labels: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+        """Those of all steps, drawn with replacement from all that is known."""
+        self._records.append(records)
         self._labels.append(labels)
         known_records, known_labels = torch.cat(self._records, 1), torch.cat(self._labels, 1)
         models, known = known_labels.shape
-        drawn = uniform(rngs, self._settings.student_steps * self._settings.batch) * known
-        own, chosen = torch.arange(models)[:, None], drawn.to(torch.int64).clamp_max(known - 1)
-        return torch.split(known_records[own, chosen], self._settings.batch, 1), known_labels[
-            own, chosen
-        ]
+        own = torch.arange(models, device=labels.device)[:, None]
+        chosen = (drawn * known).bitwise_right_shift_(32)
+        return known_records[own, chosen], known_labels[own, chosen]
 
     def slope(self, records: Tensor) -> Tensor:
         """Gradient by records of the generator's loss, the mean of -log S(G(z)).

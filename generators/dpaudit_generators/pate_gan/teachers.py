@@ -22,17 +22,21 @@ class Teachers:
     Args:
         networks: The stacked networks, k of each model; one output.
         records: The records of each model.
+        device: Where the networks are.
     """
 
-    def __init__(self, networks: Critics, records: Sequence[Records]) -> None:
+    def __init__(
+        self, networks: Critics, records: Sequence[Records], *, device: torch.device
+    ) -> None:
         self._networks = networks
         self._k = len(records[0].owned)
         arrays = {id(rows): rows for rows, _ in records}
         starts = np.cumsum([0, *map(len, arrays.values())])
         start = dict(zip(arrays, starts.tolist(), strict=False))
         padding = np.zeros((1, records[0].rows.shape[1]), dtype=np.float32)
-        self._rows = with_ones(torch.from_numpy(np.concatenate([*arrays.values(), padding])))
-        self._real = torch.empty(0)
+        rows = torch.from_numpy(np.concatenate([*arrays.values(), padding])).to(device)
+        self._rows = with_ones(rows)
+        self._real = torch.empty(0, device=device)
         # All cells one behind the other; an empty one is a cell of padding.
         cells = [
             start[id(rows)] + cell if len(cell) else starts[-1:]
@@ -40,23 +44,24 @@ class Teachers:
             for cell in owned
         ]
         sizes = np.array([len(cell) for cell in cells]).reshape(len(records), self._k)
-        self._cells = torch.from_numpy(np.concatenate(cells))
-        self._sizes = torch.from_numpy(sizes)
-        self._starts = torch.from_numpy(np.cumsum(sizes.ravel()).reshape(sizes.shape) - sizes)
-        self._vote = torch.tensor([[len(cell) > 0 for cell in owned] for _, owned in records])
+        starts = np.cumsum(sizes.ravel()).reshape(sizes.shape) - sizes
+        self._cells = torch.from_numpy(np.concatenate(cells)).to(device)
+        self._sizes = torch.from_numpy(sizes).to(device)[:, None, :, None]
+        self._starts = torch.from_numpy(starts).to(device)[:, None, :, None]
+        empty = [[len(cell) == 0 for cell in owned] for _, owned in records]
+        self._empty = torch.tensor(empty, device=device)[:, :, None]
 
-    def minibatches(self, uniform: Tensor) -> Tensor:
+    def minibatches(self, drawn: Tensor) -> Tensor:
         """Row numbers drawn with replacement from each teacher's cell.
 
         Args:
-            uniform: Numbers in [0, 1), [M, steps, k, batch].
+            drawn: Uniform integers in [0, 2**32), [M, steps, k, batch].
 
         Returns:
             Row numbers [M, steps, k, batch]; of an empty cell that of a row of padding.
         """
-        sizes = self._sizes[:, None, :, None]
-        drawn = (uniform * sizes).to(torch.int64).clamp_max(sizes - 1)
-        return self._cells[self._starts[:, None, :, None] + drawn]
+        # floor(drawn / 2**32 * size), in whole numbers.
+        return self._cells[(drawn * self._sizes).bitwise_right_shift_(32).add_(self._starts)]
 
     def train(self, chosen: Tensor, generated: Tensor) -> None:
         """One step, on the same generated records for all teachers of a model.
@@ -86,5 +91,5 @@ class Teachers:
             Votes [M, n].
         """
         logits = self._networks.forward(records)[1].view(len(records), self._k, -1)
-        votes: IndexArray = ((logits > 0) & self._vote[:, :, None]).sum(dim=1).numpy()
+        votes: IndexArray = (logits > 0).logical_and_(~self._empty).sum(dim=1).cpu().numpy()
         return votes

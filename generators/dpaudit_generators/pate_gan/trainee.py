@@ -34,9 +34,11 @@ class Trainee(NamedTuple):
     Attributes:
         records: Its private records and who owns them.
         proportions: Released proportions of the label's classes, or none.
+        labels: How many labels its budget pays for, at most those of the plan.
         seed: None draws everything from the system's entropy.
     """
 
     records: Records
     proportions: Sequence[float]
+    labels: int
     seed: int | None

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
 import torch
 
 from dpaudit.account import LabelBudget, LabelPlan
 from dpaudit.seeds import rng_of
-from dpaudit_generators.pate import LabelRelease
-from dpaudit_generators.pate_gan.draws import uniform
+from dpaudit_generators.pate import LabelReleases
+from dpaudit_generators.pate_gan.draws import Streams
+from dpaudit_generators.pate_gan.rounds import rounds
 from dpaudit_generators.pate_gan.rows import Head
 from dpaudit_generators.pate_gan.settings import Settings
-from dpaudit_generators.pate_gan.source import Source
+from dpaudit_generators.pate_gan.source import NoiseSource, Source
 from dpaudit_generators.pate_gan.stack import Critics, Generators, initial
 from dpaudit_generators.pate_gan.student import Student
 from dpaudit_generators.pate_gan.teachers import Teachers
@@ -53,30 +53,24 @@ class InitialNetworks:
         )
 
 
-def labels_per_round(labels: int, rounds: int) -> list[int]:
-    """Spreads labels evenly over at most so many rounds, at least one in each.
-
-    Args:
-        labels: How many the budget pays for.
-        rounds: How many rounds there are at most.
-
-    Returns:
-        Labels of each round; they add up to `labels`.
-    """
-    rounds = min(rounds, labels)
-    return [labels * (r + 1) // rounds - labels * r // rounds for r in range(rounds)]
-
-
 def train(
-    trainees: Sequence[Trainee], *, head: Head, plan: LabelPlan, settings: Settings
+    trainees: Sequence[Trainee],
+    *,
+    head: Head,
+    plan: LabelPlan,
+    settings: Settings,
+    device: torch.device,
 ) -> list[Weights]:
     """Trains teachers, student and generator of each model; none depends on the others.
+
+    A model stops at the first round whose labels its budget does not pay for.
 
     Args:
         trainees: What each model is trained on.
         head: Makes generated records of the form of the private ones.
         plan: How many labels may be released, with which noise.
         settings: The public constants.
+        device: Where the networks are.
 
     Returns:
         The generator's weights of each model.
@@ -86,38 +80,46 @@ def train(
         InitialNetworks(seed, head=head, teachers=plan.teachers, settings=settings)
         for seed in seeds
     ]
-    rate, betas = settings.learning_rate, settings.betas
+    rate, betas, batch = settings.learning_rate, settings.betas, settings.batch
     teachers = Teachers(
-        Critics([networks.teachers for networks in start], rate=rate, betas=betas),
+        Critics([one.teachers for one in start], rate=rate, betas=betas, device=device),
         [trainee.records for trainee in trainees],
+        device=device,
     )
     student = Student(
-        Critics([networks.student for networks in start], rate=rate, betas=betas), settings
+        Critics([one.student for one in start], rate=rate, betas=betas, device=device), settings
     )
-    generators = Generators([networks.generator for networks in start], rate=rate, betas=betas)
-    source = Source(
-        generators,
+    generators = Generators([one.generator for one in start], rate=rate, betas=betas, device=device)
+    source = Source(generators, head)
+    budgets = [LabelBudget(trainee.labels) for trainee in trainees]
+    releases = LabelReleases(plan.table, budgets, seeds=seeds)
+    streams = Streams(seeds, "training", device=device)
+    noise = NoiseSource(
+        streams,
         head,
         [trainee.proportions for trainee in trainees],
-        noise_width=settings.noise_width,
+        width=settings.noise_width,
+        device=device,
     )
-    table = plan.table
-    releases = [LabelRelease(table, LabelBudget(plan.labels), seed=seed) for seed in seeds]
-    rngs = [rng_of(seed, "training") for seed in seeds]
-    batch, steps = settings.batch, settings.teacher_steps
+    teaching = settings.teacher_steps * batch
+    fixed = teaching + settings.generator_steps * batch
 
-    for queries in labels_per_round(plan.labels, settings.rounds):
-        chosen = teachers.minibatches(uniform(rngs, steps, plan.teachers, batch))
-        asked = [min(batch, queries - start) for start in range(0, queries, batch)]
-        sizes = [*[batch] * steps, *asked, *[batch] * settings.generator_steps]
-        noise = iter(source.noise(sum(sizes), rngs).split(sizes))
-        for step in range(steps):
-            teachers.train(chosen[:, step], source.generate(next(noise))[1].records)
-        records = [source.generate(next(noise))[1].records for _ in asked]
-        votes = np.concatenate([teachers.votes(part) for part in records], axis=1)
-        labels = [release.release(mine) for release, mine in zip(releases, votes, strict=True)]
-        student.train(records, torch.from_numpy(np.stack(labels)).float(), rngs)
-        for rest in noise:
-            values, generated = source.generate(rest)
+    finished: dict[int, Weights] = {}
+    for this in rounds(streams, noise, plan=plan, settings=settings):
+        going = [budget.left >= this.queries for budget in budgets]
+        stopping = [i for i, goes in enumerate(going) if not goes and i not in finished]
+        finished |= dict(zip(stopping, generators.weights(stopping), strict=True))
+        if not any(going):
+            break
+        # The generator moves at the end of a round alone: one pass makes the records of it all.
+        records = source.generate(this.noise.part(slice(fixed + this.queries)))[1].records
+        chosen = teachers.minibatches(this.minibatches)
+        for step, first in enumerate(range(0, teaching, batch)):
+            teachers.train(chosen[:, step], records[:, first : first + batch])
+        asked = records[:, fixed:]
+        labels = releases.release(teachers.votes(asked), going=going)
+        student.train(asked, torch.from_numpy(labels).float().to(device), this.replay)
+        for first in range(teaching, fixed, batch):
+            values, generated = source.generate(this.noise.part(slice(first, first + batch)))
             source.train(values, generated, student.slope(generated.records))
-    return generators.weights()
+    return [finished.get(i, weights) for i, weights in enumerate(generators.weights())]

@@ -1,0 +1,71 @@
+"""What is drawn for each round of a training: public counts of random numbers, no record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from torch import Tensor
+
+from dpaudit.account import LabelPlan
+from dpaudit_generators.pate_gan.draws import Streams
+from dpaudit_generators.pate_gan.settings import Settings
+from dpaudit_generators.pate_gan.source import Noise, NoiseSource
+
+_AHEAD: Final = 2**14
+"""Normal numbers of a model that are drawn at a time, in as many rounds as they are for."""
+
+
+class Round(NamedTuple):
+    """What one round of M models draws.
+
+    Attributes:
+        queries: How many labels are asked of the teachers.
+        minibatches: For the teachers' minibatches, integers in [0, 2**32), [M, steps, k, batch].
+        noise: Of the records for the teachers' steps, for the generator's, and of the queries.
+        replay: For the student's replay, integers in [0, 2**32), [M, steps * batch], or none.
+    """
+
+    queries: int
+    minibatches: Tensor
+    noise: Noise
+    replay: Tensor
+
+
+def labels_per_round(labels: int, rounds: int) -> list[int]:
+    """Spreads labels evenly over at most so many rounds, at least one in each.
+
+    Args:
+        labels: How many the budget pays for.
+        rounds: How many rounds there are at most.
+
+    Returns:
+        Labels of each round; they add up to `labels`.
+    """
+    rounds = min(rounds, labels)
+    return [labels * (r + 1) // rounds - labels * r // rounds for r in range(rounds)]
+
+
+def rounds(
+    streams: Streams, source: NoiseSource, *, plan: LabelPlan, settings: Settings
+) -> Iterator[Round]:
+    """The rounds of a training, drawn a few at a time.
+
+    Args:
+        streams: Of the models.
+        source: Draws noise from them.
+        plan: How many labels may be released, by how many teachers.
+        settings: The public constants.
+    """
+    asked = labels_per_round(plan.labels, settings.rounds)
+    batch, steps = settings.batch, settings.teacher_steps
+    made = (steps + settings.generator_steps) * batch + max(asked)
+    replayed = settings.student_steps * batch if settings.replay else 0
+    ahead = min(len(asked), 1 + _AHEAD // (made * settings.noise_width))
+    for first in range(0, len(asked), ahead):
+        minibatches = streams.integers(ahead, steps, plan.teachers, batch)
+        replay = streams.integers(ahead, replayed)
+        noise = source.draw(ahead * made)
+        for place, queries in enumerate(asked[first : first + ahead]):
+            own = noise.part(slice(place * made, (place + 1) * made))
+            yield Round(queries, minibatches[:, place], own, replay[:, place])
