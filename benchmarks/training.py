@@ -1,21 +1,25 @@
 """How many shadow PATE-GANs a second: the sequential oracle against stacks of M models.
 
-Usage: python benchmarks/training.py [--quick] [--json]   (under a minute with --quick)
+Usage: python benchmarks/training.py [--quick] [--json] [--peer-python PATH]
+(under a minute with --quick)
 
 The network of the published average-case audit (686 x 29, 5 logistic teachers, batch 64), one
 thread, CPU time, the median of interleaved rounds in one process. A rate counts models of 1000
 iterations, start-up included. How long an iteration takes depends on the shape of the table alone,
 so it is drawn at random. The arithmetic floor is the network's multiplications and additions at
-the speed of one large matrix product of this machine.
+the speed of one large matrix product of this machine. `peers.py` says how to make the interpreter
+of a public peer, timed after the rest.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
@@ -141,17 +145,34 @@ def _interleaved(runs: dict[str, Callable[[], object]], repeats: int) -> dict[st
     return times
 
 
+def peer(python: Path) -> dict[str, Any]:
+    """What `peers.py` measures with an interpreter of its own, apart from this one's paths."""
+    command: list[str | Path] = [python, "-I", Path(__file__).with_name("peers.py")]
+    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    document: dict[str, Any] = json.loads(told)
+    return document
+
+
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="M = 1, 8, 32, under a minute")
     parser.add_argument("--json", action="store_true", help="print a JSON document")
+    parser.add_argument(
+        "--peer-python",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="PATH",
+        help="interpreter of a public peer, see peers.py; may be repeated",
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.quick:
         result = measure(rounds=60, repeats=5, sizes=[1, 8, 32])
     else:
         result = measure(rounds=300, repeats=7, sizes=[1, 8, 16, 32, 64, 128])
+    result["peers"] = [peer(python) for python in arguments.peer_python]
     if arguments.json:
         print(json.dumps(result, indent=2))
         return
@@ -160,6 +181,13 @@ def main() -> None:
         share = rate / rates["sequential"]
         print(f"{name:>10}  {rate:7.3f} models/s  {share:5.1f} times the oracle")
     print(f"{'floor':>10}  {result['arithmetic_floor_models_per_second']:7.3f} models/s")
+    for other in result["peers"]:
+        rate, accounting = other["models_per_second"], other["accountant_share"]
+        share = rate / rates["sequential"]
+        print(
+            f"{'peer':>10}  {rate:7.3f} models/s  {share:5.2f} times the oracle"
+            f"  ({other['peer']} {other['version']}, its accountant {accounting:.0%})"
+        )
 
 
 if __name__ == "__main__":
