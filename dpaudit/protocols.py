@@ -88,14 +88,12 @@ class ModelBatch(Protocol):
 
 @runtime_checkable
 class BatchGenerator(Generator, Protocol):
-    """A generator that trains many shadow models at once, each as if it were alone.
-
-    Attributes:
-        models_at_once: How many models it trains fastest together; more are trained in parts.
-    """
+    """A generator that trains many shadow models at once, each as if it were alone."""
 
     @property
-    def models_at_once(self) -> int: ...
+    def models_at_once(self) -> int:
+        """How many models it trains fastest together; the game asks for no more at a time."""
+        ...
 
     def batch_key(self, job: Job) -> Hashable:
         """Jobs with equal keys may be trained together."""

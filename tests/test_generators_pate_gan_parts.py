@@ -18,15 +18,16 @@ from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import Settings
 from dpaudit_generators.pate_gan.bounds import schema_of_data
-from dpaudit_generators.pate_gan.draws import gumbel, uniform
+from dpaudit_generators.pate_gan.draws import Streams
+from dpaudit_generators.pate_gan.rounds import labels_per_round
 from dpaudit_generators.pate_gan.rows import Head
 from dpaudit_generators.pate_gan.sequential import Network, records_of
-from dpaudit_generators.pate_gan.source import Source
+from dpaudit_generators.pate_gan.source import NoiseSource
 from dpaudit_generators.pate_gan.stack import Critics, Generators, initial, padded, with_ones
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.trainee import Records
-from dpaudit_generators.pate_gan.training import labels_per_round
 
+CPU = torch.device("cpu")
 KEY = b"a key of the hash"
 TEACHERS = 7
 ROWS = np.random.default_rng(3).random((60, 4))
@@ -99,13 +100,14 @@ def _teachers(rows: npt.NDArray[np.float64], k: int = TEACHERS) -> Teachers:
     return Teachers(
         Critics([networks], rate=0.05, betas=(0.5, 0.999)),
         [Records(rows.astype(np.float32), owned)],
+        device=CPU,
     )
 
 
 def _train(teachers: Teachers, generated: Tensor) -> None:
     """Steps on generated records [steps, batch, width]."""
     steps, batch, _ = generated.shape
-    numbers = uniform([rng_of(1, "minibatches")], steps, teachers._k, batch)
+    numbers = _streams(1).integers(steps, teachers._k, batch)
     chosen = teachers.minibatches(numbers)
     for step in range(steps):
         teachers.train(chosen[:, step], with_ones(generated[None, step]))
@@ -117,6 +119,10 @@ def _trained(rows: npt.NDArray[np.float64], steps: int = 6) -> Teachers:
     return teachers
 
 
+def _streams(seed: int) -> Streams:
+    return Streams([seed], "test", device=CPU)
+
+
 def _torch_rng(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
@@ -124,7 +130,7 @@ def _torch_rng(seed: int) -> torch.Generator:
 @pytest.mark.parametrize("removed", [0, 17, 59])
 def test_the_minibatches_of_other_teachers_do_not_change(removed: int) -> None:
     def batches(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        numbers = uniform([rng_of(1, "minibatches")], 5, TEACHERS, 8)
+        numbers = _streams(1).integers(5, TEACHERS, 8)
         chosen = _teachers(rows).minibatches(numbers)[0].numpy()
         assert chosen.shape == (5, TEACHERS, 8)
         return rows[chosen]
@@ -219,7 +225,7 @@ def test_gradients_of_the_generator_are_those_of_autograd(given_labels: bool) ->
     labels = torch.eye(2)[torch.arange(40) % 2][:, : head.classes]
     for step in range(10):
         inputs = torch.randn(40, 6, generator=_torch_rng(step))
-        noise = gumbel([rng_of(step, "noise")], 40, head.choices)
+        noise = _streams(step).gumbel(40, head.choices)
         values, raw = ours.forward(with_ones(inputs[None]))
         generated = head(raw, noise, labels[None])
         seen, logits = judge.forward(generated.records)
@@ -236,7 +242,7 @@ def test_gradients_of_the_generator_are_those_of_autograd(given_labels: bool) ->
 
 def _generated(head: Head, raw: Tensor, labels: Tensor, *, seed: int) -> npt.NDArray[np.float64]:
     """Records [n, width] in the schema's order, of raw outputs [n, inputs]."""
-    noise = gumbel([rng_of(seed, "noise")], len(raw), head.choices)
+    noise = _streams(seed).gumbel(len(raw), head.choices)
     filled = torch.nn.functional.pad(raw, (0, padded(head.inputs) - head.inputs))[None]
     records = head(filled, noise, labels[None]).records[0].double().numpy()
     assert (records[:, head.width] == 1).all()
@@ -274,10 +280,8 @@ def test_categories_are_drawn_with_their_softmax_probabilities() -> None:
 def _labels(proportions: tuple[float, ...], n: int) -> Tensor:
     schema = Schema(columns=MIXED.columns, label="job" if len(proportions) == 3 else "pet")
     head = Head(schema, given=True)
-    networks = initial(1, [4 + len(proportions), head.inputs], rng_of(1, "generator"))
-    generators = Generators([networks], rate=0.0, betas=(0.0, 0.0))
-    source = Source(generators, head, [proportions], noise_width=4)
-    return source.noise(n, [rng_of(1, "labels")]).labels[0]
+    source = NoiseSource(_streams(1), head, [proportions], width=4, device=CPU)
+    return source.draw(n).labels[0]
 
 
 def test_labels_follow_their_proportions_and_stand_in_the_record() -> None:
@@ -300,7 +304,7 @@ def test_a_proportion_of_zero_is_never_drawn() -> None:
 def test_gradients_reach_every_raw_output() -> None:
     head = Head(MIXED)
     raw = torch.randn(1, 50, padded(head.inputs), generator=_torch_rng(1))
-    generated = head(raw, gumbel([rng_of(1, "d")], 50, head.choices), torch.empty(1, 50, 0))
+    generated = head(raw, _streams(1).gumbel(50, head.choices), torch.empty(1, 50, 0))
     weights = torch.randn(width(MIXED), generator=_torch_rng(2))
     slope = with_ones(weights.expand(1, 50, -1))
     gradient = head.backward(generated, slope).abs().sum(dim=1)[0]

@@ -16,7 +16,6 @@ import torch
 
 from dpaudit.account import LabelBudget, VoteTable
 from dpaudit.encoding import encode
-from dpaudit.errors import BudgetError
 from dpaudit.schema import Column, Kind, Schema
 from dpaudit_generators import pate
 from dpaudit_generators.pate import IndexArray
@@ -63,12 +62,14 @@ class Trace:
         trace = self
 
         class Watched(Teachers):
-            def __init__(self, networks: Critics, records: Sequence[Records]) -> None:
-                super().__init__(networks, records)
+            def __init__(
+                self, networks: Critics, records: Sequence[Records], *, device: torch.device
+            ) -> None:
+                super().__init__(networks, records, device=device)
                 trace.owned = records[0].owned
 
-            def minibatches(self, uniform: torch.Tensor) -> torch.Tensor:
-                rows = super().minibatches(uniform)
+            def minibatches(self, drawn: torch.Tensor) -> torch.Tensor:
+                rows = super().minibatches(drawn)
                 trace.batches = np.concatenate([trace.batches, rows[0].numpy()])
                 return rows
 
@@ -180,12 +181,12 @@ def test_p3_minibatches_of_other_teachers_do_not_move() -> None:
 
 
 def test_p3_would_notice_a_shared_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    def shared(self: Teachers, uniform: torch.Tensor) -> torch.Tensor:
+    def shared(self: Teachers, drawn: torch.Tensor) -> torch.Tensor:
         # A permutation of each cell, all from one stream: how much is drawn depends on the cells.
-        rng, (_, steps, _, batch) = np.random.default_rng(1), uniform.shape
-        cells = np.split(self._cells.numpy(), self._starts[0, 1:].numpy())
-        drawn = [np.resize(rng.permutation(cell), (steps, batch)) for cell in cells]
-        return torch.from_numpy(np.stack(drawn, axis=1))[None]
+        rng, (_, steps, _, batch) = np.random.default_rng(1), drawn.shape
+        cells = np.split(self._cells.numpy(), self._starts[0, 0, 1:, 0].numpy())
+        rows = [np.resize(rng.permutation(cell), (steps, batch)) for cell in cells]
+        return torch.from_numpy(np.stack(rows, axis=1))[None]
 
     monkeypatch.setattr(Teachers, "minibatches", shared)
     assert max(moved_teachers(table(200), removed) for removed in range(4)) > 1
@@ -236,7 +237,7 @@ def spending(gan: PateGan) -> list[int]:
 
     def releasing(self: VoteTable, votes: Any, words: Any) -> IndexArray:
         assert self == gan.plan.table
-        spent.append((spent[-1] if spent else 0) + len(votes))
+        spent.append((spent[-1] if spent else 0) + votes.size)
         assert spent[-1] <= paid[0]
         return release(self, votes, words)
 
@@ -262,12 +263,12 @@ def test_p7_the_budget_is_not_exceeded_at_any_iteration(epsilon: float) -> None:
 
 
 def test_p7_would_notice_paying_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    def afterwards(self: Any, votes: Any) -> IndexArray:
-        labels = self._table.release(votes, self._bits.words(len(votes)))
-        self._budget.spend(len(votes))
+    def afterwards(self: Any, votes: Any, *, going: Any) -> IndexArray:
+        labels = self._table.release(votes, self._bits[0].words(votes.size)[None])
+        self._budgets[0].spend(votes.size)
         return np.asarray(labels)
 
-    monkeypatch.setattr(pate.LabelRelease, "release", afterwards)
+    monkeypatch.setattr(pate.LabelReleases, "release", afterwards)
     with pytest.raises(AssertionError):
         spending(generator())
 
@@ -276,9 +277,12 @@ def test_p8_a_trainer_that_asks_for_more_is_stopped(monkeypatch: pytest.MonkeyPa
     def greedy(labels: int, rounds: int) -> list[int]:
         return [labels // rounds + 1] * rounds
 
-    monkeypatch.setattr(training, "labels_per_round", greedy)
-    with pytest.raises(BudgetError):
-        generator().fit(table(50), seed=1)
+    monkeypatch.setattr("dpaudit_generators.pate_gan.rounds.labels_per_round", greedy)
+    gan = generator()
+    assert sum(greedy(gan.plan.labels, gan.rounds)) > gan.plan.labels
+    spent = spending(gan)
+    assert len(spent) == gan.rounds - 1
+    assert spent[-1] <= gan.plan.labels
 
 
 def test_p8_every_query_that_is_voted_on_is_paid_for() -> None:

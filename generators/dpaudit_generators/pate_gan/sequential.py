@@ -26,7 +26,6 @@ from dpaudit_generators.pate_gan.stack import SLOPE
 from dpaudit_generators.pate_gan.trainee import FloatArray, Trainee, Weights
 from dpaudit_generators.pate_gan.training import InitialNetworks
 
-
 _CPU: Final = torch.device("cpu")
 
 
@@ -186,4 +185,5 @@ def _drawn(rows: FloatArray, cell: IndexArray, drawn: IndexArray) -> FloatArray:
     """A minibatch of a cell, in uniform integers in [0, 2**32); of an empty one zeros."""
     if len(cell) == 0:
         return np.zeros((len(drawn), rows.shape[1]), dtype=np.float32)
-    return rows[cell[drawn * len(cell) >> 32]]
+    minibatch: FloatArray = rows[cell[drawn * len(cell) >> 32]]
+    return minibatch
