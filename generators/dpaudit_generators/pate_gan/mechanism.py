@@ -14,7 +14,7 @@ import pandas as pd
 
 from dpaudit.account import LabelPlan, calibrate
 from dpaudit.claim import PrivacyClaim
-from dpaudit.encoding import encode
+from dpaudit.encoding import encode, width
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.protocols import Job, World
 from dpaudit.schema import Column, Schema
@@ -34,6 +34,10 @@ from dpaudit_generators.pate_gan.trainee import Records, Trainee, Weights
 
 _SYSTEM: Final = "noise drawn from the operating system's entropy"
 _SEEDED: Final = "noise drawn from a seed, for audits: it hides nothing from who knows the seed"
+
+_CACHED: Final = 2**20
+"""Numbers of a round that models trained together may hold in all."""
+_MOST_AT_ONCE: Final = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,8 +198,11 @@ class PateGan(Settings):
 
     @property
     def models_at_once(self) -> int:
-        """Of models that are trained together: what one pass makes fits a cache."""
-        return 32
+        """More models share the cost of each operation; too many no longer fit a cache."""
+        made = (self.teacher_steps + self.generator_steps + self.student_steps) * self.batch
+        widest = max(self.noise_width, *self.generator_hidden, width(self.schema)) + 1
+        taught = self.teachers * self.batch * max(self.teacher_hidden, default=1)
+        return max(1, min(_MOST_AT_ONCE, _CACHED // max(made * widest, taught)))
 
     def batch_key(self, job: Job) -> Hashable:
         """All models have the same shape, whatever their records."""

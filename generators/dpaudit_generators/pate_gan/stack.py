@@ -177,10 +177,19 @@ class Stack:
         ]
 
     def _up(self, rows: Tensor) -> list[Tensor]:
-        """What enters each layer, rows with their ones [networks, n, padded(inputs)] first."""
+        """What enters each layer, rows with their ones first.
+
+        Args:
+            rows: [groups, n, padded(inputs)]: equally many networks in a row see the same.
+        """
         values = [rows]
         for weight in self._weights[:-1]:
-            hidden = torch.bmm(values[-1], weight.transpose(1, 2))
+            n, width = values[-1].shape[1], weight.shape[1]
+            if len(values[-1]) == len(weight):
+                hidden = torch.bmm(values[-1], weight.transpose(1, 2))
+            else:  # one product for all networks of a group, its rows theirs: none is copied
+                groups = weight.view(len(rows), -1, weight.shape[2])
+                hidden = torch.bmm(groups, rows.transpose(1, 2)).view(-1, width, n).transpose(1, 2)
             values.append(torch.nn.functional.leaky_relu_(hidden, SLOPE))
         return values
 
@@ -189,11 +198,13 @@ class Stack:
 
         Args:
             values: What entered each layer.
-            slope: The gradient by what entered the last.
+            slope: The gradient by what entered the last; its memory becomes the first result's.
         """
         slopes: list[Tensor] = []
         for layer in reversed(range(1, len(values))):
-            slope = torch.ops.aten.leaky_relu_backward(slope, values[layer], SLOPE, True)
+            torch.ops.aten.leaky_relu_backward.grad_input(
+                slope, values[layer], SLOPE, True, grad_input=slope
+            )
             slopes.insert(0, slope)
             if layer > 1:
                 slope = torch.bmm(slope, self._weights[layer - 1])
@@ -201,7 +212,12 @@ class Stack:
 
     def _by_hidden_weights(self, values: Sequence[Tensor], slope: Tensor) -> list[Tensor]:
         """Gradients by the weights of the hidden layers, as `_slopes` takes them."""
-        gradients = list(map(_gradient, self._slopes(values, slope), values))
+        gradients = [
+            _gradient(mine, entering).view_as(weight)
+            for mine, entering, weight in zip(
+                self._slopes(values, slope), values, self._weights, strict=False
+            )
+        ]
         for gradient, width in zip(gradients, self._widths[1:], strict=False):
             gradient[:, width] = 0.0  # ones stay ones
         return gradients
@@ -252,10 +268,7 @@ class Critics(Stack):
             Tensors of all networks, or of all groups if there is no hidden layer; logits
             [networks, n].
         """
-        last = self._weights[-1]
-        if len(self._weights) > 1 and len(rows) < len(last):
-            rows = rows.repeat_interleave(len(last) // len(rows), dim=0)
-        values = self._up(rows)
+        values, last = self._up(rows), self._weights[-1]
         shared = last.view(len(values[-1]), -1, last.shape[2])
         return values, torch.bmm(shared, values[-1].transpose(1, 2)).flatten(0, 1)
 
@@ -266,11 +279,17 @@ class Critics(Stack):
         own = torch.bmm(shared, values[-1]).view_as(last)
         if len(values) == 1:
             return [own]
-        return [*self._by_hidden_weights(values, slope[:, :, None] * last), own]
+        return [*self._by_hidden_weights(values, self._entering(values, slope)), own]
+
+    def _entering(self, values: Sequence[Tensor], slope: Tensor) -> Tensor:
+        """The gradient by what entered the last layer."""
+        # Memory ordered as theirs: what comes next reads both.
+        entering = torch.empty_like(values[-1])
+        return torch.mul(slope[:, :, None], self._weights[-1], out=entering)
 
     def back(self, values: Sequence[Tensor], slope: Tensor) -> Tensor:
         """The gradient by the rows, each seen by one network alone."""
-        entering = slope[:, :, None] * self._weights[-1]
+        entering = self._entering(values, slope)
         slopes = self._slopes(values, entering)
         return torch.bmm(slopes[0], self._weights[0]) if slopes else entering
 
@@ -280,5 +299,11 @@ class Critics(Stack):
 
 
 def _gradient(slope: Tensor, entering: Tensor) -> Tensor:
-    """By a layer's weights [networks, outputs, inputs]."""
-    return torch.bmm(slope.transpose(1, 2), entering)
+    """By a layer's weights, of all networks of a group together [groups, networks * outputs, inputs].
+
+    Args:
+        slope: By what leaves the layer, [networks, n, outputs].
+        entering: What entered it, [groups, n, inputs].
+    """
+    groups = slope.transpose(1, 2).reshape(len(entering), -1, slope.shape[1])
+    return torch.bmm(groups, entering)
