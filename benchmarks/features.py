@@ -1,6 +1,6 @@
 """Seconds for the features of 2,000 synthetic tables: one by one against a stack at once.
 
-Usage: python benchmarks/features.py [--quick] [--json]   (about a minute with --quick)
+Usage: python benchmarks/features.py [--quick] [--json]   (half a minute with --quick)
 
 Tables of the published average-case audit (686 x 29, all continuous), of the same size with every
 kind of column and a fifth of the values missing, and of its worst-case audit (4 x 3). One thread,
@@ -127,7 +127,7 @@ def measure(
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="200 tables, about a minute")
+    parser.add_argument("--quick", action="store_true", help="200 tables, half a minute")
     parser.add_argument("--json", action="store_true", help="print a JSON document")
     arguments = parser.parse_args()
     size = {"tables": 200, "repeats": 3} if arguments.quick else {"tables": TABLES, "repeats": 5}

@@ -149,6 +149,9 @@ class AbsoluteQueries(ClassifierAttack):
 def count_matches(equal: BoolArray, subsets: BoolArray) -> FloatArray:
     """For each column subset, the number of rows that are equal on all of it.
 
+    The rows that agree on a column are the bits of a few words: a subset's rows are the "and" of
+    its columns' words, and their number is the number of bits set.
+
     Args:
         equal: Where each row of M tables equals the target [M, n, d].
         subsets: Column subsets [q, d].
