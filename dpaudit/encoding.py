@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.schema import MISSING, OTHER, Column, Kind, Schema, as_numbers
+from dpaudit.schema import MISSING, Column, Kind, Schema, as_numbers
 
 
 class Block(NamedTuple):
@@ -66,21 +66,29 @@ def encode(data: pd.DataFrame, schema: Schema) -> npt.NDArray[np.float64]:
     Raises:
         SchemaError: If a numeric column holds something that is not a number.
     """
-    matrix = np.zeros((len(data), width(schema)), dtype=np.float64)
-    for column, value, indicator in layout(schema):
+    return encode_values(values_of_table(data, schema), schema)
+
+
+def encode_values(values: npt.NDArray[np.float64], schema: Schema) -> npt.NDArray[np.float64]:
+    """Encodes tables given as values [..., d] (see `values_of_table`), as `encode` does.
+
+    Returns:
+        Encoded rows [..., width].
+    """
+    matrix = np.zeros((*values.shape[:-1], width(schema)), dtype=np.float64)
+    for position, (column, value, indicator) in enumerate(layout(schema)):
+        found = values[..., position]
         if column.kind.numeric:
             lower, upper = column.bounds
-            numbers = (as_numbers(data[column.name]) - lower) / (upper - lower)
+            numbers = (found - lower) / (upper - lower)
             missing = np.isnan(numbers)
-            matrix[:, value.start] = np.where(missing, 0.5, numbers)
+            matrix[..., value.start] = np.where(missing, 0.5, numbers)
             if indicator is not None:
-                matrix[:, indicator] = missing
+                matrix[..., indicator] = missing
         else:
-            codes = column.codes(data[column.name])
-            rows = np.flatnonzero(codes != OTHER)
-            # A missing code of -1 counts from the end: the block's last position.
-            spots = np.where(codes[rows] < 0, value.stop - 1, value.start + codes[rows])
-            matrix[rows, spots] = 1.0
+            places = value.stop - value.start
+            codes = np.where(found == MISSING, places - 1, found)  # the block's last position
+            matrix[..., value] = codes[..., None] == np.arange(places)
     return matrix
 
 
@@ -124,6 +132,27 @@ def values_of(matrix: npt.NDArray[np.float64], schema: Schema) -> npt.NDArray[np
             codes = np.where(codes == len(column.categories), MISSING, codes)
             columns.append(codes.astype(np.float64))
     return np.stack(columns, axis=-1)
+
+
+def values_of_table(data: pd.DataFrame, schema: Schema) -> npt.NDArray[np.float64]:
+    """The values [n, d] of a table with the schema's columns: the inverse of `table_of`.
+
+    Args:
+        data: A table [n] with the schema's columns; values may be outside bounds and categories.
+        schema: Its schema.
+
+    Returns:
+        Values [n, d] as `values_of` gives them; a category the schema does not name is `OTHER`,
+        which `table_of` cannot turn back.
+
+    Raises:
+        SchemaError: If a numeric column holds something that is not a number.
+    """
+    values = np.empty((len(data), len(schema.columns)), dtype=np.float64)
+    for numbers, column in zip(values.T, schema.columns, strict=True):
+        found = data[column.name]
+        numbers[:] = as_numbers(found) if column.kind.numeric else column.codes(found)
+    return values
 
 
 def table_of(values: npt.NDArray[np.float64], schema: Schema) -> pd.DataFrame:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.encoding import decode, encode, layout, width
+from dpaudit.encoding import decode, encode, encode_values, layout, table_of, values_of_table, width
 from dpaudit.errors import SchemaError
-from dpaudit.schema import Column, Kind, Schema
+from dpaudit.schema import MISSING, OTHER, Column, Kind, Schema
 
 SCHEMA = Schema(
     columns=(
@@ -83,6 +83,39 @@ def test_round_trip(drawn: list) -> None:
     pd.testing.assert_frame_equal(back[exact], data[exact], check_exact=True)
 
 
+@given(st.lists(rows, max_size=8))
+def test_values_and_table_are_two_forms_of_the_same(drawn: list) -> None:
+    data = SCHEMA.canonical(pd.DataFrame(drawn, columns=SCHEMA.names))
+    values = values_of_table(data, SCHEMA)
+    assert values.shape == (len(drawn), 7)
+    pd.testing.assert_frame_equal(table_of(values, SCHEMA), data, check_exact=True)
+
+
+def test_values_by_hand() -> None:
+    data = pd.DataFrame(
+        {
+            "whole": [7, -17],
+            "gap": [45.0, np.nan],
+            "real": [0.5, np.inf],
+            "hole": [np.nan, 1e6],
+            "flag": [1.0, 0],
+            "mood": ["high", "unheard of"],
+            "mix": [None, "3"],
+        }
+    )
+    nan = np.nan
+    expected = [[7, 45, 0.5, nan, 1, 2, MISSING], [-17, nan, np.inf, 1e6, 0, OTHER, 1]]
+    np.testing.assert_array_equal(values_of_table(data, SCHEMA), expected)
+
+
+def test_a_stack_is_encoded_as_its_tables() -> None:
+    rng = np.random.default_rng(0)
+    matrices = rng.random((3, 5, width(SCHEMA)))
+    tables = [decode(matrix, SCHEMA) for matrix in matrices]
+    stacked = encode_values(np.stack([values_of_table(t, SCHEMA) for t in tables]), SCHEMA)
+    np.testing.assert_array_equal(stacked, [encode(table, SCHEMA) for table in tables])
+
+
 @given(st.lists(st.floats(-3, 3), min_size=15, max_size=15))
 def test_whatever_the_matrix_the_table_fits_the_schema(numbers: list[float]) -> None:
     table = decode(np.array([numbers]), SCHEMA)
@@ -101,5 +134,7 @@ def test_the_bounds_themselves_survive(bounds: tuple[float, float]) -> None:
 
 def test_text_in_a_number_is_refused() -> None:
     schema = Schema(columns=SCHEMA.columns[:1])
+    with pytest.raises(SchemaError, match="'three' is not a number"):
+        values_of_table(pd.DataFrame({"whole": [1, "three"]}), schema)
     with pytest.raises(SchemaError, match="'three' is not a number"):
         encode(pd.DataFrame({"whole": [1, "three"]}), schema)

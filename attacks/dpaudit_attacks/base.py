@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
+import pandas as pd
+
+from dpaudit.encoding import values_of_table
 from dpaudit.errors import SettingsError
 from dpaudit.protocols import BoolArray, FloatArray, GameView, Scorer
 from dpaudit_attacks.classifiers import require_known, train
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassifierAttack:
+class ClassifierAttack(ABC):
     """An attack that computes features and leaves the decision to a classifier.
 
     Attributes:
@@ -25,8 +30,17 @@ class ClassifierAttack:
     def __post_init__(self) -> None:
         require_known(self.classifier)
 
-    def check(self, game: GameView) -> None:
+    def check(self, game: GameView) -> None:  # noqa: B027 - a default, not a duty
         """Any game can be played."""
+
+    @abstractmethod
+    def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
+        """Features [M, f] of the values [M, n, d] of many synthetic tables."""
+
+    def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
+        """Features [f] of one synthetic table in canonical form."""
+        (features,) = self.features_many(values_of_table(table, game.schema)[None], game)
+        return np.asarray(features, dtype=np.float64)
 
     def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
         """Trains the classifier on features [n, f] and memberships [n]."""

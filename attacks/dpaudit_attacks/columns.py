@@ -1,45 +1,81 @@
-"""Columns of a canonical table as arrays, and the public bins of their values.
+"""A stack of tables as arrays with one column per row, and the public bins of their values.
 
 Everything here follows from the schema: no bin is ever placed by the data of one world.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-import pandas as pd
 
 from dpaudit.protocols import FloatArray, IntArray
-from dpaudit.schema import MISSING, OTHER, Column, Schema
+from dpaudit.schema import MISSING, Column, Schema
 
 FAR = 1e6
 """Numbers further outside the bounds than this many widths (infinite ones, too) are pulled back
 to it: sums of their squares stay finite, and "absurdly far" needs no more digits."""
+BLOCK = 2**17
+"""Numbers worked on at once: 1 MiB for each array, about what the cache of a core holds."""
 
 
-def numeric_columns(schema: Schema) -> list[Column]:
-    """The columns that have bounds, in schema order."""
-    return [column for column in schema.columns if column.kind.numeric]
+@dataclass(frozen=True)
+class Stack:
+    """The columns of M tables of n rows.
+
+    Attributes:
+        numbers: Numeric columns [M, numeric columns, n]; NaN where missing, else finite.
+        slots: The other columns [M, other columns, n]: 0..c-1 the categories in schema order, c any
+            other, c + 1 missing.
+    """
+
+    numbers: FloatArray
+    slots: IntArray
+
+    @staticmethod
+    def of(values: FloatArray, schema: Schema) -> Stack:
+        """Takes apart values [M, n, d], as `dpaudit.encoding.values_of` gives them."""
+        numeric = np.array([column.kind.numeric for column in schema.columns])
+        bounds = [column.bounds for column in schema.columns if column.kind.numeric]
+        lower, upper = np.array(bounds, dtype=np.float64).reshape(-1, 2, 1).swapaxes(0, 1)
+        reach = FAR * (upper - lower)
+        by_column = np.ascontiguousarray(values.swapaxes(1, 2), dtype=np.float64)
+        codes = by_column[:, ~numeric].astype(np.int64)
+        named = [len(column.categories) for column in schema.columns if not column.kind.numeric]
+        unnamed = np.array(named, dtype=np.int64)[:, None] + (codes == MISSING)
+        return Stack(
+            np.clip(by_column[:, numeric], lower - reach, upper + reach),
+            np.where(codes < 0, unnamed, codes),
+        )
+
+    @cached_property
+    def ordered(self) -> FloatArray:
+        """`numbers`, each column of each table in growing order; missing ones go last."""
+        return np.sort(self.numbers, axis=-1)
 
 
-def numbers(table: pd.DataFrame, columns: Sequence[Column]) -> FloatArray:
-    """Numeric columns, one per row.
+def in_blocks(
+    features: Callable[[FloatArray], FloatArray], values: FloatArray, *, cells: int
+) -> FloatArray:
+    """Features of many tables, a few tables at a time: memory does not grow with their number.
 
     Args:
-        table: A canonical table [n].
-        columns: d numeric columns.
+        features: Gives features [m, f] of values [m, n, d], each row from its own table alone.
+        values: Values [M, n, d].
+        cells: Numbers that the largest array on the way holds for one table.
 
     Returns:
-        Matrix [d, n], NaN where missing, else finite.
+        Features [M, f].
     """
-    stacked = np.empty((len(columns), len(table)), dtype=np.float64)
-    for row, column in zip(stacked, columns, strict=True):
-        lower, upper = column.bounds
-        reach = FAR * (upper - lower)
-        np.clip(table[column.name].to_numpy(dtype=np.float64), lower - reach, upper + reach, row)
-    return stacked
+    first = features(values[:1])
+    found = np.empty((len(values), first.shape[1]), dtype=np.float64)
+    found[:1] = first
+    step = max(1, BLOCK // max(cells, first.shape[1]))
+    for start in range(1, len(values), step):
+        found[start : start + step] = features(values[start : start + step])
+    return found
 
 
 def edges(column: Column, bins: int) -> FloatArray:
@@ -53,34 +89,36 @@ def edges(column: Column, bins: int) -> FloatArray:
     return np.asarray(cuts, dtype=np.float64)
 
 
-def bin_slots(values: FloatArray, cuts: FloatArray) -> IntArray:
-    """The slot of each number.
+def limits(column: Column, bins: int) -> FloatArray:
+    """Limits [bins + 1] of the same bins: bin k holds what is >= limit k and < limit k + 1.
+
+    The last one is the next number above the upper bound, so that the last bin holds the bound.
+    """
+    cuts = edges(column, bins)
+    cuts[-1] = np.nextafter(cuts[-1], np.inf)
+    return cuts
+
+
+def bin_counts(ordered: FloatArray, cuts: FloatArray) -> IntArray:
+    """How many numbers lie in each bin.
 
     Args:
-        values: Numbers [n], NaN where missing.
-        cuts: Edges [bins + 1].
+        ordered: Numbers of M tables [M, n] in growing order, NaN where missing (last).
+        cuts: Limits [bins + 1].
 
     Returns:
-        Slots [n]: 0 below, 1..bins the bins (closed on the left, the last on both sides),
-        bins + 1 above, bins + 2 missing.
+        Counts [M, bins + 3]: below, in each bin, above, missing.
     """
-    closed = cuts.copy()
-    closed[-1] = np.nextafter(cuts[-1], np.inf)
-    slots = np.searchsorted(closed, values, side="right")
-    slots[np.isnan(values)] = len(cuts) + 1
-    return np.asarray(slots, dtype=np.int64)
+    # What a cut cuts off is counted by binary search; the first NaN follows the last number.
+    wanted = np.append(cuts, np.nan)
+    smaller = np.empty((len(ordered), len(wanted)), dtype=np.int64)
+    for row, numbers in zip(smaller, ordered, strict=True):
+        row[:] = numbers.searchsorted(wanted)
+    return np.diff(smaller, prepend=0, append=ordered.shape[1])
 
 
-def category_slots(column: Column, values: pd.Series[Any]) -> IntArray:
-    """The slot of each value of a column that has categories.
-
-    Args:
-        column: The column, with c categories.
-        values: Its values [n].
-
-    Returns:
-        Slots [n]: 0..c-1 the categories in schema order, c any other, c + 1 missing.
-    """
-    codes = column.codes(values)
-    named = len(column.categories)
-    return np.where(codes == OTHER, named, np.where(codes == MISSING, named + 1, codes))
+def slot_counts(slots: IntArray, n_slots: int) -> IntArray:
+    """How often each slot occurs: counts [M, n_slots] of the slots [M, n] of M tables."""
+    own = slots + n_slots * np.arange(len(slots))[:, None]  # slots of each table's own
+    counts = np.bincount(own.ravel(), minlength=n_slots * len(slots))
+    return counts.reshape(len(slots), n_slots)

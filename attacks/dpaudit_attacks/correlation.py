@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 
-from dpaudit.encoding import encode, layout
+from dpaudit.encoding import encode_values, layout
 from dpaudit.protocols import FeatureName, FloatArray
 from dpaudit.schema import Schema
 from dpaudit_attacks.columns import FAR
@@ -26,24 +25,26 @@ def names(schema: Schema) -> tuple[FeatureName, ...]:
     return tuple(_name(*first, *second) for first, second in combinations(labels, 2))
 
 
-def values(table: pd.DataFrame, schema: Schema) -> FloatArray:
-    """Correlations of every two columns of the encoded table (numbers and one-hot categories).
+def values(tables: FloatArray, schema: Schema) -> FloatArray:
+    """Correlations of every two columns of the encoded tables (numbers and one-hot categories).
 
     Args:
-        table: A canonical table [n].
-        schema: Its schema.
+        tables: Values [M, n, d], as `dpaudit.encoding.values_of` gives them.
+        schema: Their schema.
 
     Returns:
-        The upper triangle, row by row, of the correlation matrix; 0 where a column is constant.
+        The upper triangle, row by row, of each correlation matrix [M, f]; 0 where a column is
+        constant.
     """
-    matrix = np.clip(encode(table, schema), -FAR, FAR)
-    constant = matrix.max(axis=0) == matrix.min(axis=0)
-    matrix -= matrix.mean(axis=0)
-    matrix[:, constant] = 0.0  # its mean may be off by a rounding error, which would correlate
-    norms = np.sqrt(np.einsum("nw,nw->w", matrix, matrix))
-    matrix /= np.where(norms > 0, norms, 1.0)
-    upper = np.triu_indices(matrix.shape[1], k=1)
-    return np.clip((matrix.T @ matrix)[upper], -1.0, 1.0)
+    matrix = np.clip(encode_values(tables, schema), -FAR, FAR)
+    constant = matrix.max(axis=1) == matrix.min(axis=1)
+    matrix -= matrix.mean(axis=1, keepdims=True)
+    norms = np.sqrt(np.einsum("mnw,mnw->mw", matrix, matrix))
+    # The mean of a constant may be off by a rounding error, which would correlate.
+    norms[constant | (norms == 0)] = np.inf
+    matrix /= norms[:, None]
+    first, second = np.triu_indices(matrix.shape[2], k=1)
+    return np.clip((matrix.swapaxes(1, 2) @ matrix)[:, first, second], -1.0, 1.0)
 
 
 def _name(column: str, part: str, other_column: str, other_part: str) -> FeatureName:

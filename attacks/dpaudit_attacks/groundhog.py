@@ -6,19 +6,39 @@ The features know nothing of the target; the classifier learns what its presence
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
+from dpaudit.encoding import width
 from dpaudit.errors import SettingsError
 from dpaudit.protocols import FeatureName, FloatArray, GameView
+from dpaudit.schema import Schema
 from dpaudit_attacks import correlation, histogram, naive
 from dpaudit_attacks.base import ClassifierAttack, require_positive
+from dpaudit_attacks.columns import Stack, in_blocks
+
+
+class _GroundHog(ClassifierAttack):
+    """What the attacks of the paper share: a few tables at a time."""
+
+    def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
+        """Features [M, f] of the values [M, n, d] of many synthetic tables."""
+        n_rows, encoded = values.shape[1], width(game.schema)
+        return in_blocks(
+            lambda block: self._features(block, game.schema),
+            values,
+            cells=encoded * max(n_rows, encoded),
+        )
+
+    @abstractmethod
+    def _features(self, values: FloatArray, schema: Schema) -> FloatArray:
+        """Features [m, f] of the values [m, n, d] of a few tables."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Naive(ClassifierAttack):
+class Naive(_GroundHog):
     """Summary statistics of each column.
 
     Attributes:
@@ -38,13 +58,12 @@ class Naive(ClassifierAttack):
         """Names of the features, in the order of `features`."""
         return naive.names(game.schema, spread=self.spread)
 
-    def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
-        """Features [f] of one synthetic table in canonical form."""
-        return naive.values(table, game.schema, spread=self.spread)
+    def _features(self, values: FloatArray, schema: Schema) -> FloatArray:
+        return naive.values(Stack.of(values, schema), schema, spread=self.spread)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Histogram(ClassifierAttack):
+class Histogram(_GroundHog):
     """Proportions of each column's values in public bins and categories.
 
     Attributes:
@@ -64,26 +83,24 @@ class Histogram(ClassifierAttack):
         """Names of the features, in the order of `features`."""
         return histogram.names(game.schema, bins=self.bins)
 
-    def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
-        """Features [f] of one synthetic table in canonical form."""
-        return histogram.values(table, game.schema, bins=self.bins)
+    def _features(self, values: FloatArray, schema: Schema) -> FloatArray:
+        return histogram.values(Stack.of(values, schema), schema, bins=self.bins)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Correlation(ClassifierAttack):
+class Correlation(_GroundHog):
     """Correlations of every two numeric columns and one-hot categories."""
 
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
         """Names of the features, in the order of `features`."""
         return correlation.names(game.schema)
 
-    def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
-        """Features [f] of one synthetic table in canonical form."""
-        return correlation.values(table, game.schema)
+    def _features(self, values: FloatArray, schema: Schema) -> FloatArray:
+        return correlation.values(values, schema)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ensemble(ClassifierAttack):
+class Ensemble(_GroundHog):
     """The three feature sets together: naive, histogram, correlation.
 
     Attributes:
@@ -110,15 +127,14 @@ class Ensemble(ClassifierAttack):
             *correlation.names(game.schema),
         )
 
-    def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
-        """Features [f] of one synthetic table in canonical form."""
-        return np.concatenate(
-            [
-                naive.values(table, game.schema, spread=self.spread),
-                histogram.values(table, game.schema, bins=self.bins),
-                correlation.values(table, game.schema),
-            ]
-        )
+    def _features(self, values: FloatArray, schema: Schema) -> FloatArray:
+        stack = Stack.of(values, schema)
+        parts = [
+            naive.values(stack, schema, spread=self.spread),
+            histogram.values(stack, schema, bins=self.bins),
+            correlation.values(values, schema),
+        ]
+        return np.concatenate(parts, axis=1)
 
 
 def _require_spread(spread: str) -> None:

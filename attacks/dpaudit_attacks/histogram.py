@@ -9,11 +9,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 
 from dpaudit.protocols import FeatureName, FloatArray
 from dpaudit.schema import Column, Schema
-from dpaudit_attacks.columns import bin_slots, category_slots, edges, numbers
+from dpaudit_attacks.columns import Stack, bin_counts, edges, limits, slot_counts
 
 
 def names(schema: Schema, *, bins: int) -> tuple[FeatureName, ...]:
@@ -26,7 +25,7 @@ def names(schema: Schema, *, bins: int) -> tuple[FeatureName, ...]:
     )
 
 
-def values(table: pd.DataFrame, schema: Schema, *, bins: int) -> FloatArray:
+def values(stack: Stack, schema: Schema, *, bins: int) -> FloatArray:
     """Proportions of rows, column by column.
 
     A number: below the bounds, in each of `bins` equal bins over them, above them. A category:
@@ -34,24 +33,23 @@ def values(table: pd.DataFrame, schema: Schema, *, bins: int) -> FloatArray:
     share.
 
     Args:
-        table: A canonical table [n].
-        schema: Its schema.
+        stack: M tables.
+        schema: Their schema.
         bins: Bins of a numeric column.
 
     Returns:
-        Features [f].
+        Features [M, f].
     """
-    counts = []
+    numeric, categorical = iter(stack.ordered.swapaxes(0, 1)), iter(stack.slots.swapaxes(0, 1))
+    parts = []
     for column in schema.columns:
         if column.kind.numeric:
-            slots = bin_slots(numbers(table, [column])[0], edges(column, bins))
-            n_slots = bins + 3
+            counts = bin_counts(next(numeric), limits(column, bins))
         else:
-            slots = category_slots(column, table[column.name])
-            n_slots = len(column.categories) + 2
-        tally = np.bincount(slots, minlength=n_slots)
-        counts.append(tally if column.missing else tally[:-1])
-    return np.concatenate(counts) / len(table)
+            counts = slot_counts(next(categorical), len(column.categories) + 2)
+        parts.append(counts if column.missing else counts[:, :-1])
+    n_rows = stack.numbers.shape[-1]
+    return np.asarray(np.concatenate(parts, axis=1) / n_rows, dtype=np.float64)
 
 
 def _bin_names(column: Column, bins: int) -> list[str]:

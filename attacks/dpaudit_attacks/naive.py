@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from dpaudit.protocols import FeatureName, FloatArray, IntArray
 from dpaudit.schema import Schema
-from dpaudit_attacks.columns import category_slots, numbers, numeric_columns
+from dpaudit_attacks.columns import Stack, slot_counts
 
 SPREADS = ("std", "variance")
 _SPREAD_NAME = {"std": "standard deviation", "variance": "variance"}
@@ -25,7 +24,7 @@ def names(schema: Schema, *, spread: str) -> tuple[FeatureName, ...]:
     )
 
 
-def values(table: pd.DataFrame, schema: Schema, *, spread: str) -> FloatArray:
+def values(stack: Stack, schema: Schema, *, spread: str) -> FloatArray:
     """Summary statistics, column by column.
 
     A number: minimum, maximum, mean, median and spread (dividing by the count) of the values
@@ -34,57 +33,66 @@ def values(table: pd.DataFrame, schema: Schema, *, spread: str) -> FloatArray:
     occurs) and how many occur. Then, where values may be missing, their share.
 
     Args:
-        table: A canonical table [n].
-        schema: Its schema.
+        stack: M tables.
+        schema: Their schema.
         spread: "std" as in the paper's text, or "variance" as in its published code.
 
     Returns:
-        Features [f].
+        Features [M, f].
     """
-    numeric = iter(_numeric(numbers(table, numeric_columns(schema)), spread=spread))
+    numeric = iter(_numeric(stack, spread=spread).swapaxes(0, 1))
+    categorical = iter(stack.slots.swapaxes(0, 1))
     parts = []
     for column in schema.columns:
         if column.kind.numeric:
             summary = next(numeric)
         else:
-            slots = category_slots(column, table[column.name])
-            summary = _categorical(slots, n_categories=len(column.categories))
-        parts.append(summary if column.missing else summary[:-1])
-    return np.concatenate(parts)
+            summary = _categorical(slot_counts(next(categorical), len(column.categories) + 2))
+        parts.append(summary if column.missing else summary[:, :-1])
+    return np.concatenate(parts, axis=1)
 
 
-def _numeric(stacked: FloatArray, *, spread: str) -> FloatArray:
-    """Summaries [d, 6] of numbers [d, n]; the last is the share missing."""
-    missing = np.isnan(stacked)
-    present = stacked.shape[1] - missing.sum(axis=1)
+def _numeric(stack: Stack, *, spread: str) -> FloatArray:
+    """Summaries [M, numeric columns, 6]; the last is the share missing."""
+    numbers, ordered = stack.numbers, stack.ordered
+    missing = np.isnan(numbers)
+    absent = missing.sum(axis=-1)
+    present = numbers.shape[-1] - absent
     some = np.maximum(present, 1)
-    ordered = np.sort(stacked, axis=1)  # missing values go last
-    at = np.arange(len(stacked))
-    middle = (ordered[at, (some - 1) // 2] + ordered[at, some // 2]) / 2
-    mean = np.where(missing, 0.0, stacked).sum(axis=1) / some
-    deviations = np.where(missing, 0.0, stacked - mean[:, None])
-    variance = np.einsum("dn,dn->d", deviations, deviations) / some
-    summary = np.column_stack(
+
+    def at(place: IntArray) -> FloatArray:
+        return np.take_along_axis(ordered, place[..., None], axis=-1)[..., 0]
+
+    mean = np.where(missing, 0.0, numbers).sum(axis=-1) / some
+    deviations = numbers - mean[..., None]
+    deviations[missing] = 0.0
+    variance = np.einsum("mdn,mdn->md", deviations, deviations) / some
+    summary = np.stack(
         [
-            ordered[:, 0],
-            ordered[at, some - 1],
+            ordered[..., 0],
+            at(some - 1),
             mean,
-            middle,
+            (at((some - 1) // 2) + at(some // 2)) / 2,
             np.sqrt(variance) if spread == "std" else variance,
-            missing.mean(axis=1),
-        ]
+            absent / numbers.shape[-1],
+        ],
+        axis=-1,
     )
     summary[present == 0, :-1] = 0.0
     return summary
 
 
-def _categorical(slots: IntArray, *, n_categories: int) -> FloatArray:
-    """Summary [4] of category slots [n]; the last is the share missing."""
-    counts = np.bincount(slots, minlength=n_categories + 2)
-    missing = counts[-1] / len(slots)
-    seen = counts[:-1]
-    occurring = np.flatnonzero(seen)
-    if not len(occurring):
-        return np.array([-1.0, -1.0, 0.0, missing])
-    least = occurring[seen[occurring].argmin()]
-    return np.array([seen.argmax(), least, len(occurring), missing], dtype=np.float64)
+def _categorical(counts: IntArray) -> FloatArray:
+    """Summary [M, 4] of the counts [M, slots] of a column; the last is the share missing."""
+    seen = counts[:, :-1]
+    occurring = seen > 0
+    rarest = np.where(occurring, seen, np.iinfo(np.int64).max).argmin(axis=1)
+    none = ~occurring.any(axis=1)
+    return np.column_stack(
+        [
+            np.where(none, -1, seen.argmax(axis=1)),
+            np.where(none, -1, rarest),
+            occurring.sum(axis=1),
+            counts[:, -1] / counts.sum(axis=1),
+        ]
+    )

@@ -11,20 +11,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 from math import log10, prod
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
+import numpy.typing as npt
 
+from dpaudit.encoding import values_of_table
 from dpaudit.errors import SettingsError
 from dpaudit.protocols import BoolArray, FeatureName, FloatArray, GameView, IntArray
-from dpaudit.schema import Category, Column, Kind
+from dpaudit.schema import MISSING, Category, Column, Kind
 from dpaudit_attacks.base import ClassifierAttack, require_positive
-from dpaudit_attacks.columns import bin_slots, category_slots, edges, numbers
+from dpaudit_attacks.columns import in_blocks, limits, slot_counts
 from dpaudit_attacks.subsets import column_subsets
 
-BLOCK = 1024
-"""Distinct rows compared with all subsets at once: bounds the memory, whatever the table's size."""
+WORD = 64
+"""Bits of a word: rows whose agreement with the target is packed together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,15 +63,22 @@ class TargetQueries(ClassifierAttack):
         names[0] = "any values"
         return tuple(FeatureName(name, "rows equal to the target") for name in names)
 
-    def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
-        """Features [f] of one synthetic table in canonical form."""
-        equal = np.column_stack(
-            [
-                _equal(column, table[column.name], game.target[column.name], self.bins)
-                for column in game.schema.columns
-            ]
-        )
-        return count_matches(equal, self._subsets(game))
+    def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
+        """Features [M, f] of the values [M, n, d] of many synthetic tables."""
+        columns = game.schema.columns
+        (target,) = values_of_table(game.target, game.schema)
+        alike = [_alike(c, value, self.bins) for c, value in zip(columns, target, strict=True)]
+        lowest, highest = np.array(alike).T
+        missing = np.isnan(target)
+        subsets = self._subsets(game)
+
+        def features(block: FloatArray) -> FloatArray:
+            equal = (block >= lowest) & (block <= highest)
+            return count_matches(equal | (missing & np.isnan(block)), subsets)
+
+        n_rows = values.shape[1]
+        words = len(subsets) * -(-n_rows // WORD)
+        return in_blocks(features, values, cells=n_rows * len(columns) + words)
 
     def _subsets(self, game: GameView) -> BoolArray:
         return column_subsets(len(game.schema.columns), self.max_queries)
@@ -118,49 +126,77 @@ class AbsoluteQueries(ClassifierAttack):
             for point in points
         )
 
-    def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
-        """Features [f] of one synthetic table; a row outside the domain counts nowhere."""
+    def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
+        """Features [M, f] of many synthetic tables; a row outside the domain counts nowhere."""
         columns = game.schema.columns
-        positions = np.array([_position(column, table[column.name]) for column in columns])
-        inside = positions[:, (positions >= 0).all(axis=0)]
-        sizes = tuple(_n_values(column) for column in columns)
-        points = np.ravel_multi_index(tuple(inside), sizes)
-        return np.bincount(points, minlength=prod(sizes)).astype(np.float64)
+        sizes = [_n_values(column) for column in columns]
+        n_points = prod(sizes)
+        strides = n_points // np.cumprod(sizes)
+
+        def features(block: FloatArray) -> FloatArray:
+            points = np.zeros(block.shape[:2], dtype=np.int64)
+            inside = np.ones(block.shape[:2], dtype=np.bool_)
+            for column, found, stride in zip(columns, block.T, strides, strict=True):
+                positions = _positions(column, found.T)
+                inside &= positions >= 0
+                points += stride * positions
+            points[~inside] = n_points
+            return slot_counts(points, n_points + 1)[:, :-1].astype(np.float64)
+
+        return in_blocks(features, values, cells=values.shape[1] * len(columns))
 
 
 def count_matches(equal: BoolArray, subsets: BoolArray) -> FloatArray:
     """For each column subset, the number of rows that are equal on all of it.
 
+    The rows that agree on a column are the bits of a few words: a subset's rows are the "and" of
+    its columns' words, and their number is the number of bits set.
+
     Args:
-        equal: Where each row equals the target [n, d].
+        equal: Where each row of M tables equals the target [M, n, d].
         subsets: Column subsets [q, d].
 
     Returns:
-        Counts [q].
+        Counts [M, q].
     """
-    packed, times = np.unique(np.packbits(equal, axis=1), axis=0, return_counts=True)
-    patterns = np.unpackbits(packed, axis=1, count=equal.shape[1])
-    asked = subsets.T.astype(np.float32)  # float32 counts exactly up to 2^24 rows
-    counts = np.zeros(len(subsets), dtype=np.float64)
-    for start in range(0, len(patterns), BLOCK):
-        block = slice(start, start + BLOCK)
-        misses = np.subtract(1, patterns[block], dtype=np.float32) @ asked
-        matches = np.maximum(1 - misses, 0)  # 1 where nothing is missed, else 0
-        counts += times[block].astype(np.float32) @ matches
-    return counts
+    agreeing = _packed(equal.transpose(2, 0, 1))
+    everywhere = _packed(np.ones(equal.shape[:2], dtype=np.bool_))
+    rows = np.tile(everywhere, (len(subsets), 1, 1))  # [q, M, words]: all rows; then fewer
+    for asked, those in zip(np.ascontiguousarray(subsets.T), agreeing, strict=True):
+        rows[np.flatnonzero(asked)] &= those
+    counts = np.bitwise_count(rows).sum(axis=-1).T
+    return np.asarray(counts, dtype=np.float64)
 
 
-def _equal(column: Column, values: pd.Series[Any], target: pd.Series[Any], bins: int) -> BoolArray:
-    """Where values [n] equal the target's one."""
-    if not column.kind.numeric:
-        return np.equal(category_slots(column, values), category_slots(column, target))
-    lower, upper = column.bounds
-    found, wanted = numbers(values.to_frame(), [column])[0], numbers(target.to_frame(), [column])[0]
-    if column.kind is Kind.INTEGER and upper - lower < bins:
-        same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
-        return np.asarray(same, dtype=np.bool_)
-    cuts = edges(column, bins)
-    return np.equal(bin_slots(found, cuts), bin_slots(wanted, cuts))
+def _packed(rows: BoolArray) -> npt.NDArray[np.uint64]:
+    """Truth values [..., n] as bits of words [..., words]; the last word is filled with zeros."""
+    octets = np.packbits(rows, axis=-1)
+    words = np.zeros((*rows.shape[:-1], -(-rows.shape[-1] // WORD)), dtype=np.uint64)
+    words.view(np.uint8)[..., : octets.shape[-1]] = octets
+    return words
+
+
+class _Range(NamedTuple):
+    """The values from `lowest` to `highest`, both included; none if they are NaN."""
+
+    lowest: float
+    highest: float
+
+
+def _alike(column: Column, value: float, bins: int) -> _Range:
+    """The values of a column that equal one value of the target (none that is present, if NaN)."""
+    exact = not column.kind.numeric
+    if column.kind is Kind.INTEGER:
+        lower, upper = column.bounds
+        exact = upper - lower < bins
+    if exact or np.isnan(value):
+        return _Range(value, value)
+    cuts = limits(column, bins)
+    place = int(cuts.searchsorted(value, side="right"))
+    return _Range(
+        lowest=cuts[place - 1] if place > 0 else -np.inf,
+        highest=np.nextafter(cuts[place], -np.inf) if place < len(cuts) else np.inf,
+    )
 
 
 def _n_values(column: Column) -> int:
@@ -178,19 +214,13 @@ def _values(column: Column) -> list[Category | None]:
     return [*known, *[None] * column.missing]
 
 
-def _position(column: Column, values: pd.Series[Any]) -> IntArray:
-    """Position of each value [n] among the possible ones; -1 for any other."""
-    if not column.kind.numeric:
-        slots = category_slots(column, values)
-        named = len(column.categories)
-        return np.select([slots < named, (slots > named) & column.missing], [slots, named], -1)
-    lower, upper = column.bounds
-    found = numbers(values.to_frame(), [column])[0]
-    missing = np.isnan(found)
-    possible = (found >= lower) & (found <= upper) & (found % 1 == 0)
-    offset = np.where(possible, found - lower, 0.0).astype(np.int64)
-    last = _n_values(column) - 1
-    return np.select([possible, missing & column.missing], [offset, last], -1)
+def _positions(column: Column, values: FloatArray) -> IntArray:
+    """Position of each value [...] among the possible ones; -1 for any other."""
+    first, last = column.bounds if column.kind.numeric else (0.0, len(column.categories) - 1.0)
+    missing = np.isnan(values) if column.kind.numeric else values == MISSING
+    possible = (values >= first) & (values <= last) & (values == np.floor(values))
+    absent = np.where(missing & column.missing, last - first + 1, -1)
+    return np.where(possible, values - first, absent).astype(np.int64)
 
 
 def _shown(value: Category | None) -> str:
