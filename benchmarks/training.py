@@ -68,16 +68,17 @@ def operations(gan: PateGan) -> int:
         layers = [(inputs + 1) * outputs for inputs, outputs in pairwise(widths)]
         return sum(layers), sum(layers) - layers[0]
 
-    generator, upper_generator = weights(gan.noise_width, *gan.generator_hidden, COLUMNS)
-    student, upper_student = weights(COLUMNS, *gan.student_hidden, 1)
-    teacher, upper_teacher = weights(COLUMNS, *gan.teacher_hidden, 1)
+    columns = len(gan.schema.columns)
+    generator, upper_generator = weights(gan.noise_width, *gan.generator_hidden, columns)
+    student, upper_student = weights(columns, *gan.student_hidden, 1)
+    teacher, upper_teacher = weights(columns, *gan.teacher_hidden, 1)
     asked = gan.plan.labels // gan.rounds
     made = (gan.teacher_steps + gan.generator_steps) * gan.batch + asked
     seen = 2 * gan.teacher_steps * gan.batch  # real and generated
     learned, back = gan.student_steps * gan.batch, gan.generator_steps * gan.batch
     return 2 * (
         made * generator
-        + TEACHERS * (seen * (2 * teacher + upper_teacher) + asked * teacher)
+        + gan.teachers * (seen * (2 * teacher + upper_teacher) + asked * teacher)
         + learned * (2 * student + upper_student)
         + back * (2 * student + generator + upper_generator)
     )

@@ -199,10 +199,11 @@ class PateGan(Settings):
     @property
     def models_at_once(self) -> int:
         """More models share the cost of each operation; too many no longer fit a cache."""
-        made = (self.teacher_steps + self.generator_steps + self.student_steps) * self.batch
-        widest = max(self.noise_width, *self.generator_hidden, width(self.schema)) + 1
-        taught = self.teachers * self.batch * max(self.teacher_hidden, default=1)
-        return max(1, min(_MOST_AT_ONCE, _CACHED // max(made * widest, taught)))
+        columns = width(self.schema)
+        steps = self.teacher_steps + self.generator_steps + self.student_steps
+        made = steps * self.batch * (max(self.noise_width, columns, *self.generator_hidden) + 1)
+        taught = self.teachers * self.batch * (max(columns, *self.teacher_hidden) + 1)
+        return max(1, min(_MOST_AT_ONCE, _CACHED // max(made, taught)))
 
     def batch_key(self, job: Job) -> Hashable:
         """All models have the same shape, whatever their records."""

@@ -299,7 +299,7 @@ class Critics(Stack):
 
 
 def _gradient(slope: Tensor, entering: Tensor) -> Tensor:
-    """By a layer's weights, of all networks of a group together [groups, networks * outputs, inputs].
+    """By a layer's weights, [groups, networks of a group * outputs, inputs].
 
     Args:
         slope: By what leaves the layer, [networks, n, outputs].

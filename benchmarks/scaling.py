@@ -1,0 +1,177 @@
+"""How the cost of a shadow PATE-GAN grows with rows, columns, teachers and models at a time.
+
+Usage: python benchmarks/scaling.py RESULTS.json PICTURE.svg   (some 5 minutes)
+
+Microseconds of CPU time for one model and iteration of the published network, one thread, the
+median of interleaved rounds; one thing is varied at a time from 686 rows, 29 columns, 5 teachers
+and 32 models (fewer where the game would train fewer at a time). Hidden widths and noise are as wide as the table, as in the published audits. Beside
+it the arithmetic of an iteration, from the network's shapes alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import torch
+from training import operations
+
+from dpaudit.schema import Column, Kind, Schema
+from dpaudit.versions import versions
+from dpaudit_generators.pate import cells
+from dpaudit_generators.pate_gan import PUBLISHED, PateGan
+from dpaudit_generators.pate_gan.rows import Head
+from dpaudit_generators.pate_gan.trainee import Records, Trainee
+from dpaudit_generators.pate_gan.training import train
+
+ITERATIONS: Final = 30
+ROUNDS: Final = 5
+
+
+class Size(NamedTuple):
+    """What is varied."""
+
+    rows: int = 686
+    columns: int = 29
+    teachers: int = 5
+    models: int = 32
+
+
+VARIED: Final[dict[str, Sequence[int]]] = {
+    "rows": (500, 1_500, 5_000, 15_000, 50_000),
+    "columns": (3, 10, 29, 100, 300, 600),
+    "teachers": (2, 5, 15, 50, 150, 300),
+    "models": (1, 2, 4, 8, 16, 32, 64, 128),
+}
+NAMES: Final = {
+    "rows": "rows N",
+    "columns": "columns d",
+    "teachers": "teachers k",
+    "models": "models at a time M",
+}
+
+
+def network(size: Size) -> PateGan:
+    """The published network for a table of another shape, 320 labels in each iteration."""
+    wide = size.columns
+    settings: dict[str, Any] = dict(PUBLISHED) | {
+        "rounds": ITERATIONS,
+        "noise_width": wide,
+        "generator_hidden": (wide, max(1, wide // 2)),
+        "student_hidden": (wide, max(1, wide // 2)),
+    }
+    columns = tuple(
+        Column(name=f"x{i}", kind=Kind.CONTINUOUS, lower=0.0, upper=1.0) for i in range(wide)
+    )
+    schema = Schema(columns=columns)
+    return PateGan(schema=schema, teachers=size.teachers, accuracy=0.5002, **settings)
+
+
+def trainees(gan: PateGan, size: Size) -> list[Trainee]:
+    """Models on one random table, each with its own partition and stream."""
+    rows = np.random.default_rng(0).random((size.rows, size.columns))
+    shared = rows.astype(np.float32)
+    return [
+        Trainee(
+            Records(shared, cells(rows, teachers=size.teachers, key=seed.to_bytes(8))),
+            (),
+            gan.plan.labels,
+            seed,
+        )
+        for seed in range(size.models)
+    ]
+
+
+def microseconds(sizes: Sequence[Size]) -> list[float]:
+    """CPU time of a model and iteration of each size, start-up included; interleaved rounds."""
+    runs: list[Callable[[], object]] = []
+    for size in sizes:
+        gan = network(size)
+        runs.append(
+            partial(
+                train,
+                trainees(gan, size),
+                head=Head(gan.schema),
+                plan=gan.plan,
+                settings=gan,
+                device=torch.device("cpu"),
+            )
+        )
+    taken: list[list[float]] = [[] for _ in sizes]
+    for turn in range(ROUNDS + 1):
+        for times, run in zip(taken, runs, strict=True):
+            start = time.process_time()
+            run()
+            if turn:  # the first warms up
+                times.append(time.process_time() - start)
+    return [
+        1e6 * median(times) / ITERATIONS / size.models
+        for times, size in zip(taken, sizes, strict=True)
+    ]
+
+
+def growth(x: Sequence[float], y: Sequence[float]) -> float:
+    """The exponent of the last factor of growth: 1 is linear, 2 quadratic."""
+    return float(np.log(y[-1] / y[-2]) / np.log(x[-1] / x[-2]))
+
+
+def draw(results: dict[str, Any], path: Path) -> None:
+    """Time and arithmetic against each size, logarithmic."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "scaling"
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, len(VARIED), figsize=(12, 3.2), layout="constrained")
+    for axis, (name, values) in zip(axes, VARIED.items(), strict=True):
+        taken = results[name]["microseconds"]
+        work = np.array(results[name]["megaflops"])
+        axis.loglog(values, taken, "o-", color="#1b6ca8", label="measured")
+        axis.loglog(values, work / work[0] * taken[0], ":", color="#666666", label="arithmetic")
+        axis.set_xlabel(NAMES[name])
+        axis.set_ylim(bottom=min(taken) / 3)
+        axis.grid(visible=True, which="major", alpha=0.3)
+    axes[0].set_ylabel("microseconds per model\nand iteration")
+    axes[0].legend(frameon=False)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    """Measures, writes the results and draws them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("results", type=Path, metavar="RESULTS.json")
+    parser.add_argument("picture", type=Path, metavar="PICTURE.svg")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    results: dict[str, Any] = {}
+    for name, values in VARIED.items():
+        sizes = [Size(**{name: value}) for value in values]
+        if name != "models":  # as many as the game trains at a time
+            most = [network(size).models_at_once for size in sizes]
+            sizes = [size._replace(models=min(32, m)) for size, m in zip(sizes, most, strict=True)]
+        taken = microseconds(sizes)
+        work = [operations(network(size)) / 1e6 for size in sizes]
+        results[name] = {
+            "values": list(values),
+            "models": [size.models for size in sizes],
+            "microseconds": [round(one, 1) for one in taken],
+            "megaflops": [round(one, 3) for one in work],
+            "last_exponent": round(growth(values, taken), 2),
+            "last_exponent_of_arithmetic": round(growth(values, work), 2),
+        }
+        print(name, json.dumps(results[name]), flush=True)
+    results["versions"] = versions()
+    options.results.write_text(json.dumps(results, indent=2) + "\n")
+    draw(results, options.picture)
+
+
+if __name__ == "__main__":
+    main()
