@@ -142,7 +142,7 @@ def payload(generator: object) -> Payload:
     )
     pickled = cloudpickle.dumps(generator)
     return Payload(
-        game=Game(view=view, tables={World.IN: TABLE, World.OUT: TABLE.iloc[:2]}),
+        game=Game(view=view, data=TABLE, missing={World.IN: None, World.OUT: 2}),
         generators={Role.AUDIT: pickled, Role.REPLAY: pickled},
         attacks=[Mean()],
         root=0,

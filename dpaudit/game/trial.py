@@ -16,8 +16,7 @@ import pandas as pd
 from dpaudit.adapt import train
 from dpaudit.claim import Neighbours, PrivacyClaim
 from dpaudit.errors import AttackError, ClaimError, SchemaError, TrialError
-from dpaudit.game.canaries import CanaryGame
-from dpaudit.game.worlds import Game
+from dpaudit.game.playable import Playable
 from dpaudit.protocols import FloatArray, GameView, Generator, World
 from dpaudit.schema import Schema, as_numbers
 from dpaudit.seeds import Stream, seeded_globals
@@ -95,7 +94,7 @@ class Payload:
     """What a worker needs to play any trial of a run.
 
     Attributes:
-        game: Both worlds, or the one table of a one-run game.
+        game: What is played.
         generators: One pickled generator per role; each trial unpickles a fresh one, so that no
             state passes from one shadow model to the next.
         attacks: Take features of every synthetic table.
@@ -103,7 +102,7 @@ class Payload:
         audit: Identifies the audit in the names of random streams.
     """
 
-    game: Game | CanaryGame
+    game: Playable
     generators: dict[Role, bytes]
     attacks: Sequence[TakesFeatures]
     root: int
@@ -210,7 +209,7 @@ def _synthesise(payload: Payload, trial: Trial) -> _Synthetic:
     }
     generator: Generator = pickle.loads(payload.generators[trial.role])
     with seeded_globals(seeds["globals"]):
-        model = train(generator, game.tables[trial.world], seed=seeds["fit"])
+        model = train(generator, game.table(trial.world, trial.number), seed=seeds["fit"])
         raw = model.sample(n_rows, seed=seeds["sample"])
     try:
         table = accept(raw, game.view.schema, n_rows)
