@@ -231,12 +231,12 @@ def test_a_trial_that_kills_its_worker_takes_no_other_with_it(tmp_path: Path) ->
 def test_what_finished_before_the_pool_broke_is_not_lost() -> None:
     nowhere = PayloadFile(path="", digest="", log="", search_path=())
     flight = _Flight(nowhere, workers=1)  # no process starts before something is submitted
-    ended, broken = Future[Outcome](), Future[Outcome]()
-    flight.trials = {ended: TRIALS[0], broken: TRIALS[1]}
+    ended, broken = Future[list[Outcome]](), Future[list[Outcome]]()
+    flight.tiles = {ended: tuple(TRIALS[:1]), broken: tuple(TRIALS[1:3])}
     broken.set_exception(BrokenProcessPool("a worker died"))
-    ended.set_result(Outcome(trial=TRIALS[0], status=Status.FINISHED))
-    assert [outcome.trial for outcome in flight.salvage()] == [TRIALS[0]]
-    assert flight.lost() == [TRIALS[1]]
+    ended.set_result([Outcome(trial=TRIALS[0], status=Status.FINISHED)])
+    assert [outcome.trial for [outcome] in flight.salvage()] == [TRIALS[0]]
+    assert flight.lost() == TRIALS[1:3]
 
 
 def test_a_worker_that_dies_once_leaves_no_trace_but_an_attempt(tmp_path: Path) -> None:

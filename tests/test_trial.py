@@ -17,7 +17,8 @@ import pytest
 from dpaudit.adapt import FunctionGenerator
 from dpaudit.claim import Neighbours, PrivacyClaim
 from dpaudit.errors import AttackError
-from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial, play
+from dpaudit.game.play import play
+from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial
 from dpaudit.game.worlds import Game
 from dpaudit.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer, World
 from dpaudit.schema import Column, Kind, Schema
@@ -260,7 +261,7 @@ def test_torch_that_comes_in_while_training_is_seeded_too(
     lazy = Lazy()
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     shared = payload(good)
-    monkeypatch.setattr("dpaudit.game.trial.pickle.loads", lambda blob: lazy)
+    monkeypatch.setattr("dpaudit.game.play.pickle.loads", lambda blob: lazy)
     first = features_of(play(shared, FIRST))
     assert np.array_equal(first, features_of(play(shared, REPLAY)))
     assert state == [0.5 + 1]  # what the first, unseeded attempt left
