@@ -203,36 +203,62 @@ def check_agreement(
     return Check("AUC and bound", False, detail)
 
 
-def check_replay(first: Outcome | None, again: Outcome | None, *, seedable: bool) -> Check:
-    """Whether playing one trial twice gave the same features.
+def check_replay(
+    played: Sequence[tuple[Outcome, Outcome]], *, seedable: bool, together: bool
+) -> Check:
+    """Whether playing trials twice gave the same features.
+
+    Models that were trained together are compared with what `fit` gives on the trial's own table:
+    if they differ, they may depend on one another or on a record that their world lacks, and
+    neither trials nor worlds are what the bound takes them for.
 
     Args:
-        first: A finished trial.
-        again: Its replay with the same seeds; None if it was not played.
+        played: Finished trials and their replays with the same seeds.
         seedable: Whether the generator says that it can be seeded.
+        together: Whether the models were trained together.
 
     Returns:
-        The check; a difference is reported, and does not touch the statistics.
+        The check; of models trained one at a time a difference is reported, and does not touch
+        the statistics.
     """
     name = "same seed, same table"
+    consequence = Consequence.INVALIDATES if together else Consequence.NOTED
     if not seedable:
         detail = "the generator draws from secure noise: trials cannot be repeated bit by bit"
         return Check(name, True, detail, Consequence.NOTED)
-    if first is None or again is None or first.features is None or again.features is None:
+    if not played:
         return Check(name, False, "no trial could be played twice", Consequence.NOTED)
-    if np.array_equal(first.features, again.features):
-        detail = "one trial was played twice and gave the same features"
-        return Check(name, True, detail, Consequence.NOTED)
+    for first, again in played:
+        if again.features is None:
+            detail = f"no trial could be played twice: the second time it failed ({again.error})"
+            return Check(name, False, detail, consequence)
+        assert first.features is not None  # only finished trials are played again
+        if np.array_equal(first.features, again.features):
+            continue
+        if together:
+            detail = (
+                f"a model of world {first.trial.world} that was trained together with others is "
+                "not the model that fit gives on its own table with the same seed: fit_many lets "
+                "models depend on one another or on the dropped row, or the generator cannot be "
+                "seeded and does not say so (seedable = False)"
+            )
+        else:
+            detail = (
+                "one trial was played twice with the same seed and gave other features: the "
+                "generator cannot be seeded, so this run cannot be repeated bit by bit"
+            )
+        return Check(name, False, detail, consequence)
     detail = (
-        "one trial was played twice with the same seed and gave other features: the generator "
-        "cannot be seeded, so this run cannot be repeated bit by bit"
+        "models trained together are those that fit gives on their own tables"
+        if together
+        else "one trial was played twice and gave the same features"
     )
-    return Check(name, False, detail, Consequence.NOTED)
+    return Check(name, True, detail, Consequence.NOTED)
 
 
-def first_finished(outcomes: Mapping[Trial, Outcome]) -> Trial | None:
-    """The first trial, in the order given, that finished."""
+def first_finished(outcomes: Mapping[Trial, Outcome], world: World) -> Trial | None:
+    """The first trial of a world, in the order given, that finished."""
     for trial, outcome in outcomes.items():
-        if outcome.status is Status.FINISHED:
+        if trial.world is world and outcome.status is Status.FINISHED:
             return trial
     return None

@@ -28,7 +28,7 @@ from dpaudit.game.trial import Payload, Role, Status, Trial
 from dpaudit.looking import look
 from dpaudit.membership import Leak, explain
 from dpaudit.plan import Pace, Size, power
-from dpaudit.protocols import World
+from dpaudit.protocols import BatchGenerator, World
 from dpaudit.specification import Audit
 from dpaudit.verdict import Check
 
@@ -88,10 +88,21 @@ class Session:
         else:
             order = self._planned(Role.AUDIT, range(size.per_world))
             self._play(payload, order)
-        replayed = first_finished(self.store.outcomes(Role.AUDIT))
-        if replayed is not None:
-            self._play(payload, [replayed._replace(role=Role.REPLAY)])
-        return self._findings(order, replayed, looked)
+        replays = self._replays()
+        if replays:
+            self._play(payload, replays)
+        return self._findings(order, replays, looked)
+
+    def _replays(self) -> list[Trial]:
+        """What to play twice: of models trained together one in each world, else one."""
+        stored = self.store.outcomes(Role.AUDIT)
+        found = [first_finished(stored, world) for world in World]
+        replays = [trial._replace(role=Role.REPLAY) for trial in found if trial is not None]
+        return replays if self._together else replays[:1]
+
+    @property
+    def _together(self) -> bool:
+        return isinstance(self.audit.generator.generator, BatchGenerator)
 
     def _payload(self) -> Payload:
         audited: bytes = cloudpickle.dumps(self.audit.generator.generator)
@@ -113,6 +124,7 @@ class Session:
             payload,
             self.store,
             jobs=self.jobs,
+            generator=self.audit.generator.generator if trials[0].role is Role.AUDIT else None,
             on_progress=self.on_progress,
             among=among,
         )
@@ -129,7 +141,7 @@ class Session:
         return judge(role, evaluation, power(size, self.audit.claim))
 
     def _findings(
-        self, order: Sequence[Trial], replayed: Trial | None, looked: Sequence[Attacked] | None
+        self, order: Sequence[Trial], replays: Sequence[Trial], looked: Sequence[Attacked] | None
     ) -> Findings:
         """Attacks, checks and explanation of the audit's own trials."""
         size, claim = self.audit.size, self.audit.claim
@@ -154,7 +166,7 @@ class Session:
             check_failures(failed, pairs, (whole.max_provable_epsilon, left.max_provable_epsilon)),
             check_randomness(outcomes),
             check_repeats(outcomes, self.audit.stream("repeats").rng()),
-            self._replay_check(replayed),
+            self._replay_check(replays),
         ]
         if deciding is None:
             detail = "too few trials finished to fit and score an attack"
@@ -193,14 +205,13 @@ class Session:
             rng=self.audit.stream("explain").rng(),
         )
 
-    def _replay_check(self, replayed: Trial | None) -> Check:
-        first = again = None
-        if replayed is not None:
-            again_trial = replayed._replace(role=Role.REPLAY)
-            first = self.store.outcomes(Role.AUDIT)[replayed]
-            again = self.store.outcomes(Role.REPLAY)[again_trial]
-        seedable = getattr(self.audit.generator.generator, "seedable", True)
-        return check_replay(first, again, seedable=seedable)
+    def _replay_check(self, replays: Sequence[Trial]) -> Check:
+        stored = self.store.outcomes(Role.AUDIT) | self.store.outcomes(Role.REPLAY)
+        return check_replay(
+            [(stored[trial._replace(role=Role.AUDIT)], stored[trial]) for trial in replays],
+            seedable=getattr(self.audit.generator.generator, "seedable", True),
+            together=self._together,
+        )
 
 
 def _order_check(order: Sequence[Trial], deciding: Attacked) -> Check:

@@ -107,7 +107,7 @@ def test_a_game_that_asks_for_unequal_rows_fails_its_null_control(
         seed=0,
     )
     carry(_UnequalGame)
-    broken = _UnequalGame(view=audit.game.view, tables=audit.game.tables)
+    broken = _UnequalGame(**vars(audit.game))
     result = run(replace(audit, game=broken), tmp_path, jobs=2)
     assert result.verdict is dpaudit.Verdict.INVALID
     assert not result.document["controls"]["null"]["passed"]

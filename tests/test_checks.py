@@ -166,26 +166,34 @@ def test_too_few_tables_prove_neither(inside: list[float], outside: list[float])
 
 def test_replay() -> None:
     first, same, other = (finished(World.IN, 0, *f) for f in ((1.0, 2), (1.0, 2), (1.0, 3)))
-    assert check_replay(first, same, seedable=True).passed
-    differs = check_replay(first, other, seedable=True)
-    assert not differs.passed
-    assert differs.consequence is Consequence.NOTED
-    assert "cannot be seeded" in differs.detail
-    for pair in ((None, None), (first, None), (first, failed(World.IN, 0, "a"))):
-        absent = check_replay(*pair, seedable=True)
-        assert not absent.passed
-        assert "no trial could be played twice" in absent.detail
-    secure = check_replay(None, None, seedable=False)
-    assert secure.passed
-    assert "secure noise" in secure.detail
+    failing = failed(World.IN, 0, "no luck")
+    for together in (False, True):
+        options = {"seedable": True, "together": together}
+        assert check_replay([(first, same)], **options).passed
+        worse = Consequence.INVALIDATES if together else Consequence.NOTED
+        for played in ([(first, other)], [(first, same), (first, other)]):
+            differs = check_replay(played, **options)
+            assert not differs.passed
+            assert differs.consequence is worse
+            assert ("depend on one another" if together else "cannot be repeated") in differs.detail
+        fails = check_replay([(first, failing)], **options)
+        assert not fails.passed
+        assert fails.consequence is worse
+        assert "the second time it failed (no luck)" in fails.detail
+        none = check_replay([], **options)
+        assert (none.passed, none.detail) == (False, "no trial could be played twice")
+        secure = check_replay([(first, other)], seedable=False, together=together)
+        assert secure.passed
+        assert "secure noise" in secure.detail
 
 
 def test_first_finished() -> None:
     outcomes = [failed(World.IN, 0, "a"), finished(World.OUT, 1, 1.0), finished(World.IN, 2, 1.0)]
     by_trial = {outcome.trial: outcome for outcome in outcomes}
-    assert first_finished(by_trial) == outcomes[1].trial
-    assert first_finished({outcomes[0].trial: outcomes[0]}) is None
-    assert first_finished({}) is None
+    assert first_finished(by_trial, World.OUT) == outcomes[1].trial
+    assert first_finished(by_trial, World.IN) == outcomes[2].trial
+    assert first_finished({outcomes[0].trial: outcomes[0]}, World.IN) is None
+    assert first_finished({}, World.OUT) is None
 
 
 def _evaluation(scores: list[float], wrong: int) -> Evaluation:

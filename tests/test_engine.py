@@ -142,7 +142,7 @@ def payload(generator: object) -> Payload:
     )
     pickled = cloudpickle.dumps(generator)
     return Payload(
-        game=Game(view=view, tables={World.IN: TABLE, World.OUT: TABLE.iloc[:2]}),
+        game=Game(view=view, data=TABLE, missing={World.IN: None, World.OUT: 2}),
         generators={Role.AUDIT: pickled, Role.REPLAY: pickled},
         attacks=[Mean()],
         root=0,
@@ -231,12 +231,12 @@ def test_a_trial_that_kills_its_worker_takes_no_other_with_it(tmp_path: Path) ->
 def test_what_finished_before_the_pool_broke_is_not_lost() -> None:
     nowhere = PayloadFile(path="", digest="", log="", search_path=())
     flight = _Flight(nowhere, workers=1)  # no process starts before something is submitted
-    ended, broken = Future[Outcome](), Future[Outcome]()
-    flight.trials = {ended: TRIALS[0], broken: TRIALS[1]}
+    ended, broken = Future[list[Outcome]](), Future[list[Outcome]]()
+    flight.tiles = {ended: tuple(TRIALS[:1]), broken: tuple(TRIALS[1:3])}
     broken.set_exception(BrokenProcessPool("a worker died"))
-    ended.set_result(Outcome(trial=TRIALS[0], status=Status.FINISHED))
-    assert [outcome.trial for outcome in flight.salvage()] == [TRIALS[0]]
-    assert flight.lost() == [TRIALS[1]]
+    ended.set_result([Outcome(trial=TRIALS[0], status=Status.FINISHED)])
+    assert [outcome.trial for [outcome] in flight.salvage()] == [TRIALS[0]]
+    assert flight.lost() == TRIALS[1:3]
 
 
 def test_a_worker_that_dies_once_leaves_no_trace_but_an_attempt(tmp_path: Path) -> None:

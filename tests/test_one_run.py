@@ -135,7 +135,7 @@ def test_the_training_table_holds_the_others_and_the_included_canaries(
     table: pd.DataFrame,
 ) -> None:
     audit = prepared("null", table)
-    trained = audit.game.tables[World.IN]
+    trained = audit.game.table(World.IN, 0)
     assert len(trained) == len(table) - CANARIES + audit.coins.sum()
     canaries = load(table, None).data.iloc[audit.canary_rows]
     both = canaries.merge(trained, how="left", indicator=True)

@@ -17,7 +17,8 @@ import pytest
 from dpaudit.adapt import FunctionGenerator
 from dpaudit.claim import Neighbours, PrivacyClaim
 from dpaudit.errors import AttackError
-from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial, play
+from dpaudit.game.play import play
+from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial
 from dpaudit.game.worlds import Game
 from dpaudit.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer, World
 from dpaudit.schema import Column, Kind, Schema
@@ -67,7 +68,7 @@ def payload(generator: object, attack: object = None) -> Payload:
         generator = FunctionGenerator(generator)  # type: ignore[arg-type]
     pickled = cloudpickle.dumps(generator)
     return Payload(
-        game=Game(view=view, tables={World.IN: TABLE, World.OUT: TABLE.iloc[:2]}),
+        game=Game(view=view, data=TABLE, missing={World.IN: None, World.OUT: 2}),
         generators={Role.AUDIT: pickled, Role.REPLAY: pickled},
         attacks=[attack or Means()],  # type: ignore[list-item]
         root=0,
@@ -187,7 +188,7 @@ def test_a_generator_cannot_change_the_game() -> None:
     shared = payload(spoiling)
     first = features_of(play(shared, FIRST))
     assert np.array_equal(first, features_of(play(shared, REPLAY)))
-    pd.testing.assert_frame_equal(shared.game.tables[World.IN], TABLE)
+    pd.testing.assert_frame_equal(shared.game.table(World.IN, 0), TABLE)
 
 
 CALLS: list[int] = []
@@ -260,7 +261,7 @@ def test_torch_that_comes_in_while_training_is_seeded_too(
     lazy = Lazy()
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     shared = payload(good)
-    monkeypatch.setattr("dpaudit.game.trial.pickle.loads", lambda blob: lazy)
+    monkeypatch.setattr("dpaudit.game.play.pickle.loads", lambda blob: lazy)
     first = features_of(play(shared, FIRST))
     assert np.array_equal(first, features_of(play(shared, REPLAY)))
     assert state == [0.5 + 1]  # what the first, unseeded attempt left
@@ -288,8 +289,8 @@ def test_the_claim_of_a_fitted_model_is_restated_for_the_neighbours_played() -> 
     def claimed(claim: PrivacyClaim, neighbours: Neighbours) -> float | None:
         shared = payload(Claiming(claim))
         view = replace(shared.game.view, neighbours=neighbours)
-        out = TABLE.iloc[:2] if neighbours is Neighbours.ADD_REMOVE else TABLE.iloc[[0, 1, 1]]
-        game = Game(view=view, tables={World.IN: TABLE, World.OUT: out})
+        lacks_in = None if neighbours is Neighbours.ADD_REMOVE else 1
+        game = Game(view=view, data=TABLE, missing={World.IN: lacks_in, World.OUT: 2})
         return play(replace(shared, game=game), FIRST).claimed_epsilon
 
     of_two = PrivacyClaim(epsilon=0.25, neighbours=Neighbours.REPLACE_ONE)

@@ -80,7 +80,7 @@ def test_add_remove_worlds_differ_in_the_target_alone(drawn: list, data: st.Data
     table = SCHEMA.canonical(pd.DataFrame(drawn, columns=SCHEMA.names))
     row = data.draw(st.integers(0, len(table) - 1))
     game = played(f"row:{row}", data=table)
-    inside, outside = game.tables[World.IN], game.tables[World.OUT]
+    inside, outside = game.table(World.IN, 0), game.table(World.OUT, 0)
     pd.testing.assert_frame_equal(inside, table, check_exact=True)
     expected = table.drop(index=row).reset_index(drop=True)
     pd.testing.assert_frame_equal(outside, expected, check_exact=True)
@@ -101,7 +101,7 @@ def test_replace_one_worlds_differ_in_one_place(drawn: list, data: st.DataObject
     game = played(
         f"row:{row}", data=table, neighbours=Neighbours.REPLACE_ONE, replacement=replacement
     )
-    inside, outside = game.tables[World.IN], game.tables[World.OUT]
+    inside, outside = game.table(World.IN, 0), game.table(World.OUT, 0)
     pd.testing.assert_frame_equal(inside, table, check_exact=True)
     pd.testing.assert_frame_equal(outside.drop(index=row), table.drop(index=row), check_exact=True)
     pd.testing.assert_frame_equal(outside.iloc[[row]].reset_index(drop=True), replacement)
@@ -113,10 +113,10 @@ def test_a_record_outside_the_table_is_added_at_its_end(tmp_path: Path) -> None:
     choice = record_file(tmp_path, NEW)
     game = played(choice)
     assert choose_target(choice, TABLE, SCHEMA).row is None
-    pd.testing.assert_frame_equal(game.tables[World.OUT], TABLE)
-    pd.testing.assert_frame_equal(game.tables[World.IN].iloc[:-1], TABLE)
-    assert game.tables[World.IN].iloc[-1].tolist() == [50, 500.0, 1, "c"]
-    assert game.tables[World.IN].dtypes.equals(TABLE.dtypes)
+    pd.testing.assert_frame_equal(game.table(World.OUT, 0), TABLE)
+    pd.testing.assert_frame_equal(game.table(World.IN, 0).iloc[:-1], TABLE)
+    assert game.table(World.IN, 0).iloc[-1].tolist() == [50, 500.0, 1, "c"]
+    assert game.table(World.IN, 0).dtypes.equals(TABLE.dtypes)
 
 
 @pytest.mark.parametrize("row", [1, 2, 3])
@@ -126,7 +126,7 @@ def test_a_record_of_the_table_is_found_and_removed(tmp_path: Path, row: int) ->
     assert target.row == row
     assert target.choice == choice
     pd.testing.assert_frame_equal(
-        played(choice).tables[World.OUT], played(f"row:{row}").tables[World.OUT]
+        played(choice).table(World.OUT, 0), played(f"row:{row}").table(World.OUT, 0)
     )
 
 
@@ -135,8 +135,8 @@ def test_a_record_may_be_added_to_any_world_of_replace_one(tmp_path: Path) -> No
     game = played(
         record_file(tmp_path, NEW), neighbours=Neighbours.REPLACE_ONE, replacement=replacement
     )
-    assert game.tables[World.IN]["age"].tolist()[-1] == 50
-    assert game.tables[World.OUT]["age"].tolist()[-1] == 51
+    assert game.table(World.IN, 0)["age"].tolist()[-1] == 50
+    assert game.table(World.OUT, 0)["age"].tolist()[-1] == 51
     pd.testing.assert_frame_equal(game.view.others, TABLE)
 
 
@@ -147,7 +147,9 @@ def test_duplicates_of_the_target_are_refused(tmp_path: Path) -> None:
         for choice in (f"row:{row}", "row:7", record_file(tmp_path, TABLE.iloc[[row]])):
             with pytest.raises(TargetError, match=r"identical copy.*choose another target"):
                 played(choice, data=twice)
-    assert len(played("row:2", data=twice).tables[World.IN]) == 8  # another's copies do not matter
+    assert (
+        len(played("row:2", data=twice).table(World.IN, 0)) == 8
+    )  # another's copies do not matter
 
 
 def test_a_replacement_that_equals_the_target_is_refused() -> None:
@@ -228,29 +230,49 @@ def test_the_distance_is_a_mean_over_five_neighbours() -> None:
     assert farthest(data, schema) == int(distances[:, 1:6].mean(axis=1).argmax()) == 23
 
 
-def test_a_game_needs_rows_and_neighbours() -> None:
+def test_a_game_needs_rows() -> None:
     with pytest.raises(SettingsError, match="--rows must be at least 1, got 0"):
         played(n_rows=0)
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "lacks_in", "lacks_out"),
+    [
+        (Neighbours.ADD_REMOVE, None, None),
+        (Neighbours.ADD_REMOVE, 3, None),
+        (Neighbours.ADD_REMOVE, 3, 4),
+        (Neighbours.ADD_REMOVE, None, 7),
+        (Neighbours.ADD_REMOVE, None, -1),
+        (Neighbours.REPLACE_ONE, None, 3),
+        (Neighbours.REPLACE_ONE, 3, 3),
+        (Neighbours.REPLACE_ONE, 3, 5),
+        (Neighbours.REPLACE_ONE, 7, 6),
+        (Neighbours.REPLACE_ONE, None, None),
+    ],
+)
+def test_worlds_that_are_no_neighbours_make_no_game(
+    neighbours: Neighbours, lacks_in: int | None, lacks_out: int | None
+) -> None:
     view = GameView(
         schema=SCHEMA,
         others=TABLE,
         target=SCHEMA.canonical(NEW),
         n_rows=5,
-        neighbours=Neighbours.ADD_REMOVE,
+        neighbours=neighbours,
     )
-    with pytest.raises(SettingsError, match="differ by 0 rows: they are not add-remove"):
-        Game(view=view, tables={World.IN: TABLE, World.OUT: TABLE})
-    with pytest.raises(SettingsError, match="differ by -1 rows"):
-        Game(view=view, tables={World.IN: TABLE.head(6), World.OUT: TABLE})
+    with pytest.raises(SettingsError, match=f"they are not {neighbours} neighbours"):
+        Game(view=view, data=TABLE, missing={World.IN: lacks_in, World.OUT: lacks_out})
 
 
 def test_building_a_game_changes_nothing_it_was_given() -> None:
     before = TABLE.copy(deep=True)
     game = played()
-    game.tables[World.IN].loc[0, "age"] = 1
-    game.tables[World.OUT].loc[0, "age"] = 2
+    for number, world in enumerate(World):
+        table = game.table(world, 0)
+        table.loc[0, "age"] = number
+        assert game.table(world, 0).loc[0, "age"] == 30
     pd.testing.assert_frame_equal(TABLE, before)
-    assert game.view.others.loc[0, "age"] in (2, 30)  # world "out" is what the attacker knows
+    assert game.view.others.loc[0, "age"] == 30
 
 
 def test_a_target_is_a_plain_value() -> None:

@@ -35,7 +35,7 @@ def synthesize(
 ) -> None:
     """Fit a generator on a table, write synthetic rows as CSV and its claim as JSON."""
     from dpaudit.adapt import train
-    from dpaudit.game.trial import accept
+    from dpaudit.game.synthetic import accept
     from dpaudit.named import named_generator
     from dpaudit.registry import parse_parameters
     from dpaudit.specification import check_table

@@ -9,6 +9,7 @@ import pandas as pd
 
 from dpaudit.encoding import encode
 from dpaudit.errors import SettingsError
+from dpaudit.game.playable import without
 from dpaudit.game.worlds import neighbour_distances
 from dpaudit.protocols import BoolArray, GameView, IntArray, World
 from dpaudit.schema import Schema
@@ -20,19 +21,29 @@ class CanaryGame:
 
     Attributes:
         view: What the attacker knows; its target is the table [m] of all canaries.
-        tables: World "in" alone: the other rows and the included canaries, canonical, in the
-            order of the table handed in.
+        data: The other rows and the included canaries, canonical, in the order of the table
+            handed in.
 
     Raises:
         SettingsError: If fewer than one synthetic row is requested.
     """
 
     view: GameView
-    tables: dict[World, pd.DataFrame]
+    data: pd.DataFrame
 
     def __post_init__(self) -> None:
         if self.view.n_rows < 1:
             raise SettingsError(f"--rows must be at least 1, got {self.view.n_rows}")
+
+    def dropped_row(self, world: World, number: int) -> int | None:
+        """None: the training reads every record of `data`."""
+        del world, number
+        return None
+
+    def table(self, world: World, number: int) -> pd.DataFrame:
+        """What the model trains on: a copy."""
+        del world, number
+        return without(self.data, None)
 
     def rows_requested(self, world: World) -> int:
         """Synthetic rows asked of the model; fixed before the coins."""

@@ -1,8 +1,8 @@
-"""Plays trials on worker processes and commits each as it finishes.
+"""Plays tiles of trials on worker processes and commits each trial as its tile arrives.
 
 The coordinator alone writes the store. A worker that dies takes only its own trial with it: what
-was in flight is played again one at a time, so that the trial that kills its worker is found, and
-after three attempts that trial is recorded as crashed.
+was in flight is played again one trial at a time, so that the trial that kills its worker is found,
+and after three attempts that trial is recorded as crashed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
@@ -32,6 +32,7 @@ from loky.backend import resource_tracker as loky_resource_tracker
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game import worker
 from dpaudit.game.store import RunFolder
+from dpaudit.game.tiles import Tile, cut
 from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial
 
 MAX_ATTEMPTS = 3
@@ -60,16 +61,20 @@ def run_trials(
     folder: RunFolder,
     *,
     jobs: int,
+    generator: object = None,
     on_progress: OnProgress = ignore_progress,
     among: Sequence[Trial] | None = None,
 ) -> None:
     """Plays those trials that the folder does not hold yet.
+
+    What they give does not depend on how they are cut into tiles, nor on the number of workers.
 
     Args:
         trials: Trials of one role, in the order to play them.
         payload: What workers need.
         folder: The run folder; every outcome is committed as it arrives.
         jobs: Number of worker processes.
+        generator: What the trials train, where that may be a `BatchGenerator`; never trained here.
         on_progress: Told after every outcome.
         among: The trials that progress is counted among, where these are a batch of them.
 
@@ -91,7 +96,8 @@ def run_trials(
         with warnings.catch_warnings():
             # An idle worker that leaves is no news; as an error it would break the pool.
             warnings.filterwarnings("ignore", message="A worker (stopped|was restarted) while")
-            _play(pending, _write(payload, folder.path), state, jobs=jobs)
+            tiles = cut(pending, payload, generator, workers=jobs)
+            _play(tiles, _write(payload, folder.path), state, jobs=jobs)
     except KeyboardInterrupt:
         with _interrupts_held() as held:
             _kill_workers()
@@ -131,40 +137,44 @@ class _State:
 
 
 def _play(
-    pending: Sequence[Trial], payload_file: worker.PayloadFile, state: _State, *, jobs: int
+    tiles: Sequence[Tile], payload_file: worker.PayloadFile, state: _State, *, jobs: int
 ) -> None:
-    queue = deque(pending)
-    attempts = dict.fromkeys(pending, 0)
-    suspects: deque[Trial] = deque()
+    queue = deque(tiles)
+    suspects: deque[Tile] = deque()
+    attempts: Counter[Trial] = Counter()
+
+    def commit(outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            state.commit(replace(outcome, attempts=attempts[outcome.trial]))
+
     while queue or suspects:
         alone = bool(suspects)
         source = suspects if alone else queue
         in_flight = _Flight(payload_file, workers=jobs)
         try:
-            while source or in_flight.trials:
+            while source or in_flight.tiles:
                 # A suspect flies alone, so that a crash names it; the rest keep workers fed.
-                while source and len(in_flight.trials) < (1 if alone else 2 * jobs):
+                while source and len(in_flight.tiles) < (1 if alone else 2 * jobs):
                     in_flight.submit(source[0])
-                    attempts[source.popleft()] += 1
-                outcome = in_flight.collect()
-                state.commit(replace(outcome, attempts=attempts[outcome.trial]))
+                    attempts.update(source.popleft())
+                commit(in_flight.collect())
         except BrokenProcessPool:
-            for outcome in in_flight.salvage():
-                state.commit(replace(outcome, attempts=attempts[outcome.trial]))
+            for outcomes in in_flight.salvage():
+                commit(outcomes)
             for trial in in_flight.lost():
                 if alone and attempts[trial] >= MAX_ATTEMPTS:
-                    state.commit(_crashed(trial, attempts[trial]))
+                    commit([_crashed(trial)])
                 else:
-                    suspects.append(trial)
+                    suspects.append((trial,))
 
 
 class _Flight:
-    """Trials handed to an executor and not collected yet."""
+    """Tiles handed to an executor and not collected yet."""
 
     def __init__(self, payload_file: worker.PayloadFile, *, workers: int) -> None:
         self.payload_file = payload_file
-        self.trials: dict[Future[Outcome], Trial] = {}
-        self.ended: SimpleQueue[Future[Outcome]] = SimpleQueue()
+        self.tiles: dict[Future[list[Outcome]], Tile] = {}
+        self.ended: SimpleQueue[Future[list[Outcome]]] = SimpleQueue()
         with _interrupts_held():
             self.executor: Any = get_reusable_executor(
                 max_workers=workers,
@@ -175,30 +185,30 @@ class _Flight:
                 kill_workers=True,
             )
 
-    def submit(self, trial: Trial) -> None:
+    def submit(self, tile: Tile) -> None:
         with _interrupts_held():
-            future = self.executor.submit(worker.work, self.payload_file, trial)
-            self.trials[future] = trial
+            future = self.executor.submit(worker.work, self.payload_file, tile)
+            self.tiles[future] = tile
             future.add_done_callback(self.ended.put)
 
-    def collect(self) -> Outcome:
-        """Waits for the next outcome; raises BrokenProcessPool if a worker died."""
+    def collect(self) -> list[Outcome]:
+        """Waits for the next tile's outcomes; raises BrokenProcessPool if a worker died."""
         # Not concurrent.futures.wait: a Ctrl-C inside it can leave futures locked for ever.
         future = self.ended.get()
-        outcome = future.result()
-        del self.trials[future]
-        return outcome
+        outcomes = future.result()
+        del self.tiles[future]
+        return outcomes
 
-    def salvage(self) -> Iterator[Outcome]:
+    def salvage(self) -> Iterator[list[Outcome]]:
         """What finished before the pool broke; waits until every future knows its fate."""
-        for future in list(self.trials):
+        for future in list(self.tiles):
             if future.exception() is None:
-                del self.trials[future]
+                del self.tiles[future]
                 yield future.result()
 
     def lost(self) -> list[Trial]:
         """Trials that went down with the pool, in the order they were handed out."""
-        return list(self.trials.values())
+        return [trial for tile in self.tiles.values() for trial in tile]
 
 
 @contextmanager
@@ -242,12 +252,11 @@ def _kill_workers() -> None:
         get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
-def _crashed(trial: Trial, attempts: int) -> Outcome:
+def _crashed(trial: Trial) -> Outcome:
     return Outcome(
         trial=trial,
         status=Status.CRASHED,
-        error=f"its worker process died in each of {attempts} attempts",
-        attempts=attempts,
+        error=f"its worker process died in each of {MAX_ATTEMPTS} attempts",
     )
 
 

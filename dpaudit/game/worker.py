@@ -13,7 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from dpaudit.game.trial import Outcome, Payload, Trial, play
+from dpaudit.game.play import play_many
+from dpaudit.game.tiles import Tile
+from dpaudit.game.trial import Outcome, Payload
 
 PARENT_POLL_SECONDS = 0.5
 ENVIRONMENT = {
@@ -47,15 +49,15 @@ def start(parent: int) -> None:
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
 
 
-def work(payload_file: PayloadFile, trial: Trial) -> Outcome:
-    """Plays one trial of a run."""
+def work(payload_file: PayloadFile, tile: Tile) -> list[Outcome]:
+    """Plays the trials of one tile of a run."""
     payload = _load(payload_file)
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != 1:
         torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # into the log: a generator's warnings are not ours
-        return play(payload, trial)
+        return play_many(payload, tile)
 
 
 _payloads: set[str] = set()

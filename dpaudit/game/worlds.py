@@ -13,6 +13,7 @@ import pandas as pd
 from dpaudit.claim import Neighbours
 from dpaudit.encoding import encode
 from dpaudit.errors import SettingsError, TargetError
+from dpaudit.game.playable import without
 from dpaudit.protocols import FloatArray, GameView, World
 from dpaudit.schema import Schema
 from dpaudit.tables import fitting, load_table
@@ -44,24 +45,39 @@ class Game:
 
     Attributes:
         view: What the attacker knows.
-        tables: The table of each world, canonical.
+        data: Every record of either world, canonical; a replacement next to what it replaces.
+        missing: Position in `data` of the one record that a world lacks, or None.
 
     Raises:
-        SettingsError: If fewer than one row is requested, or the tables are not neighbours.
+        SettingsError: If fewer than one row is requested, or the worlds are not neighbours.
     """
 
     view: GameView
-    tables: dict[World, pd.DataFrame]
+    data: pd.DataFrame
+    missing: dict[World, int | None]
 
     def __post_init__(self) -> None:
         if self.view.n_rows < 1:
             raise SettingsError(f"--rows must be at least 1, got {self.view.n_rows}")
-        surplus = len(self.tables[World.IN]) - len(self.tables[World.OUT])
-        if surplus != (1 if self.view.neighbours is Neighbours.ADD_REMOVE else 0):
+        lacking = sorted(row for row in self.missing.values() if row is not None)
+        if self.view.neighbours is Neighbours.ADD_REMOVE:
+            sound = self.missing[World.IN] is None and len(lacking) == 1
+        else:  # one of a pair in each world, so that they differ in one place
+            sound = len(lacking) == 2 and lacking[0] + 1 == lacking[1]
+        if not sound or not 0 <= lacking[0] <= lacking[-1] < len(self.data):
             raise SettingsError(
-                f"the tables of the two worlds differ by {surplus} rows: they are not "
-                f"{self.view.neighbours} neighbours"
+                f"of {len(self.data)} records world in lacks {self.missing[World.IN]} and world "
+                f"out {self.missing[World.OUT]}: they are not {self.view.neighbours} neighbours"
             )
+
+    def dropped_row(self, world: World, number: int) -> int | None:
+        """The row that every trial of a world trains without."""
+        del number
+        return self.missing[world]
+
+    def table(self, world: World, number: int) -> pd.DataFrame:
+        """What every trial of a world trains on: a copy."""
+        return without(self.data, self.dropped_row(world, number))
 
     def rows_requested(self, world: World) -> int:
         """Synthetic rows asked of a model of this world: the same in both."""
@@ -96,25 +112,23 @@ def build_game(
         TargetError: If the target's record is in both worlds.
         SettingsError: If no rows are requested.
     """
-    if target.row is None:
-        others, position = data, len(data)
-    else:
-        others = data.drop(index=target.row).reset_index(drop=True)
-        position = target.row
-    table_in = _insert(others, target.record, position, schema)
-    table_out = others
+    others = without(data, target.row)
+    position = len(data) if target.row is None else target.row
+    added, missing = [target.record], {World.IN: None, World.OUT: position}
     if neighbours is Neighbours.REPLACE_ONE:
         assert replacement is not None
-        table_out = _insert(others, replacement, position, schema)
-    if copies_of(target.record, table_out, schema):
+        added, missing = [*added, replacement], {World.IN: position + 1, World.OUT: position}
+    union = pd.concat([others.iloc[:position], *added, others.iloc[position:]])
+    view = GameView(
+        schema=schema, others=others, target=target.record, n_rows=n_rows, neighbours=neighbours
+    )
+    game = Game(view=view, data=schema.canonical(union), missing=missing)
+    if copies_of(target.record, game.table(World.OUT, 0), schema):
         raise TargetError(
             f"the target ({target.choice}) has an identical copy in the table or as its "
             "replacement, so it is in both worlds: choose another target, or drop duplicate rows"
         )
-    view = GameView(
-        schema=schema, others=others, target=target.record, n_rows=n_rows, neighbours=neighbours
-    )
-    return Game(view=view, tables={World.IN: table_in, World.OUT: table_out})
+    return game
 
 
 def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
@@ -196,7 +210,3 @@ def _equal_rows(
 
 def _row(choice: str, row: int, data: pd.DataFrame) -> Target:
     return Target(choice, row, data.iloc[[row]].reset_index(drop=True))
-
-
-def _insert(data: pd.DataFrame, record: pd.DataFrame, at: int, schema: Schema) -> pd.DataFrame:
-    return schema.canonical(pd.concat([data.iloc[:at], record, data.iloc[at:]]))

@@ -14,7 +14,7 @@ from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.game.canaries import CanaryGame, choose_canaries, flip_coins
 from dpaudit.named import named_generator
 from dpaudit.one_run.attack import guesses_of
-from dpaudit.protocols import BoolArray, GameView, IntArray, World
+from dpaudit.protocols import BoolArray, GameView, IntArray
 from dpaudit.specification import Prepared, check_table, claim_under_audit
 from dpaudit.tables import Table
 
@@ -88,7 +88,7 @@ class OneRunAudit(Prepared):
             n_rows=self.rows,
             neighbours=self.claim.neighbours,
         )
-        return CanaryGame(view=view, tables={World.IN: data[~left_out].reset_index(drop=True)})
+        return CanaryGame(view=view, data=data[~left_out].reset_index(drop=True))
 
 
 def prepare_one_run(

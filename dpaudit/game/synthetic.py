@@ -1,0 +1,114 @@
+"""Whether what a generator gave can be read as synthetic records; if not, why not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.errors import SchemaError, TrialError
+from dpaudit.protocols import FloatArray
+from dpaudit.schema import MISSING, Schema, as_numbers
+
+
+def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:
+    """Checks what a generator returned and brings it into canonical form.
+
+    Values outside the schema's bounds or categories are allowed (they are evidence); a table that
+    cannot be read as one of `n_rows` records with the schema's columns is not.
+
+    Args:
+        table: What `sample` returned.
+        schema: The schema.
+        n_rows: Rows that were requested.
+
+    Returns:
+        The canonical table.
+
+    Raises:
+        TrialError: If it is not such a table; says how.
+    """
+    if not isinstance(table, pd.DataFrame):
+        raise TrialError(f"sample returned {type(table).__name__}, not a pandas DataFrame")
+    problems = schema.column_problems(table)
+    if problems:
+        raise TrialError(f"wrong columns: {'; '.join(problems[:3])}")
+    if len(table) != n_rows:
+        raise TrialError(_wrong_rows(len(table), n_rows))
+    try:
+        for column in schema.columns:
+            values = table[column.name]
+            if not column.missing and values.isna().any():
+                raise TrialError(_missing(column.name))
+            if column.kind.numeric and np.isinf(as_numbers(values)).any():
+                raise TrialError(_infinite(column.name))
+        return schema.canonical(table)
+    except SchemaError as error:
+        raise TrialError(str(error)) from None
+
+
+def accept_stack(values: object, schema: Schema, n_rows: int, *, models: int) -> FloatArray:
+    """Checks that what many models gave are numbers of the right shape.
+
+    Args:
+        values: What `sample_many` returned.
+        schema: The schema.
+        n_rows: Rows that were requested of each model.
+        models: How many models there are.
+
+    Returns:
+        Values [M, n, d]; `accept_values` checks those of each model.
+
+    Raises:
+        TrialError: If they are not; says how.
+    """
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiu":
+        what = type(values).__name__
+        raise TrialError(f"sample_many returned {what}, not a numpy array of numbers")
+    expected = (models, n_rows, len(schema.columns))
+    if values.shape != expected:
+        if values.ndim == 3 and values.shape[::2] == expected[::2]:
+            raise TrialError(_wrong_rows(values.shape[1], n_rows))
+        raise TrialError(f"sample_many returned values of shape {values.shape}, not {expected}")
+    return np.asarray(values, dtype=np.float64)
+
+
+def accept_values(values: FloatArray, schema: Schema) -> None:
+    """Checks the values [n, d] of one model, as `accept` checks a table.
+
+    Raises:
+        TrialError: If they cannot be read as records; says how.
+    """
+    for column, numbers in zip(schema.columns, values.T, strict=True):
+        missing = np.isnan(numbers) if column.kind.numeric else numbers == MISSING
+        if not column.missing and missing.any():
+            raise TrialError(_missing(column.name))
+        if column.kind.numeric:
+            if np.isinf(numbers).any():
+                raise TrialError(_infinite(column.name))
+        elif not np.isin(numbers, np.arange(MISSING, len(column.categories))).all():
+            raise TrialError(
+                f"column {column.name!r} has values that are no position of a category"
+            )
+
+
+def values_in(table: pd.DataFrame, schema: Schema) -> FloatArray:
+    """The values [n, d] of a canonical table: what `dpaudit.encoding.table_of` turns back."""
+    columns = [
+        as_numbers(table[column.name])
+        if column.kind.numeric
+        else column.codes(table[column.name]).astype(np.float64)
+        for column in schema.columns
+    ]
+    return np.stack(columns, axis=-1)
+
+
+def _wrong_rows(rows: int, expected: int) -> str:
+    return f"wrong row count: {rows} rows instead of {expected}"
+
+
+def _missing(name: str) -> str:
+    return f"column {name!r} has missing values (NaN)"
+
+
+def _infinite(name: str) -> str:
+    return f"column {name!r} has infinite values"
