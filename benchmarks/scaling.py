@@ -1,11 +1,12 @@
 """How the cost of a shadow PATE-GAN grows with rows, columns, teachers and models at a time.
 
-Usage: python benchmarks/scaling.py RESULTS.json PICTURE.svg   (some 5 minutes)
+Usage: python benchmarks/scaling.py RESULTS.json PICTURE.svg   (some 3 minutes)
 
 Microseconds of CPU time for one model and iteration of the published network, one thread, the
 median of interleaved rounds; one thing is varied at a time from 686 rows, 29 columns, 5 teachers
-and 32 models (fewer where the game would train fewer at a time). Hidden widths and noise are as wide as the table, as in the published audits. Beside
-it the arithmetic of an iteration, from the network's shapes alone.
+and 32 models (fewer where the game would train fewer at a time). Hidden widths and noise are as
+wide as the table, as in the published audits. Beside it the arithmetic of an iteration, from the
+network's shapes alone.
 """
 
 from __future__ import annotations

@@ -20,13 +20,12 @@ from loky import get_reusable_executor
 
 import dpaudit
 from dpaudit.claim import Neighbours, PrivacyClaim
-from dpaudit.encoding import table_of
+from dpaudit.encoding import table_of, values_of_table
 from dpaudit.errors import AttackError
 from dpaudit.game import tiles
 from dpaudit.game.engine import Progress, run_trials
 from dpaudit.game.play import play, play_many
 from dpaudit.game.store import RunFolder
-from dpaudit.game.synthetic import values_in
 from dpaudit.game.tiles import cut
 from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial
 from dpaudit.game.worlds import Game, build_game, choose_target
@@ -323,12 +322,6 @@ def test_an_attack_on_many_tables_sees_them_at_once() -> None:
         np.testing.assert_allclose(many.features, single.features, rtol=1e-12)
 
 
-def test_values_in_a_table_are_those_it_was_made_of() -> None:
-    values = Models([Model(0.5, 7)]).sample_many(50, [8])[0]
-    values[::3, 1] = np.nan
-    assert np.array_equal(values_in(table_of(values, SCHEMA), SCHEMA), values, equal_nan=True)
-
-
 def at_third(row: int, column: int, value: float) -> Callable[[FloatArray], FloatArray]:
     def spoil(values: FloatArray) -> FloatArray:
         third = np.flatnonzero(values[:, 0, 0] == values[:, 0, 0].max())  # one, whatever the batch
@@ -510,7 +503,7 @@ class Paid(Means):
     """Means of the columns of the PATE-GANs' table."""
 
     def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
-        return self.features_many(values_in(table, game.schema)[None], game)[0]
+        return self.features_many(values_of_table(table, game.schema)[None], game)[0]
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         return np.nan_to_num(values).mean(axis=1)

@@ -10,9 +10,10 @@ from dataclasses import replace
 
 from dpaudit.adapt import train
 from dpaudit.claim import Neighbours, PrivacyClaim
+from dpaudit.encoding import values_of_table
 from dpaudit.errors import ClaimError, TrialError
 from dpaudit.game.features import features_of_table, features_of_values
-from dpaudit.game.synthetic import accept, accept_stack, accept_values, values_in
+from dpaudit.game.synthetic import accept, accept_stack, accept_values
 from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial
 from dpaudit.protocols import BatchGenerator, Generator
 from dpaudit.seeds import seeded_globals
@@ -115,7 +116,7 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
         table = accept(raw, schema, n_rows)
         claimed = _claimed_epsilon(model, game.view.neighbours)
         if isinstance(generator, BatchGenerator):  # a replay: to the bit as its trial was
-            values = values_in(table, schema)
+            values = values_of_table(table, schema)
             accept_values(values, schema)
     except BaseException as error:  # noqa: BLE001 - as above
         return _failed(trial, error, start)

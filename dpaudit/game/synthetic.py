@@ -91,17 +91,6 @@ def accept_values(values: FloatArray, schema: Schema) -> None:
             )
 
 
-def values_in(table: pd.DataFrame, schema: Schema) -> FloatArray:
-    """The values [n, d] of a canonical table: what `dpaudit.encoding.table_of` turns back."""
-    columns = [
-        as_numbers(table[column.name])
-        if column.kind.numeric
-        else column.codes(table[column.name]).astype(np.float64)
-        for column in schema.columns
-    ]
-    return np.stack(columns, axis=-1)
-
-
 def _wrong_rows(rows: int, expected: int) -> str:
     return f"wrong row count: {rows} rows instead of {expected}"
 
