@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpaudit.encoding import encode
 from dpaudit.errors import SettingsError
 from dpaudit.game.playable import without
-from dpaudit.game.worlds import neighbour_distances
+from dpaudit.game.worlds import far_records
 from dpaudit.protocols import BoolArray, GameView, IntArray, World
 from dpaudit.schema import Schema
 
@@ -68,17 +67,13 @@ def choose_canaries(data: pd.DataFrame, schema: Schema, canaries: int) -> IntArr
     Raises:
         SettingsError: If too few records are without a copy.
     """
-    matrix = encode(data, schema)
-    _, place, copies = np.unique(matrix, axis=0, return_inverse=True, return_counts=True)
-    alone = np.flatnonzero(copies[place.ravel()] == 1)
+    alone = far_records(data, schema)
     if len(alone) < canaries:
         raise SettingsError(
             f"--canaries is {canaries}, but only {len(alone)} records of the table have no "
             "identical copy: give fewer, or drop duplicate rows"
         )
-    distances = neighbour_distances(matrix)[alone]
-    farthest = np.argsort(-distances, kind="stable")[:canaries]
-    return np.sort(alone[farthest])
+    return np.sort(alone[:canaries])
 
 
 def flip_coins(canaries: int, rng: np.random.Generator) -> BoolArray:

@@ -21,6 +21,7 @@ class Role(StrEnum):
     AUDIT = "audit"
     REPLAY = "replay"
     ONE_RUN = "one-run"
+    TARGET_SELECTION = "target-selection"
 
 
 class Trial(NamedTuple):

@@ -14,10 +14,12 @@ from dpaudit.claim import Neighbours
 from dpaudit.encoding import encode
 from dpaudit.errors import SettingsError, TargetError
 from dpaudit.game.playable import without
-from dpaudit.protocols import FloatArray, GameView, World
+from dpaudit.protocols import FloatArray, GameView, IntArray, World
 from dpaudit.schema import Schema
 from dpaudit.tables import fitting, load_table
 
+VULNERABLE = "vulnerable"
+"""The choice of target that takes trainings: `dpaudit.vulnerable`."""
 NEIGHBOURS_AVERAGED = 5
 """Neighbours in the distance that makes a record "far" (papers: elusive pursuit, section 6.2)."""
 
@@ -167,7 +169,7 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
         record = fitting(record, schema, source=f"target {rest}")
         same = _equal_rows(record, data, schema)
         return Target(choice, int(same[0]) if len(same) else None, record)
-    raise TargetError(f"target {choice!r} is none of farthest, row:N, record:FILE")
+    raise TargetError(f"target {choice!r} is none of farthest, {VULNERABLE}, row:N, record:FILE")
 
 
 def farthest(data: pd.DataFrame, schema: Schema) -> int:
@@ -189,6 +191,19 @@ def neighbour_distances(matrix: FloatArray) -> FloatArray:
     distances, _ = NearestNeighbors(n_neighbors=k + 1).fit(matrix).kneighbors(matrix)
     means: FloatArray = distances[:, 1:].mean(axis=1)
     return means
+
+
+def far_records(data: pd.DataFrame, schema: Schema) -> IntArray:
+    """Positions [m] of the records without an identical copy in the table, the farthest first.
+
+    Far is a large mean distance to the 5 nearest neighbours; ties go to the earlier record.
+    """
+    matrix = encode(data, schema)
+    _, place, copies = np.unique(matrix, axis=0, return_inverse=True, return_counts=True)
+    alone = np.flatnonzero(copies[place.ravel()] == 1)
+    if len(data) < 2:
+        return alone
+    return alone[np.argsort(-neighbour_distances(matrix)[alone], kind="stable")]
 
 
 def copies_of(record: pd.DataFrame, data: pd.DataFrame, schema: Schema) -> int:
