@@ -34,15 +34,15 @@ class CanaryGame:
         if self.view.n_rows < 1:
             raise SettingsError(f"--rows must be at least 1, got {self.view.n_rows}")
 
-    def dropped_row(self, world: World, number: int) -> int | None:
+    def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
         """None: the training reads every record of `data`."""
         del world, number
-        return None
+        return ()
 
     def table(self, world: World, number: int) -> pd.DataFrame:
         """What the model trains on: a copy."""
         del world, number
-        return without(self.data, None)
+        return without(self.data, ())
 
     def rows_requested(self, world: World) -> int:
         """Synthetic rows asked of the model; fixed before the coins."""

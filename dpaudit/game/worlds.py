@@ -72,14 +72,15 @@ class Game:
                 f"out {self.missing[World.OUT]}: they are not {self.view.neighbours} neighbours"
             )
 
-    def dropped_row(self, world: World, number: int) -> int | None:
-        """The row that every trial of a world trains without."""
+    def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
+        """The row that every trial of a world trains without, if it lacks one."""
         del number
-        return self.missing[world]
+        row = self.missing[world]
+        return () if row is None else (row,)
 
     def table(self, world: World, number: int) -> pd.DataFrame:
         """What every trial of a world trains on: a copy."""
-        return without(self.data, self.dropped_row(world, number))
+        return without(self.data, self.dropped_rows(world, number))
 
     def rows_requested(self, world: World) -> int:
         """Synthetic rows asked of a model of this world: the same in both."""
@@ -114,7 +115,7 @@ def build_game(
         TargetError: If the target's record is in both worlds.
         SettingsError: If no rows are requested.
     """
-    others = without(data, target.row)
+    others = without(data, () if target.row is None else (target.row,))
     position = len(data) if target.row is None else target.row
     added, missing = [target.record], {World.IN: None, World.OUT: position}
     if neighbours is Neighbours.REPLACE_ONE:
