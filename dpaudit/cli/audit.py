@@ -91,7 +91,7 @@ def audit(
     if not quiet:
         errors.print(f"auditing {generator} on {data}; run folder {folder}")
         if isinstance(complete, TargetSearch):
-            errors.print(complete.halving.in_words)
+            errors.print(complete.plan)
     try:
         with ProgressFace(errors, quiet=quiet) as progress:
             result = run(complete, folder, jobs=jobs, on_progress=progress)

@@ -8,13 +8,17 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from dpaudit.errors import RegistryError, SettingsError, TargetError
-from dpaudit.game.selection import SelectionGame
+from dpaudit.game.selection import SelectionGame, halves
 from dpaudit.game.worlds import VULNERABLE, far_records
 from dpaudit.named import named_generator
 from dpaudit.protocols import GameView
 from dpaudit.specification import Audit, Prepared, Selection
 from dpaudit.tables import Table
-from dpaudit.vulnerable.halving import Halving, halve
+
+MOST_CANDIDATES = 64
+"""As in the published audits of PATE-GAN."""
+LARGEST_SHARE = 1 / 4
+"""Of the table; half as much is missing from what a model is trained on."""
 
 Ask = Callable[[str], Audit]
 """Prepares the audit of a target."""
@@ -27,8 +31,7 @@ class TargetSearch(Prepared):
     Attributes:
         ask: Prepares the audit of a target, all else as the caller asked.
         first: The audit of the first candidate.
-        candidates: Positions of the candidates in the table, the farthest first.
-        halving: How many models each of them gets.
+        candidates: Positions [m] of the candidates in the table, the farthest first.
     """
 
     TRAINED: ClassVar[tuple[str, ...]] = ("target",)
@@ -36,7 +39,19 @@ class TargetSearch(Prepared):
     ask: Ask
     first: Audit
     candidates: tuple[int, ...]
-    halving: Halving
+
+    @property
+    def trainings(self) -> int:
+        """Models to train: as many as the audit has shadow models."""
+        return self.first.size.shadow_models
+
+    @property
+    def plan(self) -> str:
+        """What will be trained, in one line."""
+        return (
+            f"target: {self.trainings} trainings, each without a random half of "
+            f"{len(self.candidates)} candidates"
+        )
 
     @property
     def own_specification(self) -> dict[str, Any]:
@@ -64,13 +79,31 @@ class TargetSearch(Prepared):
             n_rows=self.rows,
             neighbours=self.claim.neighbours,
         )
-        return SelectionGame(
-            view=view, data=data, candidates=self.candidates, models=self.halving.most_models
-        )
+        included = halves(self.trainings, len(rows), self.stream("candidates").rng())
+        return SelectionGame(view=view, data=data, candidates=self.candidates, included=included)
 
     def audit_of(self, row: int) -> Audit:
         """The audit of the record found: the very one that `--target row:N` asks for."""
         return replace(self.ask(f"row:{row}"), selection=self.first.selection)
+
+
+def candidates_of(table: Table) -> tuple[int, ...]:
+    """The records that a search compares: those farthest from others, none with a copy.
+
+    Returns:
+        Their positions, the farthest first: 64, or a quarter of the table's rows.
+
+    Raises:
+        TargetError: If there are fewer than two.
+    """
+    far = far_records(table.data, table.schema)
+    rows = far[: min(MOST_CANDIDATES, int(LARGEST_SHARE * len(table.data)))]
+    if len(rows) < 2:
+        raise TargetError(
+            f"--target {VULNERABLE} compares records without an identical copy, at most a quarter "
+            f"of the table, and finds {len(rows)}: name the target with --target row:N"
+        )
+    return tuple(int(row) for row in rows)
 
 
 def prepare_search(
@@ -85,17 +118,12 @@ def prepare_search(
         parameters: Constructor parameters of a generator given by name.
 
     Raises:
-        TargetError: If fewer than two records have no identical copy.
+        TargetError: If fewer than two records could be candidates.
         SettingsError: If the generator must be told its target when it is built.
         InputError: If anything else is unusable; says what and how to mend it.
     """
-    rows = far_records(table.data, table.schema)
-    if len(rows) < 2:
-        raise TargetError(
-            f"--target {VULNERABLE} chooses among records without an identical copy, of which the "
-            f"table has {len(rows)}: name one with --target row:N, or drop duplicate rows"
-        )
-    first = ask(f"row:{rows[0]}")
+    candidates = candidates_of(table)
+    first = ask(f"row:{candidates[0]}")
     try:
         named = named_generator(generator, parameters, {"schema": table.schema})
     except RegistryError:  # with a target it could be built
@@ -103,8 +131,7 @@ def prepare_search(
             f"{first.generator.name} is told the target when it is built, so none can be searched "
             "for: name it with --target row:N"
         ) from None
-    halving = halve(first.size.shadow_models, len(rows))
-    selection = Selection(candidates=halving.candidates, trainings=halving.trainings)
+    selection = Selection(candidates=len(candidates), trainings=first.size.shadow_models)
     return TargetSearch(
         generator=named,
         table=table,
@@ -115,6 +142,5 @@ def prepare_search(
         seed=first.seed,
         ask=ask,
         first=replace(first, selection=selection),
-        candidates=tuple(int(row) for row in rows[: halving.candidates]),
-        halving=halving,
+        candidates=candidates,
     )
