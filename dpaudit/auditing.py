@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -153,26 +152,29 @@ def prepared(
     if not one_run:
         if canaries is not None:
             raise SettingsError("--canaries is for --one-run: add that, or leave --canaries out")
-        ask = partial(
-            prepare,
-            generator,
-            table,
-            parameters=parameters,
-            epsilon=epsilon,
-            delta=delta,
-            neighbours=neighbours,
-            attacks=attacks,
-            shadow_models=shadow_models,
-            rows=rows,
-            confidence=confidence,
-            threshold=threshold,
-            multiplicity=multiplicity,
-            pace=Pace.SEQUENTIAL if sequential else Pace.FIXED,
-            seed=seed,
-        )
+
+        def ask(named: str) -> Audit:
+            return prepare(
+                generator,
+                table,
+                parameters=parameters,
+                epsilon=epsilon,
+                delta=delta,
+                neighbours=neighbours,
+                target=named,
+                attacks=attacks,
+                shadow_models=shadow_models,
+                rows=rows,
+                confidence=confidence,
+                threshold=threshold,
+                multiplicity=multiplicity,
+                pace=Pace.SEQUENTIAL if sequential else Pace.FIXED,
+                seed=seed,
+            )
+
         if target == VULNERABLE:
             return prepare_search(ask, generator, table, parameters=parameters)
-        return ask(target=target)
+        return ask(target)
     if target == VULNERABLE:
         raise SettingsError(
             f"--one-run attacks many canaries, not one target: leave out --target {VULNERABLE}, or "

@@ -87,17 +87,16 @@ def separations(features: FloatArray, included: BoolArray) -> FloatArray:
     Returns:
         Scores [m]; 0 for a candidate that all models or none were trained with.
     """
-    scores = np.zeros(included.shape[1], dtype=np.float64)
-    shared = features.shape[1] - len(scores)
-    for candidate, member in enumerate(included.T):
-        if member.all() or not member.any():
-            continue
-        seen = features[:, [*range(shared), shared + candidate]]
-        with np.errstate(all="ignore"):  # a generator may return numbers that overflow here
-            spread = seen.std(axis=0)
-            apart = np.abs(seen[member].mean(axis=0) - seen[~member].mean(axis=0)) / spread
-            varies = spread > RELATIVE_ROUNDING * np.abs(seen).max(axis=0)
-        scores[candidate] = np.max(apart, where=varies & np.isfinite(apart), initial=0.0)
+    n_in = included.sum(axis=0)
+    with np.errstate(all="ignore"):  # a generator may return numbers that overflow here
+        weights = included / n_in - ~included / (len(included) - n_in)
+        centred = features - features.mean(axis=0)
+        spread = centred.std(axis=0)
+        varies = spread > RELATIVE_ROUNDING * np.abs(features).max(axis=0)
+        apart = np.abs(weights.T @ centred) / spread
+    apart = np.where(varies & np.isfinite(apart), apart, 0.0)
+    shared, own = np.split(apart, [features.shape[1] - len(n_in)], axis=1)
+    scores: FloatArray = np.maximum(shared.max(axis=1, initial=0.0), np.diagonal(own))
     return scores
 
 
