@@ -76,8 +76,11 @@ def separations(features: FloatArray, included: BoolArray) -> FloatArray:
     """How far each candidate's two worlds lie apart.
 
     The score is the largest difference of a feature's means with and without the candidate, in
-    standard deviations of the feature over all models: nothing is fitted, and 100 features that a
-    leak does not touch cost it less than they cost a classifier.
+    standard deviations of the feature over all models. Nothing is fitted. A cross-validated forest
+    found no more and took a thousand times as long: of 5 candidates with 200 models (1341 features
+    of Cervical Cancer's PATE-GAN) it named the one whose absence shifted one feature by .5, .75 or
+    1 standard deviation in 3, 4 and 8 of 8 repetitions; this score in 3, 6 and 8; both in 8 of 8
+    where 30 features shifted by .4, or 100 by .3.
 
     Args:
         features: Features [n, f + m] of the models; the last m belong to one candidate each, the
