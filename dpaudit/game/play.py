@@ -50,7 +50,9 @@ def play_many(payload: Payload, trials: Sequence[Trial]) -> list[Outcome]:
         return [_failed(trial, error, start) for trial in trials]
     if together:
         return _together(payload, trials, generator)
-    return [_alone(payload, trial) for trial in trials]
+    if len(trials) == 1:
+        return [_alone(payload, trials[0], generator)]
+    return [play(payload, trial) for trial in trials]
 
 
 def _together(
@@ -92,21 +94,20 @@ def _together(
     return [replace(ended[position], seconds=seconds) for position in range(len(trials))]
 
 
-def _alone(payload: Payload, trial: Trial) -> Outcome:
+def _alone(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
     torch_was_loaded = "torch" in sys.modules
-    outcome = _trained(payload, trial)
+    outcome = _trained(payload, trial, generator)
     if not torch_was_loaded and "torch" in sys.modules:
         # Torch came in while training, so its first draws were not seeded: play it again.
-        outcome = _trained(payload, trial)
+        outcome = play(payload, trial)
     return outcome
 
 
-def _trained(payload: Payload, trial: Trial) -> Outcome:
+def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
     start, game = time.perf_counter(), payload.game
     schema, n_rows = game.view.schema, game.rows_requested(trial.world)
     values = None
     try:
-        generator: Generator = pickle.loads(payload.generators[trial.role])
         with seeded_globals(payload.seed(trial, "globals")):
             data = game.table(trial.world, trial.number)
             model = train(generator, data, seed=payload.seed(trial, "fit"))
