@@ -16,6 +16,7 @@ from dpaudit.claim import Neighbours
 from dpaudit.errors import SettingsError
 from dpaudit.game.engine import OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
+from dpaudit.game.worlds import VULNERABLE
 from dpaudit.one_run import OneRunAudit, OneRunSession, prepare_one_run
 from dpaudit.plan import DEFAULT_SHADOW_MODELS, Multiplicity, Pace
 from dpaudit.protocols import Attack
@@ -26,6 +27,7 @@ from dpaudit.session import Session
 from dpaudit.specification import Audit, prepare
 from dpaudit.tables import Table, load
 from dpaudit.versions import versions
+from dpaudit.vulnerable import TargetSearch, find_target, prepare_search
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -68,7 +70,8 @@ def audit(
         delta: Delta of the claim; the generator's own, else 0, if None.
         parameters: Constructor parameters of a generator given by name.
         neighbours: "add-remove" or "replace-one"; that of the generator's claim if None.
-        target: The attacked record: "farthest", "row:N" (or N), or "record:FILE".
+        target: The attacked record: "farthest", "vulnerable" (found by small attacks, for as many
+            trainings as `shadow_models`), "row:N" (or N), or "record:FILE".
         attacks: Registered names or objects; each is one hypothesis (Bonferroni).
         shadow_models: Trials of both worlds together.
         rows: Synthetic rows requested of every model; those of the table if None.
@@ -140,7 +143,7 @@ def prepared(
     one_run: bool,
     canaries: int | None,
     seed: int,
-) -> Audit | OneRunAudit:
+) -> Audit | OneRunAudit | TargetSearch:
     """Validates everything an audit needs; see `audit` for the arguments.
 
     Raises:
@@ -149,22 +152,33 @@ def prepared(
     if not one_run:
         if canaries is not None:
             raise SettingsError("--canaries is for --one-run: add that, or leave --canaries out")
-        return prepare(
-            generator,
-            table,
-            parameters=parameters,
-            epsilon=epsilon,
-            delta=delta,
-            neighbours=neighbours,
-            target=target,
-            attacks=attacks,
-            shadow_models=shadow_models,
-            rows=rows,
-            confidence=confidence,
-            threshold=threshold,
-            multiplicity=multiplicity,
-            pace=Pace.SEQUENTIAL if sequential else Pace.FIXED,
-            seed=seed,
+
+        def ask(named: str) -> Audit:
+            return prepare(
+                generator,
+                table,
+                parameters=parameters,
+                epsilon=epsilon,
+                delta=delta,
+                neighbours=neighbours,
+                target=named,
+                attacks=attacks,
+                shadow_models=shadow_models,
+                rows=rows,
+                confidence=confidence,
+                threshold=threshold,
+                multiplicity=multiplicity,
+                pace=Pace.SEQUENTIAL if sequential else Pace.FIXED,
+                seed=seed,
+            )
+
+        if target == VULNERABLE:
+            return prepare_search(ask, generator, table, parameters=parameters)
+        return ask(target)
+    if target == VULNERABLE:
+        raise SettingsError(
+            f"--one-run attacks many canaries, not one target: leave out --target {VULNERABLE}, or "
+            "leave out --one-run"
         )
     given = {
         "--sequential": sequential,
@@ -194,7 +208,7 @@ def prepared(
 
 
 def run(
-    audit: Audit | OneRunAudit,
+    audit: Audit | OneRunAudit | TargetSearch,
     folder: Path,
     *,
     jobs: int | None = None,
@@ -203,7 +217,7 @@ def run(
     """Plays a prepared audit in a run folder, or resumes it there.
 
     Args:
-        audit: The audit.
+        audit: The audit, or the search for its target that comes first.
         folder: Its run folder.
         jobs: Worker processes; one per available core if None.
         on_progress: Told after every trial.
@@ -221,8 +235,10 @@ def run(
         raise SettingsError(f"--jobs must be at least 1, got {jobs}")
     from dpaudit.report.write import write_reports
 
+    workers = jobs or loky.cpu_count()
+    if isinstance(audit, TargetSearch):
+        audit = find_target(audit, folder, jobs=workers, on_progress=on_progress)
     with RunFolder(folder, spec=audit.specification, versions=versions()) as store:
-        workers = jobs or loky.cpu_count()
         session: Session | OneRunSession
         if isinstance(audit, OneRunAudit):
             session = OneRunSession(audit, store, workers, on_progress)

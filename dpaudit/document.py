@@ -11,6 +11,7 @@ from dpaudit.checks import FailureReason
 from dpaudit.claim import PrivacyClaim
 from dpaudit.controls import ControlResult
 from dpaudit.game.trial import Role
+from dpaudit.game.worlds import VULNERABLE
 from dpaudit.membership import Evaluation, Leak
 from dpaudit.plan import Pace, Power
 from dpaudit.protocols import World
@@ -128,7 +129,7 @@ def build_document(
             "in": _scores(deciding, member=True),
             "out": _scores(deciding, member=False),
         },
-        "target": {"choice": audit.target.choice, "row": audit.target.row},
+        "target": _target(audit),
         **closing(audit, controls, findings.checks if findings else (), seconds=seconds),
     }
 
@@ -209,6 +210,16 @@ def closing(
         "versions": versions(),
         "seconds": round(seconds, 3),
         "reproduce": audit.reproduce,
+    }
+
+
+def _target(audit: Audit) -> dict[str, Any]:
+    if audit.selection is None:
+        return {"choice": audit.target.choice, "row": audit.target.row}
+    return {
+        "choice": VULNERABLE,
+        "row": audit.target.row,
+        "selection": audit.selection._asdict(),
     }
 
 

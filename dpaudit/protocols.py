@@ -61,13 +61,13 @@ class Job(NamedTuple):
     Attributes:
         world: The world that the model belongs to.
         index: Number of its trial.
-        dropped_row: Position of the record that it is trained without, or None for all.
+        dropped_rows: Positions of the records that it is trained without.
         seed: Its own seed; None means the system's entropy.
     """
 
     world: World
     index: int  # type: ignore[assignment]  # of the field's name, not of tuple.index
-    dropped_row: int | None
+    dropped_rows: tuple[int, ...]
     seed: int | None
 
 

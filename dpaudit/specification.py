@@ -10,14 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import pandas as pd
 
 from dpaudit.bounds import ThresholdRule
 from dpaudit.claim import Neighbours, PrivacyClaim
 from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.game.worlds import Game, Target, build_game, choose_target, copies_of
+from dpaudit.game.worlds import (
+    VULNERABLE,
+    Game,
+    Target,
+    build_game,
+    choose_target,
+    copies_of,
+)
 from dpaudit.named import (
     NamedAttack,
     NamedGenerator,
@@ -138,12 +145,26 @@ class Prepared(ABC):
         return shlex.join([*words, *self.own_options])
 
 
+class Selection(NamedTuple):
+    """How the most vulnerable record was searched for.
+
+    Attributes:
+        candidates: Records compared.
+        trainings: Models trained for it, none of which the audit uses.
+    """
+
+    candidates: int
+    trainings: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Audit(Prepared):
     """A complete audit with shadow models in two worlds, ready to be played.
 
     Attributes:
         target: The attacked record.
+        selection: How it was searched for; None where it was named. Decides no number: given its
+            target, an audit is the same however that was found.
         game: Both worlds.
         attacks: The attacks, each one hypothesis.
         size: Trials and confidence.
@@ -155,6 +176,7 @@ class Audit(Prepared):
     game: Game
     attacks: tuple[NamedAttack, ...]
     size: Size
+    selection: Selection | None = None
 
     @property
     def own_specification(self) -> dict[str, Any]:
@@ -178,7 +200,7 @@ class Audit(Prepared):
     @property
     def own_options(self) -> list[str]:
         """The same, as words of the command."""
-        words = ["--target", self.target.choice]
+        words = ["--target", self.target.choice if self.selection is None else VULNERABLE]
         words += [word for name, _ in self.attacks for word in ("--attack", name)]
         words += ["--shadow-models", str(self.size.shadow_models)]
         words += ["--threshold", self.size.threshold_rule.value]

@@ -109,7 +109,10 @@ BAD = {
     "out of bounds": (["null", "--schema", "narrow.json"], "outside the bounds [0, 30]"),
     "constant column": (["null", "--data", "constant.csv"], "column 'b' is constant (always 2)"),
     "no such row": (["null", "--target", "row:40"], "the table has rows 0 to 39"),
-    "malformed target": (["null", "--target", "last"], "none of farthest, row:N, record:FILE"),
+    "malformed target": (
+        ["null", "--target", "last"],
+        "none of farthest, vulnerable, row:N, record:FILE",
+    ),
     "epsilon 0": (["null", "--epsilon", "0"], "greater than 0"),
     "epsilon negative": (["null", "--epsilon", "-1"], "greater than 0"),
     "epsilon NaN": (["null", "--epsilon", "nan"], "greater than 0"),

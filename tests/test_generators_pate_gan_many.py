@@ -78,7 +78,7 @@ PRIVATE: dict[str, Any] = {"bounds": "private", "label_proportions": "private"}
 def jobs(n: int, rows: int) -> list[Job]:
     """Both worlds, mixed; half of the jobs drop a row, not all the same."""
     return [
-        Job(World.IN, i, None, 100 + i) if i % 2 else Job(World.OUT, i, 3 * i % rows, 100 + i)
+        Job(World.IN, i, (), 100 + i) if i % 2 else Job(World.OUT, i, (3 * i % rows,), 100 + i)
         for i in range(n)
     ]
 
@@ -200,13 +200,16 @@ def test_nor_after_three_hundred_iterations_of_32_models() -> None:
     assert_alone_as_in_company(published(300), numbers(), [1, 3, 8, 24, 32])
 
 
-def test_to_drop_a_row_is_to_train_without_it() -> None:
+def test_to_drop_rows_is_to_train_without_them() -> None:
     data = mixed()
     for gan in (small(epsilon=200.0), small(bounds="data", epsilon=200.0)):
-        dropped = gan.fit_many(data, [Job(World.OUT, 0, 7, 1), Job(World.IN, 0, None, 1)])
+        dropped = gan.fit_many(
+            data, [Job(World.OUT, i, rows, 1) for i, rows in enumerate([(7,), (), (20, 3, 7)])]
+        )
         assert as_bytes(dropped[0]) == as_bytes(gan.fit(data.drop(index=7), seed=1))
         assert as_bytes(dropped[1]) == as_bytes(gan.fit(data, seed=1))
         assert as_bytes(dropped[0]) != as_bytes(dropped[1])
+        assert as_bytes(dropped[2]) == as_bytes(gan.fit(data.drop(index=[3, 7, 20]), seed=1))
 
 
 # The contract.

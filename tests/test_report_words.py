@@ -44,6 +44,7 @@ EXAMPLE: dict[str, Any] = {
         {"name": "trial order", "passed": True, "detail": "no drift", "consequence": "invalidates"}
     ],
     "schema": {"inferred": True},
+    "target": {"choice": "farthest", "row": 7},
 }
 
 
@@ -142,6 +143,14 @@ def test_foreign_strings_neither_widen_nor_steer_the_terminal(
     lines = summary_lines(document)
     assert 4 <= len(lines) <= 8
     assert all(len(line) <= 80 and line.isprintable() for line in lines)
+
+
+def test_a_target_that_was_searched_for_is_told() -> None:
+    selection = {"candidates": 64, "trainings": 400}
+    target = {"choice": "vulnerable", "row": 397, "selection": selection}
+    lines = summary_lines(changed(target=target))
+    assert lines[2] == "target: vulnerable: row 397, best of 64 candidates in 400 trainings"
+    assert len(lines) == 9
 
 
 def test_a_bound_just_above_the_claim_reads_as_above() -> None:

@@ -119,13 +119,13 @@ class Together:
         return ()
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> Model:
-        return self.fit_many(data, [Job(World.IN, 0, None, seed)])[0]
+        return self.fit_many(data, [Job(World.IN, 0, (), seed)])[0]
 
     def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> Models:
         return Models([self.model(data, job) for job in jobs], self.spoil)
 
     def model(self, data: pd.DataFrame, job: Job) -> Model:
-        own = data["x"] if job.dropped_row is None else data["x"].drop(index=job.dropped_row)
+        own = data["x"].drop(index=list(job.dropped_rows))
         return Model(float(own.mean()), job.seed)
 
 
@@ -250,7 +250,7 @@ def test_every_trial_is_in_one_tile_of_its_key(
 ) -> None:
     class Keyed(Together):
         def batch_key(self, job: Job) -> Hashable:
-            assert job.dropped_row == (None if job.world is World.IN else 3)
+            assert job.dropped_rows == (() if job.world is World.IN else (3,))
             return job.index % keys
 
     generator = Keyed(models_at_once=at_once)
@@ -563,7 +563,7 @@ class OfTheDroppedRow(Together):
     """Its models are all trained on all records."""
 
     def model(self, data: pd.DataFrame, job: Job) -> Model:
-        return super().model(data, job._replace(dropped_row=None))
+        return super().model(data, job._replace(dropped_rows=()))
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_a_replacement_that_equals_the_target_is_refused() -> None:
         ("row:\u00b2", "give a row number"),
         ("row:1_0", "give a row number"),
         ("row:" + "9" * 5000, "give a row number"),
-        ("farest", "none of farthest, row:N, record:FILE"),
+        ("farest", "none of farthest, vulnerable, row:N, record:FILE"),
         ("", "none of farthest"),
         ("record:", "none of farthest"),
         ("record", "none of farthest"),

@@ -65,6 +65,7 @@ def audit(
     from dpaudit.errors import InterruptedRunError
     from dpaudit.registry import parse_parameters
     from dpaudit.tables import load
+    from dpaudit.vulnerable import TargetSearch
 
     complete = prepared(
         generator,
@@ -89,6 +90,8 @@ def audit(
     errors = messages()
     if not quiet:
         errors.print(f"auditing {generator} on {data}; run folder {folder}")
+        if isinstance(complete, TargetSearch):
+            errors.print(complete.plan)
     try:
         with ProgressFace(errors, quiet=quiet) as progress:
             result = run(complete, folder, jobs=jobs, on_progress=progress)

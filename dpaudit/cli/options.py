@@ -71,7 +71,9 @@ Relation = Annotated[
 Target = Annotated[
     str,
     typer.Option(
-        metavar="farthest|row:N|record:FILE", help="The attacked record; rows count from 0."
+        metavar="farthest|vulnerable|row:N|record:FILE",
+        help="The attacked record; rows count from 0. vulnerable: the one that small attacks find "
+        "easiest, for as many trainings as --shadow-models.",
     ),
 ]
 Attacks = Annotated[

@@ -20,6 +20,7 @@ from dpaudit.game.engine import Progress as Event
 from dpaudit.game.trial import Role
 
 _TITLES = {
+    Role.TARGET_SELECTION: "target",
     Role.NULL_CONTROL: "null control",
     Role.POSITIVE_CONTROL: "positive control",
     Role.AUDIT: "shadow models",

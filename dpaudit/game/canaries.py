@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpaudit.encoding import encode
 from dpaudit.errors import SettingsError
 from dpaudit.game.playable import without
-from dpaudit.game.worlds import neighbour_distances
+from dpaudit.game.worlds import far_records
 from dpaudit.protocols import BoolArray, GameView, IntArray, World
 from dpaudit.schema import Schema
 
@@ -35,15 +34,15 @@ class CanaryGame:
         if self.view.n_rows < 1:
             raise SettingsError(f"--rows must be at least 1, got {self.view.n_rows}")
 
-    def dropped_row(self, world: World, number: int) -> int | None:
+    def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
         """None: the training reads every record of `data`."""
         del world, number
-        return None
+        return ()
 
     def table(self, world: World, number: int) -> pd.DataFrame:
         """What the model trains on: a copy."""
         del world, number
-        return without(self.data, None)
+        return without(self.data, ())
 
     def rows_requested(self, world: World) -> int:
         """Synthetic rows asked of the model; fixed before the coins."""
@@ -68,17 +67,13 @@ def choose_canaries(data: pd.DataFrame, schema: Schema, canaries: int) -> IntArr
     Raises:
         SettingsError: If too few records are without a copy.
     """
-    matrix = encode(data, schema)
-    _, place, copies = np.unique(matrix, axis=0, return_inverse=True, return_counts=True)
-    alone = np.flatnonzero(copies[place.ravel()] == 1)
+    alone = far_records(data, schema)
     if len(alone) < canaries:
         raise SettingsError(
             f"--canaries is {canaries}, but only {len(alone)} records of the table have no "
             "identical copy: give fewer, or drop duplicate rows"
         )
-    distances = neighbour_distances(matrix)[alone]
-    farthest = np.argsort(-distances, kind="stable")[:canaries]
-    return np.sort(alone[farthest])
+    return np.sort(alone[:canaries])
 
 
 def flip_coins(canaries: int, rng: np.random.Generator) -> BoolArray:

@@ -1,7 +1,8 @@
-"""What the engine asks of a game: one table, and the one row of it that each trial lacks."""
+"""What the engine asks of a game: one table, and the rows of it that each trial lacks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import pandas as pd
@@ -22,12 +23,12 @@ class Playable(Protocol):
         """Every record of any trial, canonical: what models that train together are given."""
         ...
 
-    def dropped_row(self, world: World, number: int) -> int | None:
-        """Position in `data` of the one record that a trial trains without, or None for all."""
+    def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
+        """Positions in `data` of the records that a trial trains without."""
         ...
 
     def table(self, world: World, number: int) -> pd.DataFrame:
-        """What a trial trains on, canonical: `data` without its dropped row; a copy."""
+        """What a trial trains on, canonical: `data` without its dropped rows; a copy."""
         ...
 
     def rows_requested(self, world: World) -> int:
@@ -35,7 +36,6 @@ class Playable(Protocol):
         ...
 
 
-def without(data: pd.DataFrame, row: int | None) -> pd.DataFrame:
-    """A copy of a canonical table without one row, or with all, numbered from 0."""
-    kept = data if row is None else data.drop(index=row)
-    return kept.reset_index(drop=True)
+def without(data: pd.DataFrame, rows: Sequence[int]) -> pd.DataFrame:
+    """A copy of a canonical table without some rows, numbered from 0."""
+    return data.drop(index=list(rows)).reset_index(drop=True)

@@ -37,6 +37,8 @@ CREATE TABLE IF NOT EXISTS trial (
 );
 """
 _LITTLE_ENDIAN = np.dtype("<f8")
+STORE_FILE = "trials.sqlite"
+"""Of a run folder: its trials."""
 
 
 class Tally(NamedTuple):
@@ -64,7 +66,7 @@ class RunFolder:
         self._lock = _locked(path)
         try:
             with self._usable("hold a run", "give another --out"):
-                self._db = sqlite3.connect(path / "trials.sqlite", isolation_level=None)
+                self._db = sqlite3.connect(path / STORE_FILE, isolation_level=None)
                 try:
                     self._db.execute("PRAGMA journal_mode=WAL")
                     self._db.execute("PRAGMA synchronous=FULL")
@@ -199,7 +201,7 @@ class RunFolder:
         return Tally(int(count), float(seconds))
 
     def _readable(self) -> AbstractContextManager[None]:
-        return self._usable("be read", "its trials.sqlite is damaged: give another --out")
+        return self._usable("be read", f"its {STORE_FILE} is damaged: give another --out")
 
 
 def _locked(path: Path) -> IO[bytes]:

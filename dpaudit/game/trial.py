@@ -21,6 +21,7 @@ class Role(StrEnum):
     AUDIT = "audit"
     REPLAY = "replay"
     ONE_RUN = "one-run"
+    TARGET_SELECTION = "target-selection"
 
 
 class Trial(NamedTuple):
@@ -99,5 +100,5 @@ class Payload:
     def job(self, trial: Trial) -> Job:
         """What a trial asks a `BatchGenerator` to train."""
         _, world, number = trial
-        dropped_row = self.game.dropped_row(world, number)
-        return Job(world, number, dropped_row, self.seed(trial, "fit"))
+        dropped_rows = self.game.dropped_rows(world, number)
+        return Job(world, number, dropped_rows, self.seed(trial, "fit"))

@@ -14,10 +14,12 @@ from dpaudit.claim import Neighbours
 from dpaudit.encoding import encode
 from dpaudit.errors import SettingsError, TargetError
 from dpaudit.game.playable import without
-from dpaudit.protocols import FloatArray, GameView, World
+from dpaudit.protocols import FloatArray, GameView, IntArray, World
 from dpaudit.schema import Schema
 from dpaudit.tables import fitting, load_table
 
+VULNERABLE = "vulnerable"
+"""The choice of target that takes trainings: `dpaudit.vulnerable`."""
 NEIGHBOURS_AVERAGED = 5
 """Neighbours in the distance that makes a record "far" (papers: elusive pursuit, section 6.2)."""
 
@@ -70,14 +72,15 @@ class Game:
                 f"out {self.missing[World.OUT]}: they are not {self.view.neighbours} neighbours"
             )
 
-    def dropped_row(self, world: World, number: int) -> int | None:
-        """The row that every trial of a world trains without."""
+    def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
+        """The row that every trial of a world trains without, if it lacks one."""
         del number
-        return self.missing[world]
+        row = self.missing[world]
+        return () if row is None else (row,)
 
     def table(self, world: World, number: int) -> pd.DataFrame:
         """What every trial of a world trains on: a copy."""
-        return without(self.data, self.dropped_row(world, number))
+        return without(self.data, self.dropped_rows(world, number))
 
     def rows_requested(self, world: World) -> int:
         """Synthetic rows asked of a model of this world: the same in both."""
@@ -112,7 +115,7 @@ def build_game(
         TargetError: If the target's record is in both worlds.
         SettingsError: If no rows are requested.
     """
-    others = without(data, target.row)
+    others = without(data, () if target.row is None else (target.row,))
     position = len(data) if target.row is None else target.row
     added, missing = [target.record], {World.IN: None, World.OUT: position}
     if neighbours is Neighbours.REPLACE_ONE:
@@ -167,7 +170,7 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
         record = fitting(record, schema, source=f"target {rest}")
         same = _equal_rows(record, data, schema)
         return Target(choice, int(same[0]) if len(same) else None, record)
-    raise TargetError(f"target {choice!r} is none of farthest, row:N, record:FILE")
+    raise TargetError(f"target {choice!r} is none of farthest, {VULNERABLE}, row:N, record:FILE")
 
 
 def farthest(data: pd.DataFrame, schema: Schema) -> int:
@@ -189,6 +192,19 @@ def neighbour_distances(matrix: FloatArray) -> FloatArray:
     distances, _ = NearestNeighbors(n_neighbors=k + 1).fit(matrix).kneighbors(matrix)
     means: FloatArray = distances[:, 1:].mean(axis=1)
     return means
+
+
+def far_records(data: pd.DataFrame, schema: Schema) -> IntArray:
+    """Positions [m] of the records without an identical copy in the table, the farthest first.
+
+    Far is a large mean distance to the 5 nearest neighbours; ties go to the earlier record.
+    """
+    matrix = encode(data, schema)
+    _, place, copies = np.unique(matrix, axis=0, return_inverse=True, return_counts=True)
+    alone = np.flatnonzero(copies[place.ravel()] == 1)
+    if len(data) < 2:
+        return alone
+    return alone[np.argsort(-neighbour_distances(matrix)[alone], kind="stable")]
 
 
 def copies_of(record: pd.DataFrame, data: pd.DataFrame, schema: Schema) -> int:

@@ -16,6 +16,7 @@ from dpaudit.numerals import (
     rounded_down,
 )
 from dpaudit.report.structure import MOST_ROWS, Block, Table, left_out
+from dpaudit.report.words import target_in_words
 
 _LONGEST_ERROR = 300
 
@@ -98,9 +99,8 @@ def _checks(document: Mapping[str, Any]) -> Iterable[Block]:
 
 def _settings(document: Mapping[str, Any]) -> Iterable[Block]:
     generator, data, claim = document["generator"], document["data"], document["claim"]
-    target, played = document["target"], document["shadow_models"]
+    played = document["shadow_models"]
     parameters = ", ".join(f"{key}={_plain(of)}" for key, of in generator["parameters"].items())
-    row = "not a row of the table" if target["row"] is None else f"row {target['row']}"
     warnings = []
     if document["schema"]["inferred"]:
         warnings.append(
@@ -113,7 +113,7 @@ def _settings(document: Mapping[str, Any]) -> Iterable[Block]:
             "other numbers."
         )
     attacked: tuple[tuple[str, str], ...] = (
-        ("Target", f"{target['choice']} ({row})"),
+        ("Target", target_in_words(document)),
         ("Shadow models", f"{played['in']} in, {played['out']} out"),
     )
     if document["one_run"] is not None:

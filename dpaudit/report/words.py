@@ -58,9 +58,10 @@ def summary_lines(document: Mapping[str, Any]) -> list[str]:
         document: A result document.
 
     Returns:
-        Four to eight lines of at most 80 printable characters, the headline first.
+        Four to nine lines of at most 80 printable characters, the headline first.
     """
-    lines = [headline(document), _claim_line(document), *_leak_lines(document)]
+    lines = [headline(document), _claim_line(document), *_target_lines(document)]
+    lines += _leak_lines(document)
     lines += [_attack_line(document), *_power_lines(document), _controls_line(document)]
     failures = document["failures"]
     if failures["in"] or failures["out"]:
@@ -91,6 +92,16 @@ def feature_in_words(leak: Mapping[str, Any]) -> str:
     return f"{leak['feature']}{gap}({leak['column']})"
 
 
+def target_in_words(document: Mapping[str, Any]) -> str:
+    """Name the target and how it was chosen: "row:3 (row 3)"."""
+    target = document["target"]
+    row = "not a row of the table" if target["row"] is None else f"row {target['row']}"
+    if "selection" not in target:
+        return f"{target['choice']} ({row})"
+    candidates, trainings = target["selection"]["candidates"], target["selection"]["trainings"]
+    return f"{target['choice']}: {row}, best of {candidates} candidates in {trainings} trainings"
+
+
 def failed_part(document: Mapping[str, Any]) -> str:
     """Name what made an audit invalid."""
     failed = [
@@ -111,6 +122,10 @@ def _claim_line(document: Mapping[str, Any]) -> str:
     claim = document["claim"]
     values = f"({rounded(claim['epsilon'])}, {rounded(claim['delta'])})-DP, {claim['neighbours']}"
     return f"claim: {values}; {claim['source']}"
+
+
+def _target_lines(document: Mapping[str, Any]) -> list[str]:
+    return [f"target: {target_in_words(document)}"] if "selection" in document["target"] else []
 
 
 def _leak_lines(document: Mapping[str, Any]) -> list[str]:

@@ -194,7 +194,7 @@ class PateGan(Settings):
         Raises:
             DataError: If the table's columns are not the schema's.
         """
-        return self.fit_many(data, [Job(World.IN, 0, None, seed)])[0]
+        return self.fit_many(data, [Job(World.IN, 0, (), seed)])[0]
 
     @property
     def models_at_once(self) -> int:
@@ -214,7 +214,7 @@ class PateGan(Settings):
         """Trains a model for each job; none depends on the others by a bit.
 
         Args:
-            data: The private table; a job may drop a row of it.
+            data: The private table; a job may drop rows of it.
             jobs: What to train.
 
         Raises:
@@ -234,9 +234,7 @@ class PateGan(Settings):
         rows: dict[Schema, npt.NDArray[np.float32]] = {}  # models of one scale share theirs
         schemas, trainees = [], []
         for job in jobs:
-            kept = np.delete(
-                np.arange(len(data)), [] if job.dropped_row is None else job.dropped_row
-            )
+            kept = np.delete(np.arange(len(data)), list(job.dropped_rows))
             # The public encoding is hashed whatever the bounds: the partition depends on no others.
             key = rng_of(job.seed, "partition").bytes(32)
             owned = [kept[cell] for cell in cells(public[kept], teachers=self.teachers, key=key)]

@@ -1,0 +1,67 @@
+"""The game of a search for a target: every model lacks a random half of the candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.errors import SettingsError
+from dpaudit.game.playable import without
+from dpaudit.protocols import BoolArray, GameView, World
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionGame:
+    """One set of models that are in both worlds of all candidates: half in each, at random.
+
+    It adds and removes records whatever relation the audit plays: a record that stands out when it
+    is left out also stands out when it is replaced. Trials are all of world "out", for each lacks
+    records of the table.
+
+    Attributes:
+        view: What the attacker knows; its target is the table [m] of all candidates.
+        data: The table, canonical.
+        candidates: Positions [m] of the candidates in it.
+        included: Which candidates each trial trains with [n, m].
+
+    Raises:
+        SettingsError: If fewer than one synthetic row is requested.
+    """
+
+    view: GameView
+    data: pd.DataFrame
+    candidates: tuple[int, ...]
+    included: BoolArray
+
+    def __post_init__(self) -> None:
+        if self.view.n_rows < 1:
+            raise SettingsError(f"--rows must be at least 1, got {self.view.n_rows}")
+
+    def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
+        """The candidates that a trial trains without."""
+        del world
+        left_out = np.flatnonzero(~self.included[number])
+        return tuple(self.candidates[place] for place in left_out)
+
+    def table(self, world: World, number: int) -> pd.DataFrame:
+        """What a trial trains on: a copy."""
+        return without(self.data, self.dropped_rows(world, number))
+
+    def rows_requested(self, world: World) -> int:
+        """Synthetic rows asked of a model: the same of all."""
+        del world
+        return self.view.n_rows
+
+
+def halves(trials: int, candidates: int, rng: np.random.Generator) -> BoolArray:
+    """Which candidates each trial trains with [n, m]: for each, a random half of the trials.
+
+    Args:
+        trials: How many there are; even.
+        candidates: How many there are.
+        rng: Deals the halves, those of one candidate independently of the others'.
+    """
+    column = np.arange(trials) < trials // 2
+    return rng.permuted(np.repeat(column[:, None], candidates, axis=1), axis=0)
