@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -86,7 +86,6 @@ class ModelBatch(Protocol):
         ...
 
 
-@runtime_checkable
 class BatchGenerator(Generator, Protocol):
     """A generator that trains many shadow models at once, each as if it were alone."""
 
@@ -102,6 +101,12 @@ class BatchGenerator(Generator, Protocol):
     def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> ModelBatch:
         """Trains a model for each job; model i does not depend on the other jobs by a bit."""
         ...
+
+
+def trains_many(generator: object) -> TypeGuard[BatchGenerator]:
+    """Whether a generator can train many models at once."""
+    # `isinstance` would compute `models_at_once` up to Python 3.11, and raise what that raises.
+    return callable(getattr(generator, "fit_many", None))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,7 @@ from dpaudit.game.trial import Payload, Role, Status, Trial
 from dpaudit.looking import look
 from dpaudit.membership import Leak, explain
 from dpaudit.plan import Pace, Size, power
-from dpaudit.protocols import BatchGenerator, World
+from dpaudit.protocols import World, trains_many
 from dpaudit.specification import Audit
 from dpaudit.verdict import Check
 
@@ -102,7 +102,7 @@ class Session:
 
     @property
     def _together(self) -> bool:
-        return isinstance(self.audit.generator.generator, BatchGenerator)
+        return trains_many(self.audit.generator.generator)
 
     def _payload(self) -> Payload:
         audited: bytes = cloudpickle.dumps(self.audit.generator.generator)

@@ -15,7 +15,7 @@ from dpaudit.errors import ClaimError, TrialError
 from dpaudit.game.features import features_of_table, features_of_values
 from dpaudit.game.synthetic import accept, accept_stack, accept_values
 from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial
-from dpaudit.protocols import BatchGenerator, Generator
+from dpaudit.protocols import BatchGenerator, Generator, trains_many
 from dpaudit.seeds import seeded_globals
 
 
@@ -46,7 +46,7 @@ def play_many(payload: Payload, trials: Sequence[Trial]) -> list[Outcome]:
     start = time.perf_counter()
     try:
         generator = pickle.loads(payload.generators[trials[0].role])
-        together = trials[0].role is not Role.REPLAY and isinstance(generator, BatchGenerator)
+        together = trials[0].role is not Role.REPLAY and trains_many(generator)
     except BaseException as error:  # noqa: BLE001 - a worker is sent no Ctrl-C: it is the generator's
         return [_failed(trial, error, start) for trial in trials]
     if together:
@@ -115,7 +115,7 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
             raw = model.sample(n_rows, seed=payload.seed(trial, "sample"))
         table = accept(raw, schema, n_rows)
         claimed = _claimed_epsilon(model, game.view.neighbours)
-        if isinstance(generator, BatchGenerator):  # a replay: to the bit as its trial was
+        if trains_many(generator):  # a replay: to the bit as its trial was
             values = values_of_table(table, schema)
             accept_values(values, schema)
     except BaseException as error:  # noqa: BLE001 - as above

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from dpaudit.encoding import width
 from dpaudit.game.trial import Payload, Trial
-from dpaudit.protocols import BatchGenerator, World
+from dpaudit.protocols import World, trains_many
 
 MEMORY = 256 * 2**20
 """Bytes that the synthetic records of one tile may take."""
@@ -33,7 +33,7 @@ def cut(
     """
     groups: dict[Hashable, list[Trial]] = {}
     try:
-        if not isinstance(generator, BatchGenerator):
+        if not trains_many(generator):
             return [(trial,) for trial in trials]
         most = min(int(generator.models_at_once), affordable(payload))
         for trial in trials:

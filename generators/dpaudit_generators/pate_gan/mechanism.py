@@ -201,8 +201,8 @@ class PateGan(Settings):
         """More models share the cost of each operation; too many no longer fit a cache."""
         columns = width(self.schema)
         steps = self.teacher_steps + self.generator_steps + self.student_steps
-        made = steps * self.batch * (max(self.noise_width, columns, *self.generator_hidden) + 1)
-        taught = self.teachers * self.batch * (max(columns, *self.teacher_hidden) + 1)
+        made = steps * self.batch * (max([self.noise_width, columns, *self.generator_hidden]) + 1)
+        taught = self.teachers * self.batch * (max([columns, *self.teacher_hidden]) + 1)
         return max(1, min(_MOST_AT_ONCE, _CACHED // max(made, taught)))
 
     def batch_key(self, job: Job) -> Hashable:
