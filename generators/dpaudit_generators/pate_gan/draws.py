@@ -79,6 +79,8 @@ class Streams:
     def _words(self, size: int, *, bits: int) -> WordArray:
         """Words that hold so many numbers of so many bits, [M, words]."""
         words = -(-size * bits // 64)
+        if words == 0:
+            return np.empty((len(self._sources), 0), dtype=np.uint64)
         return np.stack([source.random_raw(words) for source in self._sources])
 
     def _tensor(self, numbers: npt.NDArray[np.generic], shape: Sequence[int]) -> Tensor:

@@ -49,7 +49,7 @@ class Teachers:
         self._sizes = torch.from_numpy(sizes).to(device)[:, None, :, None]
         self._starts = torch.from_numpy(starts).to(device)[:, None, :, None]
         empty = [[len(cell) == 0 for cell in owned] for _, owned in records]
-        self._empty = torch.tensor(empty, device=device)[:, :, None]
+        self._voting = np.logical_not(empty)[:, :, None]
 
     def minibatches(self, drawn: Tensor) -> Tensor:
         """Row numbers drawn with replacement from each teacher's cell.
@@ -92,5 +92,7 @@ class Teachers:
             Votes [M, n].
         """
         logits = self._networks.forward(records)[1].view(len(records), self._k, -1)
-        votes: IndexArray = (logits > 0).logical_and_(~self._empty).sum(dim=1).cpu().numpy()
+        real = (logits.cpu().numpy() > 0) & self._voting
+        # Counted in few bits, many at a time.
+        votes: IndexArray = real.sum(axis=1, dtype=np.uint16).astype(np.int64)
         return votes
