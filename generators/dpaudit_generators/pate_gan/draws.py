@@ -39,6 +39,8 @@ class Streams:
     def __init__(self, seeds: Sequence[int | None], purpose: str, *, device: torch.device) -> None:
         self._sources = [rng_of(seed, purpose).bit_generator for seed in seeds]
         self._device = device
+        # Kept: fresh pages for so many numbers would cost as much as the numbers.
+        self._normal = np.empty((len(seeds), 0), dtype=np.float32)
 
     def integers(self, *shape: int) -> Tensor:
         """Uniform integers in [0, 2**32), int64 [M, *shape]."""
@@ -51,14 +53,15 @@ class Streams:
         return self._tensor((words >> np.uint64(11)) * 2.0**-53, shape)
 
     def normal(self, *shape: int) -> Tensor:
-        """Standard normal numbers, float32 [M, *shape]."""
+        """Standard normal numbers, float32 [M, *shape]; the next call may write over them."""
         table, size = _normal_quantiles(), math.prod(shape)
-        numbers = np.empty((len(self._sources), size), dtype=np.float32)
+        if self._normal.shape[1] != size:
+            self._normal = np.empty((len(self._sources), size), dtype=np.float32)
         words = -(-size * _QUANTILE_BITS // 64)
-        for mine, source in zip(numbers, self._sources, strict=True):
+        for mine, source in zip(self._normal, self._sources, strict=True):
             places: npt.NDArray[np.uint16] = source.random_raw(words).view(np.uint16)[:size]
             table.take(places, out=mine, mode="wrap")
-        return self._tensor(numbers, shape)
+        return self._tensor(self._normal, shape)
 
     def gumbel(self, *shape: int) -> Tensor:
         """Standard Gumbel numbers, float32 [M, *shape]: they draw categories.
@@ -76,6 +79,8 @@ class Streams:
     def _words(self, size: int, *, bits: int) -> WordArray:
         """Words that hold so many numbers of so many bits, [M, words]."""
         words = -(-size * bits // 64)
+        if words == 0:
+            return np.empty((len(self._sources), 0), dtype=np.uint64)
         return np.stack([source.random_raw(words) for source in self._sources])
 
     def _tensor(self, numbers: npt.NDArray[np.generic], shape: Sequence[int]) -> Tensor:

@@ -59,14 +59,16 @@ class NoiseSource:
     ) -> None:
         self._streams, self._choices, self._classes = streams, head.choices, head.classes
         self._width = width
+        inputs = width + head.classes
+        self._tail = torch.zeros(padded(inputs) - width, device=device)
+        self._tail[head.classes] = 1.0
         self._cumulative = torch.tensor(proportions, dtype=torch.float64, device=device).cumsum(1)
 
     def draw(self, n: int) -> Noise:
         """The noise of n records of each model."""
         inputs = self._width + self._classes
         rows = self._streams.normal(n, padded(inputs))
-        rows[..., self._width :] = 0.0
-        rows[..., inputs] = 1.0
+        rows[..., self._width :] = self._tail
         labels = rows[..., self._width : inputs]
         if self._classes:
             drawn = torch.searchsorted(self._cumulative, self._streams.uniform(n), right=True)

@@ -46,7 +46,7 @@ def logistic(values: Tensor) -> Tensor:
     Torch takes two vectors at a time, and what is left by another routine: there is to be nothing
     left.
     """
-    size = values[0].numel()
+    size = values.numel() // values.shape[0]
     if size % PAIR == 0:
         return torch.sigmoid_(values)
     flat = torch.nn.functional.pad(values.reshape(len(values), size), (0, -size % PAIR))
@@ -154,6 +154,8 @@ class Stack:
             if layer < len(self._widths) - 2:
                 weight[:, :, outputs, inputs] = 1.0  # the ones of the next layer
             self._weights.append(torch.from_numpy(weight).flatten(0, 1).to(device))
+        self._upward = [weight.transpose(1, 2) for weight in self._weights]
+        self._kept: dict[tuple[int, int], Tensor] = {}
         self._adam = Adam(self._weights, rate=rate, betas=betas)
 
     def weights(self, models: Sequence[int] | None = None) -> list[Weights]:
@@ -176,6 +178,13 @@ class Stack:
             for model in chosen
         ]
 
+    def _memory(self, layer: int, n: int) -> Tensor:
+        """For what leaves a layer: fresh pages for so much would cost as much as the product."""
+        if (layer, n) not in self._kept:
+            networks, outputs, _ = self._weights[layer].shape
+            self._kept[layer, n] = self._weights[layer].new_empty(networks, n, outputs)
+        return self._kept[layer, n]
+
     def _up(self, rows: Tensor) -> list[Tensor]:
         """What enters each layer, rows with their ones first.
 
@@ -183,12 +192,13 @@ class Stack:
             rows: [groups, n, padded(inputs)]: equally many networks in a row see the same.
         """
         values = [rows]
-        for weight in self._weights[:-1]:
-            n, width = values[-1].shape[1], weight.shape[1]
-            if len(values[-1]) == len(weight):
-                hidden = torch.bmm(values[-1], weight.transpose(1, 2))
+        n = rows.shape[1]
+        for layer, weight in enumerate(self._weights[:-1]):
+            networks, width, inputs = weight.shape
+            if values[-1].shape[0] == networks:
+                hidden = torch.bmm(values[-1], self._upward[layer], out=self._memory(layer, n))
             else:  # one product for all networks of a group, its rows theirs: none is copied
-                groups = weight.view(len(rows), -1, weight.shape[2])
+                groups = weight.view(rows.shape[0], -1, inputs)
                 hidden = torch.bmm(groups, rows.transpose(1, 2)).view(-1, width, n).transpose(1, 2)
             values.append(torch.nn.functional.leaky_relu_(hidden, SLOPE))
         return values
@@ -213,13 +223,13 @@ class Stack:
     def _by_hidden_weights(self, values: Sequence[Tensor], slope: Tensor) -> list[Tensor]:
         """Gradients by the weights of the hidden layers, as `_slopes` takes them."""
         gradients = [
-            _gradient(mine, entering).view_as(weight)
+            _gradient(mine, entering).view(weight.shape)
             for mine, entering, weight in zip(
                 self._slopes(values, slope), values, self._weights, strict=False
             )
         ]
         for gradient, width in zip(gradients, self._widths[1:], strict=False):
-            gradient[:, width] = 0.0  # ones stay ones
+            gradient.select(1, width).zero_()  # ones stay ones
         return gradients
 
 
@@ -233,10 +243,12 @@ class Generators(Stack):
             rows: Inputs with their ones, [networks, n, padded(inputs)].
 
         Returns:
-            Tensors [networks, n, padded(width)]; the outputs have no ones.
+            Tensors [networks, n, padded(width)]; the outputs have no ones. The next call with so
+            many rows writes over them.
         """
-        values = self._up(rows)
-        return values, torch.bmm(values[-1], self._weights[-1].transpose(1, 2))
+        values, last = self._up(rows), len(self._weights) - 1
+        raw = torch.bmm(values[-1], self._upward[-1], out=self._memory(last, rows.shape[1]))
+        return values, raw
 
     def descend(self, values: Sequence[Tensor], slope: Tensor) -> None:
         """One step of Adam.
@@ -265,18 +277,18 @@ class Critics(Stack):
                 row see the same.
 
         Returns:
-            Tensors of all networks, or of all groups if there is no hidden layer; logits
-            [networks, n].
+            Tensors of all networks, or of all groups if there is no hidden layer, which the next
+            call with so many rows may write over; logits [networks, n].
         """
         values, last = self._up(rows), self._weights[-1]
-        shared = last.view(len(values[-1]), -1, last.shape[2])
+        shared = last.view(values[-1].shape[0], -1, last.shape[2])
         return values, torch.bmm(shared, values[-1].transpose(1, 2)).flatten(0, 1)
 
     def gradients(self, values: Sequence[Tensor], slope: Tensor) -> list[Tensor]:
         """Gradients of a loss by the weights, from that by the logits [networks, n]."""
         last = self._weights[-1]
-        shared = slope.view(len(values[-1]), -1, slope.shape[1])
-        own = torch.bmm(shared, values[-1]).view_as(last)
+        shared = slope.view(values[-1].shape[0], -1, slope.shape[1])
+        own = torch.bmm(shared, values[-1]).view(last.shape)
         if len(values) == 1:
             return [own]
         return [*self._by_hidden_weights(values, self._entering(values, slope)), own]
@@ -305,5 +317,7 @@ def _gradient(slope: Tensor, entering: Tensor) -> Tensor:
         slope: By what leaves the layer, [networks, n, outputs].
         entering: What entered it, [groups, n, inputs].
     """
-    groups = slope.transpose(1, 2).reshape(len(entering), -1, slope.shape[1])
+    groups = slope.transpose(1, 2)
+    if groups.shape[0] != entering.shape[0]:
+        groups = groups.reshape(entering.shape[0], -1, slope.shape[1])
     return torch.bmm(groups, entering)

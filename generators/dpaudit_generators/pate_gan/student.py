@@ -48,7 +48,7 @@ class Student:
 
     def _replayed(self, records: Tensor, labels: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
         """Those of all steps, drawn with replacement from all that is known."""
-        self._records.append(records)
+        self._records.append(records.clone())  # its memory is the next round's
         self._labels.append(labels)
         known_records, known_labels = torch.cat(self._records, 1), torch.cat(self._labels, 1)
         models, known = known_labels.shape
@@ -62,4 +62,4 @@ class Student:
         It does not saturate (Goodfellow et al. 2014, section 3).
         """
         values, logits = self._networks.forward(records)
-        return self._networks.back(values, (logistic(logits) - 1.0) / records.shape[1])
+        return self._networks.back(values, logistic(logits).sub_(1.0).div_(records.shape[1]))

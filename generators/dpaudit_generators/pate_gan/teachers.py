@@ -49,7 +49,7 @@ class Teachers:
         self._sizes = torch.from_numpy(sizes).to(device)[:, None, :, None]
         self._starts = torch.from_numpy(starts).to(device)[:, None, :, None]
         empty = [[len(cell) == 0 for cell in owned] for _, owned in records]
-        self._empty = torch.tensor(empty, device=device)[:, :, None]
+        self._voting = np.logical_not(empty)[:, :, None]
 
     def minibatches(self, drawn: Tensor) -> Tensor:
         """Row numbers drawn with replacement from each teacher's cell.
@@ -60,8 +60,9 @@ class Teachers:
         Returns:
             Row numbers [M, steps, k, batch]; of an empty cell that of a row of padding.
         """
-        # floor(drawn / 2**32 * size), in whole numbers.
-        return self._cells[(drawn * self._sizes).bitwise_right_shift_(32).add_(self._starts)]
+        # floor(drawn / 2**32 * size), in whole numbers; what a step needs lies side by side.
+        places = (drawn * self._sizes).bitwise_right_shift_(32).add_(self._starts).transpose(0, 1)
+        return self._cells.index_select(0, places.flatten()).view(places.shape).transpose(0, 1)
 
     def train(self, chosen: Tensor, generated: Tensor) -> None:
         """One step, on the same generated records for all teachers of a model.
@@ -76,9 +77,9 @@ class Teachers:
         # Memory of its own: fresh pages for so much would cost more than the step.
         torch.index_select(self._rows, 0, chosen.flatten(), out=self._real)
         seen, logits = self._networks.forward(self._real.view(-1, batch, self._real.shape[1]))
-        gradients = self._networks.gradients(seen, (logistic(logits) - 1.0) / batch)
+        gradients = self._networks.gradients(seen, logistic(logits).sub_(1.0).div_(batch))
         seen, logits = self._networks.forward(generated)
-        others = self._networks.gradients(seen, logistic(logits) / batch)
+        others = self._networks.gradients(seen, logistic(logits).div_(batch))
         self._networks.step([one.add_(other) for one, other in zip(gradients, others, strict=True)])
 
     def votes(self, records: Tensor) -> IndexArray:
@@ -91,5 +92,7 @@ class Teachers:
             Votes [M, n].
         """
         logits = self._networks.forward(records)[1].view(len(records), self._k, -1)
-        votes: IndexArray = (logits > 0).logical_and_(~self._empty).sum(dim=1).cpu().numpy()
+        real = (logits.cpu().numpy() > 0) & self._voting
+        # Counted in few bits, many at a time.
+        votes: IndexArray = real.sum(axis=1, dtype=np.uint16).astype(np.int64)
         return votes

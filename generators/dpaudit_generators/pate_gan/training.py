@@ -53,6 +53,7 @@ class InitialNetworks:
         )
 
 
+@torch.inference_mode()
 def train(
     trainees: Sequence[Trainee],
     *,
@@ -111,12 +112,12 @@ def train(
         finished |= dict(zip(stopping, generators.weights(stopping), strict=True))
         if not any(going):
             break
-        # The generator moves at the end of a round alone: one pass makes the records of it all.
-        records = source.generate(this.noise.part(slice(fixed + this.queries)))[1].records
         chosen = teachers.minibatches(this.minibatches)
-        for step, first in enumerate(range(0, teaching, batch)):
-            teachers.train(chosen[:, step], records[:, first : first + batch])
-        asked = records[:, fixed:]
+        # The generator moves at the end of a round alone: one pass makes the records of all steps.
+        fakes = source.generate(this.noise.part(slice(teaching)))[1].records
+        for step, fake in enumerate(torch.split(fakes, batch, dim=1)):
+            teachers.train(chosen[:, step], fake)
+        asked = source.generate(this.noise.part(slice(fixed, fixed + this.queries)))[1].records
         labels = releases.release(teachers.votes(asked), going=going)
         student.train(asked, torch.from_numpy(labels).float().to(device), this.replay)
         for first in range(teaching, fixed, batch):
