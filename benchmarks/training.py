@@ -6,7 +6,8 @@ Usage: python benchmarks/training.py [--quick] [--json] [--peer-python PATH]
 The network of the published average-case audit (686 x 29, 5 logistic teachers, batch 64), one
 thread, CPU time, the median of interleaved rounds in one process. A rate counts models of 1000
 iterations, start-up included. How long an iteration takes depends on the shape of the table alone,
-so it is drawn at random. The arithmetic floor is the network's multiplications and additions at
+so it is drawn at random. The networks of a worst-case audit, far smaller, are timed in stacks of
+1000. The arithmetic floor is the network's multiplications and additions at
 the speed of one large matrix product of this machine. `peers.py` says how to make the interpreter
 of a public peer, timed after the rest.
 """
@@ -42,22 +43,37 @@ ITERATIONS: Final = 1000
 
 def published(rounds: int) -> PateGan:
     """The published network, for so many iterations; 320 labels in each."""
-    columns = tuple(
-        Column(name=f"x{i}", kind=Kind.CONTINUOUS, lower=0.0, upper=1.0) for i in range(COLUMNS)
-    )
-    settings: dict[str, Any] = dict(PUBLISHED) | {"rounds": rounds}
-    return PateGan(schema=Schema(columns=columns), teachers=TEACHERS, accuracy=0.5002, **settings)
+    return _gan(COLUMNS, TEACHERS, dict(PUBLISHED) | {"rounds": rounds})
 
 
-def trainees(models: int, labels: int) -> list[Trainee]:
-    """Models on one table, each with its own partition and stream."""
-    rows = np.random.default_rng(0).random((ROWS, COLUMNS))
-    shared = rows.astype(np.float32)
-    return [
-        Trainee(
-            Records(shared, cells(rows, teachers=TEACHERS, key=bytes([seed]))), (), labels, seed
+def smallest(rounds: int) -> PateGan:
+    """The network of a worst-case audit: 3 columns, 2 teachers, 2 records in a minibatch."""
+    small: dict[str, Any] = {
+        "noise_width": 3,
+        "generator_hidden": (3, 1),
+        "student_hidden": (3, 1),
+        "batch": 2,
+    }
+    return _gan(3, 2, dict(PUBLISHED) | {"rounds": rounds} | small)
+
+
+def _gan(columns: int, teachers: int, settings: dict[str, Any]) -> PateGan:
+    schema = Schema(
+        columns=tuple(
+            Column(name=f"x{i}", kind=Kind.CONTINUOUS, lower=0.0, upper=1.0) for i in range(columns)
         )
-        for seed in range(models)
+    )
+    return PateGan(schema=schema, teachers=teachers, accuracy=0.5002, **settings)
+
+
+def trainees(models: int, gan: PateGan) -> list[Trainee]:
+    """Models on one table, each with its own partition and stream."""
+    rows = np.random.default_rng(0).random((ROWS, len(gan.schema.columns)))
+    shared = rows.astype(np.float32)
+    dealt = [cells(rows, teachers=gan.teachers, key=seed.to_bytes(2)) for seed in range(models)]
+    return [
+        Trainee(Records(shared, owned), (), gan.plan.labels, seed)
+        for seed, owned in enumerate(dealt)
     ]
 
 
@@ -101,7 +117,7 @@ def measure(*, rounds: int, repeats: int, sizes: list[int]) -> dict[str, Any]:
     """
     gan = published(rounds)
     options: dict[str, Any] = {"head": Head(gan.schema), "plan": gan.plan, "settings": gan}
-    everyone = trainees(max(sizes), gan.plan.labels)
+    everyone = trainees(max(sizes), gan)
     square = torch.rand(1024, 1024)
     runs: dict[str, Callable[[], object]] = {
         "sequential": lambda: train_one(everyone[0], **options),
@@ -135,6 +151,32 @@ def measure(*, rounds: int, repeats: int, sizes: list[int]) -> dict[str, Any]:
         "timed_iterations": rounds,
         "repeats": repeats,
         "versions": versions(),
+    }
+
+
+def worst_case(*, rounds: int, repeats: int, models: int) -> dict[str, Any]:
+    """Very many very small networks: what counts is the cost of an operation, not its size.
+
+    Args:
+        rounds: Iterations of each training.
+        repeats: How often each is timed.
+        models: Number M of models in the stack.
+    """
+    gan = smallest(rounds)
+    options: dict[str, Any] = {"head": Head(gan.schema), "plan": gan.plan, "settings": gan}
+    everyone = trainees(models, gan)
+    runs: dict[str, Callable[[], object]] = {
+        "sequential": lambda: train_one(everyone[0], **options),
+        str(models): lambda: train(everyone, device=torch.device("cpu"), **options),
+    }
+    taken = {name: median(times) for name, times in _interleaved(runs, repeats).items()}
+    each = {"sequential": taken["sequential"], str(models): taken[str(models)] / models}
+    return {
+        "network": f"{ROWS} x 3, 2 logistic teachers, minibatches of 2",
+        "speedup": {str(models): each["sequential"] / each[str(models)]},
+        "microseconds_per_iteration": {name: 1e6 * one / rounds for name, one in each.items()},
+        "timed_iterations": rounds,
+        "repeats": repeats,
     }
 
 
@@ -173,6 +215,7 @@ def main() -> None:
         result = measure(rounds=60, repeats=5, sizes=[1, 8, 32])
     else:
         result = measure(rounds=300, repeats=7, sizes=[1, 8, 16, 32, 64, 128])
+    result["worst_case"] = worst_case(rounds=60, repeats=3, models=1000)
     result["peers"] = [peer(python) for python in arguments.peer_python]
     if arguments.json:
         print(json.dumps(result, indent=2))
@@ -182,6 +225,8 @@ def main() -> None:
         share = rate / rates["sequential"]
         print(f"{name:>10}  {rate:7.3f} models/s  {share:5.1f} times the oracle")
     print(f"{'floor':>10}  {result['arithmetic_floor_models_per_second']:7.3f} models/s")
+    for size, share in result["worst_case"]["speedup"].items():
+        print(f"{size:>10}  of the worst-case audit's networks: {share:.0f} times the oracle")
     for other in result["peers"]:
         rate, accounting = other["models_per_second"], other["accountant_share"]
         share = rate / rates["sequential"]

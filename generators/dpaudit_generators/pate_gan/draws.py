@@ -70,6 +70,8 @@ class Streams:
         category is read off the upper tail, where floats near 1 would be too coarse.
         """
         size = math.prod(shape)
+        if size == 0:
+            return torch.empty(len(self._sources), *shape, device=self._device)
         padded = size + -size % PAIR  # see `stack.logistic`: nothing is to be left over
         words = self._words(padded, bits=32).view(np.uint32).astype(np.float32)
         drawn = torch.from_numpy((words + np.float32(0.5)) * np.float32(2.0**-32))

@@ -104,7 +104,7 @@ class Head:
         wider = padded(self.width) - raw.shape[2]
         records = logistic(torch.nn.functional.pad(raw, (0, wider)) if wider > 0 else raw)
         records = records[..., : padded(self.width)]
-        maybe = records[..., self.optional] if self.optional else gumbel
+        maybe = records[..., self.optional] if self.optional else records[..., :0]
         if self.sizes:
             missing = hard[..., 1 : 2 * optional : 2]
             records[..., self.optional] += (0.5 - maybe) * missing  # as `encode` writes a gap

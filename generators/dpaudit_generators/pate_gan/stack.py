@@ -100,17 +100,16 @@ class Adam:
         self._weights = list(weights)
         self._means = [torch.zeros_like(weight) for weight in weights]
         self._squares = [torch.zeros_like(weight) for weight in weights]
-        self._steps = torch.tensor(0.0, device=self._weights[0].device)
+        self._steps = [torch.tensor(0.0, device=self._weights[0].device)] * len(self._weights)
         self._rate, self._betas = rate, betas
 
     def step(self, gradients: Sequence[Tensor]) -> None:
         """One step down the gradients."""
-        self._steps.add_(1.0)
-        steps = [self._steps] * len(self._weights)
+        self._steps[0].add_(1.0)
         # What `torch.optim.Adam(fused=True)` runs, in one pass over the memory; the class would
         # import torch's compiler, which takes longer than many a training.
         torch._fused_adam_(
-            *(self._weights, list(gradients), self._means, self._squares, [], steps),
+            *(self._weights, list(gradients), self._means, self._squares, [], self._steps),
             lr=self._rate,
             beta1=self._betas[0],
             beta2=self._betas[1],
@@ -154,7 +153,11 @@ class Stack:
             if layer < len(self._widths) - 2:
                 weight[:, :, outputs, inputs] = 1.0  # the ones of the next layer
             self._weights.append(torch.from_numpy(weight).flatten(0, 1).to(device))
-        self._upward = [weight.transpose(1, 2) for weight in self._weights]
+        # Padding of what enters a layer is left out of the products that go up.
+        self._upward = [
+            weight[..., : inputs + 1].transpose(1, 2)
+            for weight, inputs in zip(self._weights, self._widths, strict=False)
+        ]
         self._kept: dict[tuple[int, int], Tensor] = {}
         self._adam = Adam(self._weights, rate=rate, betas=betas)
 
@@ -196,7 +199,8 @@ class Stack:
         for layer, weight in enumerate(self._weights[:-1]):
             networks, width, inputs = weight.shape
             if values[-1].shape[0] == networks:
-                hidden = torch.bmm(values[-1], self._upward[layer], out=self._memory(layer, n))
+                entering = values[-1][..., : self._widths[layer] + 1]
+                hidden = torch.bmm(entering, self._upward[layer], out=self._memory(layer, n))
             else:  # one product for all networks of a group, its rows theirs: none is copied
                 groups = weight.view(rows.shape[0], -1, inputs)
                 hidden = torch.bmm(groups, rows.transpose(1, 2)).view(-1, width, n).transpose(1, 2)
@@ -247,7 +251,8 @@ class Generators(Stack):
             many rows writes over them.
         """
         values, last = self._up(rows), len(self._weights) - 1
-        raw = torch.bmm(values[-1], self._upward[-1], out=self._memory(last, rows.shape[1]))
+        entering = values[-1][..., : self._widths[last] + 1]
+        raw = torch.bmm(entering, self._upward[-1], out=self._memory(last, rows.shape[1]))
         return values, raw
 
     def descend(self, values: Sequence[Tensor], slope: Tensor) -> None:

@@ -77,10 +77,11 @@ class Teachers:
         # Memory of its own: fresh pages for so much would cost more than the step.
         torch.index_select(self._rows, 0, chosen.flatten(), out=self._real)
         seen, logits = self._networks.forward(self._real.view(-1, batch, self._real.shape[1]))
-        gradients = self._networks.gradients(seen, logistic(logits).sub_(1.0).div_(batch))
+        gradients = self._networks.gradients(seen, logistic(logits).sub_(1.0))
         seen, logits = self._networks.forward(generated)
-        others = self._networks.gradients(seen, logistic(logits).div_(batch))
-        self._networks.step([one.add_(other) for one, other in zip(gradients, others, strict=True)])
+        others = self._networks.gradients(seen, logistic(logits))
+        both = zip(gradients, others, strict=True)
+        self._networks.step([one.add_(other).div_(batch) for one, other in both])
 
     def votes(self, records: Tensor) -> IndexArray:
         """How many teachers of each model take each record for real; an empty cell never does.
