@@ -12,9 +12,14 @@ from dpaudit.account import LabelBudget, VoteTable
 from dpaudit.account.noisy_max import ConfidentNoisyMax, LaplaceNoisyMax, NoisyMax
 from dpaudit.errors import BudgetError, SettingsError
 from dpaudit_generators.pate.partition import IndexArray
-from dpaudit_generators.pate.randomness import RandomBits, discrete_gaussian, discrete_laplace
+from dpaudit_generators.pate.randomness import (
+    RandomBits,
+    WordArray,
+    discrete_gaussian,
+    discrete_laplace,
+)
 
-_AHEAD: Final = 256
+_AHEAD: Final = 1024
 """Random words of a model that are drawn at a time, where a query needs fewer."""
 
 Aggregation: TypeAlias = NoisyMax | ConfidentNoisyMax
@@ -94,14 +99,23 @@ class LabelReleases:
         for budget, goes in zip(self._budgets, going, strict=True):
             if goes:
                 budget.spend(n)
-        if self._ahead.shape[1] < n:
-            more = np.stack([bits.words(max(n, _AHEAD)) for bits in self._bits])
-            self._ahead = np.concatenate([self._ahead, more], axis=1)
-        words, self._ahead = self._ahead[:, :n], self._ahead[:, n:]
+        words = self._next(n)
+        if all(going):
+            return self._table.release(votes, words)
         asked = np.flatnonzero(going)
         labels = np.zeros_like(votes)
         labels[asked] = self._table.release(votes[asked], words[asked])
         return labels
+
+    def _next(self, n: int) -> WordArray:
+        """The next n words of each model, [M, n]."""
+        if self._ahead.shape[1] < n:
+            more = np.empty((len(self._bits), max(n, _AHEAD)), dtype=np.uint64)
+            for mine, bits in zip(more, self._bits, strict=True):
+                mine[:] = bits.words(more.shape[1])
+            self._ahead = np.concatenate([self._ahead, more], axis=1)
+        words, self._ahead = self._ahead[:, :n], self._ahead[:, n:]
+        return words
 
 
 class Answers(NamedTuple):

@@ -8,7 +8,7 @@ of a stack move anything in the stream.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final, TypeAlias
 
@@ -44,12 +44,15 @@ class Streams:
 
     def integers(self, *shape: int) -> Tensor:
         """Uniform integers in [0, 2**32), int64 [M, *shape]."""
-        words = self._words(math.prod(shape), bits=32).view(np.uint32)
-        return self._tensor(words[:, : math.prod(shape)].astype(np.int64), shape)
+        size = math.prod(shape)
+        numbers = np.empty((len(self._sources), size), dtype=np.int64)
+        for mine, words in zip(numbers, self._words(size, bits=32), strict=True):
+            mine[:] = words.view(np.uint32)[:size]
+        return self._tensor(numbers, shape)
 
     def uniform(self, *shape: int) -> Tensor:
         """Uniform numbers in [0, 1), float64 [M, *shape]."""
-        words = self._words(math.prod(shape), bits=64)
+        words = np.stack(list(self._words(math.prod(shape), bits=64)))
         return self._tensor((words >> np.uint64(11)) * 2.0**-53, shape)
 
     def normal(self, *shape: int) -> Tensor:
@@ -57,10 +60,8 @@ class Streams:
         table, size = _normal_quantiles(), math.prod(shape)
         if self._normal.shape[1] != size:
             self._normal = np.empty((len(self._sources), size), dtype=np.float32)
-        words = -(-size * _QUANTILE_BITS // 64)
-        for mine, source in zip(self._normal, self._sources, strict=True):
-            places: npt.NDArray[np.uint16] = source.random_raw(words).view(np.uint16)[:size]
-            table.take(places, out=mine, mode="wrap")
+        for mine, words in zip(self._normal, self._words(size, bits=_QUANTILE_BITS), strict=True):
+            table.take(words.view(np.uint16)[:size], out=mine, mode="wrap")
         return self._tensor(self._normal, shape)
 
     def gumbel(self, *shape: int) -> Tensor:
@@ -73,17 +74,18 @@ class Streams:
         if size == 0:
             return torch.empty(len(self._sources), *shape, device=self._device)
         padded = size + -size % PAIR  # see `stack.logistic`: nothing is to be left over
-        words = self._words(padded, bits=32).view(np.uint32).astype(np.float32)
-        drawn = torch.from_numpy((words + np.float32(0.5)) * np.float32(2.0**-32))
+        numbers = np.empty((len(self._sources), padded), dtype=np.float32)
+        for mine, words in zip(numbers, self._words(padded, bits=32), strict=True):
+            mine[:] = words.view(np.uint32)
+        drawn = torch.from_numpy((numbers + np.float32(0.5)) * np.float32(2.0**-32))
         drawn.clamp_max_(_BELOW_ONE).neg_().log1p_().neg_().log_().neg_()
         return drawn[:, :size].reshape(len(drawn), *shape).to(self._device)
 
-    def _words(self, size: int, *, bits: int) -> WordArray:
-        """Words that hold so many numbers of so many bits, [M, words]."""
+    def _words(self, size: int, *, bits: int) -> Iterator[WordArray]:
+        """Words that hold so many numbers of so many bits, of each model."""
         words = -(-size * bits // 64)
-        if words == 0:
-            return np.empty((len(self._sources), 0), dtype=np.uint64)
-        return np.stack([source.random_raw(words) for source in self._sources])
+        for source in self._sources:
+            yield source.random_raw(words)
 
     def _tensor(self, numbers: npt.NDArray[np.generic], shape: Sequence[int]) -> Tensor:
         return torch.from_numpy(numbers).view(len(numbers), *shape).to(self._device)
