@@ -22,8 +22,9 @@ from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.rounds import labels_per_round
 from dpaudit_generators.pate_gan.rows import Head
 from dpaudit_generators.pate_gan.sequential import Network, records_of
+from dpaudit_generators.pate_gan.slices import padded, with_ones
 from dpaudit_generators.pate_gan.source import NoiseSource
-from dpaudit_generators.pate_gan.stack import Critics, Generators, initial, padded, with_ones
+from dpaudit_generators.pate_gan.stack import Critics, Generators, initial
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.trainee import Records
 

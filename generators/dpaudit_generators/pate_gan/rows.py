@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dpaudit.encoding import layout
 from dpaudit.schema import Schema
-from dpaudit_generators.pate_gan.stack import logistic, padded
+from dpaudit_generators.pate_gan.slices import logistic, padded
 
 TEMPERATURE: Final = 0.5
 """Of the relaxation that gradients flow through; records themselves are hard."""

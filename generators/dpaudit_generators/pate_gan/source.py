@@ -11,7 +11,8 @@ from torch import Tensor
 
 from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.rows import Generated, Head
-from dpaudit_generators.pate_gan.stack import Generators, padded
+from dpaudit_generators.pate_gan.slices import padded
+from dpaudit_generators.pate_gan.stack import Generators
 from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
 
 _PART: Final = 256

@@ -1,14 +1,8 @@
 """Perceptrons of one shape trained side by side, with gradients by hand.
 
 Networks of a stack share no arithmetic: the result of one depends on its own inputs and weights
-alone, to the last bit and whatever else is in the stack. That takes care (facts: measured on torch
-2.13): each slice starts at a multiple of 64 bytes, because kernels treat their first and last
-elements apart; no product has a single column, because a stack of one would then take another
-routine; no product has the stack as its rows.
-
-So widths are padded to multiples of 16 floats. Behind the last input of a layer stands a column of
-ones, whose weights are the biases; a hidden layer hands it on by a weight that is 1 and stays 1.
-What is behind that is zero and stays zero.
+alone, to the last bit and whatever else is in the stack (`slices` says what that takes). A hidden
+layer hands its column of ones on by a weight that is 1 and stays 1.
 """
 
 from __future__ import annotations
@@ -21,48 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dpaudit_generators.pate_gan.adam import Adam
+from dpaudit_generators.pate_gan.slices import padded
 from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
 
 SLOPE: Final = 0.2
 """Slope of the leaky rectifier of hidden layers below 0."""
 
-_LANES: Final = 16
-PAIR: Final = 2 * _LANES
-"""Floats in two vectors: a multiple of them leaves nothing over for an elementwise kernel."""
-_SMALL: Final = 1e-8
 _CPU: Final = torch.device("cpu")
-
-
-def padded(width: int) -> int:
-    """Columns of a matrix of so many columns, one of ones and padding."""
-    return -(-(width + 1) // _LANES) * _LANES
-
-
-def logistic(values: Tensor) -> Tensor:
-    """The logistic function of values [M, ...], in their place where that can be.
-
-    Each entry of M is as it would be alone.
-
-    Torch takes two vectors at a time, and what is left by another routine: there is to be nothing
-    left.
-    """
-    size = values.numel() // values.shape[0]
-    if size % PAIR == 0:
-        return torch.sigmoid_(values)
-    flat = torch.nn.functional.pad(values.reshape(len(values), size), (0, -size % PAIR))
-    return torch.sigmoid_(flat)[:, :size].view(values.shape)
-
-
-def with_ones(*parts: Tensor) -> Tensor:
-    """Columns [..., width] side by side, one of ones and zeros: [..., padded(width)]."""
-    width = sum(part.shape[-1] for part in parts)
-    rows = torch.zeros(*parts[0].shape[:-1], padded(width), device=parts[0].device)
-    start = 0
-    for part in parts:
-        rows[..., start : start + part.shape[-1]] = part
-        start += part.shape[-1]
-    rows[..., width] = 1.0
-    return rows
 
 
 def initial(
@@ -83,41 +43,6 @@ def initial(
         weights += [np.float32(limit) * (2 * uniform - 1), np.zeros((k, 1, outputs), np.float32)]
     weights[-2] *= np.float32(gain)
     return tuple(weights)
-
-
-class Adam:
-    """Adam (Kingma and Ba 2015, Algorithm 1) on stacked buffers, elementwise.
-
-    Padding has no gradient and stays 0.
-
-    Args:
-        weights: Tensors to train, in place.
-        rate: Learning rate.
-        betas: Decay rates of the moments.
-    """
-
-    def __init__(self, weights: Sequence[Tensor], *, rate: float, betas: Sequence[float]) -> None:
-        self._weights = list(weights)
-        self._means = [torch.zeros_like(weight) for weight in weights]
-        self._squares = [torch.zeros_like(weight) for weight in weights]
-        self._steps = [torch.tensor(0.0, device=self._weights[0].device)] * len(self._weights)
-        self._rate, self._betas = rate, betas
-
-    def step(self, gradients: Sequence[Tensor]) -> None:
-        """One step down the gradients."""
-        self._steps[0].add_(1.0)
-        # What `torch.optim.Adam(fused=True)` runs, in one pass over the memory; the class would
-        # import torch's compiler, which takes longer than many a training.
-        torch._fused_adam_(
-            *(self._weights, list(gradients), self._means, self._squares, [], self._steps),
-            lr=self._rate,
-            beta1=self._betas[0],
-            beta2=self._betas[1],
-            weight_decay=0.0,
-            eps=_SMALL,
-            amsgrad=False,
-            maximize=False,
-        )
 
 
 class Stack:

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from dpaudit_generators.pate_gan.settings import Settings
-from dpaudit_generators.pate_gan.stack import Critics, logistic
+from dpaudit_generators.pate_gan.slices import logistic
+from dpaudit_generators.pate_gan.stack import Critics
 
 
 class Student:
