@@ -1,8 +1,8 @@
 """Memory of stacked networks: every slice is computed as it would be alone, to the last bit.
 
-That takes care (measured on torch 2.13): each slice starts at a multiple of 64 bytes, because kernels
-treat their first and last elements apart; no product has a single column, because a stack of one
-would then take another routine; no product has the stack as its rows.
+That takes care (measured on torch 2.13): each slice starts at a multiple of 64 bytes, because
+kernels treat their first and last elements apart; no product has a single column, because a stack
+of one would then take another routine; no product has the stack as its rows.
 
 So widths are padded to multiples of 16 floats. Behind the last input of a layer stands a column of
 ones, whose weights are the biases; what is behind that is zero and stays zero.
