@@ -212,7 +212,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.quick:
-        result = measure(rounds=60, repeats=5, sizes=[1, 8, 32])
+        result = measure(rounds=100, repeats=7, sizes=[1, 8, 32])
     else:
         result = measure(rounds=300, repeats=7, sizes=[1, 8, 16, 32, 64, 128])
     result["worst_case"] = worst_case(rounds=60, repeats=3, models=1000)
