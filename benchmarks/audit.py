@@ -95,7 +95,7 @@ def measure(*, models: int, iterations: int, jobs: int, attack: str) -> dict[str
             data,
             schema=generator.schema,
             attacks=[attack],
-            shadow_models=models,
+            shadow_models=2 * models,
             jobs=jobs,
             out=folder,
         )
