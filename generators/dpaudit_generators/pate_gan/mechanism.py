@@ -176,10 +176,12 @@ class PateGan(Settings):
             )
 
     def _require_device(self) -> None:
+        if self.device == "cpu":
+            return
         import torch
 
         there = torch.cuda.device_count()
-        if self.device != "cpu" and int(self.device.partition(":")[2] or 0) >= there:
+        if int(self.device.partition(":")[2] or 0) >= there:
             raise SettingsError(
                 f"device is {self.device!r}, but torch finds {there} CUDA devices: use cpu"
             )
@@ -193,6 +195,7 @@ class PateGan(Settings):
 
         Raises:
             DataError: If the table's columns are not the schema's.
+            SettingsError: If the device is not there.
         """
         return self.fit_many(data, [Job(World.IN, 0, (), seed)])[0]
 
@@ -219,6 +222,7 @@ class PateGan(Settings):
 
         Raises:
             DataError: If the table's columns are not the schema's.
+            SettingsError: If the device is not there.
         """
         import torch
 
@@ -228,6 +232,7 @@ class PateGan(Settings):
         problems = self.schema.column_problems(data)
         if problems:
             raise DataError(f"the table does not fit the schema: {'; '.join(problems)}")
+        self._require_device()
         given = self.label_proportions is Proportions.PRIVATE
         head = Head(self.schema, given=given)
         public = encode(data, self.schema)
@@ -242,7 +247,8 @@ class PateGan(Settings):
             own = data.iloc[kept]
             schema = self._scale(own, bits)
             if schema not in rows:
-                scaled = np.clip(encode(data, schema), 0.0, 1.0)  # a value beyond counts as one
+                scaled = public if schema == self.schema else encode(data, schema)
+                scaled = np.clip(scaled, 0.0, 1.0)  # a value beyond counts as one
                 rows[schema] = scaled[:, head.order].astype(np.float32)
             records, proportions = Records(rows[schema], owned), self._proportions(own, bits)
             trainees.append(Trainee(records, proportions, self.plan.labels, job.seed))
