@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the study again: bash run.sh DATA_FOLDER   (about 15 minutes on 2 cores)
+# Runs the study again: bash run.sh DATA_FOLDER   (about 8 minutes on 2 cores)
 # DATA_FOLDER holds cervical_cancer.csv.gz and adult.csv.gz (UCI).
 set -uo pipefail
 data=$(cd "$1" && pwd)
