@@ -1,6 +1,6 @@
 """100 black-box audits of the reference PATE-GAN at (1, 1e-5) on Cervical Cancer.
 
-Usage: python study.py DATA_FOLDER results.json   (about an hour on 2 cores; stops and resumes)
+Usage: python study.py DATA_FOLDER results.json   (about 15 minutes on 2 cores; stops and resumes)
 
 DATA_FOLDER holds cervical_cancer.csv.gz (UCI). The table is the one of the published audit
 (686 x 29), the target its record 397. Each audit has its own seed: other partitions, other
