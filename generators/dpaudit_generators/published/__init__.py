@@ -1,0 +1,1 @@
+"""Published PATE-GANs re-created: one trainer, one switch for each deviation."""

@@ -1,0 +1,72 @@
+"""The deviations of published PATE-GANs, one switch each.
+
+Ganev, Annamalai and De Cristofaro 2025, "The Elusive Pursuit of Reproducing PATE-GAN", Table 2 and
+appendix E; those below the line are not in Table 2. A switch has the name of the finding that
+`dpaudit trace` gives it. Without switches the trainer keeps its promise.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Switch(StrEnum):
+    """One deviation from a correct PATE-GAN."""
+
+    NO_PATE = "no-pate"
+    """One critic reads real records and the generator learns from it: no votes, no accountant."""
+    PARTITION_ALL_ROWS = "partition-all-rows"
+    """Every teacher (every step of a single critic) draws from all records."""
+    PARTITION_LAST_ONLY = "partition-last-only"
+    """k parts are built, every teacher trains on the last."""
+    PARTITION_RESHUFFLED = "partition-reshuffled"
+    """Records are dealt anew in every iteration."""
+    ACCOUNTANT_MISSING_LOG = "accountant-missing-log"
+    """min(cap, t) where min(cap, log t) is meant."""
+    ACCOUNTANT_EXPONENT_SLIP = "accountant-exponent-slip"
+    """q exp(2 g (l - 1) + 1) where q exp(2 g l) is meant, cut off at 0."""
+    BOUNDS_FROM_DATA = "bounds-from-data"
+    """What scales a numeric column is read off the table."""
+    NOISE_GAUSSIAN_ON_LABELS = "noise-gaussian-on-labels"
+    """Normal noise on labels that are 0 or 1, thresholded at 1/2, in place of noise on counts."""
+    NOISE_SCALE_INVERTED = "noise-scale-inverted"
+    """Laplace noise of scale gamma where the accountant takes 1 / gamma."""
+    DELTA_XOR = "delta-xor"
+    """10 XOR 5 = 15 stands for 1 / delta = 10 ** 5."""
+    DELTA_MULTIPLIED = "delta-multiplied"
+    """10 ** delta stands for 1 / delta."""
+    LABELS_COPIED = "labels-copied"
+    """Records are generated given the labels of the training table, one by one."""
+    TEACHERS_REFITTED = "teachers-refitted"
+    """Teachers are logistic regressions fitted from scratch in every iteration."""
+    OUTPUT_NOT_INVERTED = "output-not-inverted"
+    """Numbers are left in [0, 1]."""
+    INTEGERS_TRUNCATED = "integers-truncated"
+    """Whole numbers are rounded down."""
+
+    PARTITION_BY_POSITION = "partition-by-position"
+    """Contiguous parts: removing a record moves others from one teacher to the next."""
+    TEACHERS_FROM_ROWS = "teachers-from-rows"
+    """k = max(1, n // 1000)."""
+    BATCH_FROM_ROWS = "batch-from-rows"
+    """The batch is at most n // k."""
+    STUDENT_SEES_REAL_ROWS = "student-sees-real-rows"
+    """The student is trained on real records as well."""
+    GENERATOR_SEES_REAL_ROWS = "generator-sees-real-rows"
+    """So is the generator."""
+    CONDITIONS_FROM_DATA = "conditions-from-data"
+    """Records are generated given one-hot values of real records."""
+    QUERIES_NOT_ACCOUNTED = "queries-not-accounted"
+    """Labels of a batch are free if at least half of them are 1."""
+    DELTA_IGNORED = "delta-ignored"
+    """1 / (n sqrt n) takes the place of delta."""
+    BUDGET_EXCEEDED = "budget-exceeded"
+    """The budget is looked at after it was spent."""
+    ONE_NOISE_CHARGED_AS_TWO = "one-noise-charged-as-two"
+    """One Laplace draw on the count of ones, charged as PATE's noisy argmax with two."""
+    SAMPLING_NOISE_DIFFERS = "sampling-noise-differs"
+    """Trained with uniform inputs, sampled with normal ones."""
+    OUTPUT_SHIFTED = "output-shifted"
+    """Numbers are scaled back by their upper bound in place of the range."""
+    PENALTY_FROM_TEACHERS = "penalty-from-teachers"
+    """The gradient penalty has weight k instead of 10."""
