@@ -1,1 +1,33 @@
-"""Published PATE-GANs re-created: one trainer, one switch for each deviation."""
+"""Published PATE-GANs, re-created as switches on one trainer, so that each deviation can be found.
+
+`mechanism` is the trainer's face, `variants` the six, `switches` the deviations. What is built here
+is for audits and for study: to synthesise data, use `dpaudit_generators.pate_gan`. Importing this
+package does not import torch; fitting and sampling do.
+"""
+
+from __future__ import annotations
+
+from dpaudit_generators.published.mechanism import SwitchedPateGan
+from dpaudit_generators.published.model import PublishedBatch, PublishedModel
+from dpaudit_generators.published.switches import Switch
+from dpaudit_generators.published.variants import (
+    Borealis,
+    Original,
+    Smartnoise,
+    Synthcity,
+    Turing,
+    Updated,
+)
+
+__all__ = [
+    "Borealis",
+    "Original",
+    "PublishedBatch",
+    "PublishedModel",
+    "Smartnoise",
+    "Switch",
+    "SwitchedPateGan",
+    "Synthcity",
+    "Turing",
+    "Updated",
+]

@@ -1,0 +1,320 @@
+"""The published PATE-GANs, as one trainer with switches."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.claim import PrivacyClaim
+from dpaudit.encoding import encode
+from dpaudit.errors import DataError, SettingsError
+from dpaudit.protocols import FloatArray, Job, World
+from dpaudit.recorder import Recorder
+from dpaudit.registry import did_you_mean
+from dpaudit.schema import Schema
+from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.published import recipes
+from dpaudit_generators.published.accountant import inverse_delta
+from dpaudit_generators.published.model import PublishedBatch, PublishedModel
+from dpaudit_generators.published.recipes import Inputs, Recipe, Recipes
+from dpaudit_generators.published.scaling import Scaling, fit_scaling
+from dpaudit_generators.published.switches import Switch
+from dpaudit_generators.published.trainee import Form, Settings, Trainee, form_of
+
+_AT_ONCE: Final = 32
+
+_OF_ROWS: Final = frozenset(
+    {Switch.BATCH_FROM_ROWS, Switch.TEACHERS_FROM_ROWS, Switch.DELTA_IGNORED}
+)
+"""Switches that make settings depend on the number of records."""
+_PARTS_OF_ROWS: Final = frozenset(
+    {Switch.PARTITION_ALL_ROWS, Switch.PARTITION_RESHUFFLED, Switch.PARTITION_LAST_ONLY}
+)
+"""Those that make the size of a refitted teacher's part depend on it."""
+
+
+class _Table(NamedTuple):
+    """A table as models are trained on it; those that lack the same rows share it."""
+
+    scaling: Scaling
+    form: Form
+    trainee: Trainee
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwitchedPateGan:
+    """PATE-GAN that keeps its promise, until deviations of published ones are switched on.
+
+    Without switches: public constants and bounds, records dealt to teachers by a keyed hash, a
+    stream of its own for each teacher, two Laplace draws on the votes of every label, every label
+    charged, and a training that stops before the budget could be passed, whatever the votes.
+
+    Attributes:
+        schema: The public schema.
+        epsilon: The privacy budget.
+        delta: The delta of the budget.
+        teachers: Number k of teachers.
+        gamma: Inverse scale of the Laplace noise (lambda in the papers).
+        iterations: Iterations of the generator at the most.
+        also: Names of switches to turn on, with commas between.
+        without: Names of switches to turn off.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+
+    schema: Schema
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    teachers: int = 5
+    gamma: float = 1e-3
+    iterations: int = 1000
+    also: str = ""
+    without: str = ""
+
+    PUBLISHED: ClassVar[frozenset[Switch]] = frozenset()
+    """The switches that are on unless they are turned off."""
+    _RECIPE: ClassVar[Recipes] = staticmethod(recipes.paper)
+
+    def __post_init__(self) -> None:
+        for name in ("also", "without"):
+            object.__setattr__(self, name, ",".join(sorted(_switches(getattr(self, name)))))
+        for name, good, wanted in (
+            ("epsilon", 0.0 < self.epsilon < np.inf, "a positive number"),
+            ("delta", 0.0 < self.delta < 1.0, "one in (0, 1)"),
+            ("gamma", 0.0 < self.gamma < np.inf, "a positive number"),
+            ("teachers", self.teachers >= 1, "at least 1"),
+            ("iterations", self.iterations >= 1, "at least 1"),
+        ):
+            if not good:
+                raise SettingsError(f"{name} is {getattr(self, name)!r}: use {wanted}")
+
+    @cached_property
+    def switches(self) -> frozenset[Switch]:
+        """The deviations."""
+        return (self.PUBLISHED | _switches(self.also)) - _switches(self.without)
+
+    @property
+    def claim(self) -> PrivacyClaim:
+        """What it promises: the budget."""
+        source = "the budget of a moments accountant with data-independent costs"
+        if self.switches:
+            names = ", ".join(sorted(self.switches))
+            source = f"as a published PATE-GAN promises; not kept, by {names}"
+        return PrivacyClaim(epsilon=self.epsilon, delta=self.delta, source=source)
+
+    def fixes(self) -> Mapping[str, SwitchedPateGan]:
+        """For each switch that is on, the same generator without it."""
+        return {
+            str(switch): replace(self, without=",".join({*_switches(self.without), switch}))
+            for switch in sorted(self.switches)
+        }
+
+    def exercises(self) -> Sequence[SwitchedPateGan]:
+        """The same generator where its accountant's data-dependent term is the smallest.
+
+        With little noise and much consent of teachers, so not with fewer than five; and with a
+        budget that leaves time for it.
+        """
+        if Switch.NO_PATE in self.switches:
+            return ()
+        without = {*_switches(self.without), Switch.TEACHERS_FROM_ROWS}
+        return (
+            replace(
+                self,
+                gamma=0.3,
+                epsilon=1e4,
+                iterations=3,
+                teachers=max(5, self.teachers),
+                without=",".join(without),
+            ),
+        )
+
+    def check(self, data: pd.DataFrame) -> None:
+        """Refuses a table that is of no use; called once, outside the game.
+
+        Raises:
+            DataError: If the table does not fit the schema or has fewer records than teachers.
+        """
+        problems = self.schema.problems(data)
+        if problems:
+            raise DataError(f"the table does not fit the schema: {'; '.join(problems)}")
+        teachers = self._settings(len(data)).teachers
+        if len(data) < teachers:
+            raise DataError(
+                f"the table has {len(data)} rows for {teachers} teachers: use fewer with "
+                f"-p teachers={max(1, len(data) // 2)}"
+            )
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> PublishedModel:
+        """Trains on a table that fits the schema.
+
+        Args:
+            data: The private table.
+            seed: For audits; None draws everything from the system's entropy.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
+        """
+        return self.fit_many(data, [Job(World.IN, 0, (), seed)])[0]
+
+    @property
+    def models_at_once(self) -> int:
+        """More share the cost of each operation; too many no longer fit a cache."""
+        return _AT_ONCE
+
+    def batch_key(self, job: Job) -> Hashable:
+        """Models on as many records have the same shape; without some switches, all have."""
+        depends = not _OF_ROWS.isdisjoint(self.switches) or self._parts_of_rows
+        return len(set(job.dropped_rows)) if depends else ()
+
+    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> PublishedBatch:
+        """Trains a model for each job; none depends on the others by a bit.
+
+        Args:
+            data: The private table; a job may drop rows of it.
+            jobs: What to train.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
+        """
+        return self._fitted(data, jobs, None)
+
+    def trace(
+        self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
+    ) -> pd.DataFrame:
+        """Trains as `fit` does, draws `n_rows` records, and tells a recorder what happens.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
+        """
+        model = self._fitted(data, [Job(World.IN, 0, (), seed)], recorder)[0]
+        for column, numbers in model.scaling.numbers.items():
+            recorder.scaling(column, numbers)
+        if Switch.LABELS_COPIED in self.switches:
+            _, counts = np.unique(model.given, axis=0, return_counts=True)
+            recorder.label_counts(counts.tolist())
+        return model.traced_sample(n_rows, seed=seed, recorder=recorder)
+
+    @cached_property
+    def _parts_of_rows(self) -> bool:
+        return Switch.TEACHERS_REFITTED in self.switches and not _PARTS_OF_ROWS.isdisjoint(
+            self.switches
+        )
+
+    @cached_property
+    def _recipe(self) -> Recipe:
+        recipe = self._RECIPE(len(self.schema.columns))
+        if Switch.NO_PATE in self.switches:  # one kind of critic, whose generator is this
+            own = recipes.original(len(self.schema.columns)).generator
+            generator = replace(own, hidden=recipe.generator.hidden)
+            recipe = replace(recipe, generator=generator, inputs=Inputs.SYMMETRIC)
+        return recipe
+
+    def _settings(self, rows: int) -> Settings:
+        """What a table of so many records is trained with; public unless switches say otherwise."""
+        teachers, batch = self.teachers, self._recipe.batch
+        if Switch.TEACHERS_FROM_ROWS in self.switches:
+            teachers = max(1, rows // 1000)
+        if Switch.BATCH_FROM_ROWS in self.switches:
+            batch = max(1, min(batch, rows // teachers))
+        return Settings(
+            teachers=teachers,
+            batch=batch,
+            iterations=self.iterations,
+            gamma=self.gamma,
+            epsilon=self.epsilon,
+            inverse=inverse_delta(self.delta, rows=rows, switches=self.switches),
+            switches=self.switches,
+        )
+
+    def _fitted(
+        self, data: pd.DataFrame, jobs: Sequence[Job], recorder: Recorder | None
+    ) -> PublishedBatch:
+        problems = self.schema.column_problems(data)
+        if problems:
+            raise DataError(f"the table does not fit the schema: {'; '.join(problems)}")
+        public = encode(data, self.schema)
+        tables: dict[tuple[int, ...], _Table] = {}
+        for job in jobs:
+            if job.dropped_rows not in tables:
+                tables[job.dropped_rows] = self._table(data, public, job.dropped_rows)
+        shapes: dict[tuple[Settings, int], list[int]] = {}
+        for index, job in enumerate(jobs):
+            rows = len(tables[job.dropped_rows].trainee.positions)
+            shape = self._settings(rows), rows if self._parts_of_rows else 0
+            shapes.setdefault(shape, []).append(index)
+        models: dict[int, PublishedModel] = {}
+        for (settings, _), indices in shapes.items():
+            own = [tables[jobs[index].dropped_rows] for index in indices]
+            trainees = [
+                table.trainee._replace(seed=jobs[index].seed)
+                for index, table in zip(indices, own, strict=True)
+            ]
+            weights = self._train(trainees, own[0].form, settings, recorder)
+            models |= dict(zip(indices, map(self._model, own, weights), strict=True))
+        return PublishedBatch(tuple(models[index] for index in range(len(jobs))))
+
+    def _table(self, data: pd.DataFrame, public: FloatArray, dropped: Sequence[int]) -> _Table:
+        kept = np.delete(np.arange(len(data)), list(dropped))
+        own = data.iloc[kept]
+        scaling = fit_scaling(own, self.schema, span=self._recipe.span, switches=self.switches)
+        switches = self.switches
+        if Switch.NO_PATE in switches:
+            switches -= {Switch.CONDITIONS_FROM_DATA}  # its critic knows labels alone
+        form = form_of(scaling, self.schema, switches)
+        rows = scaling.encode(own)
+        hints = np.concatenate([rows[:, :0], *(rows[:, part] for part in form.conditions)], axis=1)
+        records = np.ascontiguousarray(rows[:, form.order])
+        return _Table(scaling, form, Trainee(records, public[kept], hints, kept, None))
+
+    def _train(
+        self,
+        trainees: Sequence[Trainee],
+        form: Form,
+        settings: Settings,
+        recorder: Recorder | None,
+    ) -> list[Weights]:
+        if Switch.NO_PATE in self.switches:
+            from dpaudit_generators.published.without_pate import train
+        else:
+            from dpaudit_generators.published.pate import train
+        return train(trainees, form=form, recipe=self._recipe, settings=settings, recorder=recorder)
+
+    def _model(self, table: _Table, weights: Weights) -> PublishedModel:
+        normal = Switch.SAMPLING_NOISE_DIFFERS in self.switches
+        rows = table.trainee
+        return PublishedModel(
+            schema=self.schema,
+            scaling=table.scaling,
+            form=table.form,
+            recipe=self._recipe,
+            inputs=Inputs.NORMAL if normal else self._recipe.inputs,
+            weights=weights,
+            given=rows.records[:, table.form.made :],
+            hints=rows.hints,
+            positions=rows.positions,
+            claim=self.claim,
+        )
+
+
+def _switches(names: str | Iterable[str]) -> frozenset[Switch]:
+    """The switches of these names: a text with commas, or several.
+
+    Raises:
+        SettingsError: If there is no such switch.
+    """
+    found = names.split(",") if isinstance(names, str) else list(names)
+    known = [str(switch) for switch in Switch]
+    for name in found:
+        if name.strip() and name.strip() not in known:
+            raise SettingsError(
+                f"there is no switch {name.strip()!r}{did_you_mean(name.strip(), known)}: use "
+                + ", ".join(known)
+            )
+    return frozenset(Switch(name.strip()) for name in found if name.strip())

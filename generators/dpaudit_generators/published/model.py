@@ -1,0 +1,131 @@
+"""A trained generator of a published PATE-GAN, and what it keeps of the table it was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dpaudit.claim import PrivacyClaim
+from dpaudit.encoding import table_of
+from dpaudit.protocols import FloatArray, IntArray
+from dpaudit.recorder import Reader, Recorder, Stage
+from dpaudit.schema import Schema
+from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.published.recipes import Inputs, Recipe
+from dpaudit_generators.published.scaling import Scaling
+from dpaudit_generators.published.trainee import Form
+
+_PART: Final = 256
+"""Records that are sampled at a time."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PublishedModel:
+    """A trained generator network.
+
+    Attributes:
+        schema: The public schema.
+        scaling: Scales the output back.
+        form: How records lie in the networks' matrices.
+        recipe: The hyperparameters.
+        inputs: The distribution of what the network is fed in sampling.
+        weights: The network's.
+        given: Labels of the training table, scaled [n, given]; empty unless they are copied.
+        hints: What conditions are drawn from [n, hints]; empty unless they are real records.
+        positions: Row numbers of these records in the table that the model was fitted on [n].
+        claim: The generator's promise.
+    """
+
+    schema: Schema
+    scaling: Scaling
+    form: Form
+    recipe: Recipe
+    inputs: Inputs
+    weights: Weights
+    given: npt.NDArray[np.float32]
+    hints: npt.NDArray[np.float32]
+    positions: IntArray
+    claim: PrivacyClaim
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Draws `n` synthetic records."""
+        return table_of(PublishedBatch((self,)).sample_many(n, [seed])[0], self.schema)
+
+    def traced_sample(self, n: int, *, seed: int | None, recorder: Recorder) -> pd.DataFrame:
+        """Draws what `sample` draws, and tells about it."""
+        rows = PublishedBatch((self,)).scaled(n, [seed], recorder=recorder)[0]
+        numeric = [column.kind.numeric for column in self.schema.columns]
+        recorder.output(self.scaling.unrounded(rows)[:, numeric])
+        return table_of(self.scaling.values(rows), self.schema)
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedBatch:
+    """Models trained together; none knows of the others.
+
+    Attributes:
+        models: The models, in the order of their jobs.
+    """
+
+    models: tuple[PublishedModel, ...]
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __getitem__(self, index: int) -> PublishedModel:
+        return self.models[index]
+
+    def sample_many(self, n: int, seeds: Sequence[int | None]) -> FloatArray:
+        """Values [M, n, d] of n records of each model, as `encoding.values_of` gives them.
+
+        Args:
+            n: Number of records of each model.
+            seeds: One for each model; None means the system's entropy.
+        """
+        rows = self.scaled(n, seeds)
+        return np.stack(
+            [model.scaling.values(mine) for model, mine in zip(self.models, rows, strict=True)]
+        )
+
+    def scaled(
+        self, n: int, seeds: Sequence[int | None], *, recorder: Recorder | None = None
+    ) -> npt.NDArray[np.float32]:
+        """The same as scaled matrices [M, n, width]; the recorder is told about the first."""
+        import torch
+
+        from dpaudit_generators.published.networks import Networks
+        from dpaudit_generators.published.source import Feed, Source
+
+        first = self.models[0]
+        form, architecture = first.form, first.recipe.generator
+        source = Source(
+            Networks([model.weights for model in self.models], architecture),
+            form,
+            architecture.output,
+        )
+        feed = Feed(seeds, "sample", form=form, recipe=first.recipe, inputs=first.inputs)
+        # The labels of the table in their order, over again if there are too few.
+        given = torch.stack(
+            [torch.from_numpy(np.resize(model.given, (n, form.given))) for model in self.models]
+        )
+        found = np.empty((len(self.models), n, form.width), dtype=np.float32)
+        for start in range(0, n, _PART):
+            part = slice(start, min(start + _PART, n))
+            noise = feed.noise(part.stop - start)
+            hints = noise[..., :0]
+            if recorder is not None:
+                recorder.fed(Stage.SAMPLING, noise[0].double().numpy())
+            if form.hints:
+                rows = [model.hints for model in self.models]
+                hints, chosen = feed.conditions(rows, part.stop - start)
+                if recorder is not None:
+                    recorder.read(Reader.CONDITIONS, first.positions[chosen[0]])
+            with torch.no_grad():
+                records = source(noise, given[:, part], hints)
+            found[:, part, form.order] = records[..., : form.width].numpy()
+        return found

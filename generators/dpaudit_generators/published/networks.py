@@ -1,0 +1,195 @@
+"""Perceptrons of one shape side by side, of whatever layers published PATE-GANs have.
+
+Each network of a stack is computed as it would be alone, to the last bit: widths are padded, ones
+stand behind the last input of a layer (`pate_gan.slices` says why), a layer's padding is put back
+to ones and zeros by a mask, and losses hand in their gradients, so that nothing is summed over a
+stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dpaudit_generators.pate_gan.adam import Adam
+from dpaudit_generators.pate_gan.slices import PAIR, padded
+from dpaudit_generators.pate_gan.stack import SLOPE
+from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
+from dpaudit_generators.published.recipes import Activation, Architecture, Optimiser, Recipe
+
+_LEAST: Final = 1e-5  # added to a layer's variance
+_SMALL: Final = 1e-10  # added to RMSprop's mean square, as TensorFlow does
+
+
+class Networks:
+    """Perceptrons of one shape.
+
+    Args:
+        weights: The networks of each of M models, k of each.
+        architecture: Their layers; the widths are those of the weights.
+        recipe: How they are moved; None for networks that are not trained.
+    """
+
+    def __init__(
+        self, weights: Sequence[Weights], architecture: Architecture, recipe: Recipe | None = None
+    ) -> None:
+        first = weights[0]
+        self._shape = architecture
+        self._widths = [first[0].shape[1], *(bias.shape[2] for bias in first[1::2])]
+        self.parameters = [
+            _packed([one[2 * layer : 2 * layer + 2] for one in weights])
+            for layer in range(len(first) // 2)
+        ]
+        self._masks = [_mask(width) for width in self._widths]
+        self._ones = [_ones(width) for width in self._widths]
+        self._recipe = recipe
+        if recipe is not None:
+            for parameter in self.parameters:
+                parameter.requires_grad_()
+            self._step = _stepper(self.parameters, recipe)
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Outputs of each network before its last activation, zeros behind them.
+
+        Args:
+            rows: Inputs with their ones [networks, n, padded(inputs)].
+
+        Returns:
+            [networks, n, padded(outputs)].
+        """
+        shape, values = self._shape, rows
+        last = len(self.parameters) - 1
+        for layer, parameter in enumerate(self.parameters):
+            sums = torch.bmm(values, parameter)
+            if shape.normalised:
+                sums = _normalised(sums, self._masks[layer + 1], self._widths[layer + 1])
+            if layer == last:
+                return sums
+            mask, ones = self._masks[layer + 1], self._ones[layer + 1]
+            out = activated(sums, shape.activation)
+            if shape.residual and self._widths[layer] == self._widths[layer + 1]:
+                out = out + values
+            values = torch.addcmul(ones, out, mask)
+        raise AssertionError("a perceptron has a last layer")
+
+    def descend(self, ends: Sequence[Tensor], slopes: Sequence[Tensor]) -> None:
+        """One step of the optimiser.
+
+        Args:
+            ends: What a call gave, or what was made of that.
+            slopes: The loss's gradient by each of these.
+        """
+        gradients = torch.autograd.grad(ends, self.parameters, slopes)
+        with torch.no_grad():
+            self._step(gradients)
+            if self._recipe is not None and self._recipe.clip:
+                for parameter in self.parameters:
+                    parameter.clamp_(-self._recipe.clip, self._recipe.clip)
+
+    def weights(self, models: Sequence[int]) -> list[Weights]:
+        """Some of the networks without padding, each alone."""
+        packed = [parameter.detach().numpy() for parameter in self.parameters]
+        return [
+            tuple(
+                part[None].copy()
+                for weight, (inputs, outputs) in zip(packed, pairwise(self._widths), strict=True)
+                for part in (
+                    weight[model, :inputs, :outputs],
+                    weight[model, inputs : inputs + 1, :outputs],
+                )
+            )
+            for model in models
+        ]
+
+    def flat(self, model: int) -> FloatArray:
+        """All weights of one network."""
+        return np.concatenate([part.ravel() for part in self.weights([model])[0]])
+
+
+def activated(sums: Tensor, activation: Activation) -> Tensor:
+    """What a layer makes of its sums [networks, ...], each network as it would be alone."""
+    match activation:
+        case Activation.LINEAR:
+            return sums
+        case Activation.RELU:
+            return torch.relu(sums)
+        case Activation.LEAKY:
+            return torch.nn.functional.leaky_relu(sums, SLOPE)
+        case Activation.TANH:
+            return _whole(torch.tanh, sums)
+        case Activation.SIGMOID:
+            return _whole(torch.sigmoid, sums)
+
+
+def _whole(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
+    """Applies a function whose vectors and single floats differ; see `pate_gan.slices`."""
+    size = values[0].numel()
+    if size % PAIR == 0:
+        return function(values.contiguous())
+    flat = torch.nn.functional.pad(values.reshape(len(values), size), (0, -size % PAIR))
+    return function(flat)[:, :size].reshape(values.shape)
+
+
+def _normalised(sums: Tensor, mask: Tensor, width: int) -> Tensor:
+    """Sums brought to mean 0 and variance 1 over a record's layer, padding 0."""
+    centred = (sums - sums.sum(dim=-1, keepdim=True) / width) * mask
+    variance = (centred * centred).sum(dim=-1, keepdim=True) / width
+    return centred / (variance + _LEAST).sqrt()
+
+
+def _packed(layers: Sequence[Sequence[FloatArray]]) -> Tensor:
+    """One layer of all networks, biases behind the weights: [networks, padded, padded]."""
+    (k, inputs, outputs) = layers[0][0].shape
+    packed = np.zeros((len(layers), k, padded(inputs), padded(outputs)), dtype=np.float32)
+    for mine, (weight, bias) in zip(packed, layers, strict=True):
+        mine[:, :inputs, :outputs] = weight
+        mine[:, inputs, :outputs] = bias[:, 0]
+    return torch.from_numpy(packed).flatten(0, 1)
+
+
+def _mask(width: int) -> Tensor:
+    mask = torch.zeros(padded(width))
+    mask[:width] = 1.0
+    return mask
+
+
+def _ones(width: int) -> Tensor:
+    ones = torch.zeros(padded(width))
+    ones[width] = 1.0
+    return ones
+
+
+def _stepper(parameters: Sequence[Tensor], recipe: Recipe) -> Callable[[Sequence[Tensor]], None]:
+    """What moves parameters down their gradients, elementwise."""
+    if recipe.optimiser is Optimiser.RMSPROP:
+        return _RmsProp(parameters, rate=recipe.rate, decay=recipe.betas[1])
+    adam = Adam(parameters, rate=recipe.rate, betas=recipe.betas)
+    if not recipe.decay:
+        return adam.step
+    return lambda gradients: adam.step(
+        [
+            gradient.add(parameter, alpha=recipe.decay)
+            for gradient, parameter in zip(gradients, parameters, strict=True)
+        ]
+    )
+
+
+class _RmsProp:
+    """RMSprop (Tieleman and Hinton 2012): gradients divided by a running root mean square."""
+
+    def __init__(self, parameters: Sequence[Tensor], *, rate: float, decay: float) -> None:
+        self._parameters = parameters
+        self._squares = [torch.ones_like(parameter) for parameter in parameters]
+        self._rate, self._decay = rate, decay
+
+    def __call__(self, gradients: Sequence[Tensor]) -> None:
+        for parameter, square, gradient in zip(
+            self._parameters, self._squares, gradients, strict=True
+        ):
+            square.mul_(self._decay).addcmul_(gradient, gradient, value=1.0 - self._decay)
+            parameter.addcdiv_(gradient, (square + _SMALL).sqrt(), value=-self._rate)

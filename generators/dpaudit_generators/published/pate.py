@@ -1,0 +1,268 @@
+"""PATE-GAN's training loop, with the deviations that were asked for, for M models at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dpaudit.account import Mechanism, vote_table
+from dpaudit.protocols import BoolArray, IntArray
+from dpaudit.recorder import Reader, Recorder, Stage
+from dpaudit.seeds import rng_of
+from dpaudit_generators.pate_gan.slices import logistic
+from dpaudit_generators.pate_gan.stack import initial
+from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.published.accountant import Accountant, gaussian_deviation
+from dpaudit_generators.published.networks import Networks
+from dpaudit_generators.published.partition import Partition
+from dpaudit_generators.published.recipes import Loss, Recipe
+from dpaudit_generators.published.source import Feed, Source
+from dpaudit_generators.published.switches import Switch
+from dpaudit_generators.published.teachers import LogisticTeachers, NetworkTeachers, Teachers, bank
+from dpaudit_generators.published.trainee import Form, Settings, Trainee
+from dpaudit_generators.published.votes import Labeller
+
+
+def train(
+    trainees: Sequence[Trainee],
+    *,
+    form: Form,
+    recipe: Recipe,
+    settings: Settings,
+    recorder: Recorder | None = None,
+) -> list[Weights]:
+    """Trains M models; none depends on the others by a bit.
+
+    A model's generator stays as it is once its accountant stops it.
+
+    Args:
+        trainees: What each model is trained on; all of one shape.
+        form: Of the records.
+        recipe: The hyperparameters.
+        settings: The public constants.
+        recorder: Is told what happens to the first model.
+
+    Returns:
+        The generator's weights of each model.
+    """
+    return _Training(trainees, form, recipe, settings, recorder).run()
+
+
+class _Training:
+    """The state of a training of M models."""
+
+    def __init__(
+        self,
+        trainees: Sequence[Trainee],
+        form: Form,
+        recipe: Recipe,
+        settings: Settings,
+        recorder: Recorder | None,
+    ) -> None:
+        seeds = [trainee.seed for trainee in trainees]
+        switches, k, batch = settings.switches, settings.teachers, settings.batch
+        self._trainees, self._form, self._recipe = trainees, form, recipe
+        self._settings, self._recorder = settings, recorder
+        self._partitions = [
+            Partition(
+                trainee.public,
+                teachers=k,
+                switches=switches,
+                larger=recipe.larger,
+                seed=trainee.seed,
+            )
+            for trainee in trainees
+        ]
+        self._teachers = self._of_a_kind()
+        inputs = recipe.noise_width + form.given + form.hints
+        generator = [
+            initial(
+                1, [inputs, *recipe.generator.hidden, form.made], rng_of(s, "generator weights")
+            )
+            for s in seeds
+        ]
+        self._source = Source(
+            Networks(generator, recipe.generator, recipe), form, recipe.generator.output
+        )
+        student = [
+            initial(1, [form.width, *recipe.student.hidden, 1], rng_of(s, "student weights"))
+            for s in seeds
+        ]
+        self._student = Networks(student, recipe.student, recipe)
+        self._feed = Feed(seeds, "training", form=form, recipe=recipe, inputs=recipe.inputs)
+        self._labeller = Labeller(
+            seeds,
+            teachers=k,
+            gamma=settings.gamma,
+            deviation=gaussian_deviation(settings.inverse, settings.epsilon),
+            switches=switches,
+        )
+        self._accountant = Accountant(
+            len(trainees),
+            teachers=k,
+            gamma=settings.gamma,
+            moments=recipe.moments,
+            epsilon=settings.epsilon,
+            inverse=settings.inverse,
+            switches=switches,
+        )
+        self._real = {
+            reader: _Rows(trainees, f"rows of the {reader}")
+            for reader, switch in (
+                (Reader.STUDENT, Switch.STUDENT_SEES_REAL_ROWS),
+                (Reader.GENERATOR, Switch.GENERATOR_SEES_REAL_ROWS),
+            )
+            if switch in switches
+        }
+        self._going = np.ones(len(trainees), dtype=np.bool_)
+        self._finished: dict[int, Weights] = {}
+        self._batch = batch
+
+    def _of_a_kind(self) -> Teachers:
+        """Networks, or regressions."""
+        settings, recipe = self._settings, self._recipe
+        switches = settings.switches
+        if Switch.TEACHERS_REFITTED not in switches:
+            return NetworkTeachers(
+                self._trainees, self._partitions, recipe=recipe, batch=settings.batch
+            )
+        equal = {
+            Switch.PARTITION_ALL_ROWS,
+            Switch.PARTITION_RESHUFFLED,
+            Switch.PARTITION_LAST_ONLY,
+        }
+        return LogisticTeachers(
+            self._trainees,
+            self._partitions,
+            whole=not equal.isdisjoint(switches) and len(self._partitions[0].parts[0]) > 0,
+            draws=recipe.teacher_steps * settings.batch,
+        )
+
+    def run(self) -> list[Weights]:
+        """Trains until no model may go on."""
+        settings, recorder = self._settings, self._recorder
+        if recorder is not None:
+            recorder.constant("teachers", settings.teachers)
+            recorder.constant("batch", settings.batch)
+            recorder.constant("gamma", settings.gamma)
+            scale = 1.0 / settings.gamma
+            recorder.promised(vote_table(Mechanism.NOISY_MAX, settings.teachers, scale))
+        for iteration in range(settings.iterations):
+            if not self._may_go_on(self._accountant.begins(self._batch)):
+                break
+            if iteration:
+                for partition in self._partitions:
+                    partition.next_iteration()
+            self._iteration()
+        rest = [model for model in range(len(self._trainees)) if model not in self._finished]
+        self._keep(rest)
+        return [self._finished[model] for model in range(len(self._trainees))]
+
+    def _may_go_on(self, may: BoolArray) -> bool:
+        """Keeps the weights of models that stop; whether any goes on."""
+        self._keep(np.flatnonzero(self._going & ~may).tolist())
+        self._going &= may
+        return bool(self._going.any())
+
+    def _keep(self, models: Sequence[int]) -> None:
+        self._finished |= dict(zip(models, self._source.networks.weights(models), strict=True))
+
+    def _iteration(self) -> None:
+        if self._recorder is not None:
+            self._recorder.iteration()
+        self._teachers.train(self._made(self._teachers.fakes), self._recorder)
+        for _ in range(self._recipe.rounds):
+            fakes = self._made(self._recipe.student_steps * self._batch)
+            ones = self._teachers.votes(fakes)
+            for start in range(0, fakes.shape[1], self._batch):
+                if not self._may_go_on(self._accountant.affords(self._batch)):
+                    return
+                part = slice(start, start + self._batch)
+                labels = self._labelled(ones[:, part])
+                self._train_student(fakes[:, part], torch.from_numpy(labels))
+            self._train_generator()
+
+    def _labelled(self, ones: IntArray) -> IntArray:
+        labels = self._labeller.label(ones)
+        charges = self._accountant.charge(ones, labels.values, going=self._going)
+        if self._recorder is not None:
+            self._recorder.noise(labels.noise[0], on=labels.on)
+            self._recorder.voted(ones[0], labels.values[0])
+            if charges.queries[0]:
+                self._recorder.charged(
+                    int(charges.queries[0]),
+                    before=float(charges.before[0]),
+                    after=float(charges.after[0]),
+                    moments=charges.moments[0],
+                )
+        return labels.values
+
+    def _train_student(self, fakes: Tensor, labels: Tensor) -> None:
+        rows, target = fakes, labels.float()
+        if Reader.STUDENT in self._real:
+            real = self._real[Reader.STUDENT].draw(self._batch, Reader.STUDENT, self._recorder)
+            rows = torch.cat([fakes, real], dim=1)
+            target = torch.cat([target, torch.ones(len(rows), self._batch)], dim=1)
+        outputs = self._student(rows)
+        self._student.descend([outputs], [self._slope(outputs, target)])
+
+    def _train_generator(self) -> None:
+        fakes = self._source(*self._fed(self._batch))
+        outputs = self._student(fakes)
+        # The generator wants each of its records to be labelled 1.
+        slope = self._slope(outputs, torch.ones(len(fakes), self._batch))
+        ends, slopes = [outputs], [slope]
+        if Reader.GENERATOR in self._real:
+            real = self._real[Reader.GENERATOR].draw(self._batch, Reader.GENERATOR, self._recorder)
+            ends.append(fakes)
+            slopes.append(2.0 * (fakes.detach() - real) / (self._batch * self._form.width))
+        self._source.networks.descend(ends, slopes)
+
+    def _slope(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """The loss's gradient by outputs [M, n, padded(1)], given labels [M, n]."""
+        slope = torch.zeros_like(outputs)
+        if self._recipe.loss is Loss.MEAN:
+            slope[..., 0] = (1.0 - 2.0 * target) / self._batch
+        else:
+            chances = logistic(outputs.detach()[..., 0].clone())
+            slope[..., 0] = (chances - target) / self._batch
+        return slope
+
+    def _made(self, n: int) -> Tensor:
+        with torch.no_grad():
+            return self._source(*self._fed(n))
+
+    def _fed(self, n: int) -> tuple[Tensor, Tensor, Tensor]:
+        """What the generators are fed for n records of each model."""
+        noise, given = self._feed.noise(n), self._feed.labels(n)
+        if self._recorder is not None:
+            self._recorder.fed(Stage.TRAINING, noise[0].double().numpy())
+        if not self._form.hints:
+            return noise, given, noise[..., :0]
+        hints, chosen = self._feed.conditions([one.hints for one in self._trainees], n)
+        if self._recorder is not None:
+            self._recorder.read(Reader.CONDITIONS, self._trainees[0].positions[chosen[0]])
+        return noise, given, hints
+
+
+class _Rows:
+    """Private records for what should see none, drawn from one stream of each model."""
+
+    def __init__(self, trainees: Sequence[Trainee], purpose: str) -> None:
+        self._trainees = trainees
+        self._bank, self._starts = bank(trainees)
+        self._rngs = [rng_of(trainee.seed, purpose) for trainee in trainees]
+
+    def draw(self, n: int, reader: Reader, recorder: Recorder | None) -> Tensor:
+        """Records [M, n, padded(width)]."""
+        rows = [
+            rng.integers(len(trainee.records), size=n)
+            for rng, trainee in zip(self._rngs, self._trainees, strict=True)
+        ]
+        if recorder is not None:
+            recorder.read(reader, self._trainees[0].positions[rows[0]])
+        places = np.stack([start + one for start, one in zip(self._starts, rows, strict=True)])
+        return self._bank[torch.from_numpy(places)]

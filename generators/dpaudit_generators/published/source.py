@@ -1,0 +1,127 @@
+"""Records from random numbers: the generator networks of M models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from dpaudit.seeds import rng_of
+from dpaudit_generators.pate_gan.draws import Streams
+from dpaudit_generators.pate_gan.slices import with_ones
+from dpaudit_generators.published.networks import Networks, activated
+from dpaudit_generators.published.recipes import Activation, Inputs, Recipe
+from dpaudit_generators.published.scaling import Span
+from dpaudit_generators.published.trainee import Form
+
+_CPU: Final = torch.device("cpu")
+
+
+class Feed:
+    """Draws what the generators of M models are fed, from one stream each.
+
+    Args:
+        seeds: Of the models.
+        purpose: What the draws are for.
+        form: Of the records.
+        recipe: Says how many numbers a record is made of, and of which span labels are.
+        inputs: Their distribution.
+    """
+
+    def __init__(
+        self,
+        seeds: Sequence[int | None],
+        purpose: str,
+        *,
+        form: Form,
+        recipe: Recipe,
+        inputs: Inputs,
+    ) -> None:
+        self._streams = Streams(seeds, purpose, device=_CPU)
+        self._choices = [rng_of(seed, f"{purpose}: conditions") for seed in seeds]
+        self._form, self._width, self._inputs = form, recipe.noise_width, inputs
+        self._lowest = -1.0 if recipe.span is Span.SYMMETRIC else 0.0
+
+    def noise(self, n: int) -> Tensor:
+        """Random numbers for n records of each model, float32 [M, n, noise width]."""
+        if self._inputs is Inputs.NORMAL:
+            return self._streams.normal(n, self._width).clone()
+        noise = self._streams.uniform(n, self._width).float()
+        return noise if self._inputs is Inputs.UNIT else 2.0 * noise - 1.0
+
+    def labels(self, n: int) -> Tensor:
+        """Labels drawn without looking at any, [M, n, given]: one-hot, or the span's ends."""
+        drawn = self._streams.uniform(n, 1)
+        if self._form.given > 1:
+            places = (drawn * self._form.given).long()
+            return (places == torch.arange(self._form.given)).float()
+        return torch.where(drawn < 0.5, self._lowest, 1.0).float()[..., : self._form.given]
+
+    def conditions(
+        self, rows: Sequence[npt.NDArray[np.float32]], n: int
+    ) -> tuple[Tensor, list[npt.NDArray[np.int64]]]:
+        """Conditions drawn from records of each model.
+
+        Args:
+            rows: What they are taken of [n, hints], of each model.
+            n: How many.
+
+        Returns:
+            The conditions [M, n, hints], and the numbers of the rows [n] of each model.
+        """
+        kinds = self._form.conditions
+        start = np.cumsum([0, *(kind.stop - kind.start for kind in kinds)])
+        owner = np.repeat(np.arange(len(kinds)), np.diff(start))
+        hints = np.zeros((len(rows), n, self._form.hints), dtype=np.float32)
+        chosen = []
+        for mine, found, rng in zip(hints, rows, self._choices, strict=True):
+            chosen.append(rng.integers(len(found), size=n))
+            about = rng.integers(len(kinds), size=n)
+            mine[:] = np.where(owner == about[:, None], found[chosen[-1]], 0.0)
+        return torch.from_numpy(hints), chosen
+
+
+class Source:
+    """The generators of M models.
+
+    Args:
+        networks: One of each model.
+        form: Of the records.
+        output: Activation of numbers.
+    """
+
+    def __init__(self, networks: Networks, form: Form, output: Activation) -> None:
+        self.networks, self._form, self._output = networks, form, output
+
+    def __call__(self, noise: Tensor, given: Tensor, hints: Tensor) -> Tensor:
+        """Records with their ones, [M, n, padded(width)].
+
+        Args:
+            noise: Random numbers [M, n, noise width].
+            given: Labels that records are to have, [M, n, given].
+            hints: Conditions [M, n, hints].
+        """
+        sums = self.networks(with_ones(noise, given, hints))
+        made, end = self._form.made, 0
+        numbers = activated(sums, self._output)
+        parts = []
+        for group in self._form.groups:
+            parts.append(numbers[..., end : group.start])
+            parts.append(torch.softmax(sums[..., group], dim=-1))
+            end = group.stop
+        parts.append(numbers[..., end:made])
+        return _record(torch.cat([*parts, given], dim=-1))
+
+
+def _record(columns: Tensor) -> Tensor:
+    """Columns [..., width] with ones and zeros behind, differentiable."""
+    tail = with_ones(columns[..., :0])  # one column of ones, and padding
+    width = columns.shape[-1]
+    wanted = with_ones(columns.detach()).shape[-1]
+    tail = torch.zeros(*columns.shape[:-1], wanted - width)
+    tail[..., 0] = 1.0
+    return torch.cat([columns, tail], dim=-1)

@@ -1,0 +1,275 @@
+"""The teachers of M models: the only module that hands private records to what votes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from dpaudit.protocols import FloatArray, IntArray
+from dpaudit.recorder import Reader, Recorder
+from dpaudit.seeds import rng_of
+from dpaudit_generators.pate_gan.slices import logistic, with_ones
+from dpaudit_generators.pate_gan.stack import initial
+from dpaudit_generators.published.logistic import fit_logistic
+from dpaudit_generators.published.networks import Networks
+from dpaudit_generators.published.partition import Partition
+from dpaudit_generators.published.recipes import Recipe
+from dpaudit_generators.published.trainee import Trainee
+
+
+class Teachers(Protocol):
+    """k teachers of each of M models."""
+
+    @property
+    def fakes(self) -> int:
+        """Generated records of each model that an iteration of theirs takes."""
+        ...
+
+    def train(self, fakes: Tensor, recorder: Recorder | None) -> None:
+        """Trains them for one iteration on generated records [M, fakes, padded(width)]."""
+        ...
+
+    def votes(self, records: Tensor) -> IntArray:
+        """How many vote 1 on records [M, n, padded(width)]: integers [M, n]."""
+        ...
+
+
+class NetworkTeachers:
+    """Critics trained by gradient descent, on minibatches of their own part and of fakes.
+
+    A teacher draws from a stream of its own, as many numbers whatever its part holds, and without
+    replacement of none: a part may be smaller than a minibatch. One without records votes 0.
+
+    Args:
+        trainees: What the models are trained on.
+        partitions: Whose record is whose.
+        recipe: The hyperparameters.
+        batch: Size of a minibatch.
+    """
+
+    def __init__(
+        self,
+        trainees: Sequence[Trainee],
+        partitions: Sequence[Partition],
+        *,
+        recipe: Recipe,
+        batch: int,
+    ) -> None:
+        self._trainees, self._partitions = trainees, partitions
+        self._k, self._batch, self._steps = len(partitions[0].parts), batch, recipe.teacher_steps
+        width = trainees[0].records.shape[1]
+        self._networks = Networks(
+            [
+                initial(
+                    self._k,
+                    [width, *recipe.teacher.hidden, 1],
+                    rng_of(trainee.seed, "teacher weights"),
+                )
+                for trainee in trainees
+            ],
+            recipe.teacher,
+            recipe,
+        )
+        self._rngs = [
+            [rng_of(trainee.seed, f"teacher {index}") for index in range(self._k)]
+            for trainee in trainees
+        ]
+        self._bank, self._starts = bank(trainees)
+        self._first: Tensor | None = None
+
+    @property
+    def fakes(self) -> int:
+        """Generated records of each model that an iteration of theirs takes."""
+        return self._steps * self._batch
+
+    def train(self, fakes: Tensor, recorder: Recorder | None) -> None:
+        """Trains them for one iteration on generated records [M, fakes, padded(width)]."""
+        rows, filled = self._minibatches()
+        before = self._parameters(recorder)
+        models, width = len(fakes), fakes.shape[-1]
+        # Real records count for 1, generated ones for 0; none count where a part is empty.
+        target = torch.zeros(models * self._k, 2 * self._batch)
+        target[:, : self._batch] = 1.0
+        weight = torch.full_like(target, 1.0 / self._batch)
+        weight[:, : self._batch] *= filled.flatten()[:, None]
+        for step in range(self._steps):
+            part = slice(step * self._batch, (step + 1) * self._batch)
+            real = self._bank[rows[:, :, part].reshape(models * self._k, self._batch)]
+            fake = fakes[:, None, part].expand(-1, self._k, -1, -1)
+            seen = torch.cat([real, fake.reshape(models * self._k, self._batch, width)], dim=1)
+            outputs = self._networks(seen)
+            slope = torch.zeros_like(outputs)
+            slope[..., 0] = (logistic(outputs.detach()[..., 0].clone()) - target) * weight
+            self._networks.descend([outputs], [slope])
+            if self._first is None:
+                self._first = real
+        if recorder is not None:
+            self._tell(recorder, rows[0].numpy(), filled[0].numpy(), before)
+
+    def votes(self, records: Tensor) -> IntArray:
+        """How many vote 1 on records [M, n, padded(width)]: integers [M, n]."""
+        models, n, width = records.shape
+        shared = records[:, None].expand(-1, self._k, -1, -1).reshape(-1, n, width)
+        with torch.no_grad():
+            voted = self._networks(shared)[..., 0].view(models, self._k, n) > 0.0
+        filled = [[len(part) > 0 for part in one.parts] for one in self._partitions]
+        voted &= torch.tensor(filled)[:, :, None]
+        return np.asarray(voted.sum(dim=1).numpy(), dtype=np.int64)
+
+    def _minibatches(self) -> tuple[Tensor, Tensor]:
+        """Rows of the bank for all steps [M, k, fakes], and whether a part has any [M, k]."""
+        rows = np.zeros((len(self._trainees), self._k, self.fakes), dtype=np.int64)
+        filled = np.ones((len(self._trainees), self._k), dtype=np.float32)
+        for model, (partition, rngs) in enumerate(zip(self._partitions, self._rngs, strict=True)):
+            for index, (part, rng) in enumerate(zip(partition.parts, rngs, strict=True)):
+                uniform = rng.random(self.fakes)
+                if len(part):
+                    chosen = part[(uniform * len(part)).astype(np.int64)]
+                    rows[model, index] = self._starts[model] + chosen
+                else:
+                    filled[model, index] = 0.0
+        return torch.from_numpy(rows), torch.from_numpy(filled)
+
+    def _parameters(self, recorder: Recorder | None) -> list[npt.NDArray[np.float32]]:
+        if recorder is None:
+            return []
+        return [self._networks.flat(index) for index in range(self._k)]
+
+    def _tell(
+        self,
+        recorder: Recorder,
+        rows: IntArray,
+        filled: npt.NDArray[np.float32],
+        before: Sequence[npt.NDArray[np.float32]],
+    ) -> None:
+        positions = self._trainees[0].positions
+        for index, after in enumerate(self._parameters(recorder)):
+            if filled[index]:
+                recorder.read(Reader.TEACHER, positions[rows[index]], index=index)
+            recorder.taught(
+                index,
+                before=before[index].astype(np.float64),
+                after=after.astype(np.float64),
+            )
+        if self._first is not None and filled[0]:
+            first = self._first[:1].expand(self._k, -1, -1).contiguous()
+            with torch.no_grad():
+                outputs = self._networks(first)[..., 0].double()
+            entropy = torch.nn.functional.softplus(-outputs).mean(dim=1)
+            recorder.losses(float(entropy[0]), float(entropy[1:].mean()) if self._k > 1 else 0.0)
+
+
+class LogisticTeachers:
+    """Logistic regressions fitted from scratch in every iteration, on as many fakes as records.
+
+    Where parts may differ in size, a teacher draws a public number of records from its own, with
+    replacement. Teachers of equal parts are equal, and fitted once.
+
+    Args:
+        trainees: What the models are trained on.
+        partitions: Whose record is whose.
+        whole: Whether a fit takes all records of a part: all parts have as many.
+        draws: Records that a fit draws if parts may differ in size.
+    """
+
+    def __init__(
+        self,
+        trainees: Sequence[Trainee],
+        partitions: Sequence[Partition],
+        *,
+        whole: bool,
+        draws: int,
+    ) -> None:
+        self._trainees, self._partitions = trainees, partitions
+        first = partitions[0].parts
+        self._k = len(first)
+        self._whole = whole
+        self.fakes = len(first[0]) if whole else draws
+        self._fits = 1 if all(part is first[0] for part in first) else self._k
+        self._rngs = [
+            [rng_of(trainee.seed, f"teacher {index}") for index in range(self._fits)]
+            for trainee in trainees
+        ]
+        self._found = np.zeros((len(trainees), self._fits, trainees[0].records.shape[1] + 1))
+        self._first: FloatArray | None = None
+
+    fakes: int
+    """Generated records of each model that an iteration of theirs takes."""
+
+    def train(self, fakes: Tensor, recorder: Recorder | None) -> None:
+        """Fits them anew on generated records [M, fakes, padded(width)]."""
+        models, width = len(self._trainees), self._found.shape[2] - 1
+        seen = np.empty((models, self._fits, 2 * self.fakes, width), dtype=np.float32)
+        seen[:, :, self.fakes :] = fakes.numpy()[:, None, :, :width]
+        filled = np.ones((models, self._fits, 2 * self.fakes))
+        read = []
+        for model, (trainee, partition) in enumerate(
+            zip(self._trainees, self._partitions, strict=True)
+        ):
+            for index in range(self._fits):
+                rows = self._rows(partition.parts[index], self._rngs[model][index])
+                seen[model, index, : self.fakes] = trainee.records[rows] if len(rows) else 0.0
+                filled[model, index, : self.fakes] = len(rows) > 0
+                read.append(rows)
+        labels = np.repeat([1.0, 0.0], self.fakes)
+        self._found = fit_logistic(
+            seen.reshape(-1, 2 * self.fakes, width),
+            np.broadcast_to(labels, (models * self._fits, 2 * self.fakes)),
+            weights=filled.reshape(-1, 2 * self.fakes),
+        ).reshape(models, self._fits, width + 1)
+        if self._first is None:
+            self._first = seen[0, 0, : self.fakes].astype(np.float64)
+        if recorder is not None:
+            self._tell(recorder, read)
+
+    def votes(self, records: Tensor) -> IntArray:
+        """How many vote 1 on records [M, n, padded(width)]: integers [M, n]."""
+        weights, width = self._found, self._found.shape[2] - 1
+        rows = records.detach().numpy()[..., :width].astype(np.float64)
+        margins = np.stack(
+            [
+                (mine[:, None, :] * one[None, :, :width]).sum(axis=-1) + one[:, width]
+                for mine, one in zip(rows, weights, strict=True)
+            ]
+        )
+        ones: IntArray = (margins > 0.0).sum(axis=2)
+        return ones * (self._k // self._fits)
+
+    def _rows(self, part: IntArray, rng: np.random.Generator) -> IntArray:
+        if self._whole or len(part) == 0:
+            return part
+        return part[(rng.random(self.fakes) * len(part)).astype(np.int64)]
+
+    def _tell(self, recorder: Recorder, read: Sequence[IntArray]) -> None:
+        found = np.repeat(self._found[0], self._k // self._fits, axis=0)
+        for index, after in enumerate(found):
+            rows = read[index % self._fits]
+            if len(rows):
+                recorder.read(Reader.TEACHER, self._trainees[0].positions[rows], index=index)
+            recorder.taught(index, before=np.zeros_like(after), after=after)
+        if self._first is not None and len(read[0]):
+            margins = self._first @ found[:, :-1].T + found[:, -1]
+            entropy = np.logaddexp(0.0, -margins).mean(axis=0)
+            recorder.losses(float(entropy[0]), float(entropy[1:].mean()) if self._k > 1 else 0.0)
+
+
+def bank(trainees: Sequence[Trainee]) -> tuple[Tensor, list[int]]:
+    """The records of all models with their ones, those of shared tables once.
+
+    Returns:
+        Records [rows, padded(width)], and the first row of each model's.
+    """
+    found: dict[int, int] = {}
+    tables, starts, total = [], [], 0
+    for trainee in trainees:
+        if id(trainee.records) not in found:
+            found[id(trainee.records)] = total
+            tables.append(torch.from_numpy(trainee.records))
+            total += len(trainee.records)
+        starts.append(found[id(trainee.records)])
+    return with_ones(torch.cat(tables)), starts

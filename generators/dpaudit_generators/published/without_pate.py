@@ -1,0 +1,71 @@
+"""Training without PATE: one critic, and the partition and noise that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpaudit.account import Mechanism
+from dpaudit.recorder import Recorder
+from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.published.accountant import gaussian_deviation
+from dpaudit_generators.published.critic import CriticSettings, CriticSubject, train_critics
+from dpaudit_generators.published.partition import Partition
+from dpaudit_generators.published.recipes import Recipe
+from dpaudit_generators.published.switches import Switch
+from dpaudit_generators.published.trainee import Form, Settings, Trainee
+
+PENALTY = 10.0
+"""Weight of the gradient penalty (Gulrajani et al. 2017)."""
+
+
+def train(
+    trainees: Sequence[Trainee],
+    *,
+    form: Form,
+    recipe: Recipe,
+    settings: Settings,
+    recorder: Recorder | None = None,
+) -> list[Weights]:
+    """Trains M models; none depends on the others by a bit. Arguments as `pate.train` takes them.
+
+    Labels of the critic have Laplace noise of scale 1 / epsilon, or normal noise.
+    """
+    switches, k = settings.switches, settings.teachers
+    if Switch.NOISE_GAUSSIAN_ON_LABELS in switches:
+        law, scale = Mechanism.GAUSSIAN, gaussian_deviation(settings.inverse, settings.epsilon)
+    else:
+        law, scale = Mechanism.LAPLACE, 1.0 / settings.epsilon
+        if Switch.NOISE_SCALE_INVERTED in switches:
+            scale = settings.epsilon
+    subjects = [
+        CriticSubject(
+            rows=trainee.records[:, : form.made],
+            conditions=trainee.records[:, form.made :],
+            parts=Partition(
+                trainee.public,
+                teachers=k,
+                switches=switches,
+                larger=recipe.larger,
+                seed=trainee.seed,
+            ).parts,
+            positions=trainee.positions,
+            seed=trainee.seed,
+        )
+        for trainee in trainees
+    ]
+    return train_critics(
+        subjects,
+        settings=CriticSettings(
+            iterations=settings.iterations,
+            batch=settings.batch,
+            noise_width=recipe.noise_width,
+            generator_hidden=recipe.generator.hidden,
+            critic_hidden=recipe.student.hidden,
+            rate=recipe.rate,
+            betas=recipe.betas,
+            penalty=float(k) if Switch.PENALTY_FROM_TEACHERS in switches else PENALTY,
+            law=law,
+            scale=scale,
+        ),
+        recorder=recorder,
+    )
