@@ -1,0 +1,124 @@
+"""Mixtures of normal distributions that scale a number: which component, and where in it.
+
+Xu et al. 2019, "Modeling Tabular Data using Conditional GAN", section 4.2 (mode-specific
+normalisation). Fitted on a private table, a mixture tells of it as the extremes do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.protocols import FloatArray
+
+SLOTS: Final = 10
+"""Most components of a mixture, and the one-hot positions that say which."""
+SPREAD: Final = 4.0
+"""Standard deviations of a component that are scaled to 1."""
+
+_CONCENTRATION: Final = 1e-3  # weight concentration prior: most components get no weight
+_LEAST_WEIGHT: Final = 0.005  # of a component that is used
+_LEAST_DEVIATION: Final = 1e-3
+_SEED: Final = 0
+_MOST_KEPT: Final = 4096  # mixtures: of two tables with 2,048 numeric columns
+
+_fitted: dict[bytes, Mixture] = {}
+
+
+class Component(NamedTuple):
+    """A normal distribution and how much of the mixture it is."""
+
+    mean: float
+    deviation: float
+    weight: float
+
+
+class Mixture(NamedTuple):
+    """At most `SLOTS` components, by ascending mean."""
+
+    components: tuple[Component, ...]
+
+    def encode(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Scales values by their most probable components.
+
+        Args:
+            values: Values [n].
+
+        Returns:
+            Places in [-1, 1], [n], and the components one-hot, [n, SLOTS].
+        """
+        means, deviations, weights = np.array(self.components).T
+        scores = (values[:, None] - means) / deviations
+        likely = (np.log(weights / deviations) - scores**2 / 2.0).argmax(axis=1)
+        places = np.take_along_axis(scores, likely[:, None], axis=1)[:, 0] / SPREAD
+        return np.clip(places, -1.0, 1.0), np.eye(SLOTS)[likely]
+
+    def decode(self, places: FloatArray, slots: npt.NDArray[np.float32] | FloatArray) -> FloatArray:
+        """Turns places back into values.
+
+        Args:
+            places: Places [...], clipped to [-1, 1].
+            slots: One number for each slot, [..., SLOTS]; the largest of a component decides.
+
+        Returns:
+            Values [...].
+        """
+        means, deviations, _ = np.array(self.components).T
+        chosen = slots[..., : len(means)].argmax(axis=-1)
+        found: FloatArray = means[chosen] + SPREAD * deviations[chosen] * np.clip(places, -1, 1)
+        return found
+
+
+PUBLIC: Final = Mixture((Component(0.5, 0.5 / SPREAD, 1.0),))
+"""One component that covers [0, 1] and knows no data."""
+
+
+def fit_mixture(values: FloatArray) -> Mixture:
+    """Fits a Bayesian mixture to values in [0, 1]; the same for the same values in any order.
+
+    Args:
+        values: The values [n], finite.
+
+    Returns:
+        The components with weight; `PUBLIC` for no values.
+    """
+    values = np.sort(values)
+    key = hashlib.blake2b(values.tobytes(), digest_size=32).digest()
+    found = _fitted.get(key)
+    if found is None:
+        found = _fit(values)
+        while len(_fitted) >= _MOST_KEPT:
+            _fitted.pop(next(iter(_fitted)))  # the oldest
+        _fitted[key] = found
+    return found
+
+
+def _fit(values: FloatArray) -> Mixture:
+    distinct = len(np.unique(values))
+    if distinct == 0:
+        return PUBLIC
+    if distinct == 1:
+        return Mixture((Component(float(values[0]), _LEAST_DEVIATION, 1.0),))
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import BayesianGaussianMixture
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    model = BayesianGaussianMixture(
+        n_components=min(SLOTS, distinct),
+        weight_concentration_prior=_CONCENTRATION,
+        reg_covar=_LEAST_DEVIATION**2,
+        n_init=1,
+        random_state=_SEED,
+    )
+    # In several threads, sums would be in another order each time.
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # as published: 100 rounds will do
+        model.fit(values[:, None])
+    means, deviations = model.means_[:, 0], np.sqrt(model.covariances_[:, 0, 0])
+    used = model.weights_ > min(_LEAST_WEIGHT, model.weights_.max() / 2.0)
+    found = zip(means[used], deviations[used], model.weights_[used], strict=True)
+    return Mixture(tuple(sorted(Component(*map(float, numbers)) for numbers in found)))
