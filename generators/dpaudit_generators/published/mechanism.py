@@ -22,7 +22,7 @@ from dpaudit_generators.published import recipes
 from dpaudit_generators.published.accountant import inverse_delta
 from dpaudit_generators.published.model import PublishedBatch, PublishedModel
 from dpaudit_generators.published.recipes import Inputs, Recipe, Recipes
-from dpaudit_generators.published.scaling import Scaling, fit_scaling
+from dpaudit_generators.published.scaling import Scaling, Span, fit_scaling
 from dpaudit_generators.published.switches import Switch
 from dpaudit_generators.published.trainee import Form, Settings, Trainee, form_of
 
@@ -170,6 +170,8 @@ class SwitchedPateGan:
 
     def batch_key(self, job: Job) -> Hashable:
         """Models on as many records have the same shape; without some switches, all have."""
+        if self._recipe.span is Span.MIXTURE and Switch.BOUNDS_FROM_DATA in self.switches:
+            return tuple(sorted(set(job.dropped_rows)))  # as many columns as components
         depends = not _OF_ROWS.isdisjoint(self.switches) or self._parts_of_rows
         return len(set(job.dropped_rows)) if depends else ()
 
@@ -244,13 +246,15 @@ class SwitchedPateGan:
         for job in jobs:
             if job.dropped_rows not in tables:
                 tables[job.dropped_rows] = self._table(data, public, job.dropped_rows)
-        shapes: dict[tuple[Settings, int], list[int]] = {}
+        shapes: dict[tuple[Settings, int, bytes], list[int]] = {}
         for index, job in enumerate(jobs):
-            rows = len(tables[job.dropped_rows].trainee.positions)
-            shape = self._settings(rows), rows if self._parts_of_rows else 0
+            table = tables[job.dropped_rows]
+            rows = len(table.trainee.positions)
+            parts = rows if self._parts_of_rows else 0
+            shape = self._settings(rows), parts, table.form.order.tobytes()
             shapes.setdefault(shape, []).append(index)
         models: dict[int, PublishedModel] = {}
-        for (settings, _), indices in shapes.items():
+        for (settings, *_), indices in shapes.items():
             own = [tables[jobs[index].dropped_rows] for index in indices]
             trainees = [
                 table.trainee._replace(seed=jobs[index].seed)
@@ -268,9 +272,9 @@ class SwitchedPateGan:
         if Switch.NO_PATE in switches:
             switches -= {Switch.CONDITIONS_FROM_DATA}  # its critic knows labels alone
         form = form_of(scaling, self.schema, switches)
-        rows = scaling.encode(own)
-        hints = np.concatenate([rows[:, :0], *(rows[:, part] for part in form.conditions)], axis=1)
-        records = np.ascontiguousarray(rows[:, form.order])
+        records = np.ascontiguousarray(scaling.encode(own)[:, form.order])
+        about = [records[:, part] for part in form.conditions]
+        hints = np.concatenate([records[:, :0], *about], axis=1)
         return _Table(scaling, form, Trainee(records, public[kept], hints, kept, None))
 
     def _train(

@@ -113,7 +113,7 @@ class PublishedBatch:
         given = torch.stack(
             [torch.from_numpy(np.resize(model.given, (n, form.given))) for model in self.models]
         )
-        found = np.empty((len(self.models), n, form.width), dtype=np.float32)
+        found = np.zeros((len(self.models), n, first.scaling.width), dtype=np.float32)
         for start in range(0, n, _PART):
             part = slice(start, min(start + _PART, n))
             noise = feed.noise(part.stop - start)

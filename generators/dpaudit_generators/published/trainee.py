@@ -19,11 +19,12 @@ class Form(NamedTuple):
     """How records lie in the matrices that networks see: what is generated, then what is given.
 
     Attributes:
-        order: Column of the scaled matrix of each column of a record, [width].
+        order: Column of the scaled matrix of each column of a record, [width]; one that is always
+            0 is in none.
         made: How many columns the generator network makes; the others are given to it.
         groups: Columns of a record that the generator makes one-hot together.
-        conditions: Columns of the scaled matrix, by what a condition may be about: one is drawn
-            for each record, and its values are handed to the generator; none if empty.
+        conditions: Columns of a record, by what a condition may be about: one is drawn for each
+            record, and its values are handed to the generator; none if empty.
     """
 
     order: IntArray
@@ -48,31 +49,33 @@ class Form(NamedTuple):
 
 
 def form_of(scaling: Scaling, schema: Schema, switches: frozenset[Switch]) -> Form:
-    """The form of records of a schema; no table matters.
+    """The form of records of a schema; a table matters by its mixtures alone.
 
     Args:
-        scaling: Any scaling of the schema.
+        scaling: Of the table.
         schema: The schema; the label that `Switch.LABELS_COPIED` copies is its last column if it
             names none.
         switches: Deviations.
     """
-    columns = np.arange(scaling.width)
+    columns = np.flatnonzero(scaling.possible)
     given = np.zeros(0, dtype=np.int64)
     if Switch.LABELS_COPIED in switches:
         name = schema.label or schema.columns[-1].name
         block = next(block for block in layout(schema) if block.column.name == name)
-        given = columns[block.value]
+        given = np.arange(scaling.width)[block.value]
     made = np.setdiff1d(columns, given)
-    groups = tuple(
-        slice(start, start + group.stop - group.start)
-        for group in scaling.groups
-        if group.start not in given
-        for start in [int(np.searchsorted(made, group.start))]
-    )
+    groups = tuple(_within(made, group) for group in scaling.groups if group.start not in given)
+    order = np.concatenate([made, given])
     conditions: tuple[slice, ...] = ()
     if Switch.CONDITIONS_FROM_DATA in switches:
-        conditions = scaling.groups or tuple(slice(i, i + 1) for i in range(scaling.width))
-    return Form(np.concatenate([made, given]), len(made), groups, conditions)
+        conditions = groups or tuple(slice(i, i + 1) for i in range(len(order)))
+    return Form(order, len(made), groups, conditions)
+
+
+def _within(columns: IntArray, group: slice) -> slice:
+    """Where among columns those of a group are."""
+    start, stop = np.searchsorted(columns, [group.start, group.stop])
+    return slice(int(start), int(stop))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +107,7 @@ class Trainee(NamedTuple):
     Attributes:
         records: Scaled records in the form's order, [n, width]; models may share them.
         public: Records encoded under the public schema, for the partition, [n, d].
-        hints: Rows of the scaled matrix that conditions are taken of, [n, hints].
+        hints: What of the records conditions are taken of, [n, hints].
         positions: Row numbers in the table at hand, [n].
         seed: None draws everything from the system's entropy.
     """
