@@ -86,6 +86,15 @@ def test_one_class_decides_whatever_is_asked() -> None:
     assert only_ones[0, -1] == 40.0
 
 
+def test_classes_that_look_the_same() -> None:
+    rows, labels = problems("random", count=4, n=60)
+    rows[:2, 30:], labels[:2] = rows[:2, :30], np.arange(60) >= 30  # 0 is the solution of two
+    found = fit_logistic(rows, labels)
+    np.testing.assert_allclose(found[:2], 0.0, atol=1e-12)
+    np.testing.assert_array_equal(found[2:], fit_logistic(rows[2:], labels[2:]))
+    assert not fit_logistic(np.zeros((1, 4, 3)), np.array([[0.0, 1.0, 0.0, 1.0]])).any()
+
+
 def test_one_row_of_each_class() -> None:
     rows = np.array([[[0.0], [1.0]]])
     (slope, intercept) = fit_logistic(rows, np.array([[0.0, 1.0]]))[0]
