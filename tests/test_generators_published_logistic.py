@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from dpaudit_generators.published.logistic import fit_logistic
@@ -84,6 +85,27 @@ def test_one_class_decides_whatever_is_asked() -> None:
     np.testing.assert_array_equal(found[2:], fit_logistic(rows[2:], labels[2:]))
     only_ones = fit_logistic(rows[2:], labels[2:], weights=labels[2:])
     assert only_ones[0, -1] == 40.0
+
+
+def test_classes_that_look_the_same() -> None:
+    rows, labels = problems("random", count=4, n=60)
+    rows[:2, 30:], labels[:2] = rows[:2, :30], np.arange(60) >= 30  # 0 is the solution of two
+    found = fit_logistic(rows, labels)
+    np.testing.assert_allclose(found[:2], 0.0, atol=1e-12)
+    np.testing.assert_array_equal(found[2:], fit_logistic(rows[2:], labels[2:]))
+    assert not fit_logistic(np.zeros((1, 4, 3)), np.array([[0.0, 1.0, 0.0, 1.0]])).any()
+
+
+def test_outliers_do_not_lead_astray() -> None:
+    rng = np.random.default_rng(0)  # no peer converges here, but a gradient of 0 needs none
+    rows = 3.0 * np.abs(rng.standard_cauchy((40, 78, 44)))
+    labels = (rng.random((40, 78)) < 0.5).astype(np.float64)
+    found = fit_logistic(rows, labels)
+    margins = np.einsum("bnw,bw->bn", rows, found[:, :-1]) + found[:, -1:]
+    residuals = expit(margins) - labels
+    slopes = np.einsum("bnw,bn->bw", rows, residuals) + found[:, :-1]
+    assert np.abs(slopes).max() < 1e-7
+    assert np.abs(residuals.sum(axis=1)).max() < 1e-7
 
 
 def test_one_row_of_each_class() -> None:
