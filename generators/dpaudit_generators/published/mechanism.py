@@ -212,10 +212,11 @@ class SwitchedPateGan:
     @cached_property
     def _recipe(self) -> Recipe:
         recipe = self._RECIPE(len(self.schema.columns))
-        if Switch.NO_PATE in self.switches:  # one kind of critic, whose generator is this
-            own = recipes.original(len(self.schema.columns)).generator
-            generator = replace(own, hidden=recipe.generator.hidden)
-            recipe = replace(recipe, generator=generator, inputs=Inputs.SYMMETRIC)
+        if Switch.NO_PATE in self.switches:  # `critic` trains networks of this kind
+            own = recipes.original(len(self.schema.columns))
+            recipe = replace(
+                recipe, generator=own.generator, student=own.student, inputs=own.inputs
+            )
         return recipe
 
     def _settings(self, rows: int) -> Settings:

@@ -87,15 +87,27 @@ class PublishedBatch:
             n: Number of records of each model.
             seeds: One for each model; None means the system's entropy.
         """
-        rows = self.scaled(n, seeds)
-        return np.stack(
-            [model.scaling.values(mine) for model, mine in zip(self.models, rows, strict=True)]
-        )
+        forms: dict[bytes, list[int]] = {}  # mixtures may need more columns in one world
+        for index, model in enumerate(self.models):
+            forms.setdefault(model.form.order.tobytes(), []).append(index)
+        values = np.empty((len(self.models), n, len(self.models[0].schema.columns)))
+        for indices in forms.values():
+            own = PublishedBatch(tuple(self.models[index] for index in indices))
+            rows = own.scaled(n, [seeds[index] for index in indices])
+            for index, mine in zip(indices, rows, strict=True):
+                values[index] = self.models[index].scaling.values(mine)
+        return values
 
     def scaled(
         self, n: int, seeds: Sequence[int | None], *, recorder: Recorder | None = None
     ) -> npt.NDArray[np.float32]:
-        """The same as scaled matrices [M, n, width]; the recorder is told about the first."""
+        """The same as scaled matrices [M, n, width], for models of one form.
+
+        Args:
+            n: Number of records of each model.
+            seeds: One for each model; None means the system's entropy.
+            recorder: Is told about the first model.
+        """
         import torch
 
         from dpaudit_generators.published.networks import Networks
