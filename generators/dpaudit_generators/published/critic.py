@@ -1,0 +1,239 @@
+"""Training without PATE: one critic reads real records, its labels flipped at random.
+
+Two of the published PATE-GANs ("original" and "turing" in Ganev, Annamalai and De Cristofaro 2025)
+have no teachers' votes, no student and no accountant. In each iteration a Wasserstein critic with
+gradient penalty (Gulrajani et al. 2017) takes k steps on real and generated records; noise is
+added to their labels, 1 and 0, and thresholded at 1/2. Then the generator takes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dpaudit.account import Mechanism
+from dpaudit.errors import SettingsError
+from dpaudit.protocols import IntArray
+from dpaudit.recorder import NoiseOn, Reader, Recorder, Stage
+from dpaudit.seeds import rng_of
+from dpaudit_generators.pate import IndexArray
+from dpaudit_generators.pate_gan.slices import with_ones
+from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
+from dpaudit_generators.published.critic_draws import (
+    Minibatches,
+    Uniforms,
+    UniformSource,
+    flipped,
+    noise_of,
+)
+from dpaudit_generators.published.critic_networks import (
+    TanhGenerators,
+    WassersteinCritics,
+    initial,
+)
+
+AT_ONCE: Final = 16
+"""Models trained side by side: with more, what they work on leaves the processor's cache."""
+
+
+class CriticSubject(NamedTuple):
+    """What one model is trained on.
+
+    Attributes:
+        rows: Encoded private records, float32 [n, width].
+        conditions: What critic and generator are given with them, float32 [n, c]; c may be 0.
+        parts: Row numbers that each of k critic steps draws its minibatch from.
+        positions: Row numbers in the table that is traced, int64 [n].
+        seed: None draws everything from the system's entropy.
+    """
+
+    rows: FloatArray
+    conditions: FloatArray
+    parts: Sequence[IndexArray]
+    positions: IntArray
+    seed: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriticSettings:
+    """Shapes, lengths and rates.
+
+    Attributes:
+        iterations: How often the generator takes a step.
+        batch: Records of a minibatch.
+        noise_width: Dimension of the generator's noise, uniform in (-1, 1).
+        generator_hidden: Widths of its hidden layers (tanh; the outputs are logistic).
+        critic_hidden: Widths of the critic's two hidden layers (rectifiers; its output is linear).
+        rate: Learning rate of Adam.
+        betas: Its decay rates.
+        penalty: Weight of the gradient penalty.
+        law: Of the noise on labels, normal or Laplace.
+        scale: Its standard deviation, or Laplace's scale; 0 means none.
+
+    Raises:
+        SettingsError: If the critic has another number of hidden layers, or the law is of two
+            draws.
+    """
+
+    iterations: int
+    batch: int
+    noise_width: int
+    generator_hidden: Sequence[int]
+    critic_hidden: Sequence[int]
+    rate: float
+    betas: Sequence[float]
+    penalty: float
+    law: Mechanism
+    scale: float
+
+    def __post_init__(self) -> None:
+        if len(self.critic_hidden) != 2:
+            raise SettingsError(f"critic_hidden is {self.critic_hidden!r}: list two widths")
+        if self.law is Mechanism.NOISY_MAX:
+            raise SettingsError("law is noisy-max: labels take one draw each, gaussian or laplace")
+
+
+@torch.inference_mode()
+def train_critics(
+    subjects: Sequence[CriticSubject],
+    *,
+    settings: CriticSettings,
+    recorder: Recorder | None = None,
+) -> list[Weights]:
+    """Trains a critic and a generator for each model; none depends on the others, to the bit.
+
+    Args:
+        subjects: What each is trained on; of the same widths, of at least two columns, and of
+            equally many parts.
+        settings: The rest.
+        recorder: Is told what happens in the training of the first.
+
+    Returns:
+        The generator's weights of each model: noise and conditions in, records out.
+    """
+    weights: list[Weights] = []
+    for first in range(0, len(subjects), AT_ONCE):
+        weights += _train(subjects[first : first + AT_ONCE], settings, None if first else recorder)
+    return weights
+
+
+def _train(
+    subjects: Sequence[CriticSubject], settings: CriticSettings, recorder: Recorder | None
+) -> list[Weights]:
+    models, steps = len(subjects), len(subjects[0].parts)
+    # A product of one row would take another routine in a stack of one: two of the same then.
+    copies = 2 if settings.batch == 1 else 1
+    batch = settings.batch * copies
+    width, given = subjects[0].rows.shape[1], subjects[0].conditions.shape[1]
+    conditions = slice(width, width + given)
+    noise_width = settings.noise_width
+    critic_widths = [width + given, *settings.critic_hidden, 1]
+    generator_widths = [noise_width + given, *settings.generator_hidden, width]
+    seeds = [subject.seed for subject in subjects]
+    critics = WassersteinCritics(
+        [initial(critic_widths, rng_of(seed, "critic weights")) for seed in seeds],
+        rate=settings.rate,
+        betas=settings.betas,
+        width=width,
+        penalty=settings.penalty,
+    )
+    generators = TanhGenerators(
+        [initial(generator_widths, rng_of(seed, "generator weights")) for seed in seeds],
+        rate=settings.rate,
+        betas=settings.betas,
+        ones=width + given,
+    )
+    uniforms = UniformSource(seeds, steps=steps, batch=settings.batch, noise_width=noise_width)
+    minibatches = Minibatches(
+        seeds,
+        # The last is the generator's: the conditions of any row.
+        [[*one.parts, np.arange(len(one.rows) if given else 0)] for one in subjects],
+        batch=settings.batch,
+    )
+    table, starts = _stacked(subjects)
+    inputs = with_ones(torch.zeros(models, (steps + 1) * batch, noise_width + given))
+    fakes = torch.empty(models, steps + 1, batch, table.shape[1])
+    rows = torch.empty(models, steps, 2, batch, table.shape[1])
+    flip = flipped(settings.law, settings.scale)
+    watch = _Watch(recorder, subjects[0], settings)
+
+    for _ in range(settings.iterations):
+        chosen, drawn = minibatches.draw(), uniforms.draw()
+        watch.iteration(chosen[0], drawn)
+        if copies > 1:
+            chosen = chosen.repeat(copies, axis=2)
+            drawn = drawn.repeated(copies)
+        real = table[torch.from_numpy(chosen + starts)]
+        torch.sub(drawn.noise.mul_(2.0), 1.0, out=inputs[..., :noise_width])
+        if given:
+            inputs[..., noise_width : noise_width + given] = real[..., conditions].flatten(1, 2)
+        values, raw = generators.forward(inputs)
+        torch.sigmoid(raw.view(fakes.shape), out=fakes)
+        fakes[..., conditions] = real[..., conditions]
+        rows[:, :, 0], rows[:, :, 1] = real[:, :-1], fakes[:, :-1]
+        slopes = _slopes(drawn.labels, flip)
+        for step in range(steps):
+            critics.train(rows[:, step].flatten(1, 2), slopes[:, step], drawn.between[:, step])
+        own = fakes[:, -1]
+        slope = critics.slope(own).mul_(-1.0 / batch)
+        generators.descend([value[:, steps * batch :] for value in values], own, slope)
+    return generators.weights()
+
+
+def _stacked(subjects: Sequence[CriticSubject]) -> tuple[Tensor, IndexArray]:
+    """Records of all models, those of each behind a record of zeros, and where they start."""
+    tables = [
+        with_ones(*(torch.from_numpy(np.pad(part, ((1, 0), (0, 0)))) for part in subject[:2]))
+        for subject in subjects
+    ]
+    starts = np.cumsum([1] + [len(subject.rows) + 1 for subject in subjects[:-1]])
+    return torch.cat(tables), starts[:, None, None]
+
+
+def _slopes(uniforms: Tensor, flip: float) -> Tensor:
+    """Gradients of the critic's loss by its outputs, the noisy labels being 1 for what is real.
+
+    Args:
+        uniforms: Those of the labels, [M, k, 2 * batch, 1], real records first.
+        flip: Probability of a flip.
+    """
+    both = uniforms.shape[2]
+    # Noise takes a 1 below 1/2 where it is low, a 0 above where it is high.
+    high = uniforms >= torch.tensor([flip, 1.0 - flip]).repeat_interleave(both // 2)[:, None]
+    return high.float().mul_(-2.0 / both).add_(1.0 / both)
+
+
+class _Watch:
+    """Tells a recorder, if there is one, of one model."""
+
+    def __init__(
+        self, recorder: Recorder | None, subject: CriticSubject, settings: CriticSettings
+    ) -> None:
+        self._recorder, self._subject, self._settings = recorder, subject, settings
+        if recorder is not None:
+            recorder.constant("batch", settings.batch)
+            recorder.constant("teachers", len(subject.parts))
+            recorder.constant("gradient_penalty", settings.penalty)
+
+    def iteration(self, chosen: IndexArray, drawn: Uniforms) -> None:
+        """What is random in an iteration.
+
+        Args:
+            chosen: Row numbers of the minibatches, the generator's last.
+            drawn: Uniform numbers.
+        """
+        if self._recorder is None:
+            return
+        law, scale = self._settings.law, self._settings.scale
+        self._recorder.iteration()
+        for step, (rows, labels) in enumerate(zip(chosen[:-1], drawn.labels[0], strict=True)):
+            positions = self._subject.positions[rows[rows >= 0]]
+            self._recorder.read(Reader.TEACHER, positions, index=step)
+            self._recorder.read(Reader.STUDENT, positions)
+            self._recorder.noise(noise_of(labels[:, 0].numpy(), law, scale), on=NoiseOn.LABELS)
+        self._recorder.fed(Stage.TRAINING, 2.0 * drawn.noise[0].double().numpy() - 1.0)

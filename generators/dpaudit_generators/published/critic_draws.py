@@ -1,0 +1,129 @@
+"""What is random in the training of a single critic: one stream of its own for each model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.special import ndtr, ndtri
+from torch import Tensor
+
+from dpaudit.account import Mechanism
+from dpaudit.protocols import FloatArray
+from dpaudit.seeds import rng_of
+from dpaudit_generators.pate import IndexArray
+
+
+class Uniforms(NamedTuple):
+    """Uniform numbers in [0, 1) of an iteration, float32.
+
+    Attributes:
+        noise: What the generator is fed is made of, [M, (k + 1) * batch, noise_width].
+        between: Points between generated and real records, [M, k, batch, 1].
+        labels: What the labels' noise is made of, [M, k, 2 * batch, 1].
+    """
+
+    noise: Tensor
+    between: Tensor
+    labels: Tensor
+
+    def repeated(self, copies: int) -> Uniforms:
+        """Those of minibatches in which each record stands so many times."""
+        return Uniforms(
+            self.noise.repeat_interleave(copies, 1),
+            self.between.repeat_interleave(copies, 2),
+            self.labels.repeat_interleave(copies, 2),
+        )
+
+
+class UniformSource:
+    """Draws them for M models.
+
+    Args:
+        seeds: One for each; None means the system's entropy.
+        steps: Critic steps of an iteration, k.
+        batch: Records of a minibatch.
+        noise_width: Dimension of the generator's noise.
+    """
+
+    def __init__(
+        self, seeds: Sequence[int | None], *, steps: int, batch: int, noise_width: int
+    ) -> None:
+        self._rngs = [rng_of(seed, "critic") for seed in seeds]
+        shapes = (
+            ((steps + 1) * batch, noise_width),
+            (steps, batch, 1),
+            (steps, 2 * batch, 1),
+        )
+        sizes = [int(np.prod(shape)) for shape in shapes]
+        self._numbers = np.empty((len(seeds), sum(sizes)), dtype=np.float32)
+        parts = torch.split(torch.from_numpy(self._numbers), sizes, dim=1)
+        self._uniforms = Uniforms(
+            *(part.view(len(seeds), *shape) for part, shape in zip(parts, shapes, strict=True))
+        )
+
+    def draw(self) -> Uniforms:
+        """Those of the next iteration; they are written over the last."""
+        for rng, numbers in zip(self._rngs, self._numbers, strict=True):
+            rng.random(out=numbers, dtype=np.float32)
+        return self._uniforms
+
+
+def flipped(law: Mechanism, scale: float) -> float:
+    """Probability that a label of 0 or 1 is flipped by noise and a threshold at 1/2."""
+    if scale == 0.0:
+        return 0.0
+    return float(ndtr(-0.5 / scale) if law is Mechanism.GAUSSIAN else np.exp(-0.5 / scale) / 2)
+
+
+def noise_of(uniforms: npt.NDArray[np.float32], law: Mechanism, scale: float) -> FloatArray:
+    """The noise that uniform numbers in [0, 1) stand for (inverse transform).
+
+    Args:
+        uniforms: Multiples of 2**-24.
+        law: Normal, or Laplace.
+        scale: Standard deviation, or Laplace's scale.
+    """
+    middles = uniforms.astype(np.float64) + 2.0**-25
+    if law is Mechanism.GAUSSIAN:
+        return np.asarray(scale * ndtri(middles))
+    centred = middles - 0.5
+    return np.asarray(-scale * np.sign(centred) * np.log1p(-2.0 * np.abs(centred)))
+
+
+class Minibatches:
+    """Random subsets of parts of each model's rows.
+
+    Args:
+        seeds: One for each; None means the system's entropy.
+        parts: Row numbers of each part, of each model.
+        batch: Records of a minibatch.
+    """
+
+    def __init__(
+        self, seeds: Sequence[int | None], parts: Sequence[Sequence[IndexArray]], *, batch: int
+    ) -> None:
+        self._sources = [rng_of(seed, "minibatches").bit_generator for seed in seeds]
+        self._parts, self._batch = parts, batch
+
+    def draw(self) -> npt.NDArray[np.int64]:
+        """Row numbers [M, parts, batch], each minibatch drawn without replacement.
+
+        A part with fewer rows is taken whole, again and again in the same random order; of an
+        empty one the row is -1.
+        """
+        rows = np.full((len(self._parts), len(self._parts[0]), self._batch), -1, dtype=np.int64)
+        for mine, source, parts in zip(rows, self._sources, self._parts, strict=True):
+            for minibatch, part in zip(mine, parts, strict=True):
+                if len(part) > 0:
+                    # Random words with the places in their lowest bits: sorted, they shuffle.
+                    low = np.uint64((1 << (len(part) - 1).bit_length()) - 1)
+                    places = np.arange(len(part), dtype=np.uint64)
+                    words = source.random_raw(len(part)) & ~low | places
+                    words.sort()
+                    chosen = part[(words[: self._batch] & low).astype(np.int64)]
+                    minibatch[:] = np.resize(chosen, self._batch)
+        return rows

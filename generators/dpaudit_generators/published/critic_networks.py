@@ -1,0 +1,228 @@
+"""A Wasserstein critic with gradient penalty and its generator, stacked, gradients by hand.
+
+The critic is D(x) = w . relu(W2 relu(W1 x)). With masks m1, m2 of what passes the rectifiers, its
+gradient by x is g = W1' s1, where s1 = m1 * (W2' (m2 * w)). It is linear in the weights as long as
+no mask changes, so a penalty P(g) has the gradients s1 v' by W1, (m2 * w) t1' by W2 and
+m2 * (W2 t1) by w, where v = dP/dg and t1 = m1 * (W1 v). Those of D itself have the same form, with
+x and what enters the second layer in place of v and t1: one product serves both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dpaudit_generators.pate_gan.slices import logistic
+from dpaudit_generators.pate_gan.stack import Stack
+from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
+
+_SATURATED: Final = 200.0
+"""In float32 its hyperbolic tangent and logistic function are 1, those of its negative -1 and 0."""
+_SMALL: Final = 1e-8
+"""Added to the square of each entry of a gradient whose length is taken."""
+
+
+def initial(widths: Sequence[int], rng: np.random.Generator) -> Weights:
+    """Draws one network: normal weights of variance 2 / inputs, biases 0.
+
+    Args:
+        widths: Of the layers, inputs first.
+        rng: Draws the weights.
+    """
+    weights: list[FloatArray] = []
+    for inputs, outputs in pairwise(widths):
+        normal = rng.standard_normal((1, inputs, outputs), dtype=np.float32)
+        weights += [
+            normal * np.float32((2.0 / inputs) ** 0.5),
+            np.zeros((1, 1, outputs), np.float32),
+        ]
+    return tuple(weights)
+
+
+def tanh(values: Tensor) -> Tensor:
+    """The hyperbolic tangent of values [M, ...], in their place where that can be.
+
+    Each entry of M is as it would be alone. Torch's own takes seven times as long.
+    """
+    return logistic(values.mul_(2.0)).mul_(2.0).sub_(1.0)
+
+
+class TanhGenerators(Stack):
+    """Generators: hidden layers with tanh, logistic outputs.
+
+    Constants in the last layer make the column of ones and the padding of what they put out, so
+    that a critic can read it as it is.
+    """
+
+    def __init__(
+        self, networks: Sequence[Weights], *, rate: float, betas: Sequence[float], ones: int
+    ) -> None:
+        """Packs the networks.
+
+        Args:
+            networks: One of each of M models.
+            rate: Learning rate of Adam.
+            betas: Its decay rates.
+            ones: Column of ones among the outputs.
+        """
+        super().__init__(networks, rate=rate, betas=betas)
+        for weight, (inputs, outputs) in zip(self._weights, pairwise(self._widths), strict=True):
+            weight[:, outputs, inputs] = _SATURATED
+        inputs, outputs = self._widths[-2:]
+        self._weights[-1][:, outputs:, inputs] = -_SATURATED
+        self._weights[-1][:, ones, inputs] = _SATURATED
+
+    def forward(self, rows: Tensor) -> tuple[list[Tensor], Tensor]:
+        """What enters each layer, and the raw outputs.
+
+        Args:
+            rows: Inputs with their ones, [M, n, padded(inputs)].
+
+        Returns:
+            Tensors [M, n, padded(width)]; the next call with so many rows writes over them.
+        """
+        values = [rows]
+        for layer, weights in enumerate(self._upward):
+            entering = values[-1][..., : self._widths[layer] + 1]
+            values.append(torch.bmm(entering, weights, out=self._memory(layer, rows.shape[1])))
+            if layer < len(self._upward) - 1:
+                values[-1] = tanh(values[-1])
+        return values[:-1], values[-1]
+
+    def descend(self, values: Sequence[Tensor], outputs: Tensor, slope: Tensor) -> None:
+        """One step of Adam.
+
+        Args:
+            values: What entered each layer, of the rows that count.
+            outputs: What came out, after the logistic function.
+            slope: The loss's gradient by the outputs, [M, n, padded(width)]; is written over.
+        """
+        gradients: list[Tensor] = []
+        torch.ops.aten.sigmoid_backward.grad_input(slope, outputs, grad_input=slope)
+        for layer in reversed(range(len(self._weights))):
+            gradients.insert(0, torch.bmm(slope.transpose(1, 2), values[layer]))
+            if layer > 0:
+                slope = torch.bmm(slope, self._weights[layer])
+                torch.ops.aten.tanh_backward.grad_input(slope, values[layer], grad_input=slope)
+        self._adam.step(gradients)
+
+
+class Passes(NamedTuple):
+    """Memory for a pass of so many rows.
+
+    Attributes:
+        first: What leaves the first layer, [M, n, padded(width)].
+        second: What leaves the second.
+        slopes: Gradients by what leaves the first.
+    """
+
+    first: Tensor
+    second: Tensor
+    slopes: Tensor
+
+
+class WassersteinCritics(Stack):
+    """Critics with two hidden layers with rectifiers and one linear output.
+
+    Args:
+        networks: One of each of M models.
+        rate: Learning rate of Adam.
+        betas: Its decay rates.
+        width: Columns of records; what stands behind them are conditions.
+        penalty: Weight of the gradient penalty (Gulrajani et al. 2017, equation 3).
+    """
+
+    def __init__(
+        self,
+        networks: Sequence[Weights],
+        *,
+        rate: float,
+        betas: Sequence[float],
+        width: int,
+        penalty: float,
+    ) -> None:
+        super().__init__(networks, rate=rate, betas=betas)
+        self._records = torch.zeros(self._weights[0].shape[2])
+        self._records[:width] = 1.0
+        self._width, self._penalty = width, penalty
+        self._passes: dict[int, Passes] = {}
+
+    def train(self, rows: Tensor, slopes: Tensor, between: Tensor) -> None:
+        """One step of Adam down the gradient of a loss that is linear in the outputs.
+
+        Args:
+            rows: Real and generated records, conditions and ones, [M, 2n, padded(inputs)].
+            slopes: The loss's gradient by the outputs, [M, 2n, 1].
+            between: Where from a generated record (0) to the real one (1) the length of the
+                critic's gradient is to be 1, [M, n, 1].
+        """
+        both = rows.shape[1]
+        n = both // 2
+        first, second, back = self._memories(both + n)
+        weight1, weight2, last = self._weights
+        up1, up2, _ = self._upward
+
+        torch.bmm(rows[..., : up1.shape[1]], up1, out=first[:, :both])
+        torch.lerp(first[:, n:both], first[:, :n], between, out=first[:, both:])
+        first.relu_()
+        torch.bmm(first[..., : up2.shape[1]], up2, out=second).gt_(0.0)
+        second[:, :both].mul_(slopes)
+        self._down(first, second, back)
+
+        by_records = weight1 * self._records
+        inner = torch.bmm(by_records, by_records.transpose(1, 2))
+        penalised = back[:, both:]
+        product = torch.bmm(penalised, inner)
+        length = (product * penalised).sum(dim=2, keepdim=True).add_(self._width * _SMALL).sqrt_()
+        pull = length.reciprocal_().neg_().add_(1.0).mul_(2.0 * self._penalty / n)
+        entered = first[:, both:]
+        torch.ops.aten.threshold_backward.grad_input(
+            product.mul_(pull), entered, 0.0, grad_input=entered
+        )
+
+        common = torch.bmm(second.transpose(1, 2), first)
+        gradient1 = torch.bmm(back[:, :both].transpose(1, 2), rows)
+        torch.mul(penalised, pull, out=product)
+        gradient1.baddbmm_(torch.bmm(penalised.transpose(1, 2), product), by_records)
+        gradient3 = (weight2 * common).sum(dim=2)[:, None]
+        gradient2 = common.mul_(last.transpose(1, 2))
+        for gradient, width in zip((gradient1, gradient2), self._widths[1:], strict=False):
+            gradient.select(1, width).zero_()  # ones stay ones
+        self._adam.step([gradient1, gradient2, gradient3])
+
+    def slope(self, rows: Tensor) -> Tensor:
+        """Gradient by records of the outputs' sum, 0 in other columns.
+
+        Args:
+            rows: As `train` takes them, [M, n, padded(inputs)].
+        """
+        first, second, back = self._memories(rows.shape[1])
+        up1, up2, _ = self._upward
+        torch.bmm(rows[..., : up1.shape[1]], up1, out=first).relu_()
+        torch.bmm(first[..., : up2.shape[1]], up2, out=second).gt_(0.0)
+        self._down(first, second, back)
+        return torch.bmm(back, self._weights[0] * self._records)
+
+    def _down(self, first: Tensor, second: Tensor, back: Tensor) -> None:
+        """Gradients by what leaves the first layer, before its rectifiers.
+
+        Args:
+            first: What left it.
+            second: What passes the rectifiers of the second, each row times its slope.
+            back: Where the gradients go.
+        """
+        down = self._weights[1] * self._weights[2].transpose(1, 2)
+        torch.bmm(second, down, out=back)
+        torch.ops.aten.threshold_backward.grad_input(back, first, 0.0, grad_input=back)
+
+    def _memories(self, n: int) -> Passes:
+        if n not in self._passes:
+            weight1, weight2, _ = self._weights
+            shapes = [(len(weight1), n, len(weight[0])) for weight in (weight1, weight2, weight1)]
+            self._passes[n] = Passes(*map(torch.empty, shapes))
+        return self._passes[n]
