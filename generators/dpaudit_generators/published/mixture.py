@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from typing import Final, NamedTuple
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -97,6 +98,13 @@ def fit_mixture(values: FloatArray) -> Mixture:
     return found
 
 
+@cache
+def _thread_pools() -> Any:
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()  # which takes longer than a fit
+
+
 def _fit(values: FloatArray) -> Mixture:
     distinct = len(np.unique(values))
     if distinct == 0:
@@ -105,20 +113,20 @@ def _fit(values: FloatArray) -> Mixture:
         return Mixture((Component(float(values[0]), _LEAST_DEVIATION, 1.0),))
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.mixture import BayesianGaussianMixture
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     model = BayesianGaussianMixture(
         n_components=min(SLOTS, distinct),
+        covariance_type="diag",  # of one column, "full" is the same and slower
         weight_concentration_prior=_CONCENTRATION,
         reg_covar=_LEAST_DEVIATION**2,
         n_init=1,
         random_state=_SEED,
     )
     # In several threads, sums would be in another order each time.
-    with threadpool_limits(1), warnings.catch_warnings():
+    with _thread_pools().limit(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # as published: 100 rounds will do
         model.fit(values[:, None])
-    means, deviations = model.means_[:, 0], np.sqrt(model.covariances_[:, 0, 0])
+    means, deviations = model.means_[:, 0], np.sqrt(model.covariances_[:, 0])
     used = model.weights_ > min(_LEAST_WEIGHT, model.weights_.max() / 2.0)
     found = zip(means[used], deviations[used], model.weights_[used], strict=True)
     return Mixture(tuple(sorted(Component(*map(float, numbers)) for numbers in found)))
