@@ -258,3 +258,9 @@ def test_no_label_count_is_fixed_with_private_proportions() -> None:
     notes = traced(gan(**PRIVATE), table())
     assert not notes.all("label_counts")
     assert not notes.all("noise")
+
+
+def test_bounds_of_the_data_are_what_there_is_to_fix() -> None:
+    [(name, mended)] = gan(bounds="data").fixes().items()
+    assert (name, mended) == ("bounds-from-data", gan())
+    assert gan().fixes() == gan(bounds="private").fixes() == {}

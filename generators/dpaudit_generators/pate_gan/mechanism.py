@@ -288,6 +288,12 @@ class PateGan(Settings):
 
         return traced(self, data, n_rows=n_rows, seed=seed, recorder=recorder)
 
+    def fixes(self) -> dict[str, PateGan]:
+        """The same generator with the proof whole again, where it is broken on purpose."""
+        if self.bounds is Bounds.DATA:
+            return {"bounds-from-data": replace(self, bounds=Bounds.SCHEMA)}
+        return {}
+
     def _model(self, schema: Schema, trainee: Trainee, weights: Weights) -> PateGanModel:
         noise = _SYSTEM if trainee.seed is None else _SEEDED
         return PateGanModel(
