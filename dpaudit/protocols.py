@@ -4,7 +4,12 @@ A generator may also have, each optional:
 
 - `claim: PrivacyClaim | None`: what it promises (else the caller states the claim);
 - `check(data)`: raises an `InputError` before any training if the table cannot be used;
-- `seedable = False`: it draws from secure noise, so trials cannot be repeated bit by bit.
+- `seedable = False`: it draws from secure noise, so trials cannot be repeated bit by bit;
+- `trace(data, *, n_rows, seed, recorder)` and `exercises()`: it tells what happens in training
+  (`dpaudit.recorder`);
+- `fixes() -> Mapping[str, Generator]`: the same generator with one thing mended, by a name for what
+  is mended. `dpaudit explain` finds out with it which of them leaks. A mended generator's own
+  `fixes` are what is left to mend: that is how all are mended together.
 
 A fitted model may have a `claim` of its own: where the accountant's result depends on the data, or
 to say how its noise was drawn. The audit compares with the largest one it saw in either world,

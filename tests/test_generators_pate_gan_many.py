@@ -112,6 +112,7 @@ class Witness:
             plan: LabelPlan,
             settings: Settings,
             device: torch.device,
+            **options: Any,
         ) -> list[Weights]:
             for trainee, seen in zip(trainees, witness.oracle_votes, strict=True):
 
@@ -121,7 +122,9 @@ class Witness:
                 witness.oracle.append(
                     train_one(trainee, head=head, plan=plan, settings=settings, watch=watch)
                 )
-            return train(trainees, head=head, plan=plan, settings=settings, device=device)
+            return train(
+                trainees, head=head, plan=plan, settings=settings, device=device, **options
+            )
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(training, "train", both)

@@ -11,6 +11,7 @@ from dpaudit.cli.audit import audit, report
 from dpaudit.cli.bounding import bounds
 from dpaudit.cli.catalogue import list_registered, show
 from dpaudit.cli.doctor import doctor
+from dpaudit.cli.explaining import explain
 from dpaudit.cli.label_audit import audit_labels
 from dpaudit.cli.planning import plan
 from dpaudit.cli.synthesis import synthesize
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command()(audit)
 app.command()(plan)
 app.command()(synthesize)
+app.command()(explain)
 app.command()(report)
 app.command()(bounds)
 app.command()(account)

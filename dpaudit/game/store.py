@@ -12,7 +12,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
@@ -202,6 +202,25 @@ class RunFolder:
 
     def _readable(self) -> AbstractContextManager[None]:
         return self._usable("be read", f"its {STORE_FILE} is damaged: give another --out")
+
+
+def specification_of(path: Path) -> dict[str, Any]:
+    """The specification that a run folder belongs to.
+
+    Raises:
+        RunFolderError: If it holds no run, or one that cannot be read.
+    """
+    file = path / STORE_FILE
+    if not file.is_file():
+        raise RunFolderError(f"{path} holds no {STORE_FILE}: give the run folder of an audit")
+    try:
+        with closing(sqlite3.connect(file)) as db:
+            [text] = db.execute("SELECT spec_json FROM audit").fetchone()
+        found: dict[str, Any] = json.loads(text)
+    except (sqlite3.Error, ValueError, TypeError) as error:
+        reason = " ".join(str(error).split())
+        raise RunFolderError(f"{file} cannot be read: {reason}; it is damaged") from error
+    return found
 
 
 def _locked(path: Path) -> IO[bytes]:

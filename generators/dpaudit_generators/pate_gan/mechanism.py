@@ -6,7 +6,7 @@ import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,10 @@ from dpaudit_generators.pate_gan.releases import (
 )
 from dpaudit_generators.pate_gan.settings import Settings
 from dpaudit_generators.pate_gan.trainee import Records, Trainee, Weights
+
+if TYPE_CHECKING:
+    from dpaudit.recorder import Recorder
+    from dpaudit_generators.pate_gan.training import Observer
 
 _SYSTEM: Final = "noise drawn from the operating system's entropy"
 _SEEDED: Final = "noise drawn from a seed, for audits: it hides nothing from who knows the seed"
@@ -213,12 +217,15 @@ class PateGan(Settings):
         del job
         return ()
 
-    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> PateGanBatch:
+    def fit_many(
+        self, data: pd.DataFrame, jobs: Sequence[Job], *, observer: Observer | None = None
+    ) -> PateGanBatch:
         """Trains a model for each job; none depends on the others by a bit.
 
         Args:
             data: The private table; a job may drop rows of it.
             jobs: What to train.
+            observer: Is shown every round of the training.
 
         Raises:
             DataError: If the table's columns are not the schema's.
@@ -254,9 +261,38 @@ class PateGan(Settings):
             trainees.append(Trainee(records, proportions, self.plan.labels, job.seed))
             schemas.append(schema)
         weights = train(
-            trainees, head=head, plan=self.plan, settings=self, device=torch.device(self.device)
+            trainees,
+            head=head,
+            plan=self.plan,
+            settings=self,
+            device=torch.device(self.device),
+            observer=observer,
         )
         return PateGanBatch(tuple(map(self._model, schemas, trainees, weights)))
+
+    def trace(
+        self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
+    ) -> pd.DataFrame:
+        """Trains and samples as `fit` and `sample` do, and tells what happens (`tracing`).
+
+        Args:
+            data: The private table.
+            n_rows: Number of records to draw.
+            seed: Of training and sampling.
+            recorder: Is told.
+
+        Returns:
+            The table of ``fit(data, seed=seed).sample(n_rows, seed=seed)``.
+        """
+        from dpaudit_generators.pate_gan.tracing import traced
+
+        return traced(self, data, n_rows=n_rows, seed=seed, recorder=recorder)
+
+    def fixes(self) -> dict[str, PateGan]:
+        """The same generator with the proof whole again, where it is broken on purpose."""
+        if self.bounds is Bounds.DATA:
+            return {"bounds-from-data": replace(self, bounds=Bounds.SCHEMA)}
+        return {}
 
     def _model(self, schema: Schema, trainee: Trainee, weights: Weights) -> PateGanModel:
         noise = _SYSTEM if trainee.seed is None else _SEEDED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -106,6 +106,7 @@ def sample(
     n: int,
     *,
     seeds: Sequence[int | None],
+    watch: Callable[[Noise], None] | None = None,
 ) -> FloatArray:
     """Records of trained generators.
 
@@ -115,6 +116,7 @@ def sample(
         proportions: Of the label's classes, of each model.
         n: Number of records of each.
         seeds: One for each; None means the system's entropy.
+        watch: Is shown what the generators are fed.
 
     Returns:
         Encoded records in the schema's order, [M, n, width].
@@ -130,6 +132,9 @@ def sample(
     )
     records = np.empty((len(weights), n, head.width), dtype=np.float32)
     for start in range(0, n, _PART):
-        part = source.generate(noise.draw(min(_PART, n - start)))[1].records
+        drawn = noise.draw(min(_PART, n - start))
+        if watch is not None:
+            watch(drawn)
+        part = source.generate(drawn)[1].records
         records[:, start : start + _PART, head.order] = part[..., : head.width].numpy()
     return records

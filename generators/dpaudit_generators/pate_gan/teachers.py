@@ -29,14 +29,16 @@ class Teachers:
     def __init__(
         self, networks: Critics, records: Sequence[Records], *, device: torch.device
     ) -> None:
-        self._networks = networks
+        self.networks = networks
+        """The critics, k of each model."""
         self._k = len(records[0].owned)
         arrays = {id(rows): rows for rows, _ in records}
         starts = np.cumsum([0, *map(len, arrays.values())])
         start = dict(zip(arrays, starts.tolist(), strict=False))
         padding = np.zeros((1, records[0].rows.shape[1]), dtype=np.float32)
         rows = torch.from_numpy(np.concatenate([*arrays.values(), padding])).to(device)
-        self._rows = with_ones(rows)
+        self.rows = with_ones(rows)
+        """Real records with their ones; the last is padding."""
         self._real = torch.empty(0, device=device)
         # All cells one behind the other; an empty one is a cell of padding.
         cells = [
@@ -76,13 +78,13 @@ class Teachers:
         """
         batch = chosen.shape[2]
         # Memory of its own: fresh pages for so much would cost more than the step.
-        torch.index_select(self._rows, 0, chosen.flatten(), out=self._real)
-        seen, logits = self._networks.forward(self._real.view(-1, batch, self._real.shape[1]))
-        gradients = self._networks.gradients(seen, logistic(logits).sub_(1.0))
-        seen, logits = self._networks.forward(generated)
-        others = self._networks.gradients(seen, logistic(logits))
+        torch.index_select(self.rows, 0, chosen.flatten(), out=self._real)
+        seen, logits = self.networks.forward(self._real.view(-1, batch, self._real.shape[1]))
+        gradients = self.networks.gradients(seen, logistic(logits).sub_(1.0))
+        seen, logits = self.networks.forward(generated)
+        others = self.networks.gradients(seen, logistic(logits))
         both = zip(gradients, others, strict=True)
-        self._networks.step([one.add_(other).div_(batch) for one, other in both])
+        self.networks.step([one.add_(other).div_(batch) for one, other in both])
 
     def votes(self, records: Tensor) -> IndexArray:
         """How many teachers of each model take each record for real; an empty cell never does.
@@ -93,7 +95,7 @@ class Teachers:
         Returns:
             Votes [M, n].
         """
-        logits = self._networks.forward(records)[1].view(len(records), self._k, -1)
+        logits = self.networks.forward(records)[1].view(len(records), self._k, -1)
         real = (logits.cpu().numpy() > 0) & self._voting
         # Counted in few bits, many at a time.
         votes: IndexArray = real.sum(axis=1, dtype=np.uint16).astype(np.int64)

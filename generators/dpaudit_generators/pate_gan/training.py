@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import torch
+from torch import Tensor
 
 from dpaudit.account import LabelBudget, LabelPlan
 from dpaudit.seeds import rng_of
-from dpaudit_generators.pate import LabelReleases
+from dpaudit_generators.pate import IndexArray, LabelReleases
 from dpaudit_generators.pate_gan.draws import Streams
-from dpaudit_generators.pate_gan.rounds import rounds
+from dpaudit_generators.pate_gan.rounds import Round, rounds
 from dpaudit_generators.pate_gan.rows import Head
 from dpaudit_generators.pate_gan.settings import Settings
 from dpaudit_generators.pate_gan.source import NoiseSource, Source
@@ -26,6 +27,18 @@ GAIN: Final = 2.0
 The teachers' labels tell nothing unless some synthetic records look real (section 4 of the paper),
 and votes on a narrow cloud are all alike.
 """
+
+
+class Observer(Protocol):
+    """Is shown a training as it goes, and changes nothing of it."""
+
+    def begins(self, this: Round, chosen: Tensor, teachers: Teachers) -> None:
+        """A round: the real records chosen for it [M, steps, k, batch]; before any step."""
+        ...
+
+    def released(self, votes: IndexArray, labels: IndexArray) -> None:
+        """Labels of its queries [M, n], drawn from votes; after the teachers' steps."""
+        ...
 
 
 class InitialNetworks:
@@ -61,6 +74,7 @@ def train(
     plan: LabelPlan,
     settings: Settings,
     device: torch.device,
+    observer: Observer | None = None,
 ) -> list[Weights]:
     """Trains teachers, student and generator of each model; none depends on the others.
 
@@ -72,6 +86,7 @@ def train(
         plan: How many labels may be released, with which noise.
         settings: The public constants.
         device: Where the networks are.
+        observer: Is shown every round.
 
     Returns:
         The generator's weights of each model.
@@ -113,12 +128,17 @@ def train(
         if not any(going):
             break
         chosen = teachers.minibatches(this.minibatches)
+        if observer is not None:
+            observer.begins(this, chosen, teachers)
         # The generator moves at the end of a round alone: one pass makes the records of all steps.
         fakes = source.generate(this.noise.part(slice(teaching)))[1].records
         for step, fake in enumerate(torch.split(fakes, batch, dim=1)):
             teachers.train(chosen[:, step], fake)
         asked = source.generate(this.noise.part(slice(fixed, fixed + this.queries)))[1].records
-        labels = releases.release(teachers.votes(asked), going=going)
+        votes = teachers.votes(asked)
+        labels = releases.release(votes, going=going)
+        if observer is not None:
+            observer.released(votes, labels)
         student.train(asked, torch.from_numpy(labels).float().to(device), this.replay)
         for first in range(teaching, fixed, batch):
             values, generated = source.generate(this.noise.part(slice(first, first + batch)))

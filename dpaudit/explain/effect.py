@@ -1,0 +1,124 @@
+"""What mending one suspect did to a leak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from scipy.special import expit
+from statsmodels.stats.proportion import proportion_confint
+
+from dpaudit.claim import PrivacyClaim
+from dpaudit.verdict import Verdict
+
+
+class Effect(StrEnum):
+    """What became of the leak."""
+
+    REMOVES = "removes"
+    """No violation is proved, and no attack separates the worlds more than the claim allows."""
+    UNPROVED = "unproved"
+    """No violation is proved, but it cannot be said that none is left."""
+    REMAINS = "remains"
+    """A violation is still proved."""
+    INVALID = "invalid"
+    """The mended generator's audit is not valid."""
+
+
+class Interval(NamedTuple):
+    """Two-sided confidence limits."""
+
+    low: float
+    high: float
+
+
+class Finding(NamedTuple):
+    """How the audit of a mended generator ended.
+
+    Attributes:
+        suspect: What was mended.
+        effect: What that did.
+        document: The result document of the mended generator's audit.
+        auc: Of the attack that separates the worlds most; None if none was scored.
+        limits: Confidence limits of it.
+        folder: Where the mended generator was played, under the run's folder.
+    """
+
+    suspect: str
+    effect: Effect
+    document: Mapping[str, Any]
+    auc: float | None
+    limits: Interval | None
+    folder: str
+
+    @property
+    def proved(self) -> float | None:
+        """The bound that was proved; None if no attack was scored."""
+        proved: float | None = self.document["proved"]
+        return proved
+
+
+def judged(
+    suspect: str, document: Mapping[str, Any], claim: PrivacyClaim, *, folder: str
+) -> Finding:
+    """What a mended generator's audit says of the leak.
+
+    Args:
+        suspect: What was mended.
+        document: The result document of its audit.
+        claim: The claim under audit.
+        folder: Where it was played.
+    """
+    attacks = document["attacks"]
+    if not attacks:
+        return Finding(suspect, Effect.INVALID, document, None, None, folder)
+    most = max(attacks, key=lambda attack: abs(attack["auc"] - 0.5))
+    counts = most["counts"]
+    # Of several attacks the one that separates most is looked at: each gets a share of the error.
+    confidence = 1.0 - (1.0 - document["confidence"]) / len(attacks)
+    scored = min(counts["n_in"], counts["n_out"])
+    limits = auc_limits(most["auc"], scored, confidence=confidence)
+    verdict = Verdict(document["verdict"])
+    if verdict is Verdict.VIOLATION:
+        effect = Effect.REMAINS
+    elif verdict is Verdict.INVALID:
+        effect = Effect.INVALID
+    elif verdict is Verdict.CONSISTENT and _harmless(limits, claim):
+        effect = Effect.REMOVES
+    else:
+        effect = Effect.UNPROVED
+    return Finding(suspect, effect, document, most["auc"], limits, folder)
+
+
+def auc_limits(auc: float, scored: int, *, confidence: float) -> Interval:
+    """Confidence limits of an area under the ROC curve, whatever the scores' distributions.
+
+    Its variance is at most A (1 - A) / min(m, n) (van Dantzig 1951; Birnbaum and Klose 1957), that
+    of a proportion: Wilson's limits for one.
+
+    Args:
+        auc: The area observed.
+        scored: Trials scored in the world that has fewer.
+        confidence: Two-sided.
+    """
+    low, high = proportion_confint(auc * scored, scored, alpha=1.0 - confidence, method="wilson")
+    return Interval(float(low), float(high))
+
+
+def allowed_auc(claim: PrivacyClaim) -> float:
+    """The largest area under the ROC curve that any attack can have against a kept claim.
+
+    The area of the region of error rates that (epsilon, delta)-DP allows (Kairouz, Oh and
+    Viswanath 2015): the curve from (0, delta) by (f, 1 - f) to (1 - delta, 1).
+    """
+    corner = (1.0 - claim.delta) * float(expit(-claim.epsilon))  # FPR and FNR
+    left = corner * (claim.delta + 1.0 - corner) / 2.0
+    right = (1.0 - claim.delta - corner) * (2.0 - corner) / 2.0
+    return left + right + claim.delta
+
+
+def _harmless(limits: Interval, claim: PrivacyClaim) -> bool:
+    """Whether attacks are as good as blind, or surely no better than the claim allows."""
+    blind = limits.low <= 0.5 <= limits.high
+    return blind or max(limits.high, 1.0 - limits.low) <= allowed_auc(claim)

@@ -1,0 +1,157 @@
+"""The explanation of a leak: one JSON document, and the same in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dpaudit.claim import PrivacyClaim
+from dpaudit.explain.effect import Effect, Finding, allowed_auc
+from dpaudit.explain.suspects import TOGETHER
+from dpaudit.numerals import auc_text, duration, percent, printable, rounded, rounded_down
+
+SCHEMA_VERSION = 1
+
+_EFFECTS = {
+    Effect.REMOVES: "removes it",
+    Effect.UNPROVED: "not proved any more",
+    Effect.REMAINS: "still leaks",
+    Effect.INVALID: "invalid",
+}
+
+
+class Before(NamedTuple):
+    """The leak as it was found, with as many shadow models as mended generators are given.
+
+    Attributes:
+        attack: The attack that proved most.
+        proved: Its bound.
+        auc: Its AUC.
+    """
+
+    attack: str
+    proved: float
+    auc: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """What mending each suspect did to a leak.
+
+    Attributes:
+        generator: Name of the generator that leaks.
+        claim: The claim that it violates.
+        confidence: Of each bound by itself.
+        shadow_models: Models that each mended generator was given at most.
+        before: The leak.
+        findings: One for each suspect.
+        reproduce: The command that gives this explanation again.
+    """
+
+    generator: str
+    claim: PrivacyClaim
+    confidence: float
+    shadow_models: int
+    before: Before
+    findings: Sequence[Finding]
+    reproduce: str
+
+    @property
+    def removing(self) -> list[Finding]:
+        """The suspects without which the leak is gone: each alone if there are any, else all."""
+        found = [one for one in self.findings if one.effect is Effect.REMOVES]
+        return [one for one in found if one.suspect != TOGETHER] or found
+
+    @property
+    def conclusion(self) -> str:
+        """What is to blame, in one sentence."""
+        before, removing = rounded_down(self.before.proved), self.removing
+        after = ", ".join(rounded_down(one.proved) for one in removing)
+        bounds = f"bound {before} -> {after}"
+        if [one.suspect for one in removing] == [TOGETHER]:
+            if len(self.findings) == 1:
+                return f"mending all suspects together removes it: {bounds}"
+            return f"no fix that was tried removes it alone, all together do: {bounds}"
+        if removing:
+            names = " or ".join(one.suspect for one in removing)
+            alone = ", each alone," if len(removing) > 1 else ""
+            return f"fixing {names}{alone} removes it: {bounds}"
+        if unproved := self._with(Effect.UNPROVED):
+            return (
+                f"nothing is shown to remove it; with {unproved} fixed it is not proved any more, "
+                "but may be there: try more --shadow-models"
+            )
+        if invalid := self._with(Effect.INVALID):
+            return f"nothing is shown to remove it; with {invalid} fixed the audit is not valid"
+        return "no fix that was tried removes it: the leak is elsewhere"
+
+    def _with(self, effect: Effect) -> str:
+        return " or ".join(one.suspect for one in self.findings if one.effect is effect)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """All of it as JSON."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "generator": self.generator,
+            "claim": {
+                "epsilon": self.claim.epsilon,
+                "delta": self.claim.delta,
+                "neighbours": self.claim.neighbours.value,
+                "source": self.claim.source,
+            },
+            "confidence": self.confidence,
+            "shadow_models": self.shadow_models,
+            "allowed_auc": allowed_auc(self.claim),
+            "before": self.before._asdict(),
+            "conclusion": self.conclusion,
+            "removed_by": [one.suspect for one in self.removing],
+            "suspects": [_entry(one) for one in self.findings],
+            "reproduce": self.reproduce,
+        }
+
+    def __str__(self) -> str:
+        """The conclusion, a line for each suspect, and what the words mean."""
+        width = max(len(one.suspect) for one in self.findings)
+        lines = [
+            self.conclusion,
+            f"{printable(self.generator)} violates epsilon {rounded(self.claim.epsilon)}: bound "
+            f"{rounded_down(self.before.proved)}, AUC {auc_text(self.before.auc)} "
+            f"({self.before.attack}); with one suspect fixed:",
+        ]
+        lines += [f"  {one.suspect:<{width}}  {_in_words(one)}" for one in self.findings]
+        lines.append(
+            f"Each bound holds at {percent(self.confidence)} by itself. Removed: not proved any "
+            "more, and no attack of this audit tells the worlds apart better than the claim "
+            "allows; another attack might."
+        )
+        return "\n".join(lines)
+
+
+def _entry(one: Finding) -> dict[str, Any]:
+    return {
+        "name": one.suspect,
+        "effect": one.effect.value,
+        "verdict": one.document["verdict"],
+        "reasons": list(one.document["reasons"]),
+        "proved": one.proved,
+        "auc": one.auc,
+        "auc_limits": None if one.limits is None else list(one.limits),
+        "max_provable_epsilon": one.document["max_provable_epsilon"],
+        "detectable_epsilon": one.document["detectable_epsilon"],
+        "shadow_models": 2 * one.document["shadow_models"]["in"],
+        "seconds": one.document["seconds"],
+        "folder": one.folder,
+    }
+
+
+def _in_words(one: Finding) -> str:
+    words = _EFFECTS[one.effect]
+    if one.effect is Effect.INVALID or one.limits is None:
+        return f"{words}: {printable(one.document['reasons'][0])}"
+    words += f": bound {rounded_down(one.proved)}, AUC {auc_text(one.auc)}"
+    words += f" ({rounded(one.limits.low)} to {rounded(one.limits.high)})"
+    if one.effect is Effect.UNPROVED and one.document["verdict"] == "inconclusive":
+        words += f"; {printable(one.document['reasons'][0])}"
+    return f"{words}; {duration(one.document['seconds'])}"

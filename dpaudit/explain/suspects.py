@@ -1,0 +1,163 @@
+"""What may be to blame for a leak: generators with one thing mended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.adapt import as_generator, train
+from dpaudit.claim import PrivacyClaim
+from dpaudit.errors import RegistryError
+from dpaudit.protocols import (
+    BatchGenerator,
+    Generator,
+    IntArray,
+    Job,
+    Model,
+    ModelBatch,
+    trains_many,
+)
+from dpaudit.seeds import rng_of
+
+ROW_ORDER: Final = "row-order"
+"""The suspect of every generator: the places of the records in the table."""
+TOGETHER: Final = "all-together"
+"""All suspects mended at once."""
+
+MOST_TOGETHER: Final = 32
+"""Models that a shuffled batch trains at once: its table holds the rows of each."""
+
+
+def suspects_of(generator: Generator, *, name: str) -> dict[str, Generator]:
+    """The generator with each suspect mended alone, and with all of them if there are several.
+
+    Args:
+        generator: The generator that leaks.
+        name: Named in messages.
+
+    Returns:
+        Mended generators by suspect: what `fixes` offers, the order of rows, all together. The
+        last is missing where mended ones do not offer the remaining fixes.
+
+    Raises:
+        RegistryError: If `fixes` fails, or what it returns is no mapping to generators.
+    """
+    offered = fixes_of(generator, name=name)
+    found = dict(offered)
+    found.setdefault(ROW_ORDER, with_rows_shuffled(generator))
+    mended: Generator | None = generator
+    for fix in offered:
+        mended = fixes_of(mended, name=name).get(fix) if mended is not None else None
+    if mended is not None and len(found) > 1:
+        found[TOGETHER] = mended if ROW_ORDER in offered else with_rows_shuffled(mended)
+    return found
+
+
+def fixes_of(generator: object, *, name: str) -> dict[str, Generator]:
+    """What a generator offers to mend; nothing if it has no `fixes`.
+
+    Raises:
+        RegistryError: As for `suspects_of`.
+    """
+    offer = getattr(generator, "fixes", None)
+    if not callable(offer):
+        return {}
+    try:
+        offered = offer()
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise RegistryError(f"fixes() of {name} fails: {reason}") from error
+    if not isinstance(offered, Mapping):
+        raise RegistryError(f"fixes() of {name} returns no mapping of names to generators")
+    for fix in offered:
+        if not isinstance(fix, str) or not re.fullmatch(r"\w[\w.-]*", fix) or fix == TOGETHER:
+            raise RegistryError(
+                f"fixes() of {name} offers {fix!r}: name a fix with letters, digits, - _ and ., "
+                f"and not {TOGETHER}"
+            )
+    return {fix: as_generator(mended, name=f"{name}: {fix}") for fix, mended in offered.items()}
+
+
+def with_rows_shuffled(generator: Generator) -> Generator:
+    """The generator on a table whose rows are put in an order drawn from each training's seed.
+
+    A record's place then tells nothing. One that trains many at once still does.
+    """
+    if trains_many(generator):
+        return ShuffledBatch(generator)
+    return Shuffled(generator)
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """A generator whose table is shuffled before each training.
+
+    Attributes:
+        generator: The generator.
+    """
+
+    generator: Generator
+
+    @property
+    def claim(self) -> PrivacyClaim | None:
+        """The generator's."""
+        return cast(PrivacyClaim | None, getattr(self.generator, "claim", None))
+
+    @property
+    def seedable(self) -> bool:
+        """Whether the generator is."""
+        return bool(getattr(self.generator, "seedable", True))
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> Model:
+        """Trains on the shuffled table."""
+        order = _shuffled(np.arange(len(data)), seed)
+        return train(self.generator, data.iloc[order].reset_index(drop=True), seed=seed)
+
+
+@dataclass(frozen=True)
+class ShuffledBatch(Shuffled):
+    """The same of a generator that trains many models at once, each on an order of its own.
+
+    They train on one table that holds the rows of each model in its order, one model after the
+    other; each job drops the rows of all others.
+
+    Attributes:
+        generator: The generator.
+    """
+
+    generator: BatchGenerator
+
+    @property
+    def models_at_once(self) -> int:
+        """As many as the generator's, within reason."""
+        return min(self.generator.models_at_once, MOST_TOGETHER)
+
+    def batch_key(self, job: Job) -> Hashable:
+        """The generator's."""
+        return self.generator.batch_key(job)
+
+    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> ModelBatch:
+        """Trains a model for each job; that of `fit` on its rows."""
+        orders = [
+            _shuffled(np.delete(np.arange(len(data)), list(job.dropped_rows)), job.seed)
+            for job in jobs
+        ]
+        stops = np.cumsum([len(order) for order in orders])
+        places = np.arange(stops[-1])
+        placed = [
+            job._replace(
+                dropped_rows=tuple(places[(places < stop - len(order)) | (places >= stop)].tolist())
+            )
+            for job, order, stop in zip(jobs, orders, stops, strict=True)
+        ]
+        rows = data.iloc[np.concatenate(orders)].reset_index(drop=True)
+        return self.generator.fit_many(rows, placed)
+
+
+def _shuffled(rows: IntArray, seed: int | None) -> IntArray:
+    return rng_of(seed, "row order").permutation(rows)
