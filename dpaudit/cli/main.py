@@ -14,6 +14,7 @@ from dpaudit.cli.doctor import doctor
 from dpaudit.cli.label_audit import audit_labels
 from dpaudit.cli.planning import plan
 from dpaudit.cli.synthesis import synthesize
+from dpaudit.cli.tracing import trace
 from dpaudit.versions import dpaudit_version
 
 app = typer.Typer(
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command()(audit)
 app.command()(plan)
 app.command()(synthesize)
+app.command()(trace)
 app.command()(report)
 app.command()(bounds)
 app.command()(account)
