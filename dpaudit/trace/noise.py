@@ -25,11 +25,11 @@ _SCALES: Final = ("noise-scale-inverted", "noise-wrong-scale")
 
 def noise(played: Played) -> Iterator[Said]:
     """Every check of noise, on the table and in the exercises."""
-    for trace in played.charged:
-        said = [*_on_votes(trace), *_on_labels(trace)]
-        yield from said
-        wrong = [one.id for one in said if isinstance(one, Finding)]
-        yield _follow(trace, wrong)
+    said = [one for trace in played.charged for one in (*_on_votes(trace), *_on_labels(trace))]
+    yield from said
+    # An exercise may be too short to tell which noise it has; its labels have it all the same.
+    wrong = [one.id for one in said if isinstance(one, Finding)]
+    yield from (_follow(trace, wrong) for trace in played.charged)
 
 
 def draws_per_label(trace: Trace) -> int | None:

@@ -13,12 +13,14 @@ from dpaudit.recorder import Stage
 from dpaudit.schema import Column, Kind, as_numbers
 from dpaudit.trace.collected import Trace
 from dpaudit.trace.findings import Passed, Said, Skipped, found
-from dpaudit.trace.laws import ERROR, FEWEST
+from dpaudit.trace.laws import ERROR
 from dpaudit.trace.played import Played
 
 _WIDE: Final = 2.0
 """Bounds at least so far apart are not those of numbers left in [0, 1]."""
 _ROUNDING: Final = 1e-6
+_FEWEST: Final = 100
+"""From so many on, the limit of Kolmogorov and Smirnov's law serves for far tails."""
 
 
 def output(played: Played) -> Iterator[Said]:
@@ -130,7 +132,7 @@ def inputs(played: Played) -> Iterator[Said]:
     """Whether the generator is sampled with numbers of the law it was trained with."""
     id_ = "sampling-noise-differs"
     trained, sampled = (played.table.fed[stage] for stage in Stage)
-    if min(trained.size, sampled.size) < FEWEST:
+    if min(trained.size, sampled.size) < _FEWEST:
         yield Skipped(
             id_, f"{trained.size} inputs in training and {sampled.size} in sampling: too few"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,6 +15,9 @@ from dpaudit.trace.collected import Trace
 _EXACT: Final = 1e-9
 _CLIPPED: Final = 2e-6
 """Probabilities nearer to 0 or 1 may have been clipped (`VoteTable.quantised`)."""
+_SAME: Final = 1e-6
+_NARROWEST: Final = 1e3
+"""Margin over scale: noise that narrow decides nothing either."""
 _WIDEST: Final = 1e9
 """Votes: noise of a larger scale decides nothing."""
 
@@ -45,11 +49,11 @@ def promise_of(trace: Trace) -> Promise | None:
     By its table of probabilities; without one by `gamma`, as PATE has it.
 
     Returns:
-        The noise; None if nothing was promised, or no known noise.
+        The noise; None if nothing was promised, or it is not known which.
     """
-    if trace.promised is not None:
-        return _fitted(trace.promised)
     gamma = trace.constants.get("gamma", 0.0)
+    if trace.promised is not None:
+        return _fitted(trace.promised, gamma)
     return Promise(Mechanism.NOISY_MAX, 1.0 / gamma) if gamma > 0 else None
 
 
@@ -61,28 +65,36 @@ def teachers_of(trace: Trace) -> int | None:
     return int(told) if told >= 1 and told == int(told) else None
 
 
-def _fitted(table: VoteTable) -> Promise | None:
+def _fitted(table: VoteTable, gamma: float) -> Promise | None:
+    """The noise that a table of probabilities comes from.
+
+    Few teachers or much noise leave several: then the one of scale 1 / gamma.
+    """
     k = table.teachers
     wrong = table.probabilities[: k // 2 + 1]
-    margins = k / 2 - np.arange(k // 2 + 1)
+    margins = k / 2 - np.arange(k // 2 + 1, dtype=np.float64)
     telling = (margins > 0) & (wrong > _CLIPPED) & (wrong < 0.5)
     if not telling.any():
         return None
-    first = int(np.flatnonzero(telling)[0])  # the widest margin tells most
-    best: tuple[float, Promise] | None = None
+    wrong, margins = wrong[telling], margins[telling]
+    fitting = []
     for mechanism in Mechanism:
+        scale = _scale(mechanism, float(margins[0]), float(wrong[0]))  # the widest tells most
+        if scale and np.all(np.abs(wrong_at(mechanism, margins / scale) - wrong) < _EXACT):
+            fitting.append(Promise(mechanism, scale))
+    if len(fitting) == 1:
+        return fitting[0]
+    alike = [one for one in fitting if abs(one.scale * gamma - 1.0) < _SAME]
+    return alike[0] if len(alike) == 1 else None
 
-        def excess(log_x: float, mechanism: Mechanism = mechanism) -> float:
-            return float(wrong_at(mechanism, np.exp(np.array(log_x))) - wrong[first])
 
-        lowest, highest = np.log(margins[first] / _WIDEST), np.log(1e3)
-        if excess(lowest) <= 0.0 or excess(highest) >= 0.0:
-            continue
-        x = np.exp(brentq(excess, lowest, highest, xtol=1e-15, rtol=1e-14))
-        scale = float(margins[first] / x)
-        off = np.abs(wrong_at(mechanism, np.asarray(margins / scale, dtype=np.float64)) - wrong)[
-            telling
-        ].max()
-        if off < _EXACT and (best is None or off < best[0]):
-            best = (float(off), Promise(mechanism, scale))
-    return None if best is None else best[1]
+def _scale(mechanism: Mechanism, margin: float, wrong: float) -> float | None:
+    """The scale at which a label contradicts such a majority with such a probability."""
+
+    def excess(log_x: float) -> float:
+        return float(wrong_at(mechanism, np.exp(np.array(log_x))) - wrong)
+
+    lowest, highest = math.log(margin / _WIDEST), math.log(_NARROWEST)
+    if excess(lowest) <= 0.0 or excess(highest) >= 0.0:
+        return None
+    return float(margin / math.exp(brentq(excess, lowest, highest, xtol=1e-15, rtol=1e-14)))
