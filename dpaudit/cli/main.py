@@ -15,6 +15,7 @@ from dpaudit.cli.explaining import explain
 from dpaudit.cli.label_audit import audit_labels
 from dpaudit.cli.planning import plan
 from dpaudit.cli.synthesis import synthesize
+from dpaudit.cli.tracing import trace
 from dpaudit.versions import dpaudit_version
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ app.command()(audit)
 app.command()(plan)
 app.command()(synthesize)
 app.command()(explain)
+app.command()(trace)
 app.command()(report)
 app.command()(bounds)
 app.command()(account)

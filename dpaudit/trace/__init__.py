@@ -1,0 +1,13 @@
+"""Looks into a generator that tells what it does: the white box.
+
+`trace_generator` trains it a few times, on the table and on changed ones, and gives findings:
+deviations from what its promise needs, proved by what it told (`dpaudit.recorder`).
+"""
+
+from __future__ import annotations
+
+from dpaudit.trace.catalogue import Severity
+from dpaudit.trace.findings import Finding
+from dpaudit.trace.tracing import TraceReport, trace_generator
+
+__all__ = ["Finding", "Severity", "TraceReport", "trace_generator"]

@@ -1,0 +1,259 @@
+"""Whether what was charged for votes is what they cost, by recomputing it from the votes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dpaudit.account import Mechanism
+from dpaudit.account.algorithm_1 import Deviation, algorithm_1_moments
+from dpaudit.account.moments import exact_moments
+from dpaudit.protocols import FloatArray
+from dpaudit.trace.catalogue import Severity
+from dpaudit.trace.collected import Trace
+from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
+from dpaudit.trace.noise import draws_per_label
+from dpaudit.trace.played import Played
+from dpaudit.trace.promise import promise_of, teachers_of
+
+_DISAGREES: Final = "accountant-disagrees"
+_ONE_NOISE: Final = "one-noise-charged-as-two"
+_IDS: Final = ("accountant-missing-log", "accountant-exponent-slip", _DISAGREES)
+_TOLERANCE: Final = 1e-6
+_TINY: Final = 1e-300
+"""Stands for a log moment of 0 or less in a factor."""
+
+_RULES: Final[Mapping[str, tuple[Deviation, ...]]] = {
+    "": (),
+    "unconditioned": (Deviation.UNCONDITIONED,),
+    "half": (Deviation.HALF,),
+    "accountant-missing-log": (Deviation.MISSING_LOG,),
+    "accountant-exponent-slip": (Deviation.EXPONENT_SLIP,),
+}
+"""How Theorem 3's term is used, by the finding that it is; the first three are none."""
+
+
+class Cost(NamedTuple):
+    """One way of charging.
+
+    Attributes:
+        by_votes: Log moments of a label by its votes for 1 [k + 1, L].
+        finding: The finding that charging so is; "" for none.
+        two_noises: Whether it holds for two noisy counts only.
+    """
+
+    by_votes: FloatArray
+    finding: str
+    two_noises: bool
+
+
+class Charged(NamedTuple):
+    """A charge for labels whose votes are known.
+
+    Attributes:
+        counts: How many labels had each count of votes [k + 1].
+        moments: What was charged [L].
+        room: By how much that may be off by rounding [L].
+    """
+
+    counts: FloatArray
+    moments: FloatArray
+    room: FloatArray
+
+    def agrees(self, cost: Cost) -> bool:
+        """Whether this is what was charged."""
+        off = np.abs(self.moments - self.counts @ cost.by_votes)
+        return bool(np.all(off <= self.room))
+
+
+class Compared(NamedTuple):
+    """What a training was charged, and what there is to hold it against."""
+
+    trace: Trace
+    charges: list[Charged]
+    costs: dict[str, Cost]
+
+
+def accountant(played: Played) -> Iterator[Said]:
+    """Which way of charging explains all charges, on the table and in the exercises."""
+    compared = [
+        Compared(trace, charges, costs)
+        for trace in played.charged
+        if (charges := charged(trace)) and (costs := ways(trace, charges[0].moments.size))
+    ]
+    if not compared:
+        why = "no log moments were told with the votes they are for"
+        yield from (Skipped(id_, why) for id_ in (*_IDS, _ONE_NOISE))
+        return
+    names = set.intersection(*(set(costs) for _, _, costs in compared))
+    explain = {
+        name
+        for name in names
+        if all(one.agrees(costs[name]) for _, charges, costs in compared for one in charges)
+    }
+    known = compared[0].costs
+    right = {name for name in explain if not known[name].finding}
+    slips = {known[name].finding for name in explain} - {""}
+    if right:
+        alike = "on these votes it charges what a correct accountant charges"
+        yield from (Skipped(id_, alike) if id_ in slips else Passed(id_) for id_ in _IDS)
+    elif len(slips) == 1:
+        id_ = slips.pop()
+        yield _wrong(id_, compared)
+        yield from (Passed(other) for other in _IDS if other != id_)
+    else:
+        yield _wrong(_DISAGREES, compared)
+        yield from (Passed(id_) for id_ in _IDS[:2])
+    single = not explain or any(not known[name].two_noises for name in explain)
+    yield from (_one_noise(one, single=single) for one in compared)
+
+
+def charged(trace: Trace) -> list[Charged]:
+    """The charges with moments whose votes are all known."""
+    k = teachers_of(trace)
+    if k is None:
+        return []
+    found_, before = [], None
+    for charge in trace.charges:
+        if charge.moments is None:
+            continue
+        last = np.zeros_like(charge.moments) if before is None else before
+        before = charge.moments
+        votes = charge.votes
+        if not charge.queries or votes.size != charge.queries or votes.max() > k:
+            continue
+        moments = charge.moments - last
+        # Differences of sums lose digits of the sums, not of themselves.
+        room = _TOLERANCE * np.abs(moments) + 1e-12 * (1.0 + np.abs(charge.moments))
+        counts = np.bincount(votes, minlength=k + 1).astype(np.float64)
+        found_.append(Charged(counts, moments, room))
+    return found_
+
+
+def ways(trace: Trace, moments: int) -> dict[str, Cost]:
+    """Every known way of charging, by name; empty where the noise is not known."""
+    promise, k = promise_of(trace), teachers_of(trace)
+    gamma = trace.constants.get("gamma", 0.0)
+    if promise is None or k is None:
+        return {}
+    orders, ones = np.arange(1.0, moments + 1.0), np.arange(k + 1)
+    table = trace.promised or promise.table(k)
+    two = promise.mechanism is Mechanism.NOISY_MAX
+    found_ = {
+        "exact, by votes": Cost(exact_moments(table, ones, moments=orders), "", two),
+        "exact, at most": Cost(_all(k, orders * table.rdp(orders + 1.0)), "", two),
+    }
+    if not gamma > 0:
+        return found_
+    single = promise._replace(mechanism=Mechanism.LAPLACE, scale=1.0 / gamma).table(k)
+    found_["one noise, by votes"] = Cost(exact_moments(single, ones, moments=orders), "", False)
+    found_["one noise, at most"] = Cost(_all(k, orders * single.rdp(orders + 1.0)), "", False)
+    for name, factor in (("two noises", 1.0), ("one noise", 0.5)):
+        concentrated = 2.0 * (factor * gamma) ** 2 * orders * (orders + 1.0)
+        capped = np.minimum(concentrated, 2.0 * factor * gamma * orders)
+        # What holds for two noises holds for one, which tells less.
+        found_[f"{name}, Theorem 2"] = Cost(_all(k, concentrated), "", False)
+        found_[f"{name}, Theorem 2 and the pure cost"] = Cost(_all(k, capped), "", False)
+    counts = np.stack([k - ones, ones], axis=-1)
+    for finding, rule in _RULES.items():
+        for extra in ((), (Deviation.UNCAPPED,)):
+            chosen = (*rule, *extra)
+            by_votes = algorithm_1_moments(
+                counts, gamma=gamma, moments=orders, deviations=frozenset(chosen)
+            )
+            name = " ".join(("Algorithm 1", *chosen))
+            found_[name] = Cost(by_votes, finding if finding in _IDS else "", True)
+    return found_
+
+
+def _all(k: int, moments: FloatArray) -> FloatArray:
+    return np.tile(moments, (k + 1, 1))
+
+
+def _wrong(id_: str, compared: list[Compared]) -> Finding:
+    """Where charges are farthest from PATE's, and in which direction."""
+    apart = max(
+        (_apart(charge, one) for one in compared for charge in one.charges),
+        key=lambda apart: abs(apart.log_factor),
+    )
+    return found(
+        id_,
+        f"for {apart.labels:.0f} labels at lambda = {apart.gamma:g} the accountant adds "
+        f"{apart.charged:.6g} to log moment {apart.moment}; recomputed from the votes it is "
+        f"{apart.recomputed:.6g}: it {'over' if apart.log_factor > 0 else 'under'}-counts by a "
+        f"factor of {np.exp(abs(apart.log_factor)):.4g}",
+        gamma=apart.gamma,
+        moment=apart.moment,
+        charged=apart.charged,
+        recomputed=apart.recomputed,
+        labels=apart.labels,
+    )
+
+
+class _Apart(NamedTuple):
+    """A charge beside what it should be, at the moment where they differ most."""
+
+    log_factor: float
+    gamma: float
+    moment: int
+    charged: float
+    recomputed: float
+    labels: float
+
+
+def _apart(charge: Charged, compared: Compared) -> _Apart:
+    costs = compared.costs
+    meant = charge.counts @ costs.get("Algorithm 1", costs["exact, by votes"]).by_votes
+    factor = np.log(np.maximum(charge.moments, _TINY) / np.maximum(meant, _TINY))
+    factor[np.abs(charge.moments - meant) <= charge.room] = 0.0
+    place = int(np.argmax(np.abs(factor)))
+    return _Apart(
+        log_factor=float(factor[place]),
+        gamma=compared.trace.constants.get("gamma", float("nan")),
+        moment=place + 1,
+        charged=float(charge.moments[place]),
+        recomputed=float(meant[place]),
+        labels=float(charge.counts.sum()),
+    )
+
+
+def _one_noise(compared: Compared, *, single: bool) -> Said:
+    """Whether labels with one draw each are charged as if there were two."""
+    trace, charges, costs = compared
+    each = draws_per_label(trace)
+    if each is None:
+        return Skipped(_ONE_NOISE, "draws on votes were not told for every label")
+    if each == 2:
+        return Passed(_ONE_NOISE)
+    if single:
+        return Skipped(_ONE_NOISE, "the term for two noises never was the smallest, or is not used")
+    exact = costs["one noise, by votes"].by_votes
+    under = [
+        float(np.max(charge.counts @ exact / np.maximum(charge.moments, _TINY)))
+        for charge in charges
+        if np.any(charge.counts @ exact > charge.moments + charge.room)
+    ]
+    gamma = trace.constants["gamma"]
+    evidence = (
+        f"{trace.labels.size} labels have one draw each at lambda = {gamma:g}, and are charged by "
+        "the error probability of two; "
+    )
+    evidence += (
+        f"{len(under)} of {len(charges)} charges are below the exact cost, by up to a factor of "
+        f"{max(under):.4g}"
+        if under
+        else f"none of {len(charges)} charges is below the exact cost of one"
+    )
+    finding = found(
+        _ONE_NOISE,
+        evidence,
+        gamma=gamma,
+        labels=trace.labels.size,
+        charges=len(charges),
+        charges_too_small=len(under),
+        largest_factor=max(under, default=1.0),
+    )
+    return finding if under else replace(finding, severity=Severity.NOTE)

@@ -1,0 +1,189 @@
+"""Every finding by its stable name: how grave it is, what is correct, and where that is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+PATE_GAN: Final = "Jordon, Yoon and van der Schaar 2019 (PATE-GAN), Algorithm 1"
+PATE: Final = "Papernot et al. 2017 (PATE)"
+MOMENTS: Final = "Abadi et al. 2016, Theorem 2"
+AUDIT: Final = "Ganev, Annamalai and De Cristofaro 2025"
+TABLE_2: Final = f"{AUDIT}, Table 2"
+GAUSSIAN: Final = "Dwork and Roth 2014, Theorem A.1"
+
+
+class Severity(StrEnum):
+    """What follows from a finding, gravest first."""
+
+    VIOLATION = "violation"
+    """The privacy claim does not hold, or its proof does not."""
+    BUG = "bug"
+    """The synthetic data are wrong or worse; the claim is not touched."""
+    NOTE = "note"
+    """Worth knowing."""
+
+    @property
+    def rank(self) -> int:
+        """0 for the gravest."""
+        return list(Severity).index(self)
+
+
+class Entry(NamedTuple):
+    """What is known of a finding before it is made."""
+
+    severity: Severity
+    correct: str
+    reference: str
+
+
+_V, _B, _N = Severity
+_DEAL = "each record belongs to one of k fixed, disjoint parts, and each teacher reads its own only"
+_PUBLIC = "settings are constants, public before the table is seen"
+_DELTA = "delta is the one that is claimed"
+_POST = "beside the teachers, whose votes are noised, nothing reads private records"
+
+CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
+    {
+        # who reads what
+        "no-pate": Entry(
+            _V,
+            "k teachers read the records; the generator learns from a student that reads only "
+            "generated records with noisy labels",
+            f"{TABLE_2} (PATE); {PATE_GAN}, lines 2 and 9 to 17",
+        ),
+        "partition-all-rows": Entry(_V, _DEAL, f"{TABLE_2} (partition); {PATE}, section 2.1"),
+        "partition-last-only": Entry(_V, _DEAL, f"{TABLE_2} (partition); {PATE}, section 2.1"),
+        "partition-reshuffled": Entry(
+            _V,
+            f"{_DEAL}: in all iterations the same",
+            f"{TABLE_2} (partition); {PATE}, section 2.1",
+        ),
+        "partition-overlapping": Entry(_V, _DEAL, f"{PATE}, section 2.1"),
+        "partition-by-position": Entry(
+            _V,
+            "a record's teacher depends on that record alone (a keyed hash), so that removing one "
+            "changes one teacher and moves one vote",
+            f"{PATE}, Theorem 2: neighbouring tables differ in one teacher's vote",
+        ),
+        "rows-never-used": Entry(_N, "every record belongs to a teacher", PATE_GAN + ", line 2"),
+        "student-sees-real-rows": Entry(_V, _POST, f"{PATE_GAN}, lines 22 to 25"),
+        "generator-sees-real-rows": Entry(_V, _POST, f"{PATE_GAN}, lines 26 to 28"),
+        "conditions-from-data": Entry(
+            _V, "what records are generated given is drawn from public or noised frequencies", AUDIT
+        ),
+        # noise
+        "noise-gaussian-on-labels": Entry(
+            _V,
+            "Laplace noise of scale 1 / lambda on each count of votes; the label is the larger",
+            f"{TABLE_2} (noise); {PATE}, section 2.2",
+        ),
+        "noise-scale-inverted": Entry(
+            _V,
+            "noise of scale 1 / lambda, for the lambda that the accountant takes",
+            f"{TABLE_2} (noise); {PATE}, section 2.2",
+        ),
+        "noise-wrong-scale": Entry(
+            _V, "noise of the scale that is accounted for", f"{PATE}, section 2.2; {GAUSSIAN}"
+        ),
+        "noise-wrong-law": Entry(
+            _V, "noise of the law that is accounted for", f"{PATE}, section 2.2"
+        ),
+        "labels-not-from-votes": Entry(
+            _V,
+            "a label is 1 with the probability that the accounted mechanism has at that vote",
+            f"{PATE}, Lemma 4 (an equality for two classes)",
+        ),
+        # accounting
+        "accountant-missing-log": Entry(
+            _V,
+            "the smallest of the data-independent terms and the logarithm of Theorem 3's sum",
+            f"{TABLE_2} (accountant); {PATE}, Theorem 3",
+        ),
+        "accountant-exponent-slip": Entry(
+            _V,
+            "q exp(2 lambda l) in Theorem 3's sum",
+            f"{TABLE_2} (accountant); {PATE}, Theorem 3",
+        ),
+        "accountant-disagrees": Entry(
+            _V,
+            "log moments that bound the privacy loss of the votes that were cast, and the epsilon "
+            "that follows from them",
+            f"{PATE}, Theorems 2 and 3; {MOMENTS}",
+        ),
+        "one-noise-charged-as-two": Entry(
+            _V,
+            "with one Laplace variable on the count of ones a label is wrong with probability "
+            "exp(-lambda gap / 2) / 2; q = (2 + lambda gap) / (4 exp(lambda gap)) is that of two",
+            f"{PATE}, Lemma 4",
+        ),
+        "queries-not-accounted": Entry(
+            _V,
+            "every label that is released is charged, a discarded one too",
+            f"{PATE_GAN}, lines 16 to 21; {AUDIT}, appendix E",
+        ),
+        "budget-exceeded": Entry(
+            _V,
+            "the cost of the next labels is added before they are drawn, and training stops if "
+            "that is too much",
+            f"{PATE_GAN}, line 4; {AUDIT}, appendix E",
+        ),
+        "delta-xor": Entry(
+            _V,
+            "1 / delta is 10 ** 5 for delta 1e-5; 10 ^ 5 is 15, an exclusive or",
+            f"{TABLE_2} (delta); {GAUSSIAN}; {MOMENTS}",
+        ),
+        "delta-multiplied": Entry(
+            _V,
+            "delta divides: ln(1.25 / delta), ln(1 / delta); 10 ** delta is about 1",
+            f"{TABLE_2} (delta); {GAUSSIAN}; {MOMENTS}",
+        ),
+        "delta-ignored": Entry(_V, _DELTA, f"{MOMENTS}; {AUDIT}, Table 3"),
+        # what the table decides
+        "bounds-from-data": Entry(
+            _V,
+            "what scales a column is public, or released with noise",
+            f"{TABLE_2} (metadata)",
+        ),
+        "labels-copied": Entry(
+            _V,
+            "labels are generated, or drawn from noised frequencies",
+            f"{TABLE_2} (label distribution)",
+        ),
+        "teachers-from-rows": Entry(
+            _V, f"{_PUBLIC}: one record more must not change every part", f"{AUDIT}, Table 3"
+        ),
+        "batch-from-rows": Entry(_V, _PUBLIC, f"{AUDIT}, appendix E"),
+        "constant-from-rows": Entry(_V, _PUBLIC, "Dwork and Roth 2014, Definition 2.4"),
+        # quality
+        "penalty-from-teachers": Entry(
+            _B, "the gradient penalty has weight 10", "Gulrajani et al. 2017, Algorithm 1"
+        ),
+        "gradient-penalty": Entry(
+            _N, "the gradient penalty has weight 10", "Gulrajani et al. 2017, Algorithm 1"
+        ),
+        "teachers-refitted": Entry(
+            _B,
+            "teachers are networks whose training goes on from iteration to iteration",
+            f"{TABLE_2} (teachers); {PATE_GAN}, lines 8 to 10",
+        ),
+        "output-not-inverted": Entry(
+            _B, "numbers are in the scale of the table", f"{TABLE_2} (processing)"
+        ),
+        "output-shifted": Entry(
+            _B,
+            "numbers are scaled back by the range: lower + u (upper - lower)",
+            f"{AUDIT}, section 6.4",
+        ),
+        "integers-truncated": Entry(
+            _B, "whole numbers are rounded to the nearest", f"{TABLE_2} (processing)"
+        ),
+        "sampling-noise-differs": Entry(
+            _B,
+            "the generator is sampled with inputs of the law it was trained with",
+            PATE_GAN + ", lines 11 and 26",
+        ),
+    }
+)

@@ -1,0 +1,191 @@
+"""Whether noise has the law and the scale that is accounted for, and labels follow from votes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from scipy import stats
+
+from dpaudit.account import Mechanism, VoteTable
+from dpaudit.protocols import FloatArray
+from dpaudit.recorder import NoiseOn
+from dpaudit.trace.collected import Trace
+from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
+from dpaudit.trace.laws import ERROR, FEWEST, Law, laws_of, may_have_scale, scale_of
+from dpaudit.trace.played import Played
+from dpaudit.trace.promise import Promise, promise_of, teachers_of
+
+_LABELS: Final = "labels-not-from-votes"
+_ON_LABELS: Final = "noise-gaussian-on-labels"
+_SCALES: Final = ("noise-scale-inverted", "noise-wrong-scale")
+
+
+def noise(played: Played) -> Iterator[Said]:
+    """Every check of noise, on the table and in the exercises."""
+    said = [one for trace in played.charged for one in (*_on_votes(trace), *_on_labels(trace))]
+    yield from said
+    # An exercise may be too short to tell which noise it has; its labels have it all the same.
+    wrong = [one.id for one in said if isinstance(one, Finding)]
+    yield from (_follow(trace, wrong) for trace in played.charged)
+
+
+def draws_per_label(trace: Trace) -> int | None:
+    """How many draws hide one vote: 1 or 2; None if neither."""
+    drawn, labels = trace.noise[NoiseOn.VOTES].size, trace.labels.size
+    return next((each for each in (1, 2) if drawn and drawn == each * labels), None)
+
+
+def _on_votes(trace: Trace) -> Iterator[Said]:
+    ids = (*_SCALES, "noise-wrong-law")
+    draws, promise = trace.noise[NoiseOn.VOTES], promise_of(trace)
+    if promise is None or draws.size < FEWEST:
+        why = f"{draws.size} draws on votes are too few" if promise else "no noise was promised"
+        yield from (Skipped(id_, why) for id_ in ids)
+        return
+    law = Law.NORMAL if promise.mechanism is Mechanism.GAUSSIAN else Law.LAPLACE
+    likely = laws_of(draws)
+    if likely and law not in likely:
+        yield found(
+            "noise-wrong-law",
+            f"{draws.size} draws on votes are of {likely[0]} law, {law} noise is accounted for; "
+            f"a mistake has probability {ERROR:g}",
+            draws=draws.size,
+            mean_absolute_over_deviation=_ratio(draws),
+        )
+        return
+    yield Passed("noise-wrong-law")
+    if may_have_scale(draws, law, promise.scale):
+        yield from (Passed(id_) for id_ in _SCALES)
+        return
+    gamma = trace.constants.get("gamma", 1.0 / promise.scale)
+    inverted = gamma > 0 and may_have_scale(draws, law, gamma)
+    seen = scale_of(draws, law)
+    yield found(
+        _SCALES[0] if inverted else _SCALES[1],
+        f"{draws.size} draws on votes have scale {seen:.6g} (standard deviation "
+        f"{float(np.std(draws)):.6g}), where {promise.scale:.6g} is accounted for"
+        + (f": that is lambda = {gamma:g} itself" if inverted else ""),
+        draws=draws.size,
+        scale=seen,
+        deviation=float(np.std(draws)),
+        accounted_scale=promise.scale,
+    )
+
+
+def _on_labels(trace: Trace) -> Iterator[Said]:
+    draws = trace.noise[NoiseOn.LABELS]
+    if draws.size < FEWEST:
+        if draws.size:
+            yield Skipped(_ON_LABELS, f"{draws.size} draws on labels are too few")
+        elif trace.noise[NoiseOn.VOTES].size or trace.labels.size:
+            yield Passed(_ON_LABELS)
+        else:
+            yield Skipped(_ON_LABELS, "no noise was told")
+        return
+    if laws_of(draws) != (Law.NORMAL,):
+        yield Passed(_ON_LABELS)
+        return
+    seen = scale_of(draws, Law.NORMAL)
+    yield found(
+        _ON_LABELS,
+        f"{draws.size} draws of normal law with standard deviation {seen:.4g} are added to labels "
+        f"that are 0 or 1; mean absolute value over deviation is {_ratio(draws):.3f}, of Laplace "
+        f"noise 0.707; a mistake has probability {ERROR:g}",
+        draws=draws.size,
+        deviation=seen,
+        excess_kurtosis=float(stats.kurtosis(draws)),
+    )
+    yield from _gaussian_scale(trace, draws)
+
+
+def _gaussian_scale(trace: Trace, draws: FloatArray) -> Iterator[Said]:
+    """Whether normal noise is sqrt(2 ln(1.25 / delta)) / epsilon, the Gaussian mechanism's."""
+    claim = trace.claim
+    if claim is None or not claim.delta:
+        yield Skipped("noise-wrong-scale", "normal noise, but no delta is claimed")
+        return
+    seen = scale_of(draws, Law.NORMAL)
+    meant = {
+        id_: math.sqrt(2.0 * math.log(1.25 * inverse)) / claim.epsilon
+        for id_, inverse in inverse_deltas(claim.delta).items()
+    }
+    fitting = [id_ for id_, scale in meant.items() if may_have_scale(draws, Law.NORMAL, scale)]
+    right = meant[""]
+    if "" in fitting:
+        yield Passed("noise-wrong-scale")
+        yield from (Passed(id_) for id_ in meant if id_ and id_ not in fitting)
+        return
+    id_ = fitting[0] if fitting else "noise-wrong-scale"
+    yield found(
+        id_,
+        f"normal noise has standard deviation {seen:.4g}; for epsilon {claim.epsilon:g} and delta "
+        f"{claim.delta:g} the Gaussian mechanism needs {right:.4g}"
+        + (f", and {meant[id_]:.4g} is what this mistake gives" if fitting else ""),
+        draws=draws.size,
+        deviation=seen,
+        needed=right,
+    )
+
+
+def inverse_deltas(delta: float) -> dict[str, float]:
+    """What stands for 1 / delta, by finding; the correct one under ""."""
+    meant = {"": 1.0 / delta, "delta-multiplied": 10.0**delta}
+    slipped = 10 ^ round(-math.log10(delta))
+    if slipped > 1:
+        meant["delta-xor"] = float(slipped)
+    return meant
+
+
+def _follow(trace: Trace, wrong: list[str]) -> Said:
+    """Whether released labels have the promised probabilities."""
+    promise, k = promise_of(trace), teachers_of(trace)
+    table = trace.promised
+    if promise is not None and k is not None:
+        if draws_per_label(trace) == 1 and promise.mechanism is Mechanism.NOISY_MAX:
+            promise = Promise(Mechanism.LAPLACE, promise.scale)  # a finding of its own
+            table = None
+        table = table or promise.table(k)
+    if not trace.labels.size:
+        return Skipped(_LABELS, "no labels were released")
+    if table is None:
+        return Skipped(_LABELS, "no noise was promised")
+    if np.any(trace.ones > table.teachers):
+        return Skipped(_LABELS, f"more votes than the {table.teachers} promised teachers")
+    if wrong:
+        return Skipped(_LABELS, f"explained by {wrong[0]}")
+    return _tested(trace, table)
+
+
+def _tested(trace: Trace, table: VoteTable) -> Said:
+    """An exact binomial test for each count of votes, all together at `ERROR`."""
+    cast, places = np.unique(trace.ones, return_inverse=True)
+    released = np.bincount(places, weights=trace.labels).astype(int)
+    times = np.bincount(places)
+    expected = table.probabilities[cast]
+    p_values = np.array(
+        [
+            stats.binomtest(int(ones), int(n), float(p)).pvalue
+            for ones, n, p in zip(released, times, expected, strict=True)
+        ]
+    )
+    least = int(np.argmin(p_values))
+    if p_values[least] * cast.size > ERROR:
+        return Passed(_LABELS)
+    return found(
+        _LABELS,
+        f"with {cast[least]} of {table.teachers} votes for 1, {released[least]} of {times[least]} "
+        f"labels are 1 ({released[least] / times[least]:.1%}), where the accounted mechanism gives "
+        f"{expected[least]:.1%}; p = {p_values[least]:.1e}",
+        votes=cast[least],
+        labels=times[least],
+        ones=released[least],
+        probability=expected[least],
+        p_value=p_values[least],
+    )
+
+
+def _ratio(draws: FloatArray) -> float:
+    return float(np.mean(np.abs(draws)) / np.sqrt(np.mean(draws**2)))

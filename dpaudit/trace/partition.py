@@ -1,0 +1,218 @@
+"""How records are dealt to teachers, or to the steps of a single critic, from what these read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Final, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from dpaudit.protocols import IntArray
+from dpaudit.recorder import Reader
+from dpaudit.trace.collected import Reading, Trace
+from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
+from dpaudit.trace.laws import ERROR, more_than_chance
+from dpaudit.trace.played import Played
+
+_DEALT: Final = (
+    "partition-all-rows",
+    "partition-last-only",
+    "partition-reshuffled",
+    "partition-overlapping",
+)
+_FULLER: Final = 1.2
+"""A part that read so many times n / k records is larger than a cell."""
+_SEEN: Final = 0.9
+"""Share of the records whose teacher must be known in both runs for "none moved"."""
+_SHOWN: Final = 6
+
+
+class Dealing(NamedTuple):
+    """What parts of one kind read.
+
+    Attributes:
+        name: "teacher", or "critic's step".
+        parts: What each read in all.
+        within: Whether two read the same record in the same iteration.
+        iterations: In how many iterations anything was read.
+        rows: Records of the table.
+    """
+
+    name: str
+    parts: Mapping[int, Reading]
+    within: bool
+    iterations: int
+    rows: int
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether no two parts ever read the same record."""
+        sizes = sum(reading.rows.size for reading in self.parts.values())
+        return sizes == self.union.size
+
+    @property
+    def union(self) -> IntArray:
+        """What any part read."""
+        return np.unique(np.concatenate([reading.rows for reading in self.parts.values()]))
+
+    @property
+    def draws(self) -> int:
+        """How many records were read, with repetitions."""
+        return sum(reading.draws for reading in self.parts.values())
+
+
+def dealing(trace: Trace) -> Dealing | None:
+    """What teachers read, or without teachers the steps of what stands for them; None if nobody."""
+    reader, name = Reader.TEACHER, "teacher"
+    if not trace.readings(reader):
+        reader, name = Reader.STUDENT, "critic's step"
+    parts = trace.readings(reader)
+    if not parts:
+        return None
+    within, iterations = False, 0
+    for iteration in trace.iterations:
+        read = [reading.rows for part, reading in iteration.items() if part.reader is reader]
+        iterations += bool(read)
+        joined = np.concatenate([np.empty(0, dtype=np.int64), *read])
+        within = within or np.unique(joined).size < joined.size
+    return Dealing(name, parts, within, iterations, len(trace.data))
+
+
+def partition(played: Played) -> Iterator[Said]:
+    """Whether records are dealt to fixed, disjoint parts, each record by itself."""
+    dealt = dealing(played.table)
+    if dealt is None or len(dealt.parts) < 2:
+        why = "no teacher told what it read" if dealt is None else "a single part read records"
+        yield from (Skipped(id_, why) for id_ in (*_DEALT, "partition-by-position"))
+        yield Skipped("rows-never-used", why)
+        return
+    if not dealt.disjoint:
+        yield _overlap(dealt)
+        yield from (Passed(id_) for id_ in _DEALT)
+        yield Skipped("partition-by-position", "the parts are not disjoint")
+        return
+    yield from (
+        Passed(id_) for id_ in _DEALT if id_ != "partition-reshuffled" or dealt.iterations > 1
+    )
+    if dealt.iterations < 2:
+        yield Skipped("partition-reshuffled", "records were read in one iteration only")
+    yield _never_used(dealt)
+    yield _by_position(played, dealt)
+
+
+def _overlap(dealt: Dealing) -> Finding:
+    """Which kind of overlap there is."""
+    n, k = dealt.rows, len(dealt.parts)
+    shared = [
+        np.intersect1d(one.rows, other.rows, assume_unique=True).size
+        for one, other in combinations(dealt.parts.values(), 2)
+    ]
+    unused = n - dealt.union.size
+    sizes = [reading.rows.size for reading in dealt.parts.values()]
+    evidence = (
+        f"{dealt.name}s {_range(dealt.parts)} read {_list(sizes)} of {n} records in "
+        f"{dealt.iterations} iterations; two of them share {min(shared)} to {max(shared)}"
+    )
+    numbers = {
+        "records": n,
+        "parts": k,
+        "fewest_read": min(sizes),
+        "most_read": max(sizes),
+        "fewest_shared": min(shared),
+        "most_shared": max(shared),
+        "never_read": unused,
+    }
+    if not dealt.within:
+        return found("partition-reshuffled", f"{evidence}, though none in one iteration", **numbers)
+    if more_than_chance(n, dealt.draws, unused) and _alike(dealt, dealt.union.size):
+        return found(
+            "partition-last-only",
+            f"{evidence}: all the same ones, where 1 / {k} of the table is {n // k}; "
+            f"{unused} records are never read",
+            **numbers,
+        )
+    if _alike(dealt, n) and min(sizes) > _FULLER * n / k:
+        return found(
+            "partition-all-rows",
+            f"{evidence}; as many as draws from the whole table give",
+            **numbers,
+        )
+    return found("partition-overlapping", evidence, **numbers)
+
+
+def _alike(dealt: Dealing, cells: int) -> bool:
+    """Whether every part may have drawn from the same so many records."""
+    return not any(
+        more_than_chance(cells, reading.draws, cells - reading.rows.size)
+        for reading in dealt.parts.values()
+    )
+
+
+def _never_used(dealt: Dealing) -> Said:
+    """Whether records belong to no part: more are unread than draws from disjoint cells leave."""
+    n, k = dealt.rows, len(dealt.parts)
+    unused = n - dealt.union.size
+    # No hashed cell is larger, but for one table in a million; the fuller, the more is left unread.
+    largest = int(stats.binom.isf(ERROR / k, n, 1.0 / k))
+    fewest = min(reading.draws for reading in dealt.parts.values())
+    unread = (1.0 - 1.0 / max(2, largest)) ** fewest
+    if unused and stats.binom.sf(unused - 1, n, unread) < ERROR:
+        return found(
+            "rows-never-used",
+            f"{unused} of {n} records are read by none of {k} {dealt.name}s",
+            records=n,
+            never_read=unused,
+            parts=k,
+        )
+    return Passed("rows-never-used")
+
+
+def _by_position(played: Played, dealt: Dealing) -> Said:
+    """Whether records change teachers when another one is removed."""
+    id_ = "partition-by-position"
+    other = dealing(played.without)
+    if played.table.constants.get("teachers") != played.without.constants.get("teachers"):
+        return Skipped(id_, "the number of teachers itself changed with one record less")
+    if other is None or not other.disjoint:
+        return Skipped(id_, "without one record the parts are not disjoint")
+    before, after = _owners(dealt), np.insert(_owners(other), played.removed, -1)
+    both = (before >= 0) & (after >= 0)
+    moved = both & (before != after)
+    if moved.any():
+        changed = np.union1d(before[moved], after[moved]).size
+        return found(
+            id_,
+            f"record {played.removed} of {dealt.rows} removed: {moved.sum()} of the {both.sum()} "
+            f"other records that were read both times are read by another {dealt.name}, and "
+            f"{changed} of {len(dealt.parts)} change",
+            records=dealt.rows,
+            compared=both.sum(),
+            moved=moved.sum(),
+            parts_changed=changed,
+        )
+    if both.sum() < _SEEN * (dealt.rows - 1):
+        return Skipped(
+            id_,
+            f"only {both.sum()} of {dealt.rows - 1} records were read both times; none of them "
+            "moved",
+        )
+    return Passed(id_)
+
+
+def _owners(dealt: Dealing) -> IntArray:
+    """Which part read each record [n]; -1 for none."""
+    owners = np.full(dealt.rows, -1, dtype=np.int64)
+    for index, reading in dealt.parts.items():
+        owners[reading.rows] = index
+    return owners
+
+
+def _range(parts: Mapping[int, Reading]) -> str:
+    return f"{min(parts)} to {max(parts)}"
+
+
+def _list(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:_SHOWN]))
+    return f"{shown}, ..." if len(numbers) > _SHOWN else shown

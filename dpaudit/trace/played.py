@@ -1,0 +1,169 @@
+"""The trainings that a trace compares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.errors import InputError, SettingsError, TrialError
+from dpaudit.game.playable import without
+from dpaudit.game.synthetic import accept
+from dpaudit.game.worlds import farthest
+from dpaudit.protocols import Generator
+from dpaudit.recorder import Traceable
+from dpaudit.schema import Schema, as_numbers
+from dpaudit.seeds import Stream
+from dpaudit.trace.collected import Collector, Trace
+
+MORE_ROWS: Final = 6000
+"""The repeated table has at least so many rows, and at least three times those of the table."""
+FEW_ROWS: Final = 60
+"""The thinned table has at most so many rows, or two for each teacher, and at most half."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """One generator, traced under several tables and settings.
+
+    Attributes:
+        schema: The public schema.
+        table: Trained on the table.
+        without: Trained without the record `removed`, from the same seed.
+        removed: Its row number.
+        more: Trained on the table repeated.
+        fewer: Trained on a few of its rows; or why that was not possible, in one line.
+        exercises: The generator's own exercises, trained on the table.
+        again: Trains once more on the table from another seed.
+    """
+
+    schema: Schema
+    table: Trace
+    without: Trace
+    removed: int
+    more: Trace
+    fewer: Trace | str
+    exercises: tuple[Trace, ...]
+    again: Callable[[], Trace]
+
+    @cached_property
+    def reseeded(self) -> Trace:
+        """Trained on the table from another seed; played when it is first asked for."""
+        return self.again()
+
+    @property
+    def charged(self) -> tuple[Trace, ...]:
+        """The trainings on the table under any settings: those whose noise and costs count."""
+        return (self.table, *self.exercises)
+
+
+def play(
+    generator: Traceable,
+    data: pd.DataFrame,
+    schema: Schema,
+    *,
+    n_rows: int,
+    seed: int,
+    name: str,
+    progress: Callable[[str], None],
+) -> Played:
+    """Trains a generator a few times and collects what it tells.
+
+    Args:
+        generator: The generator.
+        data: The table, canonical.
+        schema: Its schema.
+        n_rows: Synthetic records to draw each time.
+        seed: Of every training but one.
+        name: The generator's, for messages.
+        progress: Is told what is trained next.
+
+    Returns:
+        What it told.
+
+    Raises:
+        SettingsError: If no records are asked for.
+        TargetError: If the table has fewer than two rows.
+        TrialError: If a training failed or what it gave is no such table; says which.
+    """
+    if n_rows < 1:
+        raise SettingsError(f"--rows must be at least 1, got {n_rows}")
+
+    def traced(what: str, which: Traceable, table: pd.DataFrame, own_seed: int = seed) -> Trace:
+        progress(f"training {what}")
+        try:
+            return _trace(which, table, schema, n_rows=n_rows, seed=own_seed)
+        except InputError:
+            raise
+        except Exception as error:
+            kind = "" if isinstance(error, TrialError) else f"{type(error).__name__}: "
+            raise TrialError(f"{name}, trained {what}: {kind}{error}") from error
+
+    removed = telling_record(data, schema)
+    table = traced("on the table", generator, data)
+    repeats = -(-max(3 * len(data), MORE_ROWS) // len(data))
+    repeated = pd.concat([data] * repeats, ignore_index=True)
+    few = max(FEW_ROWS, round(2 * table.constants.get("teachers", 0)))
+    few = min(len(data) // 2, few)
+    spread = np.linspace(0, len(data) - 1, max(few, 1)).round().astype(np.int64)
+    fewer: Trace | str
+    try:
+        fewer = traced(
+            f"on {spread.size} of its rows", generator, data.iloc[spread].reset_index(drop=True)
+        )
+    except (TrialError, InputError) as error:  # a generator may refuse a small table
+        fewer = " ".join(str(error).split())
+    offered = getattr(generator, "exercises", None)
+    exercises: list[Generator] = list(offered()) if offered is not None else []
+    return Played(
+        schema=schema,
+        table=table,
+        without=traced(f"without record {removed}", generator, without(data, (removed,))),
+        removed=removed,
+        more=traced(f"on the table repeated {repeats} times", generator, repeated),
+        fewer=fewer,
+        exercises=tuple(
+            traced(f"in exercise {number} of {len(exercises)}", exercise, data)  # type: ignore[arg-type]
+            for number, exercise in enumerate(exercises, start=1)
+        ),
+        again=lambda: traced(
+            "from another seed", generator, data, Stream(seed, "", "trace/another seed").seed()
+        ),
+    )
+
+
+def telling_record(data: pd.DataFrame, schema: Schema) -> int:
+    """Row number of the record whose removal tells most of what is read off a table.
+
+    It alone holds the most extremes of numeric columns; of several the one nearest to the middle,
+    of the last tenth of the table only if no other holds any. Without any, the farthest record.
+
+    Raises:
+        TargetError: If the table has fewer than two rows.
+    """
+    extremes = np.zeros(len(data), dtype=np.int64)
+    for column in schema.columns:
+        if column.kind.numeric:
+            numbers = as_numbers(data[column.name])
+            for extreme in (np.nanmin(numbers), np.nanmax(numbers)):
+                holders = np.flatnonzero(numbers == extreme)
+                extremes[holders] += holders.size == 1
+    early = extremes[: len(data) - len(data) // 10]
+    candidates = early if early.any() else extremes
+    if not candidates.any():
+        return farthest(data, schema)
+    most = np.flatnonzero(candidates == candidates.max())
+    return int(most[np.argmin(np.abs(most - len(data) / 2))])
+
+
+def _trace(
+    generator: Traceable, data: pd.DataFrame, schema: Schema, *, n_rows: int, seed: int
+) -> Trace:
+    collector = Collector(len(data))
+    given = generator.trace(data.copy(), n_rows=n_rows, seed=seed, recorder=collector)
+    synthetic = accept(given, schema, n_rows)
+    return collector.finish(getattr(generator, "claim", None), data, synthetic)
