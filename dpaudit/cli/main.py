@@ -13,6 +13,7 @@ from dpaudit.cli.catalogue import list_registered, show
 from dpaudit.cli.doctor import doctor
 from dpaudit.cli.label_audit import audit_labels
 from dpaudit.cli.planning import plan
+from dpaudit.cli.probing import probe
 from dpaudit.cli.synthesis import synthesize
 from dpaudit.versions import dpaudit_version
 
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command()(audit)
 app.command()(plan)
+app.command()(probe)
 app.command()(synthesize)
 app.command()(report)
 app.command()(bounds)
