@@ -96,8 +96,8 @@ def row_order_matters(subject: Subject, trainer: Trainer) -> Found | Skip:
 
 def _alike(one: pd.DataFrame, other: pd.DataFrame, subject: Subject) -> bool:
     """Whether two tables are equal up to the rounding of sums in another order."""
-    values = [values_of_table(table, subject.schema) for table in (one, other)]
-    return bool(np.allclose(*values, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True))
+    first, second = (values_of_table(table, subject.schema) for table in (one, other))
+    return np.allclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
 
 
 def summary(table: pd.DataFrame, subject: Subject) -> list[float]:
