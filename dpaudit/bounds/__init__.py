@@ -12,7 +12,12 @@ from dpaudit.bounds.counts import Counts
 from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import exact, p_value
 from dpaudit.bounds.multiplicity import Hypotheses, bonferroni, holm
-from dpaudit.bounds.one_run import one_run, one_run_detectable, one_run_gaussian
+from dpaudit.bounds.one_run import (
+    one_run,
+    one_run_detectable,
+    one_run_gaussian,
+    one_run_p_value,
+)
 from dpaudit.bounds.power import FixedBound, detectable_epsilon, detection_power, max_provable
 from dpaudit.bounds.sequential import PairProcess, e_process, pair_bound
 from dpaudit.bounds.sequential_schedule import ScoredBlock, refit_schedule
@@ -58,6 +63,7 @@ __all__ = [
     "one_run",
     "one_run_detectable",
     "one_run_gaussian",
+    "one_run_p_value",
     "p_value",
     "pair_bound",
     "preset_quantiles",

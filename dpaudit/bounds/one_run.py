@@ -75,6 +75,33 @@ def one_run(correct: int, guesses: int, canaries: int, *, delta: float, confiden
     return _below_root(excess, high)
 
 
+def one_run_p_value(
+    correct: int, guesses: int, canaries: int, *, epsilon: float, delta: float
+) -> float:
+    """Largest probability of so many right guesses in one run of an (ε, δ)-DP mechanism.
+
+    What `one_run` inverts. Several runs are one in this sense, with all their canaries: their
+    outputs together are (ε, δ)-DP in each canary, which takes part in one of them.
+
+    Args:
+        correct: Canaries whose coin was guessed right.
+        guesses: Canaries for which a guess was made, at least 1.
+        canaries: Canaries, of which each is included by its own fair coin.
+        epsilon: ε of the claim, finite and not negative.
+        delta: δ of the claim, in [0, 1).
+
+    Returns:
+        The p-value, at most 1.
+
+    Raises:
+        SettingsError: An argument is out of range.
+    """
+    outcome = _checked(correct, guesses, canaries)
+    check_epsilon(epsilon)
+    check_delta(delta)
+    return min(1.0, _p_value(outcome, epsilon, delta))
+
+
 def one_run_gaussian(
     correct: int, guesses: int, canaries: int, *, delta: float, confidence: float
 ) -> float:

@@ -14,6 +14,7 @@ from dpaudit.cli.doctor import doctor
 from dpaudit.cli.explaining import explain
 from dpaudit.cli.label_audit import audit_labels
 from dpaudit.cli.planning import plan
+from dpaudit.cli.probing import probe
 from dpaudit.cli.synthesis import synthesize
 from dpaudit.cli.tracing import trace
 from dpaudit.versions import dpaudit_version
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.command()(audit)
 app.command()(plan)
+app.command()(probe)
 app.command()(synthesize)
 app.command()(explain)
 app.command()(trace)

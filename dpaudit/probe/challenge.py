@@ -1,0 +1,241 @@
+"""The one test behind every accusation of a violation: guess coins that a model was trained on.
+
+Records are put into a table, or left out, by independent fair coins; from the synthetic table alone
+the coins are guessed. What to guess from was chosen on other models, the pilot. A generator that
+keeps an (ε, δ) claim limits how many guesses are right, whatever it outputs: all fits together are
+one run in the sense of Steinke, Nasr and Jagielski 2023, Theorem 5.2 (`bounds.one_run_p_value`). A
+permutation test would not do: outputs of a private generator may well differ between the two
+tables, by e^ε.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.bounds import one_run_p_value
+from dpaudit.claim import Neighbours, PrivacyClaim
+from dpaudit.probe.result import Found, Skip
+from dpaudit.probe.subject import Subject
+from dpaudit.probe.trainer import Trainer
+from dpaudit.protocols import BoolArray, FloatArray, Generator
+from dpaudit.schema import Schema
+
+PILOTS: Final = 3
+"""Fits of each world that decide what to guess from."""
+_SPARE: Final = 0.01
+"""Share of wrong guesses that an alarm tolerates, one at least."""
+_MOST_GUESSES: Final = 4096
+_AT_ONCE: Final = 4
+"""Fits between two looks whether an alarm is still possible, where each is trained alone."""
+
+
+_TEST: Final = 1000
+"""Number of the test's first fit; the pilot's lie below."""
+
+
+class Coin(NamedTuple):
+    """Records that one coin decides about.
+
+    Attributes:
+        heads: Positions that are left out if it falls heads (the guess is True).
+        tails: Positions that are left out if not.
+    """
+
+    heads: tuple[int, ...]
+    tails: tuple[int, ...]
+
+
+def inserted(records: Sequence[int], bases: Sequence[int], claim: PrivacyClaim) -> list[Coin]:
+    """Coins for records that are added or, if the claim is for replacements, take others' places.
+
+    Args:
+        records: Positions of the records.
+        bases: Positions of those that they replace, if so.
+        claim: The claim.
+    """
+    if claim.neighbours is Neighbours.REPLACE_ONE:
+        return [Coin((base,), (record,)) for record, base in zip(records, bases, strict=True)]
+    return [Coin((base,), (record, base)) for record, base in zip(records, bases, strict=True)]
+
+
+class Rule(NamedTuple):
+    """How one coin is guessed from one feature of a table.
+
+    Attributes:
+        feature: Position of the feature.
+        threshold: Where it is cut.
+        above: Whether it lies above if the coin fell heads.
+        score: Gap of the pilot's two sides as a share of their spread.
+    """
+
+    feature: int
+    threshold: float
+    above: bool
+    score: float
+
+    def guess(self, features: FloatArray) -> bool:
+        """The guess from one table's features [f]."""
+        return bool((features[self.feature] > self.threshold) == self.above)
+
+
+def rule(heads: FloatArray, tails: FloatArray) -> Rule | None:
+    """The feature that tells the pilot's sides [a, f] and [b, f] apart best, if any does."""
+    best = None
+    for feature in range(heads.shape[1]):
+        one, other = heads[:, feature], tails[:, feature]
+        above = bool(one.mean() > other.mean())
+        low, high = (other, one) if above else (one, other)
+        gap = float(high.min() - low.max())
+        spread = float(np.ptp(low) + np.ptp(high))
+        if gap > spread and gap > 1e-9 * float(np.abs(np.concatenate([low, high])).max()):
+            score = gap / (spread + 1e-9 * gap)
+            if best is None or score > best.score:
+                best = Rule(feature, float(low.max()) + gap / 2, above, score)
+    return best
+
+
+def one_coin(claim: PrivacyClaim) -> PrivacyClaim:
+    """What a claim says of fits that one coin each decides about, as an ε alone.
+
+    Fits and coins are independent then, and each guess is right with probability
+    (e^ε + δ) / (1 + e^ε) at most (the total variation that (ε, δ) permits: Kairouz, Oh and
+    Viswanath 2015, Theorem 2.1), which is much less than δ costs where coins share a fit.
+    """
+    odds = (math.exp(min(claim.epsilon, 700.0)) + claim.delta) / (1.0 - claim.delta)
+    return replace(claim, epsilon=math.log(odds), delta=0.0)
+
+
+@cache
+def needed(claim: PrivacyClaim, alpha: float) -> int | None:
+    """Fewest guesses whose p-value is alpha at most with 1 % of them, one at least, wrong.
+
+    None where not even thousands suffice.
+    """
+    for guesses in range(2, _MOST_GUESSES):
+        if _p_value(guesses - _spare(guesses), guesses, claim) <= alpha:
+            return guesses
+    return None
+
+
+def unprovable(claim: PrivacyClaim, told: str, fits: int | None) -> Skip:
+    """Why nothing is said about what a pilot saw: the claim permits too much."""
+    most = "thousands of" if fits is None else str(fits)
+    return Skip(
+        f"pilot fits only: {told}; to tell that from what epsilon {claim.epsilon:.3g} permits "
+        f"takes {most} more: allow them with --fits, or probe at a smaller epsilon"
+    )
+
+
+def challenge(
+    subject: Subject,
+    trainer: Trainer,
+    generator: Generator,
+    data: pd.DataFrame,
+    coins: Sequence[Coin],
+    guess: Callable[[pd.DataFrame], Sequence[bool]],
+    *,
+    schema: Schema,
+    told: str,
+    claim: PrivacyClaim | None = None,
+    never: Sequence[int] = (),
+    rows: int | None = None,
+    seeded: bool = True,
+    sample_seed: int | None = None,
+) -> Found | Skip:
+    """Plays the test and counts right guesses.
+
+    It stops as soon as an alarm is out of reach, which can only lower the false-alarm rate.
+
+    Args:
+        subject: What is probed.
+        trainer: Trains.
+        generator: The generator, built for the schema.
+        data: A table with all records that any coin may put in.
+        coins: The coins of one fit.
+        guess: Guesses them from a synthetic table.
+        schema: The table's schema.
+        told: What the guesses are from, in words.
+        claim: What limits right guesses; the subject's by default.
+        never: Positions that no fit sees.
+        rows: Synthetic records asked of each model; the subject's by default.
+        seeded: Whether trainings are seeded.
+        sample_seed: Of all samples; by default each has its own.
+
+    Returns:
+        What was found, or why the claim cannot be tested by so few fits.
+    """
+    claim = subject.claim if claim is None else claim
+    claim = one_coin(claim) if len(coins) == 1 else claim
+    guesses = needed(claim, subject.alpha)
+    fits = None if guesses is None else -(-guesses // len(coins))
+    if fits is None or fits > subject.most_fits:
+        return unprovable(claim, told, fits)
+    total = fits * len(coins)
+    toss = trainer.stream("coins").rng().random((fits, len(coins))) < 0.5
+    spare = next(
+        wrong
+        for wrong in range(total, -2, -1)
+        if wrong < 0 or _p_value(total - wrong, total, claim) <= subject.alpha
+    )
+    at_once = getattr(generator, "models_at_once", _AT_ONCE)
+    right = played = 0
+    for start in range(0, fits, at_once):
+        chunk = toss[start : start + at_once]
+        tables = trainer.tables(
+            generator,
+            data,
+            [
+                trainer.fit_of(
+                    _TEST + start + i,
+                    dropped(coins, row, never),
+                    seeded=seeded,
+                    sample_seed=sample_seed,
+                )
+                for i, row in enumerate(chunk)
+            ],
+            schema=schema,
+            rows=subject.rows if rows is None else rows,
+        )
+        for table, row in zip(tables, chunk, strict=True):
+            right += int(np.count_nonzero(np.asarray(guess(table), dtype=bool) == row))
+            played += len(row)
+        if played - right > spare:
+            break
+    p_value = _p_value(right, total, claim) if played == total else 1.0
+    alarm = played == total and p_value <= subject.alpha
+    return Found(
+        alarm,
+        f"{told}: {right} of {played} coins guessed right",
+        {
+            "right": right,
+            "guesses": played,
+            "planned": total,
+            "epsilon_tested": claim.epsilon,
+        },
+        p_value,
+    )
+
+
+def dropped(coins: Sequence[Coin], heads: BoolArray, never: Sequence[int] = ()) -> list[int]:
+    """Positions that a fit lacks where the coins fell so [m], with those that none has."""
+    gone = {
+        position
+        for coin, fell in zip(coins, heads, strict=True)
+        for position in (coin.heads if fell else coin.tails)
+    }
+    return sorted(gone | set(never))
+
+
+def _spare(guesses: int) -> int:
+    return max(1, int(_SPARE * guesses))
+
+
+def _p_value(correct: int, guesses: int, claim: PrivacyClaim) -> float:
+    return one_run_p_value(correct, guesses, guesses, epsilon=claim.epsilon, delta=claim.delta)

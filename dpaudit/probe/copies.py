@@ -1,0 +1,146 @@
+"""Probes for what is copied from the table: whole records, and counts of labels."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dpaudit.bounds import one_run_p_value
+from dpaudit.encoding import values_of_table
+from dpaudit.probe.challenge import challenge, dropped, inserted, needed, unprovable
+from dpaudit.probe.result import Found, Skip
+from dpaudit.probe.subject import Subject
+from dpaudit.probe.trainer import Trainer
+from dpaudit.schema import Column, Kind, Schema
+
+_CLASSES: Final = 10
+"""Most values of a column that is taken for a label."""
+_PILOTS: Final = 2
+_CANARIES: Final = 200
+"""Most records that coins decide about in one fit."""
+_FEWEST: Final = 20
+_MARGIN: Final = 1.5
+"""Guesses expected for each that is needed."""
+_DIGITS: Final = 5
+"""Significant digits to which equal numbers agree: networks compute in single precision."""
+
+
+def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Found | Skip:
+    """Coins put each of many records in or leave it out: are those in among the synthetic rows?
+
+    Chance makes rows of a small table too, but those left out as often. A fixed number of guesses:
+    "in" for records found among the synthetic rows; where these are too few, "out" for others.
+    """
+    keys = _keys(subject.data, subject.schema)
+    single = np.flatnonzero(~pd.Series(keys).duplicated(keep=False).to_numpy())
+    if len(single) < _FEWEST:
+        return Skip(f"only {len(single)} of {len(keys)} records are unlike all others")
+    generator, schema = subject.build(), subject.schema
+    [table] = trainer.tables(
+        generator, subject.data, [trainer.fit_of(0)], schema=schema, rows=subject.rows
+    )
+    share = float(np.isin(keys[single], _keys(table, schema)).mean())
+    numbers = {"equal_to_real": share, "records": len(single)}
+    if share == 0.0:
+        words = f"no synthetic row equals one of {len(single)} records"
+        return Found(False, words, numbers, 1.0)
+    told = f"{100 * share:.3g} % of the records are among the synthetic rows"
+    guesses = needed(subject.claim, subject.alpha)
+    if guesses is None:
+        return unprovable(subject.claim, told, None)
+    rng = trainer.stream("canaries").rng()
+    m = min(_CANARIES, len(single) // 2)
+    fits = min(subject.most_fits, math.ceil(_MARGIN * guesses / (0.5 * m * share)))
+    if fits * m < guesses:
+        return unprovable(subject.claim, told, math.ceil(guesses / m))
+    drawn = rng.choice(single, m, replace=False)
+    others = rng.choice(np.setdiff1d(np.arange(len(keys)), drawn), m)
+    data = schema.canonical(pd.concat([subject.data, subject.data.iloc[others]], ignore_index=True))
+    coins = inserted([int(i) for i in drawn], range(len(keys), len(keys) + m), subject.claim)
+    toss = trainer.stream("coins").rng().random((fits, m)) < 0.5
+    tables = trainer.tables(
+        generator,
+        data,
+        [trainer.fit_of(1 + i, dropped(coins, row)) for i, row in enumerate(toss)],
+        schema=schema,
+        rows=subject.rows,
+    )
+    seen = np.array([np.isin(keys[drawn], _keys(table, schema)) for table in tables])
+    order = np.argsort(~seen.ravel(), kind="stable")[:guesses]  # found ones first
+    right = int(np.count_nonzero(seen.ravel()[order] == toss.ravel()[order]))
+    p_value = one_run_p_value(
+        right, guesses, fits * m, epsilon=subject.claim.epsilon, delta=subject.claim.delta
+    )
+    words = f"{told}; of {guesses} guesses which ones a fit was given {right} were right"
+    return Found(
+        p_value <= subject.alpha, words, numbers | {"right": right, "guesses": guesses}, p_value
+    )
+
+
+def label_counts_copied(subject: Subject, trainer: Trainer) -> Found | Skip:
+    """A coin puts one record more into the table: do label counts tell of it?"""
+    columns = [column for column in subject.schema.columns if _may_be_label(column, subject)]
+    if not columns:
+        return Skip("no column has few enough values to be a label")
+    generator, data, n = subject.build(), subject.data, len(subject.data)
+    tables = trainer.tables(
+        generator,
+        data,
+        [trainer.fit_of(i) for i in range(_PILOTS)],
+        schema=subject.schema,
+        rows=n,
+    )
+    for column in columns:
+        if all(_counts(table, column) == _counts(data, column) for table in tables):
+            break
+    else:
+        names = ", ".join(column.name for column in columns[:3])
+        words = f"counts of {names} differ from the table's"
+        return Found(False, words, {"columns": len(columns)}, 1.0)
+    # The record comes first and the last one has another label: whether labels are used in order,
+    # over and over, or cut off, the first n tell whether the record is among them.
+    counts = _counts(data, column)
+    rarest = min(counts, key=lambda value: counts[value])
+    labels = data[column.name]
+    record = int(np.flatnonzero(labels == rarest)[0])
+    last = int(np.flatnonzero(labels != rarest)[-1])
+    kept = [i for i in range(n) if i != last] + [last]
+    arranged = data.iloc[[record, last, *kept]].reset_index(drop=True)
+    expected = _counts(data, column)
+    return challenge(
+        subject,
+        trainer,
+        generator,
+        arranged,
+        inserted([0], [1], subject.claim),
+        lambda table: [_counts(table, column) != expected],
+        schema=subject.schema,
+        told=f"counts of {column.name} equal the table's in {_PILOTS} of {_PILOTS} fits",
+        rows=n,
+    )
+
+
+def _may_be_label(column: Column, subject: Subject) -> bool:
+    if subject.schema.label is not None and column.name != subject.schema.label:
+        return False
+    values = subject.data[column.name].nunique()
+    return column.kind is not Kind.CONTINUOUS and 2 <= values <= _CLASSES
+
+
+def _counts(table: pd.DataFrame, column: Column) -> dict[object, int]:
+    return {value: int(count) for value, count in table[column.name].value_counts().items()}
+
+
+def _keys(table: pd.DataFrame, schema: Schema) -> npt.NDArray[np.object_]:
+    """One key for each record [n]: equal up to rounding."""
+    values = values_of_table(table, schema)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        digits = _DIGITS - np.ceil(np.log10(np.abs(values)))
+        scale = 10.0 ** np.where(np.isfinite(digits), digits, 0.0)
+        near = np.round(values * scale) / scale
+    near = np.ascontiguousarray(near + 0.0)  # no negative zeros
+    return np.array([row.tobytes() for row in near], dtype=object)

@@ -1,0 +1,212 @@
+"""Probes that insert records no one else is like, and look whether the output follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.probe.challenge import PILOTS, Rule, challenge, inserted, needed, rule
+from dpaudit.probe.result import Found, Skip
+from dpaudit.probe.subject import SCHEMA, Subject
+from dpaudit.probe.trainer import Trainer
+from dpaudit.protocols import FloatArray
+from dpaudit.schema import Category, Column, Kind, Schema, as_numbers
+
+_WIDER = 10.0
+"""Ranges of the data by which a bound is moved that leaves the data no room."""
+_ROOM = 2.0
+"""Ranges of the data that are room enough."""
+_MOST_COLUMNS = 64
+_NEW = "dpaudit-absent"
+
+
+class Canary(NamedTuple):
+    """A record of the table with one value changed to what no record has."""
+
+    column: Column
+    value: Any
+
+    def features(self, table: pd.DataFrame) -> tuple[float, ...]:
+        """What of a synthetic table may follow the record."""
+        values = table[self.column.name]
+        if pd.isna(self.value):
+            return (float(values.isna().any()),)
+        if not self.column.kind.numeric:
+            return (float((values == self.value).any()),)
+        numbers = as_numbers(values)
+        numbers = numbers[~np.isnan(numbers)]
+        return (float(numbers.max()), float(numbers.min())) if len(numbers) else (0.0, 0.0)
+
+    def told(self, feature: int) -> str:
+        """The feature in words."""
+        if pd.isna(self.value):
+            return f"missing values of {self.column.name}"
+        if not self.column.kind.numeric:
+            return f"the category {self.value!r} of {self.column.name}"
+        return f"the {('maximum', 'minimum')[feature]} of {self.column.name}"
+
+
+def range_follows_record(subject: Subject, trainer: Trainer) -> Found | Skip:
+    """Extreme numbers, within public bounds."""
+    schema = widened(subject)
+    canaries = []
+    for column in schema.columns:
+        if column.kind.numeric and column.name != schema.label:
+            lower, upper = column.bounds
+            numbers = as_numbers(subject.data[column.name])
+            above = upper - np.nanmax(numbers) >= np.nanmin(numbers) - lower
+            canaries.append(Canary(column, upper if above else lower))
+    if not canaries:
+        return Skip("the table has no numeric column beside its label")
+    return _followed(subject, trainer, schema, subject.data, canaries)
+
+
+def category_follows_record(subject: Subject, trainer: Trainer) -> Found | Skip:
+    """Categories that the schema allows and no record has."""
+    schema = _with_new_categories(subject)
+    canaries = [
+        Canary(column, absent[0])
+        for column in schema.columns
+        if not column.kind.numeric
+        and (absent := [c for c in column.categories if not (subject.data[column.name] == c).any()])
+    ]
+    if not canaries:
+        return Skip("no column has a category that the schema allows and no record has")
+    return _followed(subject, trainer, schema, subject.data, canaries)
+
+
+def missing_follows_record(subject: Subject, trainer: Trainer) -> Found | Skip:
+    """Missing values, in columns that may have them and in this table have none."""
+    may = [column for column in subject.schema.columns if column.missing]
+    if not may:
+        return Skip("the schema allows no missing values")
+    filled = subject.data.copy()
+    for column in may:
+        present = filled[column.name].dropna()
+        if present.empty:
+            return Skip(f"column {column.name!r} has no values")
+        filled[column.name] = filled[column.name].where(
+            filled[column.name].notna(), present.mode().iloc[0]
+        )
+    canaries = [Canary(column, np.nan) for column in may]
+    return _followed(subject, trainer, subject.schema, filled, canaries)
+
+
+def widened(subject: Subject) -> Schema:
+    """The schema, with upper bounds raised where the data leave no room below them.
+
+    Bounds are public: a correct generator takes any that hold the data.
+    """
+    if SCHEMA not in subject.maker.takes:
+        return subject.schema
+    return replace(
+        subject.schema,
+        columns=tuple(_wider(column, subject.data) for column in subject.schema.columns),
+    )
+
+
+def _wider(column: Column, data: pd.DataFrame) -> Column:
+    if not column.kind.numeric:
+        return column
+    numbers = as_numbers(data[column.name])
+    lower, upper = column.bounds
+    low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
+    span = (high - low) or 1.0
+    if max(upper - high, low - lower) >= _ROOM * span:
+        return column
+    raised = upper + _WIDER * span
+    return replace(column, upper=float(np.ceil(raised)) if column.kind is Kind.INTEGER else raised)
+
+
+def _with_new_categories(subject: Subject) -> Schema:
+    """The schema; where it was read off the data, text columns get a category more."""
+    if not subject.schema.inferred or SCHEMA not in subject.maker.takes:
+        return subject.schema
+
+    def more(column: Column) -> Column:
+        texts = column.kind is Kind.CATEGORICAL and all(
+            isinstance(category, str) for category in column.categories
+        )
+        if not texts or column.name == subject.schema.label:
+            return column
+        categories: tuple[Category, ...] = (*column.categories, _NEW)
+        return replace(column, categories=categories)
+
+    return replace(subject.schema, columns=tuple(map(more, subject.schema.columns)))
+
+
+def _followed(
+    subject: Subject,
+    trainer: Trainer,
+    schema: Schema,
+    base: pd.DataFrame,
+    canaries: Sequence[Canary],
+) -> Found | Skip:
+    """Pilot fits with all records and with none choose features; then coins decide on each."""
+    rng = trainer.stream("canaries").rng()
+    if len(canaries) > _MOST_COLUMNS:
+        chosen = sorted(rng.choice(len(canaries), _MOST_COLUMNS, replace=False))
+        canaries = [canaries[i] for i in chosen]
+    n, m = len(base), len(canaries)
+    bases = base.iloc[rng.integers(0, n, m)].reset_index(drop=True)
+    records = bases.astype(object)
+    for position, canary in enumerate(canaries):
+        records.loc[position, canary.column.name] = canary.value
+    data = schema.canonical(pd.concat([base.astype(object), bases, records], ignore_index=True))
+    coins = inserted(range(n + m, n + 2 * m), range(n, n + m), subject.claim)
+    generator = subject.build(schema, base)
+
+    def features(tables: Sequence[pd.DataFrame]) -> list[FloatArray]:
+        return [np.array([c.features(table) for table in tables]) for c in canaries]
+
+    sides = []
+    for side, picked in enumerate(("heads", "tails")):
+        dropped = [position for coin in coins for position in getattr(coin, picked)]
+        fits = [trainer.fit_of(PILOTS * side + i, dropped) for i in range(PILOTS)]
+        tables = trainer.tables(generator, data, fits, schema=schema, rows=subject.rows)
+        sides.append(features(tables))
+    rules = {
+        position: found
+        for position in range(m)
+        if (found := rule(sides[0][position], sides[1][position])) is not None
+    }
+    if not rules:
+        return Found(False, f"none of {m} inserted records moved the output in the pilot", {}, 1.0)
+    most = needed(subject.claim, subject.alpha) or m
+    best = sorted(rules, key=lambda position: -rules[position].score)[:most]
+    return challenge(
+        subject,
+        trainer,
+        generator,
+        data,
+        [coins[position] for position in best],
+        lambda table: _guesses(table, [(canaries[i], rules[i]) for i in best]),
+        schema=schema,
+        told=_told(canaries, rules, best, sides),
+        never=sorted(
+            position for i, coin in enumerate(coins) if i not in best for position in coin.tails
+        ),
+    )
+
+
+def _guesses(table: pd.DataFrame, ruled: Sequence[tuple[Canary, Rule]]) -> list[bool]:
+    return [found.guess(np.asarray(canary.features(table))) for canary, found in ruled]
+
+
+def _told(
+    canaries: Sequence[Canary],
+    rules: dict[int, Rule],
+    best: Sequence[int],
+    sides: Sequence[list[FloatArray]],
+) -> str:
+    first, feature = best[0], rules[best[0]].feature
+    values = [float(side[first][:, feature].mean()) for side in sides]
+    others = f" and {len(best) - 1} more" if len(best) > 1 else ""
+    return (
+        f"{canaries[first].told(feature)} ({values[0]:.4g} with the record, {values[1]:.4g} "
+        f"without){others}"
+    )

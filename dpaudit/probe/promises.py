@@ -1,0 +1,146 @@
+"""Probes of the two numbers of the claim: does the generator mean them?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.claim import Neighbours, PrivacyClaim
+from dpaudit.errors import InputError
+from dpaudit.probe.challenge import PILOTS, Coin, challenge, rule
+from dpaudit.probe.result import Found, Severity, Skip
+from dpaudit.probe.settings import summary
+from dpaudit.probe.subject import Subject
+from dpaudit.probe.trainer import Trainer
+from dpaudit.schema import Schema, as_numbers
+
+_GROUP_EPSILON = 0.05
+"""Epsilon that all records together may have in the probe of epsilon."""
+_DELTAS = (1e-12, 0.1)
+"""Far apart, so that any noise that depends on delta differs."""
+
+
+def epsilon_ignored(subject: Subject, trainer: Trainer) -> Found | Skip:
+    """At a tiny epsilon even another table altogether must give the same output, nearly."""
+    if "epsilon" not in subject.maker.takes:
+        return Skip("the generator is built without an epsilon")
+    n = len(subject.data)
+    steps = n if subject.claim.neighbours is Neighbours.REPLACE_ONE else 2 * n
+    try:
+        generator = subject.build(epsilon=_GROUP_EPSILON / steps)
+    except InputError as error:
+        return Skip(f"the generator refuses epsilon {_GROUP_EPSILON / steps:.2g}: {error}")
+    own: PrivacyClaim | None = getattr(generator, "claim", None)
+    claim = replace(subject.claim, epsilon=_GROUP_EPSILON / steps) if own is None else own
+    if claim.epsilon > 2.0 * _GROUP_EPSILON / steps:
+        return Found(
+            True,
+            f"built with epsilon {_GROUP_EPSILON / steps:.2g} it claims {claim.epsilon:.3g}",
+            {"asked": _GROUP_EPSILON / steps, "claimed": claim.epsilon},
+            certainty="read off the claim",
+            severity=Severity.BUG,
+        )
+    group = group_claim(claim, steps)
+    if group is None:
+        return Skip(f"delta {claim.delta:g} for {steps} records at once says nothing")
+    data = pd.concat([subject.data, turned(subject.data, subject.schema)], ignore_index=True)
+    data = subject.schema.canonical(data)
+    coin = Coin(tuple(range(n)), tuple(range(n, 2 * n)))
+    sides = []
+    for side, dropped in enumerate(coin):
+        tables = trainer.tables(
+            generator,
+            data,
+            [trainer.fit_of(PILOTS * side + i, dropped) for i in range(PILOTS)],
+            schema=subject.schema,
+            rows=subject.rows,
+        )
+        sides.append(np.array([summary(table, subject) for table in tables]))
+    found = rule(*sides)
+    at = f"at epsilon {claim.epsilon:.2g}"
+    if found is None:
+        return Found(False, f"{at} two opposite tables give outputs alike", {}, 1.0)
+    return challenge(
+        subject,
+        trainer,
+        generator,
+        data,
+        [coin],
+        lambda table: [found.guess(np.array(summary(table, subject)))],
+        schema=subject.schema,
+        claim=group,
+        told=f"{at} the outputs of two opposite tables differ",
+    )
+
+
+def delta_ignored(subject: Subject, trainer: Trainer) -> Found | Skip:
+    """Other deltas: does the claim follow, and does anything else?"""
+    if "delta" not in subject.maker.takes:
+        return Skip("the generator is built without a delta")
+    try:
+        others = [subject.build(delta=delta) for delta in _DELTAS]
+    except InputError as error:
+        return Skip(f"the generator refuses delta {_DELTAS[0]:g} or {_DELTAS[1]:g}: {error}")
+    generators = [subject.build(), *others]
+    claims = [getattr(generator, "claim", None) for generator in generators]
+    claimed = {claim.delta for claim in claims if claim is not None}
+    if None not in claims and len(claimed) == 1:
+        [delta] = claimed
+        return Found(
+            True,
+            f"built with delta {_DELTAS[0]:g} or {_DELTAS[1]:g} it claims {delta:.2g}",
+            {"claimed": delta},
+            certainty="read off the claim",
+        )
+    tables = [
+        trainer.tables(
+            generator,
+            subject.data,
+            [trainer.fit_of(0)],
+            schema=subject.schema,
+            rows=subject.rows,
+        )[0]
+        for generator in generators
+    ]
+    same = all(tables[0].equals(table) for table in tables[1:])
+    shown = "the same table: nothing but the claim depends on delta" if same else "other tables"
+    return Found(
+        same,
+        f"with delta {_DELTAS[0]:g} and {_DELTAS[1]:g} the same seed gives {shown}",
+        certainty="tables are compared to the bit",
+        severity=Severity.NOTE,
+    )
+
+
+def group_claim(claim: PrivacyClaim, steps: int) -> PrivacyClaim | None:
+    """What a claim implies for tables that many steps lie between.
+
+    (k ε, δ (e^(k ε) - 1) / (e^ε - 1)) (Dwork and Roth 2014, Theorem 2.2 with its δ).
+
+    Returns:
+        The claim; None if its delta is not below a tenth.
+    """
+    epsilon = steps * claim.epsilon
+    if epsilon > 50.0:
+        return None
+    delta = claim.delta * math.expm1(epsilon) / math.expm1(claim.epsilon)
+    return replace(claim, epsilon=epsilon, delta=delta) if delta < 0.1 else None
+
+
+def turned(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """A table as unlike another as the schema allows: numbers mirrored, categories moved on."""
+    table = {}
+    for column in schema.columns:
+        values = data[column.name]
+        if column.kind.numeric:
+            lower, upper = column.bounds
+            table[column.name] = pd.Series(lower + (upper - as_numbers(values)))
+        else:
+            following = dict(
+                zip(column.categories, (*column.categories[1:], column.categories[0]), strict=True)
+            )
+            table[column.name] = values.map(following).astype(object)
+    return schema.canonical(pd.DataFrame(table))

@@ -1,0 +1,78 @@
+"""Probes for randomness that is not there, or not used."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pandas as pd
+
+from dpaudit.probe.challenge import challenge, inserted
+from dpaudit.probe.result import Found, Skip
+from dpaudit.probe.subject import Subject
+from dpaudit.probe.trainer import Trainer
+
+_TRIED: Final = 3
+"""Records tried one after another."""
+
+
+def seed_ignored(subject: Subject, trainer: Trainer) -> Found | Skip:
+    """Fits with other seeds, sampled with one: the same table, and one that tells of a record?"""
+    if getattr(subject.build(), "seedable", True) is False:
+        return Skip("the generator says that it cannot be seeded")
+    return _determined(subject, trainer, seeded=True)
+
+
+def nothing_random(subject: Subject, trainer: Trainer) -> Found | Skip:
+    """The same of fits without a seed, as production needs them."""
+    return _determined(subject, trainer, seeded=False)
+
+
+def _determined(subject: Subject, trainer: Trainer, *, seeded: bool) -> Found | Skip:
+    """A fixed output is private if it does not depend on the data: a coin must be told from it."""
+    generator, data, n = subject.build(), subject.data, len(subject.data)
+    what = "fits with different seeds" if seeded else "fits without a seed"
+    sample_seed = trainer.stream("sample").seed()
+    one, other = trainer.tables(
+        generator,
+        data,
+        [trainer.fit_of(i, seeded=seeded, sample_seed=sample_seed) for i in range(2)],
+        schema=subject.schema,
+        rows=subject.rows,
+    )
+    if not one.equals(other):
+        return Found(False, f"two {what} give two outputs", {}, 1.0)
+    record = _telling(subject, trainer, one, sample_seed, seeded=seeded)
+    if record is None:
+        return Found(False, f"{what} give one output; no record tried moves it", {}, 1.0)
+    with_base = pd.concat([data, data.iloc[[(record + 1) % n]]], ignore_index=True)
+    return challenge(
+        subject,
+        trainer,
+        generator,
+        with_base,
+        inserted([record], [n], subject.claim),
+        lambda table: [table.equals(one)],
+        schema=subject.schema,
+        told=f"{what} give one output, and another without record {record}",
+        seeded=seeded,
+        sample_seed=sample_seed,
+    )
+
+
+def _telling(
+    subject: Subject, trainer: Trainer, one: pd.DataFrame, sample_seed: int, *, seeded: bool
+) -> int | None:
+    n = len(subject.data)
+    for number in range(_TRIED):
+        record = int(trainer.stream("record", number).rng().integers(n))
+        fit = trainer.fit_of(2 + number, (record,), seeded=seeded, sample_seed=sample_seed)
+        [table] = trainer.tables(
+            subject.build(),
+            subject.data,
+            [fit],
+            schema=subject.schema,
+            rows=subject.rows,
+        )
+        if not table.equals(one):
+            return record
+    return None

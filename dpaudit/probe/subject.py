@@ -1,0 +1,105 @@
+"""What is probed: a generator that can be built again under another schema or other settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dpaudit.claim import PrivacyClaim
+from dpaudit.named import NamedGenerator, named_generator
+from dpaudit.protocols import Generator
+from dpaudit.registry import GENERATORS, resolve
+from dpaudit.schema import Schema
+
+SCHEMA = "schema"
+
+
+class Maker(NamedTuple):
+    """Builds a generator anew.
+
+    Attributes:
+        asked: The generator as it was asked for.
+        takes: Settings that it can be built with; "schema" among them if it asks for one.
+        make: From a schema, a table under it, and changed settings.
+    """
+
+    asked: NamedGenerator
+    takes: frozenset[str]
+    make: Callable[[Schema, pd.DataFrame, Mapping[str, Any]], Generator]
+
+
+def maker(
+    generator: object, parameters: Mapping[str, Any], schema: Schema, data: pd.DataFrame
+) -> Maker:
+    """A maker of what the caller named or handed in.
+
+    A name is built as an audit builds it; the target it may ask for is the table's first record. A
+    ready dataclass is copied with its fields changed; any other object is what it is.
+
+    Raises:
+        RegistryError: If it cannot be found or built, or is no generator.
+    """
+    if isinstance(generator, str):
+        name = generator
+
+        def named(schema: Schema, data: pd.DataFrame, changes: Mapping[str, Any]) -> Generator:
+            offered = {SCHEMA: schema, "target": data.iloc[[0]].reset_index(drop=True)}
+            return named_generator(name, {**parameters, **changes}, offered).generator
+
+        offered = {SCHEMA: schema, "target": data.iloc[[0]].reset_index(drop=True)}
+        asked = named_generator(name, parameters, offered)
+        value = resolve(name, GENERATORS)
+        known = inspect.signature(value).parameters if inspect.isclass(value) else ()
+        return Maker(asked, frozenset(known), named)
+
+    asked = named_generator(generator, parameters, {})
+    ready: Any = asked.generator
+    fields = {f.name for f in dataclasses.fields(ready)} if dataclasses.is_dataclass(ready) else ()
+
+    def copied(schema: Schema, data: pd.DataFrame, changes: Mapping[str, Any]) -> Generator:
+        del data
+        fresh = {SCHEMA: schema} if SCHEMA in fields else {}
+        made: Generator = dataclasses.replace(ready, **fresh, **changes) if fields else ready
+        return made
+
+    return Maker(asked, frozenset(fields), copied)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A generator, a table, and how sure an alarm must be.
+
+    Attributes:
+        maker: Builds the generator.
+        data: The table, canonical.
+        schema: Its schema.
+        claim: What the generator is held to.
+        rows: Synthetic records asked of each model.
+        seed: Root of every random stream.
+        alpha: Largest probability of a false alarm of one probe.
+        most_fits: Most trainings of one probe in its test, after its pilot.
+    """
+
+    maker: Maker
+    data: pd.DataFrame
+    schema: Schema
+    claim: PrivacyClaim
+    rows: int
+    seed: int
+    alpha: float
+    most_fits: int
+
+    def build(
+        self, schema: Schema | None = None, data: pd.DataFrame | None = None, **changes: Any
+    ) -> Generator:
+        """The generator for another schema, a table under it, or changed settings."""
+        return self.maker.make(
+            self.schema if schema is None else schema,
+            self.data if data is None else data,
+            changes,
+        )

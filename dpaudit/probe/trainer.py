@@ -1,0 +1,130 @@
+"""Trains models on parts of a table and samples them, together where the generator can."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.adapt import train
+from dpaudit.encoding import table_of
+from dpaudit.game.synthetic import accept, accept_stack, accept_values
+from dpaudit.protocols import Generator, Job, Model, World, trains_many
+from dpaudit.schema import Schema
+from dpaudit.seeds import Stream, seeded_globals
+
+
+class Fit(NamedTuple):
+    """One training.
+
+    Attributes:
+        dropped: Positions of the records that it lacks.
+        seed: Of the training; None means the system's entropy.
+        sample_seed: Of its sample.
+    """
+
+    dropped: tuple[int, ...]
+    seed: int | None
+    sample_seed: int
+
+
+class Trainer:
+    """Does all trainings of one probe and counts them.
+
+    Attributes:
+        fits: Models trained so far.
+    """
+
+    def __init__(self, probe: str, *, root: int) -> None:
+        self._probe, self._root = probe, root
+        self.fits = 0
+
+    def stream(self, role: str, number: int = 0) -> Stream:
+        """A random stream of this probe."""
+        return Stream(self._root, f"probe/{self._probe}", role, number)
+
+    def fit_of(
+        self,
+        number: int,
+        dropped: Sequence[int] = (),
+        *,
+        seeded: bool = True,
+        sample_seed: int | None = None,
+    ) -> Fit:
+        """The training of a number, with streams of its own.
+
+        Args:
+            number: Names the streams.
+            dropped: Positions of the records that it lacks.
+            seeded: Whether the training gets a seed.
+            sample_seed: The sample's, if it is not to have its own.
+        """
+        seed = self.stream("fit", number).seed() if seeded else None
+        own = self.stream("sample", number).seed() if sample_seed is None else sample_seed
+        return Fit(tuple(dropped), seed, own)
+
+    def tables(
+        self,
+        generator: Generator,
+        data: pd.DataFrame,
+        fits: Sequence[Fit],
+        *,
+        schema: Schema,
+        rows: int,
+    ) -> list[pd.DataFrame]:
+        """A synthetic table, canonical, of a model trained for each.
+
+        Raises:
+            TrialError: If what a model gives is no table of so many records.
+            Exception: Whatever the generator raises.
+        """
+        self.fits += len(fits)
+        if not trains_many(generator):
+            return [
+                accept(model.sample(rows, seed=fit.sample_seed), schema, rows)
+                for fit in fits
+                for model in self._alone(generator, data, fit)
+            ]
+        found: dict[int, pd.DataFrame] = {}
+        groups: dict[Hashable, list[int]] = {}
+        for position, fit in enumerate(fits):
+            groups.setdefault(generator.batch_key(_job(fit)), []).append(position)
+        most = max(1, generator.models_at_once)
+        chunks = [g[i : i + most] for g in groups.values() for i in range(0, len(g), most)]
+        for chunk in chunks:
+            mine = [fits[position] for position in chunk]
+            with _globals(mine[0]):
+                batch = generator.fit_many(data.copy(), [_job(fit) for fit in mine])
+                raw = batch.sample_many(rows, [fit.sample_seed for fit in mine])
+            stack = accept_stack(raw, schema, rows, models=len(mine))
+            for position, values in zip(chunk, stack, strict=True):
+                accept_values(values, schema)
+                found[position] = table_of(values, schema)
+        return [found[position] for position in range(len(fits))]
+
+    def models(
+        self, generator: Generator, data: pd.DataFrame, fits: Sequence[Fit]
+    ) -> Iterator[Model]:
+        """The models themselves, one after another."""
+        for fit in fits:
+            self.fits += 1
+            yield from self._alone(generator, data, fit)
+
+    def _alone(self, generator: Generator, data: pd.DataFrame, fit: Fit) -> Iterator[Model]:
+        """Yields one model, so that it is sampled while the global streams are its own."""
+        kept = np.delete(np.arange(len(data)), list(fit.dropped))
+        with _globals(fit):
+            fresh = copy.deepcopy(generator)  # one that trains in place starts anew
+            yield train(fresh, data.iloc[kept].reset_index(drop=True), seed=fit.seed)
+
+
+def _job(fit: Fit) -> Job:
+    return Job(World.IN, 0, fit.dropped, fit.seed)
+
+
+def _globals(fit: Fit) -> AbstractContextManager[None]:
+    return nullcontext() if fit.seed is None else seeded_globals(fit.seed)
