@@ -118,8 +118,8 @@ def _values(
     """Values [M, n, d] of n rows of each model."""
     if not trains_many(generator):
         found = []
+        own = table.drop(index=list(jobs[0].dropped_rows)).reset_index(drop=True)  # one world
         for job, seed in zip(jobs, seeds, strict=True):
-            own = table.drop(index=list(job.dropped_rows)).reset_index(drop=True)
             made = generator.fit(own, seed=job.seed).sample(n, seed=seed)
             found.append(values_of_table(schema.canonical(made), schema))
         return np.stack(found)
