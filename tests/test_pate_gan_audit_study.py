@@ -176,6 +176,82 @@ def test_scored_models_are_those_before_the_proof(study: Study) -> None:
     assert study.sequential.scored(cap)["scored_models"] is None
 
 
+@pytest.fixture
+def played(study: Study, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Audits are not played but noted; each finds a violation."""
+    calls: list[dict[str, Any]] = []
+
+    def play(generator: str, table: object, schema: object, **given: Any) -> dict[str, Any]:
+        calls.append({"generator": generator, **given})
+        counts = {"false_negatives": 0, "false_positives": 0, "n_in": 16, "n_out": 16}
+        stopped = {"pairs": 24, "stopped_early": True} if given.get("sequential") else None
+        return {"verdict": "violation", "proved": 2.0, "counts": counts, "stopped": stopped}
+
+    monkeypatch.setattr(study.audits, "play", play)
+    return calls
+
+
+def test_the_average_case_is_played_as_published_and_valid(
+    study: Study, played: list[dict[str, Any]], tmp_path: Path, real_data: Path
+) -> None:
+    options = [str(real_data), "--results", str(tmp_path), "--models", "10"]
+    study.average.main(options)
+    games = [(call["generator"], call["hold_out"]) for call in played]
+    assert games == [
+        *((name, as_published) for name in study.published.SIX for as_published in (True, False)),
+        ("pate-gan-switched", False),
+    ]
+    assert {(call["target"], call["attack"], call["models"]) for call in played} == {
+        (397, "groundhog-naive", 10)
+    }
+    study.average.main(options)
+    assert len(played) == 13, "all are kept"
+    study.sequential.main([*options[:3], "--cap", "20", "--names", "turing", "--seeds", "2"])
+    assert [call["seed"] for call in played[13:]] == [0, 1]
+    assert study.kept.read(tmp_path, "sequential")["turing-1"]["scored_models"] == 32
+
+
+def test_what_remains_is_mended_one_deviation_at_a_time(
+    study: Study, played: list[dict[str, Any]], tmp_path: Path, real_data: Path
+) -> None:
+    pytest.importorskip("dpaudit_generators.published.variants")
+    options = ["--results", str(tmp_path), "--models", "10"]
+    study.worst.main([*options, "--names", "borealis", "--games", "valid"])
+    assert played.pop()["parameters"]["gamma"] == 1e-4
+    study.remains.main([str(real_data), *options])
+    fixed = [set(call["parameters"]["without"].split(",")) for call in played]
+    always = {"bounds-from-data", "output-not-inverted"}
+    assert fixed[0] == always
+    assert all(len(one - always) == 1 for one in fixed[1:])
+    assert {"accountant-missing-log", "partition-by-position"} <= set.union(*fixed)
+
+
+def test_variants_are_played_and_traced(
+    study: Study, tmp_path: Path, real_data: Path, shared: Path
+) -> None:
+    pytest.importorskip("dpaudit_generators.published.variants")
+    options = ["--results", str(tmp_path)]
+    tiny = ["--models", "10", "--iterations", "2", "--jobs", "1", "--runs", str(tmp_path / "runs")]
+    study.worst.main([*options, *tiny, "--names", "borealis", "--games", "published,valid"])
+    found = study.kept.read(tmp_path, "worst")
+    assert found["borealis-published"]["verdict"] is None
+    assert found["borealis-valid"]["controls"] == {"null": True, "positive": True}
+    few = ["--names", "borealis,smartnoise,updated", "--lambdas", "1", "--iterations", "2"]
+    study.training.main([str(real_data), *options, *few])
+    traced = study.kept.read(tmp_path, "training")
+    assert traced["partition-borealis"]["distinct"] == [137, 137, 137, 137, 138]
+    assert traced["partition-smartnoise"]["distinct"] == [138, 137, 137, 137, 137]
+    assert traced["partition-updated"]["distinct"] == [137] * 5
+    assert traced["partition-updated"]["shared"] == [137, 137]
+    assert len(traced["losses-updated"]["own"]) == 2
+    assert sum(traced["moments-1"]["votes"]) == 2 * 5 * 64
+    settings = study.tables.settings(29)["settings"]
+    assert settings["updated"]["generator"]["hidden"] == (116, 116)
+    assert "116, 116" in study.matrix.table_3(
+        {"table-3": {"asked": {"columns": 29}, "settings": settings}}
+    )
+
+
 def invented(study: Study) -> dict[str, dict[str, dict[str, Any]]]:
     """Records of every part, as if updated alone leaked in a valid game."""
     parts: dict[str, dict[str, dict[str, Any]]] = {part: {} for part in study.pages.PARTS}
