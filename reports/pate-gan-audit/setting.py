@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -132,9 +132,11 @@ def parameters(
 
 def average_table(data_folder: Path) -> pd.DataFrame:
     """Cervical Cancer as published, 686 x 29."""
-    module = SourceFileLoader(
-        "prepare_cervical", str(FIRST_LIGHT / "prepare_cervical.py")
-    ).load_module()
+    spec = spec_from_file_location("prepare_cervical", FIRST_LIGHT / "prepare_cervical.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
     table: pd.DataFrame = module.published_table(str(data_folder / "cervical_cancer.csv.gz"))
     return table
 
