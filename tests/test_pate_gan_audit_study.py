@@ -246,15 +246,15 @@ def test_variants_are_played_and_traced(study: Study, tmp_path: Path, real_data:
     tiny = ["--models", "10", "--iterations", "2", "--names", "borealis", "--games", "published"]
     study.worst.main([*options, *tiny])
     assert study.kept.read(tmp_path, "worst")["borealis-published"]["counts"]["n_in"] == 4
-    few = ["--names", "borealis,smartnoise,updated", "--lambdas", "1", "--iterations", "2"]
+    few = ["--names", "borealis,smartnoise,updated", "--lambdas", "1", "--iterations", "8"]
     study.training.main([str(real_data), *options, *few])
     traced = study.kept.read(tmp_path, "training")
     assert traced["partition-borealis"]["distinct"] == [137, 137, 137, 137, 138]
     assert traced["partition-smartnoise"]["distinct"] == [138, 137, 137, 137, 137]
     assert traced["partition-updated"]["distinct"] == [137] * 5
     assert traced["partition-updated"]["shared"] == [137, 137]
-    assert len(traced["losses-updated"]["own"]) == 2
-    assert sum(traced["moments-1"]["votes"]) == 2 * 5 * 64
+    assert len(traced["losses-updated"]["own"]) == 8
+    assert sum(traced["moments-1"]["votes"]) == 8 * 5 * 64
     settings = study.tables.settings(29)["settings"]
     assert settings["updated"]["generator"]["hidden"] == (116, 116)
     assert "116, 116" in study.matrix.table_3(
