@@ -1,0 +1,96 @@
+"""Audits through `dpaudit.audit`, and what the study keeps of their documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from kept import Record, Tenths
+from published import CONFIDENCE, DELTA, EPSILON
+
+import dpaudit
+from dpaudit.schema import Schema
+
+
+def play(
+    generator: str,
+    table: pd.DataFrame,
+    schema: Schema,
+    *,
+    parameters: dict[str, Any],
+    target: int,
+    attack: str,
+    models: int,
+    hold_out: bool,
+    seed: int,
+    runs: Path,
+    name: str,
+    jobs: int | None = None,
+    sequential: bool = False,
+) -> Record:
+    """One audit against the claim (1, 1e-5), resumable.
+
+    Args:
+        generator: Registered name.
+        table: The table, with the target in it.
+        schema: Its public schema.
+        parameters: Of the generator.
+        target: Row of the target.
+        attack: The one attack.
+        models: Shadow models of each world; the cap if sequential.
+        hold_out: Whether the threshold is chosen as in the published audit.
+        seed: Root of every random stream.
+        runs: Where run folders are.
+        name: Of the run folder.
+        jobs: Worker processes.
+        sequential: Whether to stop as soon as a violation is proved.
+
+    Returns:
+        What the study keeps.
+    """
+    result = dpaudit.audit(
+        generator,
+        table,
+        schema=schema,
+        parameters=parameters,
+        epsilon=EPSILON,
+        delta=DELTA,
+        neighbours="add-remove",
+        target=target,
+        attacks=(attack,),
+        shadow_models=2 * models,
+        confidence=CONFIDENCE,
+        threshold="hold-out" if hold_out else "cross-validated",
+        sequential=sequential,
+        seed=seed,
+        jobs=jobs,
+        out=runs / f"{name}-{models}-{seed}",
+        on_progress=Tenths(),
+    )
+    return digest(dict(result.document))
+
+
+def digest(document: Record) -> Record:
+    """What the study keeps of a result document: all but scores and what the question says."""
+    bounds = document["bounds"] or {}
+    return {
+        "verdict": document["verdict"],
+        "reasons": document["reasons"],
+        "proved": document["proved"],
+        "auc": document["auc"],
+        "counts": document["counts"],
+        "exact": bounds.get("exact"),
+        "clopper_pearson": bounds.get("clopper_pearson"),
+        "sequential": bounds.get("sequential"),
+        "max_provable_epsilon": document["max_provable_epsilon"],
+        "detectable_epsilon": document["detectable_epsilon"],
+        "shadow_models": document["shadow_models"],
+        "stopped": document["sequential"],
+        "failures": document["failures"],
+        "failure_reasons": document["failure_reasons"],
+        "leaks": document["leaks"][:5],
+        "controls": {key: one["passed"] for key, one in document["controls"].items()},
+        "failed_checks": [one["detail"] for one in document["checks"] if not one["passed"]],
+        "trial_seconds": document["seconds"],
+    }
