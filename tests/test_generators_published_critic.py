@@ -69,14 +69,13 @@ def by_autograd(one, settings):
     generator_adam = torch.optim.Adam(generator, **adam)
     b = settings.batch
     uniforms = UniformSource([one.seed], steps=k, batch=b, noise_width=settings.noise_width)
-    batches = Minibatches(
-        [one.seed], [[*one.parts, np.arange(len(one.rows) * (given > 0))]], batch=b
-    )
+    more = [np.arange(len(one.rows))] if given else []
+    batches = Minibatches([one.seed], [[*one.parts, *more]], batch=b)
     for _ in range(settings.iterations):
         (chosen,), drawn = batches.draw(), uniforms.draw()
         noise = torch.split(2 * drawn.noise[0] - 1, b)
         for step in range(k + 1):
-            x, c = (torch.from_numpy(part[chosen[step]]) for part in one[:2])
+            x, c = (torch.from_numpy(part[chosen[min(step, len(chosen) - 1)]]) for part in one[:2])
             fake = torch.sigmoid(network(generator, torch.cat([noise[step], c], 1), torch.tanh))
             outputs = [network(critic, torch.cat([r, c], 1), relu)[:, 0] for r in (x, fake)]
             if step == k:
