@@ -46,6 +46,27 @@ def subject(seed=0, *, n=60, width=13, given=1, k=3):
     return CriticSubject(rows, conditions, parts, 5 * np.arange(n), seed)
 
 
+class Adam:
+    """Algorithm 1 of Kingma and Ba; `torch.optim` would import torch's compiler."""
+
+    def __init__(self, weights, settings):
+        self.weights, self.settings, self.t = weights, settings, 0
+        self.m = [torch.zeros_like(weight) for weight in weights]
+        self.v = [torch.zeros_like(weight) for weight in weights]
+
+    def descend(self, loss):
+        (b1, b2), rate = self.settings.betas, self.settings.rate
+        self.t += 1
+        gradients = torch.autograd.grad(loss, self.weights, allow_unused=True)
+        with torch.no_grad():
+            for i, g in enumerate(gradients):
+                if g is not None:
+                    self.m[i] = b1 * self.m[i] + (1 - b1) * g
+                    self.v[i] = b2 * self.v[i] + (1 - b2) * g**2
+                    m, v = self.m[i] / (1 - b1**self.t), self.v[i] / (1 - b2**self.t)
+                    self.weights[i] -= rate * m / (v.sqrt() + 1e-8)
+
+
 def by_autograd(one, settings):
     """The same in plain torch from the same draws."""
 
@@ -64,9 +85,7 @@ def by_autograd(one, settings):
     generator = tensors(
         "generator weights", settings.noise_width + given, *settings.generator_hidden, width
     )
-    adam = {"lr": settings.rate, "betas": settings.betas}
-    critic_adam = torch.optim.Adam(critic, **adam)
-    generator_adam = torch.optim.Adam(generator, **adam)
+    critic_adam, generator_adam = Adam(critic, settings), Adam(generator, settings)
     b = settings.batch
     uniforms = UniformSource([one.seed], steps=k, batch=b, noise_width=settings.noise_width)
     more = [np.arange(len(one.rows))] if given else []
@@ -79,9 +98,7 @@ def by_autograd(one, settings):
             fake = torch.sigmoid(network(generator, torch.cat([noise[step], c], 1), torch.tanh))
             outputs = [network(critic, torch.cat([r, c], 1), relu)[:, 0] for r in (x, fake)]
             if step == k:
-                generator_adam.zero_grad()
-                torch.autograd.backward(-outputs[1].mean())
-                generator_adam.step()
+                generator_adam.descend(-outputs[1].mean())
                 break
             labels = np.repeat([1.0, 0.0], b) + noise_of(
                 drawn.labels[0, step, :, 0].numpy(), settings.law, settings.scale
@@ -95,9 +112,7 @@ def by_autograd(one, settings):
             )
             length = (g**2 + 1e-8).sum(1).sqrt()
             loss = torch.where(real, -both, both).mean()
-            critic_adam.zero_grad()
-            torch.autograd.backward(loss + settings.penalty * ((length - 1) ** 2).mean())
-            critic_adam.step()
+            critic_adam.descend(loss + settings.penalty * ((length - 1) ** 2).mean())
     return [part.detach().numpy() for part in generator]
 
 

@@ -116,11 +116,13 @@ class Minibatches:
             for place, part in enumerate(own):
                 self._rows[model, place, : len(part)] = part
         # Random words with the places of rows in their lowest bits: sorted, they shuffle.
-        self._places = np.arange(sizes.max(), dtype=np.uint64)
-        self._behind = np.where(self._places < sizes[..., None], 0, 2**64 - 1).astype(np.uint64)
         lowest = [(1 << int(longest).bit_length()) - 1 for longest in self._longest]
         self._lowest = np.array(lowest, dtype=np.uint64)[:, None, None]
-        self._order = np.arange(batch) % sizes[..., None]
+        places = np.arange(sizes.max(), dtype=np.uint64)
+        self._ending = np.where(places < sizes[..., None], places, np.uint64(2**64 - 1))
+        self._first = np.arange(sizes.size).reshape(*sizes.shape, 1) * sizes.max()
+        self._batch = batch
+        self._repeated = None if batch <= sizes.min() else np.arange(batch) % sizes[..., None]
 
     def draw(self) -> npt.NDArray[np.int64]:
         """Row numbers [M, parts, batch], each minibatch drawn without replacement.
@@ -131,7 +133,11 @@ class Minibatches:
         for words, source, longest in zip(self._words, self._sources, self._longest, strict=True):
             own = words[:, :longest]
             own[:] = source.random_raw(own.size).reshape(own.shape)
-        keys = self._words & ~self._lowest | self._places | self._behind
-        keys.sort(axis=2)
-        places = np.take_along_axis(keys, self._order, axis=2) & self._lowest
-        return np.take_along_axis(self._rows, places.astype(np.int64), axis=2)
+        self._words &= ~self._lowest
+        self._words |= self._ending
+        self._words.sort(axis=2)
+        if self._repeated is None:
+            drawn = self._words[..., : self._batch]
+        else:
+            drawn = np.take_along_axis(self._words, self._repeated, axis=2)
+        return np.asarray(self._rows.take((drawn & self._lowest).view(np.int64) + self._first))
