@@ -196,9 +196,10 @@ def test_a_recorder_is_told_and_changes_nothing(law, distribution):
     for reader in (Reader.TEACHER, Reader.STUDENT):
         assert len([read for read in diary.reads if read[0] is reader]) == 60
     for j, part in enumerate(one.parts):
-        read = [rows for reader, index, rows in diary.reads if (reader, index) == ("teacher", j)]
-        if reader is Reader.TEACHER:
-            assert all(len(set(rows)) == 16 for rows in read)
+        read = [
+            rows for reader, index, rows in diary.reads if (reader, index) == (Reader.TEACHER, j)
+        ]
+        assert all(len(set(rows)) == 16 for rows in read)
         assert set(np.concatenate(read)) == {5 * row for row in part}
     draws = np.concatenate(diary.draws)
     assert draws.shape == (20 * 3 * 32,)

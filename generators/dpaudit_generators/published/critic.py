@@ -166,7 +166,7 @@ def _train(
 
     for _ in range(settings.iterations):
         chosen, drawn = minibatches.draw(), uniforms.draw()
-        watch.iteration(chosen[0], drawn)
+        watch.iteration(chosen[0, :steps], drawn)
         if copies > 1:
             chosen, drawn = chosen.repeat(copies, axis=2), drawn.repeated(copies)
         indices = torch.from_numpy((chosen + starts).ravel())
@@ -228,14 +228,14 @@ class _Watch:
         """What is random in an iteration.
 
         Args:
-            chosen: Row numbers of the critic's minibatches; what else there is is left out.
+            chosen: Row numbers of the critic's minibatches, [k, batch].
             drawn: Uniform numbers.
         """
         if self._recorder is None:
             return
         law, scale = self._settings.law, self._settings.scale
         self._recorder.iteration()
-        for step, (rows, labels) in enumerate(zip(chosen, drawn.labels[0], strict=False)):
+        for step, (rows, labels) in enumerate(zip(chosen, drawn.labels[0], strict=True)):
             positions = self._subject.positions[rows[rows >= 0]]
             self._recorder.read(Reader.TEACHER, positions, index=step)
             self._recorder.read(Reader.STUDENT, positions)
