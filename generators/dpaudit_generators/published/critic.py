@@ -22,7 +22,7 @@ from dpaudit.protocols import IntArray
 from dpaudit.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import IndexArray
-from dpaudit_generators.pate_gan.slices import with_ones
+from dpaudit_generators.pate_gan.slices import padded, with_ones
 from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
 from dpaudit_generators.published.critic_draws import (
     Minibatches,
@@ -37,8 +37,11 @@ from dpaudit_generators.published.critic_networks import (
     initial,
 )
 
-AT_ONCE: Final = 16
-"""Models trained side by side: with more, what they work on leaves the processor's cache."""
+AT_ONCE: Final = 2**20
+"""Numbers in the minibatches of an iteration, of all models that are trained side by side.
+
+Of 29 columns that is 25 models; from 12 to 64 one costs about the same. Small ones are many.
+"""
 
 
 class CriticSubject(NamedTuple):
@@ -116,9 +119,12 @@ def train_critics(
     Returns:
         The generator's weights of each model: noise and conditions in, records out.
     """
+    width = padded(subjects[0].rows.shape[1] + subjects[0].conditions.shape[1])
+    numbers = 2 * len(subjects[0].parts) * settings.batch * width
+    size = max(1, AT_ONCE // numbers)
     weights: list[Weights] = []
-    for first in range(0, len(subjects), AT_ONCE):
-        weights += _train(subjects[first : first + AT_ONCE], settings, None if first else recorder)
+    for first in range(0, len(subjects), size):
+        weights += _train(subjects[first : first + size], settings, None if first else recorder)
     return weights
 
 
@@ -151,35 +157,39 @@ def _train(
     uniforms = UniformSource(seeds, steps=steps, batch=settings.batch, noise_width=noise_width)
     minibatches = Minibatches(
         seeds,
-        # The last is the generator's: the conditions of any row.
-        [[*one.parts, np.arange(len(one.rows) if given else 0)] for one in subjects],
+        # The last is the generator's, which is given the conditions of any row.
+        [[*one.parts, *([np.arange(len(one.rows))] if given else [])] for one in subjects],
         batch=settings.batch,
     )
     table, starts = _stacked(subjects)
+    columns = table.shape[1]
     inputs = with_ones(torch.zeros(models, (steps + 1) * batch, noise_width + given))
-    fakes = torch.empty(models, steps + 1, batch, table.shape[1])
-    rows = torch.empty(models, steps, 2, batch, table.shape[1])
+    real = torch.empty(models, steps + (given > 0), batch, columns)
+    rows = torch.empty(models, steps, 2, batch, columns)
+    own = torch.empty(models, batch, columns)
     flip = flipped(settings.law, settings.scale)
     watch = _Watch(recorder, subjects[0], settings)
 
     for _ in range(settings.iterations):
         chosen, drawn = minibatches.draw(), uniforms.draw()
-        watch.iteration(chosen[0], drawn)
+        watch.iteration(chosen[0, :steps], drawn)
         if copies > 1:
-            chosen = chosen.repeat(copies, axis=2)
-            drawn = drawn.repeated(copies)
-        real = table[torch.from_numpy(chosen + starts)]
+            chosen, drawn = chosen.repeat(copies, axis=2), drawn.repeated(copies)
+        indices = torch.from_numpy((chosen + starts).ravel())
+        torch.index_select(table, 0, indices, out=real.view(-1, columns))
         torch.sub(drawn.noise.mul_(2.0), 1.0, out=inputs[..., :noise_width])
         if given:
             inputs[..., noise_width : noise_width + given] = real[..., conditions].flatten(1, 2)
         values, raw = generators.forward(inputs)
-        torch.sigmoid(raw.view(fakes.shape), out=fakes)
-        fakes[..., conditions] = real[..., conditions]
-        rows[:, :, 0], rows[:, :, 1] = real[:, :-1], fakes[:, :-1]
+        rows[:, :, 0] = real[:, :steps]
+        torch.sigmoid(raw[:, : steps * batch].view(real[:, :steps].shape), out=rows[:, :, 1])
+        torch.sigmoid(raw[:, steps * batch :], out=own)
+        if given:
+            rows[:, :, 1, :, conditions] = rows[:, :, 0, :, conditions]
+            own[..., conditions] = real[:, -1, :, conditions]
         slopes = _slopes(drawn.labels, flip)
         for step in range(steps):
             critics.train(rows[:, step].flatten(1, 2), slopes[:, step], drawn.between[:, step])
-        own = fakes[:, -1]
         slope = critics.slope(own).mul_(-1.0 / batch)
         generators.descend([value[:, steps * batch :] for value in values], own, slope)
     return generators.weights()
@@ -224,14 +234,14 @@ class _Watch:
         """What is random in an iteration.
 
         Args:
-            chosen: Row numbers of the minibatches, the generator's last.
+            chosen: Row numbers of the critic's minibatches, [k, batch].
             drawn: Uniform numbers.
         """
         if self._recorder is None:
             return
         law, scale = self._settings.law, self._settings.scale
         self._recorder.iteration()
-        for step, (rows, labels) in enumerate(zip(chosen[:-1], drawn.labels[0], strict=True)):
+        for step, (rows, labels) in enumerate(zip(chosen, drawn.labels[0], strict=True)):
             positions = self._subject.positions[rows[rows >= 0]]
             self._recorder.read(Reader.TEACHER, positions, index=step)
             self._recorder.read(Reader.STUDENT, positions)

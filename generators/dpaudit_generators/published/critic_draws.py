@@ -107,7 +107,22 @@ class Minibatches:
         self, seeds: Sequence[int | None], parts: Sequence[Sequence[IndexArray]], *, batch: int
     ) -> None:
         self._sources = [rng_of(seed, "minibatches").bit_generator for seed in seeds]
-        self._parts, self._batch = parts, batch
+        filled = [[part if len(part) else np.array([-1]) for part in mine] for mine in parts]
+        sizes = np.array([[len(part) for part in mine] for mine in filled])
+        self._longest = sizes.max(axis=1)
+        self._words = np.zeros((*sizes.shape, sizes.max()), dtype=np.uint64)
+        self._rows = np.zeros(self._words.shape, dtype=np.int64)
+        for model, own in enumerate(filled):
+            for place, part in enumerate(own):
+                self._rows[model, place, : len(part)] = part
+        # Random words with the places of rows in their lowest bits: sorted, they shuffle.
+        lowest = [(1 << int(longest).bit_length()) - 1 for longest in self._longest]
+        self._lowest = np.array(lowest, dtype=np.uint64)[:, None, None]
+        places = np.arange(sizes.max(), dtype=np.uint64)
+        self._ending = np.where(places < sizes[..., None], places, np.uint64(2**64 - 1))
+        self._first = np.arange(sizes.size).reshape(*sizes.shape, 1) * sizes.max()
+        self._batch = batch
+        self._repeated = None if batch <= sizes.min() else np.arange(batch) % sizes[..., None]
 
     def draw(self) -> npt.NDArray[np.int64]:
         """Row numbers [M, parts, batch], each minibatch drawn without replacement.
@@ -115,15 +130,14 @@ class Minibatches:
         A part with fewer rows is taken whole, again and again in the same random order; of an
         empty one the row is -1.
         """
-        rows = np.full((len(self._parts), len(self._parts[0]), self._batch), -1, dtype=np.int64)
-        for mine, source, parts in zip(rows, self._sources, self._parts, strict=True):
-            for minibatch, part in zip(mine, parts, strict=True):
-                if len(part) > 0:
-                    # Random words with the places in their lowest bits: sorted, they shuffle.
-                    low = np.uint64((1 << (len(part) - 1).bit_length()) - 1)
-                    places = np.arange(len(part), dtype=np.uint64)
-                    words = source.random_raw(len(part)) & ~low | places
-                    words.sort()
-                    chosen = part[(words[: self._batch] & low).astype(np.int64)]
-                    minibatch[:] = np.resize(chosen, self._batch)
-        return rows
+        for words, source, longest in zip(self._words, self._sources, self._longest, strict=True):
+            own = words[:, :longest]
+            own[:] = source.random_raw(own.size).reshape(own.shape)
+        self._words &= ~self._lowest
+        self._words |= self._ending
+        self._words.sort(axis=2)
+        if self._repeated is None:
+            drawn = self._words[..., : self._batch]
+        else:
+            drawn = np.take_along_axis(self._words, self._repeated, axis=2)
+        return np.asarray(self._rows.take((drawn & self._lowest).view(np.int64) + self._first))
