@@ -275,8 +275,8 @@ def test_accountants_where_votes_matter(names: tuple[str, ...], deviations: set[
     generator = SwitchedPateGan(schema=SCHEMA, also=",".join(names)).exercises()[0]
     notes = traced(generator, small())
     spent = notes.charges[-1][3]
-    np.testing.assert_allclose(spent, accounted(notes, deviations, k=5, gamma=0.3), rtol=1e-9)
-    correct = accounted(notes, set(), k=5, gamma=0.3)
+    np.testing.assert_allclose(spent, accounted(notes, deviations, k=5, gamma=1.25), rtol=1e-9)
+    correct = accounted(notes, set(), k=5, gamma=1.25)
     assert np.allclose(spent, correct) == (not deviations)
     assert len(notes.votes) == 15
 

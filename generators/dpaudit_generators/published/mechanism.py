@@ -118,8 +118,9 @@ class SwitchedPateGan:
     def exercises(self) -> Sequence[SwitchedPateGan]:
         """The same generator where its accountant's data-dependent term is the smallest.
 
-        With little noise and much consent of teachers, so not with fewer than five; and with a
-        budget that leaves time for it.
+        With little noise and at least five teachers that may agree: there the term is below the
+        others with and without its logarithm, and too small with a slip of its exponent. The budget
+        leaves time for it.
         """
         if Switch.NO_PATE in self.switches:
             return ()
@@ -127,7 +128,7 @@ class SwitchedPateGan:
         return (
             replace(
                 self,
-                gamma=0.3,
+                gamma=1.25,
                 epsilon=1e4,
                 iterations=3,
                 teachers=max(5, self.teachers),
