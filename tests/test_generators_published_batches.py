@@ -39,13 +39,13 @@ def table(n: int = 61) -> pd.DataFrame:
 
 SIX = ["Original", "Updated", "Synthcity", "Turing", "Borealis", "Smartnoise"]
 GENERATORS = {
-    name: getattr(published, name)(schema=SCHEMA, teachers=3, iterations=3) for name in SIX
+    name: getattr(published, name)(schema=SCHEMA, teachers=3, iterations=2) for name in SIX
 }
 GENERATORS |= {
-    f"plain and {switch}": SwitchedPateGan(schema=SCHEMA, teachers=3, iterations=3, also=switch)
+    f"plain and {switch}": SwitchedPateGan(schema=SCHEMA, teachers=3, iterations=2, also=switch)
     for switch in Switch
 }
-GENERATORS["plain"] = SwitchedPateGan(schema=SCHEMA, teachers=3, iterations=3)
+GENERATORS["plain"] = SwitchedPateGan(schema=SCHEMA, teachers=3, iterations=2)
 
 
 @pytest.mark.parametrize("name", GENERATORS)
@@ -54,13 +54,14 @@ def test_a_model_is_the_same_alone_and_in_any_batch(name: str) -> None:
     jobs = [
         Job(World.OUT if i % 2 else World.IN, i, (7,) if i % 2 else (), 40 + i) for i in range(8)
     ]
-    for count in (1, 3, 8):
+    single = {i: generator.fit_many(data, jobs[i : i + 1]) for i in (0, 1, 7)}
+    for count in (3, 8):
         batch = generator.fit_many(data, jobs[:count])
         many = batch.sample_many(33, range(count))
-        for i in range(count) if count == 3 else [0, count - 1]:
-            alone = generator.fit_many(data, jobs[i : i + 1])
-            for mine, other in zip(alone[0].weights, batch[i].weights, strict=True):
-                assert np.array_equal(mine, other)
-            assert np.array_equal(alone.sample_many(33, [i])[0], many[i], equal_nan=True)
+        for i, alone in single.items():
+            if i < count:
+                for mine, other in zip(alone[0].weights, batch[i].weights, strict=True):
+                    assert np.array_equal(mine, other)
+                assert np.array_equal(alone.sample_many(33, [i])[0], many[i], equal_nan=True)
     own = generator.fit(data.drop(index=7).reset_index(drop=True), seed=41).sample(33, seed=1)
-    pd.testing.assert_frame_equal(own, generator.fit_many(data, jobs[1:2])[0].sample(33, seed=1))
+    pd.testing.assert_frame_equal(own, single[1][0].sample(33, seed=1))

@@ -25,6 +25,7 @@ from dpaudit_generators.published import (
     Switch,
     SwitchedPateGan,
     Synthcity,
+    Turing,
     Updated,
 )
 
@@ -275,8 +276,8 @@ def test_accountants_where_votes_matter(names: tuple[str, ...], deviations: set[
     generator = SwitchedPateGan(schema=SCHEMA, also=",".join(names)).exercises()[0]
     notes = traced(generator, small())
     spent = notes.charges[-1][3]
-    np.testing.assert_allclose(spent, accounted(notes, deviations, k=5, gamma=0.3), rtol=1e-9)
-    correct = accounted(notes, set(), k=5, gamma=0.3)
+    np.testing.assert_allclose(spent, accounted(notes, deviations, k=5, gamma=1.25), rtol=1e-9)
+    correct = accounted(notes, set(), k=5, gamma=1.25)
     assert np.allclose(spent, correct) == (not deviations)
     assert len(notes.votes) == 15
 
@@ -297,6 +298,22 @@ def test_partition_switches() -> None:
     parts = [notes.seen(teacher) for teacher in range(4)]
     assert [max(part) - min(part) + 1 for part in parts] == [30] * 4
     assert set.union(*parts) == everything
+
+
+def test_one_critic_in_place_of_teachers() -> None:
+    notes = switched("no-pate")
+    assert set(notes.reads) == {Reader.STUDENT}
+    assert notes.votes == []
+    assert notes.charges == []
+    drawn = np.concatenate([draws for _, draws in notes.draws])
+    assert {on for on, _ in notes.draws} == {NoiseOn.LABELS}
+    assert np.abs(drawn).mean() == pytest.approx(1.0, rel=0.1)  # Laplace of scale 1 / epsilon
+    assert notes.constants["gradient_penalty"] == 10.0
+    assert switched("no-pate", "penalty-from-teachers").constants["gradient_penalty"] == 4.0
+    for published, spread in ((Original, 2.421), (Turing, 0.668)):
+        notes = traced(published(schema=SCHEMA, iterations=20), small())
+        drawn = np.concatenate([draws for _, draws in notes.draws])
+        assert drawn.std() == pytest.approx(spread, rel=0.05)
 
 
 def test_noise_switches(plain: Notes) -> None:

@@ -121,13 +121,16 @@ def activated(sums: Tensor, activation: Activation) -> Tensor:
         case Activation.LEAKY:
             return torch.nn.functional.leaky_relu(sums, SLOPE)
         case Activation.TANH:
-            return _whole(torch.tanh, sums)
+            return whole(torch.tanh, sums)
         case Activation.SIGMOID:
-            return _whole(torch.sigmoid, sums)
+            return whole(torch.sigmoid, sums)
 
 
-def _whole(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
-    """Applies a function whose vectors and single floats differ; see `pate_gan.slices`."""
+def whole(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
+    """A function of values [networks, ...] that torch computes otherwise in vectors than singly.
+
+    So that each network's are as they would be alone, nothing is left over behind the vectors.
+    """
     size = values[0].numel()
     if size % PAIR == 0:
         return function(values.contiguous())

@@ -12,13 +12,14 @@ from torch import Tensor
 
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate_gan.draws import Streams
-from dpaudit_generators.pate_gan.slices import with_ones
-from dpaudit_generators.published.networks import Networks, activated
+from dpaudit_generators.pate_gan.slices import padded, with_ones
+from dpaudit_generators.published.networks import Networks, activated, whole
 from dpaudit_generators.published.recipes import Activation, Inputs, Recipe
 from dpaudit_generators.published.scaling import Span
 from dpaudit_generators.published.trainee import Form
 
 _CPU: Final = torch.device("cpu")
+_LARGEST: Final = 30.0  # of the logits of a category; more would be as good as certain
 
 
 class Feed:
@@ -96,6 +97,15 @@ class Source:
 
     def __init__(self, networks: Networks, form: Form, output: Activation) -> None:
         self.networks, self._form, self._output = networks, form, output
+        size = padded(form.made)
+        self._numeric = torch.zeros(size)
+        self._numeric[: form.made] = 1.0
+        self._same_group = torch.zeros(size, size)
+        for group in form.groups:
+            self._numeric[group] = 0.0
+            self._same_group[group, group] = 1.0
+        self._grouped = self._same_group.diagonal().clone()
+        self._tail = with_ones(torch.zeros(form.width))[form.width :]
 
     def __call__(self, noise: Tensor, given: Tensor, hints: Tensor) -> Tensor:
         """Records with their ones, [M, n, padded(width)].
@@ -106,22 +116,14 @@ class Source:
             hints: Conditions [M, n, hints].
         """
         sums = self.networks(with_ones(noise, given, hints))
-        made, end = self._form.made, 0
-        numbers = activated(sums, self._output)
-        parts = []
-        for group in self._form.groups:
-            parts.append(numbers[..., end : group.start])
-            parts.append(torch.softmax(sums[..., group], dim=-1))
-            end = group.stop
-        parts.append(numbers[..., end:made])
-        return _record(torch.cat([*parts, given], dim=-1))
+        columns = activated(sums, self._output) * self._numeric
+        if self._form.groups:
+            columns = columns + self._shares(sums)
+        tail = self._tail.expand(*columns.shape[:-1], -1)
+        return torch.cat([columns[..., : self._form.made], given, tail], dim=-1)
 
-
-def _record(columns: Tensor) -> Tensor:
-    """Columns [..., width] with ones and zeros behind, differentiable."""
-    tail = with_ones(columns[..., :0])  # one column of ones, and padding
-    width = columns.shape[-1]
-    wanted = with_ones(columns.detach()).shape[-1]
-    tail = torch.zeros(*columns.shape[:-1], wanted - width)
-    tail[..., 0] = 1.0
-    return torch.cat([columns, tail], dim=-1)
+    def _shares(self, sums: Tensor) -> Tensor:
+        """The softmax of each group, 0 elsewhere: one product for all sums over groups."""
+        weights = whole(torch.exp, sums.clamp(-_LARGEST, _LARGEST)) * self._grouped
+        totals = torch.bmm(weights, self._same_group.expand(len(sums), -1, -1))
+        return weights / (totals + (1.0 - self._grouped))
