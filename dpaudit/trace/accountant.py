@@ -183,12 +183,13 @@ def _wrong(id_: str, compared: list[Compared], way: str) -> Finding:
         (_apart(charge, one, way) for one in compared for charge in one.charges),
         key=lambda apart: abs(apart.log_factor),
     )
+    direction = "over" if apart.log_factor > 0 else "under"
     return found(
         id_,
         f"for {apart.labels:.0f} labels at lambda = {apart.gamma:g} the accountant adds "
         f"{apart.charged:.6g} to log moment {apart.moment}; recomputed from the votes without the "
-        f"mistake it is {apart.recomputed:.6g}: it {'over' if apart.log_factor > 0 else 'under'}-counts by a "
-        f"factor of {np.exp(abs(apart.log_factor)):.4g}",
+        f"mistake it is {apart.recomputed:.6g}: it {direction}-counts by a factor "
+        f"of {np.exp(abs(apart.log_factor)):.4g}",
         gamma=apart.gamma,
         moment=apart.moment,
         charged=apart.charged,
