@@ -20,6 +20,7 @@ from dpaudit.trace.promise import Promise, promise_of, teachers_of
 
 _LABELS: Final = "labels-not-from-votes"
 _ON_LABELS: Final = "noise-gaussian-on-labels"
+_FEWEST_FOR_SCALE: Final = 30
 _SCALES: Final = ("noise-scale-inverted", "noise-wrong-scale")
 
 
@@ -41,12 +42,12 @@ def draws_per_label(trace: Trace) -> int | None:
 def _on_votes(trace: Trace) -> Iterator[Said]:
     ids = (*_SCALES, "noise-wrong-law")
     draws, promise = trace.noise[NoiseOn.VOTES], promise_of(trace)
-    if promise is None or draws.size < FEWEST:
+    if promise is None or draws.size < _FEWEST_FOR_SCALE:
         why = f"{draws.size} draws on votes are too few" if promise else "no noise was promised"
         yield from (Skipped(id_, why) for id_ in ids)
         return
     law = Law.NORMAL if promise.mechanism is Mechanism.GAUSSIAN else Law.LAPLACE
-    likely = laws_of(draws)
+    likely = laws_of(draws) if draws.size >= FEWEST else ()
     if likely and law not in likely:
         yield found(
             "noise-wrong-law",
@@ -56,7 +57,10 @@ def _on_votes(trace: Trace) -> Iterator[Said]:
             mean_absolute_over_deviation=_ratio(draws),
         )
         return
-    yield Passed("noise-wrong-law")
+    if likely:
+        yield Passed("noise-wrong-law")
+    else:
+        yield Skipped("noise-wrong-law", f"{draws.size} draws on votes do not tell their law")
     if may_have_scale(draws, law, promise.scale):
         yield from (Passed(id_) for id_ in _SCALES)
         return

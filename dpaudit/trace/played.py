@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from dpaudit.errors import InputError, SettingsError, TrialError
+from dpaudit.errors import InputError, SettingsError, TargetError, TrialError
 from dpaudit.game.playable import without
 from dpaudit.game.synthetic import accept
 from dpaudit.game.worlds import farthest
@@ -145,6 +145,8 @@ def telling_record(data: pd.DataFrame, schema: Schema) -> int:
     Raises:
         TargetError: If the table has fewer than two rows.
     """
+    if len(data) < 2:
+        raise TargetError("the table needs at least 2 rows: one of them is removed")
     extremes = np.zeros(len(data), dtype=np.int64)
     for column in schema.columns:
         if column.kind.numeric:
