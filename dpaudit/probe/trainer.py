@@ -13,7 +13,7 @@ import pandas as pd
 from dpaudit.adapt import train
 from dpaudit.encoding import table_of
 from dpaudit.game.synthetic import accept, accept_stack, accept_values
-from dpaudit.protocols import Generator, Job, Model, World, trains_many
+from dpaudit.protocols import BatchGenerator, Generator, Job, Model, World, trains_many
 from dpaudit.schema import Schema
 from dpaudit.seeds import Stream, seeded_globals
 
@@ -90,12 +90,7 @@ class Trainer:
                 for model in self._alone(generator, data, fit)
             ]
         found: dict[int, pd.DataFrame] = {}
-        groups: dict[Hashable, list[int]] = {}
-        for position, fit in enumerate(fits):
-            groups.setdefault(generator.batch_key(_job(fit)), []).append(position)
-        most = max(1, generator.models_at_once)
-        chunks = [g[i : i + most] for g in groups.values() for i in range(0, len(g), most)]
-        for chunk in chunks:
+        for chunk in _chunks(generator, fits):
             mine = [fits[position] for position in chunk]
             with _globals(mine[0]):
                 batch = generator.fit_many(data.copy(), [_job(fit) for fit in mine])
@@ -110,9 +105,18 @@ class Trainer:
         self, generator: Generator, data: pd.DataFrame, fits: Sequence[Fit]
     ) -> Iterator[Model]:
         """The models themselves, one after another."""
-        for fit in fits:
-            self.fits += 1
-            yield from self._alone(generator, data, fit)
+        self.fits += len(fits)
+        if not trains_many(generator):
+            for fit in fits:
+                yield from self._alone(generator, data, fit)
+            return
+        found: dict[int, Model] = {}
+        for chunk in _chunks(generator, fits):
+            mine = [fits[position] for position in chunk]
+            with _globals(mine[0]):
+                batch = generator.fit_many(data.copy(), [_job(fit) for fit in mine])
+            found |= {position: batch[i] for i, position in enumerate(chunk)}
+        yield from (found[position] for position in range(len(fits)))
 
     def _alone(self, generator: Generator, data: pd.DataFrame, fit: Fit) -> Iterator[Model]:
         """Yields one model, so that it is sampled while the global streams are its own."""
@@ -120,6 +124,17 @@ class Trainer:
         with _globals(fit):
             fresh = copy.deepcopy(generator)  # one that trains in place starts anew
             yield train(fresh, data.iloc[kept].reset_index(drop=True), seed=fit.seed)
+
+
+def _chunks(generator: BatchGenerator, fits: Sequence[Fit]) -> Iterator[list[int]]:
+    """Positions of fits that are trained together."""
+    groups: dict[Hashable, list[int]] = {}
+    for position, fit in enumerate(fits):
+        groups.setdefault(generator.batch_key(_job(fit)), []).append(position)
+    most = max(1, generator.models_at_once)
+    for group in groups.values():
+        for start in range(0, len(group), most):
+            yield group[start : start + most]
 
 
 def _job(fit: Fit) -> Job:
