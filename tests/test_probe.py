@@ -87,7 +87,9 @@ def test_each_leak_is_found_and_nothing_else(leak: str) -> None:
         assert not report.of(Status.FAILED), text_of(report)
 
 
-@pytest.mark.parametrize("toy", [toys.Toy, toys.Rounded, toys.AnswersAboutMaximum])
+@pytest.mark.parametrize(
+    "toy", [toys.Toy, toys.Rounded, toys.AnswersAboutMaximum, toys.SeededWhenSampled]
+)
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_honest_toys_are_not_accused(toy: type[toys.Toy], neighbours: Neighbours) -> None:
     report = probe(toy(schema=SCHEMA), table(), schema=SCHEMA, epsilon=1.0, neighbours=neighbours)

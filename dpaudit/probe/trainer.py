@@ -24,12 +24,12 @@ class Fit(NamedTuple):
     Attributes:
         dropped: Positions of the records that it lacks.
         seed: Of the training; None means the system's entropy.
-        sample_seed: Of its sample.
+        sample_seed: Of its sample, likewise.
     """
 
     dropped: tuple[int, ...]
     seed: int | None
-    sample_seed: int
+    sample_seed: int | None
 
 
 class Trainer:
@@ -47,25 +47,18 @@ class Trainer:
         """A random stream of this probe."""
         return Stream(self._root, f"probe/{self._probe}", role, number)
 
-    def fit_of(
-        self,
-        number: int,
-        dropped: Sequence[int] = (),
-        *,
-        seeded: bool = True,
-        sample_seed: int | None = None,
-    ) -> Fit:
+    def fit_of(self, number: int, dropped: Sequence[int] = (), *, seeded: bool = True) -> Fit:
         """The training of a number, with streams of its own.
 
         Args:
             number: Names the streams.
             dropped: Positions of the records that it lacks.
-            seeded: Whether the training gets a seed.
-            sample_seed: The sample's, if it is not to have its own.
+            seeded: Whether the training and the sample get seeds.
         """
-        seed = self.stream("fit", number).seed() if seeded else None
-        own = self.stream("sample", number).seed() if sample_seed is None else sample_seed
-        return Fit(tuple(dropped), seed, own)
+        if not seeded:
+            return Fit(tuple(dropped), None, None)
+        streams = self.stream("fit", number), self.stream("sample", number)
+        return Fit(tuple(dropped), *(stream.seed() for stream in streams))
 
     def tables(
         self,
