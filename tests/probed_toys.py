@@ -86,26 +86,58 @@ class RowsOfData(Toy):
         return change
 
 
+@dataclass
+class FixedModel(ToyModel):
+    """One output wherever `random` does not say otherwise."""
+
+    random: Callable[[int | None], bool] = lambda _: False
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        return super().sample(n, seed=seed if self.random(seed) else 0)
+
+
 class ParityOfData(Toy):
     """The label tells whether the number of records is odd; hidden by a coin where `hidden`."""
 
-    def hidden(self, seed: int | None) -> bool:
+    @staticmethod
+    def hidden(seed: int | None) -> bool:
         raise NotImplementedError
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> ToyModel:
         hidden = self.hidden(seed)
         label = int(rng_of(seed, "coin").integers(2)) if hidden else len(data) % 2
-        return ToyModel(self.schema, lambda table, _: table.assign(sick=label))
+        return FixedModel(self.schema, lambda table, _: table.assign(sick=label), self.hidden)
 
 
 class SeedIgnored(ParityOfData):
-    def hidden(self, seed: int | None) -> bool:
+    @staticmethod
+    def hidden(seed: int | None) -> bool:
         return seed is None
 
 
 class NothingRandom(ParityOfData):
-    def hidden(self, seed: int | None) -> bool:
+    @staticmethod
+    def hidden(seed: int | None) -> bool:
         return seed is not None
+
+
+@dataclass
+class NoisySample(ToyModel):
+    """Draws its noise when it is sampled: honest."""
+
+    records: int = 0
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        answer = (self.records % 2) ^ int(rng_of(seed, "answer").random() < 1 / (1 + np.exp(1)))
+        constant = uniform_table(self.schema, n, rng_of(0, "toy"))
+        return constant.assign(sick=answer)
+
+
+class SeededWhenSampled(Toy):
+    """Randomised response on the parity of the number of records, all noise in `sample`."""
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> ToyModel:
+        return NoisySample(self.schema, lambda table, _: table, len(data))
 
 
 @dataclass

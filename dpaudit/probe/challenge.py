@@ -147,7 +147,6 @@ def challenge(
     never: Sequence[int] = (),
     rows: int | None = None,
     seeded: bool = True,
-    sample_seed: int | None = None,
 ) -> Found | Skip:
     """Plays the test and counts right guesses.
 
@@ -165,8 +164,7 @@ def challenge(
         claim: What limits right guesses; the subject's by default.
         never: Positions that no fit sees.
         rows: Synthetic records asked of each model; the subject's by default.
-        seeded: Whether trainings are seeded.
-        sample_seed: Of all samples; by default each has its own.
+        seeded: Whether trainings and samples are seeded.
 
     Returns:
         What was found, or why the claim cannot be tested by so few fits.
@@ -196,7 +194,6 @@ def challenge(
                     _TEST + start + i,
                     dropped(coins, row, never),
                     seeded=seeded,
-                    sample_seed=sample_seed,
                 )
                 for i, row in enumerate(chunk)
             ],

@@ -13,7 +13,7 @@ import pandas as pd
 from dpaudit.adapt import train
 from dpaudit.encoding import table_of
 from dpaudit.game.synthetic import accept, accept_stack, accept_values
-from dpaudit.protocols import Generator, Job, Model, World, trains_many
+from dpaudit.protocols import BatchGenerator, Generator, Job, Model, World, trains_many
 from dpaudit.schema import Schema
 from dpaudit.seeds import Stream, seeded_globals
 
@@ -24,12 +24,12 @@ class Fit(NamedTuple):
     Attributes:
         dropped: Positions of the records that it lacks.
         seed: Of the training; None means the system's entropy.
-        sample_seed: Of its sample.
+        sample_seed: Of its sample, likewise.
     """
 
     dropped: tuple[int, ...]
     seed: int | None
-    sample_seed: int
+    sample_seed: int | None
 
 
 class Trainer:
@@ -47,25 +47,18 @@ class Trainer:
         """A random stream of this probe."""
         return Stream(self._root, f"probe/{self._probe}", role, number)
 
-    def fit_of(
-        self,
-        number: int,
-        dropped: Sequence[int] = (),
-        *,
-        seeded: bool = True,
-        sample_seed: int | None = None,
-    ) -> Fit:
+    def fit_of(self, number: int, dropped: Sequence[int] = (), *, seeded: bool = True) -> Fit:
         """The training of a number, with streams of its own.
 
         Args:
             number: Names the streams.
             dropped: Positions of the records that it lacks.
-            seeded: Whether the training gets a seed.
-            sample_seed: The sample's, if it is not to have its own.
+            seeded: Whether the training and the sample get seeds.
         """
-        seed = self.stream("fit", number).seed() if seeded else None
-        own = self.stream("sample", number).seed() if sample_seed is None else sample_seed
-        return Fit(tuple(dropped), seed, own)
+        if not seeded:
+            return Fit(tuple(dropped), None, None)
+        streams = self.stream("fit", number), self.stream("sample", number)
+        return Fit(tuple(dropped), *(stream.seed() for stream in streams))
 
     def tables(
         self,
@@ -90,12 +83,7 @@ class Trainer:
                 for model in self._alone(generator, data, fit)
             ]
         found: dict[int, pd.DataFrame] = {}
-        groups: dict[Hashable, list[int]] = {}
-        for position, fit in enumerate(fits):
-            groups.setdefault(generator.batch_key(_job(fit)), []).append(position)
-        most = max(1, generator.models_at_once)
-        chunks = [g[i : i + most] for g in groups.values() for i in range(0, len(g), most)]
-        for chunk in chunks:
+        for chunk in _chunks(generator, fits):
             mine = [fits[position] for position in chunk]
             with _globals(mine[0]):
                 batch = generator.fit_many(data.copy(), [_job(fit) for fit in mine])
@@ -110,9 +98,18 @@ class Trainer:
         self, generator: Generator, data: pd.DataFrame, fits: Sequence[Fit]
     ) -> Iterator[Model]:
         """The models themselves, one after another."""
-        for fit in fits:
-            self.fits += 1
-            yield from self._alone(generator, data, fit)
+        self.fits += len(fits)
+        if not trains_many(generator):
+            for fit in fits:
+                yield from self._alone(generator, data, fit)
+            return
+        found: dict[int, Model] = {}
+        for chunk in _chunks(generator, fits):
+            mine = [fits[position] for position in chunk]
+            with _globals(mine[0]):
+                batch = generator.fit_many(data.copy(), [_job(fit) for fit in mine])
+            found |= {position: batch[i] for i, position in enumerate(chunk)}
+        yield from (found[position] for position in range(len(fits)))
 
     def _alone(self, generator: Generator, data: pd.DataFrame, fit: Fit) -> Iterator[Model]:
         """Yields one model, so that it is sampled while the global streams are its own."""
@@ -120,6 +117,17 @@ class Trainer:
         with _globals(fit):
             fresh = copy.deepcopy(generator)  # one that trains in place starts anew
             yield train(fresh, data.iloc[kept].reset_index(drop=True), seed=fit.seed)
+
+
+def _chunks(generator: BatchGenerator, fits: Sequence[Fit]) -> Iterator[list[int]]:
+    """Positions of fits that are trained together."""
+    groups: dict[Hashable, list[int]] = {}
+    for position, fit in enumerate(fits):
+        groups.setdefault(generator.batch_key(_job(fit)), []).append(position)
+    most = max(1, generator.models_at_once)
+    for group in groups.values():
+        for start in range(0, len(group), most):
+            yield group[start : start + most]
 
 
 def _job(fit: Fit) -> Job:
