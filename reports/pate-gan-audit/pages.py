@@ -87,8 +87,8 @@ def readme(found: Mapping[str, Part]) -> str:
         "other for 5. The first rows below are generators that ignore their data; played so, they\n"
         'are "caught". "Equal rows" mends that alone, "valid" the bounds as well.\n'
         "Every column is constant in world out: there the released code of original and turing\n"
-        "gives back nothing but zeros, whereas ours takes the public bounds for an empty range: its\n"
-        "bounds tell the two worlds apart less than theirs.\n",
+        "gives back nothing but zeros, whereas ours takes the public bounds for an empty range:\n"
+        "its bounds tell the two worlds apart less than theirs.\n",
         _audits(found["worst"], WORST, tuple(Game)),
         "## What remains in a valid game\n",
         _remains(found),
