@@ -85,7 +85,10 @@ def readme(found: Mapping[str, Part]) -> str:
         "### Worst case: queries over {0, 1}³, 4 × (0, 0, 0) against those and (1, 1, 1)\n",
         "**The published game is INVALID**: models of one world are asked for 4 rows, of the\n"
         "other for 5. The first rows below are generators that ignore their data; played so, they\n"
-        'are "caught". "Equal rows" mends that alone, "valid" the bounds as well.\n',
+        'are "caught". "Equal rows" mends that alone, "valid" the bounds as well.\n'
+        "Every column is constant in world out: there the released code of original and turing\n"
+        "gives back nothing but zeros, whereas ours takes the public bounds for an empty range:\n"
+        "its bounds tell the two worlds apart less than theirs.\n",
         _audits(found["worst"], WORST, tuple(Game)),
         "## What remains in a valid game\n",
         _remains(found),

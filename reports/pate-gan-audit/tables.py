@@ -34,7 +34,7 @@ def main(given: list[str] | None = None) -> None:
     known = [*SIX, *CLEAN, *(ALONE + switch.value for switch in Switch)]
     parser = arguments(__doc__)
     parser.add_argument("--only", type=names, default=known)
-    parser.add_argument("--iterations", type=int, default=100)
+    parser.add_argument("--iterations", type=int, help="their own default if absent")
     parser.add_argument("--rows", type=int, help="the first rows of the table alone")
     asked = parser.parse_args(given)
     table = average_table(asked.data).head(asked.rows)
@@ -58,11 +58,13 @@ def main(given: list[str] | None = None) -> None:
             )
 
 
-def traced(key: str, *, iterations: int) -> Record:
+def traced(key: str, *, iterations: int | None) -> Record:
     """Generator and parameters of one trace."""
     if key == "pate-gan":
         return {"generator": key, "parameters": {}}
-    given: dict[str, Any] = {"teachers": TEACHERS, "iterations": iterations}
+    given: dict[str, Any] = {"teachers": TEACHERS}
+    if iterations is not None:
+        given["iterations"] = iterations
     if key.startswith(ALONE):
         return {
             "generator": "pate-gan-switched",
