@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dpaudit.protocols import FloatArray
 
-SLOTS: Final = 10
+SLOTS: Final = 5
 """Most components of a mixture, and the one-hot positions that say which."""
 SPREAD: Final = 4.0
 """Standard deviations of a component that are scaled to 1."""
