@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from dpaudit.probe import PROBES
+from dpaudit.trace.catalogue import CATALOGUE
+
 DOCS = Path(__file__).parents[1] / "docs"
 
 
@@ -35,3 +38,12 @@ def test_snippets_print_what_the_page_says(
         printing += bool(told)
         assert capsys.readouterr().out.splitlines() == [one or other for one, other in told]
     assert printing == count - silent
+
+
+def test_every_finding_and_probe_is_explained() -> None:
+    rows = re.findall(
+        r"^\| `([a-z-]+)` \| (.*) \|$", (DOCS / "findings.md").read_text(), re.MULTILINE
+    )
+    known = [(id_, f"{entry.severity} | {entry.correct}") for id_, entry in CATALOGUE.items()]
+    known += [(one.id, f"{one.severity} | {one.correct}") for one in PROBES]
+    assert rows == known

@@ -42,7 +42,12 @@ GENERATORS = {
     name: getattr(published, name)(schema=SCHEMA, teachers=3, iterations=2) for name in SIX
 }
 GENERATORS |= {
-    f"plain and {switch}": SwitchedPateGan(schema=SCHEMA, teachers=3, iterations=2, also=switch)
+    f"plain and {switch}": SwitchedPateGan(
+        schema=SCHEMA,
+        teachers=3,
+        iterations=2,
+        also=f"no-pate,{switch}" if switch is Switch.PENALTY_FROM_TEACHERS else switch,
+    )
     for switch in Switch
 }
 GENERATORS["plain"] = SwitchedPateGan(schema=SCHEMA, teachers=3, iterations=2)

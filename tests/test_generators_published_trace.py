@@ -408,6 +408,8 @@ def test_refusals_and_fixes() -> None:
         SwitchedPateGan(schema=SCHEMA, also="nopate")
     with pytest.raises(SettingsError, match=r"gamma is 0\.0"):
         SwitchedPateGan(schema=SCHEMA, gamma=0.0)
+    with pytest.raises(SettingsError, match="penalty-from-teachers needs no-pate"):
+        SwitchedPateGan(schema=SCHEMA, also="penalty-from-teachers")
     with pytest.raises(DataError, match="teachers"):
         SwitchedPateGan(schema=SCHEMA, teachers=200).check(small())
     fixes = Original(schema=SCHEMA).fixes()
@@ -415,3 +417,5 @@ def test_refusals_and_fixes() -> None:
     for name, fixed in fixes.items():
         assert fixed.switches == Original.PUBLISHED - {Switch(name)}  # type: ignore[attr-defined]
     assert Original(schema=SCHEMA).exercises() == ()
+    with_pate = Turing(schema=SCHEMA).fixes()["no-pate"]
+    assert with_pate.switches == Turing.PUBLISHED - {Switch.NO_PATE, Switch.PENALTY_FROM_TEACHERS}

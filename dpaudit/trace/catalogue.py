@@ -72,7 +72,9 @@ CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
         "student-sees-real-rows": Entry(_V, _POST, f"{PATE_GAN}, lines 22 to 25"),
         "generator-sees-real-rows": Entry(_V, _POST, f"{PATE_GAN}, lines 26 to 28"),
         "conditions-from-data": Entry(
-            _V, "what records are generated given is drawn from public or noised frequencies", AUDIT
+            _V,
+            "what records are generated given is drawn from public or noised frequencies",
+            f"{PATE_GAN}, lines 26 to 28",
         ),
         # noise
         "noise-gaussian-on-labels": Entry(
@@ -122,13 +124,13 @@ CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
         "queries-not-accounted": Entry(
             _V,
             "every label that is released is charged, a discarded one too",
-            f"{PATE_GAN}, lines 16 to 21; {AUDIT}, appendix E",
+            f"{PATE_GAN}, lines 16 to 21",
         ),
         "budget-exceeded": Entry(
             _V,
             "the cost of the next labels is added before they are drawn, and training stops if "
             "that is too much",
-            f"{PATE_GAN}, line 4; {AUDIT}, appendix E",
+            "Rogers, Roth, Ullman and Vadhan 2016 (privacy filters)",
         ),
         "delta-xor": Entry(
             _V,
@@ -155,7 +157,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
         "teachers-from-rows": Entry(
             _V, f"{_PUBLIC}: one record more must not change every part", f"{AUDIT}, Table 3"
         ),
-        "batch-from-rows": Entry(_V, _PUBLIC, f"{AUDIT}, appendix E"),
+        "batch-from-rows": Entry(_V, _PUBLIC, "Dwork and Roth 2014, Definition 2.4"),
         "constant-from-rows": Entry(_V, _PUBLIC, "Dwork and Roth 2014, Definition 2.4"),
         # quality
         "penalty-from-teachers": Entry(
@@ -175,7 +177,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
         "output-shifted": Entry(
             _B,
             "numbers are scaled back by the range: lower + u (upper - lower)",
-            f"{AUDIT}, section 6.4",
+            "the inverse of (x - lower) / (upper - lower)",
         ),
         "integers-truncated": Entry(
             _B, "whole numbers are rounded to the nearest", f"{TABLE_2} (processing)"

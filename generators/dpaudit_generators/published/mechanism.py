@@ -95,6 +95,11 @@ class SwitchedPateGan:
         ):
             if not good:
                 raise SettingsError(f"{name} is {getattr(self, name)!r}: use {wanted}")
+        if Switch.PENALTY_FROM_TEACHERS in self.switches and Switch.NO_PATE not in self.switches:
+            raise SettingsError(
+                f"{Switch.PENALTY_FROM_TEACHERS} needs {Switch.NO_PATE}: nothing but its single "
+                "critic has a gradient penalty"
+            )
 
     @cached_property
     def switches(self) -> frozenset[Switch]:
@@ -112,10 +117,13 @@ class SwitchedPateGan:
 
     def fixes(self) -> Mapping[str, SwitchedPateGan]:
         """For each switch that is on, the same generator without it."""
-        return {
-            str(switch): replace(self, without=",".join({*_switches(self.without), switch}))
-            for switch in sorted(self.switches)
-        }
+        return {str(switch): self._mended(switch) for switch in sorted(self.switches)}
+
+    def _mended(self, switch: Switch) -> SwitchedPateGan:
+        gone = {*_switches(self.without), switch}
+        if switch is Switch.NO_PATE:  # nothing else has a gradient penalty
+            gone.add(Switch.PENALTY_FROM_TEACHERS)
+        return replace(self, without=",".join(gone))
 
     def exercises(self) -> Sequence[SwitchedPateGan]:
         """The same generator where its accountant's data-dependent term is the smallest.
@@ -260,7 +268,10 @@ class SwitchedPateGan:
                 for index, table in zip(indices, own, strict=True)
             ]
             weights = self._train(trainees, own[0].form, settings, recorder)
-            models |= dict(zip(indices, map(self._model, own, weights), strict=True))
+            fitted = [
+                self._model(table, settings, one) for table, one in zip(own, weights, strict=True)
+            ]
+            models |= dict(zip(indices, fitted, strict=True))
         return PublishedBatch(tuple(models[index] for index in range(len(jobs))))
 
     def _table(self, data: pd.DataFrame, public: FloatArray, dropped: Sequence[int]) -> _Table:
@@ -289,7 +300,7 @@ class SwitchedPateGan:
             from dpaudit_generators.published.pate import train
         return train(trainees, form=form, recipe=self._recipe, settings=settings, recorder=recorder)
 
-    def _model(self, table: _Table, weights: Weights) -> PublishedModel:
+    def _model(self, table: _Table, settings: Settings, weights: Weights) -> PublishedModel:
         normal = Switch.SAMPLING_NOISE_DIFFERS in self.switches
         rows = table.trainee
         return PublishedModel(
@@ -297,6 +308,7 @@ class SwitchedPateGan:
             scaling=table.scaling,
             form=table.form,
             recipe=self._recipe,
+            settings=settings,
             inputs=Inputs.NORMAL if normal else self._recipe.inputs,
             weights=weights,
             given=rows.records[:, table.form.made :],

@@ -18,7 +18,7 @@ from dpaudit.schema import Schema
 from dpaudit_generators.pate_gan.trainee import Weights
 from dpaudit_generators.published.recipes import Inputs, Recipe
 from dpaudit_generators.published.scaling import Scaling
-from dpaudit_generators.published.trainee import Form
+from dpaudit_generators.published.trainee import Form, Settings
 
 _PART: Final = 256
 """Records that are sampled at a time."""
@@ -33,6 +33,7 @@ class PublishedModel:
         scaling: Scales the output back.
         form: How records lie in the networks' matrices.
         recipe: The hyperparameters.
+        settings: What the training took for public constants.
         inputs: The distribution of what the network is fed in sampling.
         weights: The network's.
         given: Labels of the training table, scaled [n, given]; empty unless they are copied.
@@ -45,6 +46,7 @@ class PublishedModel:
     scaling: Scaling
     form: Form
     recipe: Recipe
+    settings: Settings
     inputs: Inputs
     weights: Weights
     given: npt.NDArray[np.float32]

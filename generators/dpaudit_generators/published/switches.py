@@ -69,4 +69,4 @@ class Switch(StrEnum):
     OUTPUT_SHIFTED = "output-shifted"
     """Numbers are scaled back by their upper bound in place of the range."""
     PENALTY_FROM_TEACHERS = "penalty-from-teachers"
-    """The gradient penalty has weight k instead of 10."""
+    """The gradient penalty of a single critic (`no-pate`) has weight k instead of 10."""
