@@ -20,11 +20,9 @@ from dpaudit.claim import PrivacyClaim
 from dpaudit.cli.faces import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError, SettingsError, TargetError, TrialError
-from dpaudit.named import named_generator
 from dpaudit.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.schema import Column, Kind, Schema
-from dpaudit.tables import load
-from dpaudit.trace import Severity, TraceReport, trace_generator
+from dpaudit.trace import Severity, TraceReport, trace
 from dpaudit.trace.catalogue import CATALOGUE
 from dpaudit.trace.collected import Collector
 from dpaudit.trace.laws import FEWEST, Law, laws_of, may_have_scale, more_than_chance
@@ -250,8 +248,7 @@ FAIR = Scripted()
 
 
 def traced(generator: object = FAIR, data: pd.DataFrame | None = None, **kw: Any) -> TraceReport:
-    named = named_generator(generator, {}, {"schema": SCHEMA})
-    return trace_generator(named, load(table() if data is None else data, SCHEMA), **kw)
+    return trace(generator, table() if data is None else data, schema=SCHEMA, **kw)
 
 
 def ids(report: TraceReport) -> list[str]:

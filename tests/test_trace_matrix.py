@@ -11,10 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.named import named_generator
 from dpaudit.schema import Column, Kind, Schema
-from dpaudit.tables import load
-from dpaudit.trace import Severity, TraceReport, trace_generator
+from dpaudit.trace import Severity, TraceReport, trace
 from dpaudit_generators.pate_gan import PateGan
 from dpaudit_generators.published import (
     Borealis,
@@ -100,7 +98,7 @@ def table(n: int = 150) -> pd.DataFrame:
 
 
 def traced(generator: object, rows: int = 150) -> TraceReport:
-    return trace_generator(named_generator(generator, {}, {}), load(table(rows), SCHEMA))
+    return trace(generator, table(rows), schema=SCHEMA)
 
 
 def ids(report: TraceReport) -> set[str]:
@@ -121,9 +119,7 @@ def test_all_deviations_of_an_implementation_are_found_and_no_other(
 ) -> None:
     settings = {"iterations": 40, **SHORT.get(implementation, {})}
     generator = implementation(schema=SCHEMA, **settings)
-    # Two teachers at least, where their number is that of thousands of rows.
-    rows = 2200 if Switch.TEACHERS_FROM_ROWS in generator.switches else 150
-    assert ids(traced(generator, rows)) == TABLE_2[implementation] | BEYOND[implementation]
+    assert ids(traced(generator)) == TABLE_2[implementation] | BEYOND[implementation]
 
 
 @pytest.mark.parametrize("switch", list(Switch))

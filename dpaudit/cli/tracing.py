@@ -27,22 +27,18 @@ def trace(
     Trains it a few times, on the table and on changed ones. Exit codes: 0 no violation (bugs and
     notes do not fail), 1 violation, 2 wrong use or input, 4 the generator failed.
     """
-    from dpaudit.named import named_generator
     from dpaudit.registry import parse_parameters
-    from dpaudit.specification import check_table
-    from dpaudit.tables import load
-    from dpaudit.trace import trace_generator
+    from dpaudit.trace import trace as traced
 
-    table = load(data, schema)
-    named = named_generator(generator, parse_parameters(parameter or []), {"schema": table.schema})
-    check_table(named.generator, table.data)
     errors = messages()
-    report = trace_generator(
-        named,
-        table,
-        n_rows=rows,
+    report = traced(
+        generator,
+        data,
+        schema=schema,
+        parameters=parse_parameters(parameter or []),
+        rows=rows,
         seed=seed,
-        progress=(lambda told: None) if quiet else errors.print,
+        told=(lambda told: None) if quiet else errors.print,
     )
     output = results()
     if json:
@@ -51,7 +47,7 @@ def trace(
         output.print(report.summary)
     else:
         output.print(str(report))
-        if table.schema.inferred:
+        if report.schema_inferred:
             errors.print(
                 "note: bounds and categories were read off the table, so bounds-from-data sees "
                 "less; give a public schema with --schema"

@@ -1,6 +1,6 @@
 """Looks into a generator that tells what it does: the white box.
 
-`trace_generator` trains it a few times, on the table and on changed ones, and gives findings:
+`trace` trains it a few times, on the table and on changed ones, and gives findings:
 deviations from what its promise needs, proved by what it told (`dpaudit.recorder`).
 """
 
@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from dpaudit.trace.catalogue import Severity
 from dpaudit.trace.findings import Finding
-from dpaudit.trace.tracing import TraceReport, trace_generator
+from dpaudit.trace.tracing import TraceReport, trace
 
-__all__ = ["Finding", "Severity", "TraceReport", "trace_generator"]
+__all__ = ["Finding", "Severity", "TraceReport", "trace"]

@@ -81,8 +81,15 @@ def dealing(trace: Trace) -> Dealing | None:
 
 
 def partition(played: Played) -> Iterator[Said]:
-    """Whether records are dealt to fixed, disjoint parts, each record by itself."""
-    dealt = dealing(played.table)
+    """Whether records are dealt to fixed, disjoint parts, each record by itself.
+
+    Where a single part reads the table, which is so where their number is one of thousands of rows,
+    the table repeated is looked at.
+    """
+    on, dealt = played.table, dealing(played.table)
+    more = dealing(played.more)
+    if dealt is not None and len(dealt.parts) < 2 and more is not None:
+        on, dealt = played.more, more
     if dealt is None or len(dealt.parts) < 2:
         why = "no teacher told what it read" if dealt is None else "a single part read records"
         yield from (Skipped(id_, why) for id_ in (*_DEALT, "partition-by-position"))
@@ -99,7 +106,7 @@ def partition(played: Played) -> Iterator[Said]:
     if dealt.iterations < 2:
         yield Skipped("partition-reshuffled", "records were read in one iteration only")
     yield _never_used(dealt)
-    yield _by_position(played, dealt)
+    yield _by_position(played, on, dealt)
 
 
 def _overlap(dealt: Dealing) -> Finding:
@@ -169,11 +176,12 @@ def _never_used(dealt: Dealing) -> Said:
     return Passed("rows-never-used")
 
 
-def _by_position(played: Played, dealt: Dealing) -> Said:
+def _by_position(played: Played, on: Trace, dealt: Dealing) -> Said:
     """Whether records change teachers when another one is removed."""
     id_ = "partition-by-position"
-    other = dealing(played.without)
-    if played.table.constants.get("teachers") != played.without.constants.get("teachers"):
+    without = played.without if on is played.table else played.more_without
+    other = dealing(without)
+    if on.constants.get("teachers") != without.constants.get("teachers"):
         return Skipped(id_, "the number of teachers itself changed with one record less")
     if other is None or not other.disjoint:
         return Skipped(id_, "without one record the parts are not disjoint")

@@ -20,7 +20,7 @@ from dpaudit.schema import Schema, as_numbers
 from dpaudit.seeds import Stream
 from dpaudit.trace.collected import Collector, Trace
 
-MORE_ROWS: Final = 6000
+MORE_ROWS: Final = 6500
 """The repeated table has at least so many rows, and at least three times those of the table."""
 FEW_ROWS: Final = 60
 """The thinned table has at most so many rows, or two for each teacher, and at most half."""
@@ -39,6 +39,7 @@ class Played:
         fewer: Trained on a few of its rows; or why that was not possible, in one line.
         exercises: The generator's own exercises, trained on the table.
         again: Trains once more on the table from another seed.
+        again_more: Trains on the table repeated without `removed`, of its first copy.
     """
 
     schema: Schema
@@ -49,11 +50,17 @@ class Played:
     fewer: Trace | str
     exercises: tuple[Trace, ...]
     again: Callable[[], Trace]
+    again_more: Callable[[], Trace]
 
     @cached_property
     def reseeded(self) -> Trace:
         """Trained on the table from another seed; played when it is first asked for."""
         return self.again()
+
+    @cached_property
+    def more_without(self) -> Trace:
+        """Trained on the table repeated, without one record; played when it is first asked for."""
+        return self.again_more()
 
     @property
     def charged(self) -> tuple[Trace, ...]:
@@ -132,6 +139,11 @@ def play(
         ),
         again=lambda: traced(
             "from another seed", generator, data, Stream(seed, "", "trace/another seed").seed()
+        ),
+        again_more=lambda: traced(
+            f"on the table repeated {repeats} times without record {removed}",
+            generator,
+            without(repeated, (removed,)),
         ),
     )
 

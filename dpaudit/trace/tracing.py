@@ -5,12 +5,17 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
+import pandas as pd
+
 from dpaudit.errors import RegistryError
-from dpaudit.named import NamedGenerator
+from dpaudit.named import named_generator
 from dpaudit.recorder import can_be_traced
-from dpaudit.tables import Table
+from dpaudit.schema import Schema
+from dpaudit.specification import check_table
+from dpaudit.tables import load
 from dpaudit.trace.accountant import accountant
 from dpaudit.trace.budget import budget
 from dpaudit.trace.catalogue import Severity
@@ -106,22 +111,26 @@ class TraceReport:
         return "\n\n".join([*blocks, textwrap.fill(self.summary, _WIDTH)])
 
 
-def trace_generator(
-    named: NamedGenerator,
-    table: Table,
+def trace(
+    generator: object,
+    data: pd.DataFrame | str | Path,
     *,
-    n_rows: int | None = None,
+    schema: Schema | str | Path | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    rows: int | None = None,
     seed: int = 0,
-    progress: Callable[[str], None] = lambda told: None,
+    told: Callable[[str], None] = lambda told: None,
 ) -> TraceReport:
     """Trains a generator a few times, from one seed, and looks into each training.
 
     Args:
-        named: The generator; one that tells what it does (`dpaudit.recorder`).
-        table: The table.
-        n_rows: Synthetic records to draw each time; by default the rows of the table.
+        generator: As for `dpaudit.audit`; one that tells what it does (`dpaudit.recorder`).
+        data: A table, a file, or "sample:NAME".
+        schema: A schema or its file; inferred if None, and the report says so.
+        parameters: Of a generator given by name.
+        rows: Synthetic records to draw each time; by default the rows of the table.
         seed: Of the trainings.
-        progress: Is told what is trained next.
+        told: Is told what is trained next.
 
     Returns:
         What was found. No record is in it, but the row number of the one that was removed.
@@ -131,20 +140,22 @@ def trace_generator(
         InputError: If the settings or the table are of no use.
         TrialError: If the generator failed, or what it gave or told cannot be.
     """
-    generator = named.generator
-    if not can_be_traced(generator):
+    table = load(data, schema)
+    named = named_generator(generator, parameters or {}, {"schema": table.schema})
+    if not can_be_traced(named.generator):
         raise RegistryError(
             f"{named.name} has no method trace(data, *, n_rows, seed, recorder), so it cannot be "
             "looked into: add it (see dpaudit.recorder), or use `dpaudit probe`, which needs none"
         )
+    check_table(named.generator, table.data)
     played = play(
-        generator,
+        named.generator,
         table.data,
         table.schema,
-        n_rows=len(table.data) if n_rows is None else n_rows,
+        n_rows=len(table.data) if rows is None else rows,
         seed=seed,
         name=named.name,
-        progress=progress,
+        progress=told,
     )
     findings, checked, skipped = settled([said for check in CHECKS for said in check(played)])
     return TraceReport(
