@@ -443,7 +443,7 @@ def test_wrong_input_is_refused() -> None:
     with pytest.raises(RegistryError, match="dpaudit probe"):
         traced("null")
     with pytest.raises(SettingsError, match="--rows"):
-        traced(n_rows=0)
+        traced(rows=0)
     with pytest.raises(TargetError, match="2 rows"):
         traced(data=table(1))
 
