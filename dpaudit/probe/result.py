@@ -8,19 +8,9 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from dpaudit.claim import PrivacyClaim
+from dpaudit.severity import Severity
 
 Number = float | int | str | bool
-
-
-class Severity(StrEnum):
-    """What an alarm of a probe means."""
-
-    VIOLATION = "violation"
-    """No generator that keeps its claim does this, but with the stated probability."""
-    BUG = "bug"
-    """The output or the claim is wrong; the promise may hold."""
-    NOTE = "note"
-    """Harmless as such; worth knowing."""
 
 
 class Status(StrEnum):

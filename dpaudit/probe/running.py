@@ -15,13 +15,14 @@ from dpaudit.probe.insertions import category_follows_record, range_follows_reco
 from dpaudit.probe.output import integers_truncated, row_count_leaks, scale_wrong
 from dpaudit.probe.promises import delta_ignored, epsilon_ignored
 from dpaudit.probe.randomness import nothing_random, seed_ignored
-from dpaudit.probe.result import Found, ProbeReport, ProbeResult, Severity, Skip, Status
+from dpaudit.probe.result import Found, ProbeReport, ProbeResult, Skip, Status
 from dpaudit.probe.settings import row_order_matters, settings_follow_rows
 from dpaudit.probe.subject import Subject, maker
 from dpaudit.probe.trainer import Trainer
 from dpaudit.registry import did_you_mean
 from dpaudit.schema import Schema
 from dpaudit.seeds import Stream
+from dpaudit.severity import Severity
 from dpaudit.specification import MAX_SEED, check_table, claim_under_audit
 from dpaudit.tables import Table, load
 

@@ -6,7 +6,8 @@ import textwrap
 from collections.abc import Iterator
 
 from dpaudit.numerals import clipped, percent, printable, rounded
-from dpaudit.probe.result import ProbeReport, ProbeResult, Severity, Status
+from dpaudit.probe.result import ProbeReport, ProbeResult, Status
+from dpaudit.severity import Severity
 
 _WIDTH = 80
 _INDENT = "  "

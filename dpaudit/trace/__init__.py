@@ -6,7 +6,7 @@ deviations from what its promise needs, proved by what it told (`dpaudit.recorde
 
 from __future__ import annotations
 
-from dpaudit.trace.catalogue import Severity
+from dpaudit.severity import Severity
 from dpaudit.trace.findings import Finding
 from dpaudit.trace.tracing import TraceReport, trace
 

@@ -12,7 +12,7 @@ from dpaudit.account import Mechanism
 from dpaudit.account.algorithm_1 import Deviation, algorithm_1_moments
 from dpaudit.account.moments import exact_moments
 from dpaudit.protocols import FloatArray
-from dpaudit.trace.catalogue import Severity
+from dpaudit.severity import Severity
 from dpaudit.trace.collected import Trace
 from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
 from dpaudit.trace.noise import draws_per_label

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
+
+from dpaudit.severity import Severity
 
 PATE_GAN: Final = "Jordon, Yoon and van der Schaar 2019 (PATE-GAN), Algorithm 1"
 PATE: Final = "Papernot et al. 2017 (PATE)"
@@ -13,22 +14,6 @@ MOMENTS: Final = "Abadi et al. 2016, Theorem 2"
 AUDIT: Final = "Ganev, Annamalai and De Cristofaro 2025"
 TABLE_2: Final = f"{AUDIT}, Table 2"
 GAUSSIAN: Final = "Dwork and Roth 2014, Theorem A.1"
-
-
-class Severity(StrEnum):
-    """What follows from a finding, gravest first."""
-
-    VIOLATION = "violation"
-    """The privacy claim does not hold, or its proof does not."""
-    BUG = "bug"
-    """The synthetic data are wrong or worse; the claim is not touched."""
-    NOTE = "note"
-    """Worth knowing."""
-
-    @property
-    def rank(self) -> int:
-        """0 for the gravest."""
-        return list(Severity).index(self)
 
 
 class Entry(NamedTuple):

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from dpaudit.trace.catalogue import CATALOGUE, Severity
+from dpaudit.severity import Severity
+from dpaudit.trace.catalogue import CATALOGUE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,11 +14,11 @@ from dpaudit.errors import RegistryError
 from dpaudit.named import named_generator
 from dpaudit.recorder import can_be_traced
 from dpaudit.schema import Schema
+from dpaudit.severity import Severity
 from dpaudit.specification import check_table
 from dpaudit.tables import load
 from dpaudit.trace.accountant import accountant
 from dpaudit.trace.budget import budget
-from dpaudit.trace.catalogue import Severity
 from dpaudit.trace.constants import constants, labels, scaling
 from dpaudit.trace.findings import Finding, Passed, Said, Skipped
 from dpaudit.trace.noise import noise
