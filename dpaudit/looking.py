@@ -3,7 +3,8 @@
 Looking often at a fixed-n bound proves far too much; an e-process may be looked at whenever one
 likes (Ville's inequality; `dpaudit.bounds.sequential`). Half of the error probability pays for it;
 the other half is kept for the exact bound on the last trials, which is taken at the cap alone. The
-attack that guesses a batch was fixed on the pairs before it, so its bets are predictable.
+attack that guesses a batch was fixed on the pairs before it, and so was whether it bets at all: its
+bets are predictable. An attack that has hardly learnt would lose what it has to win back later.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dpaudit.attacking import Attacked, Column, Outcomes, attack_all, columns, fit
-from dpaudit.bounds import Counts, auc, pair_bound, refit_schedule
+from dpaudit.bounds import Counts, auc, clopper_pearson, pair_bound, refit_schedule
 from dpaudit.game.trial import Role, Trial
 from dpaudit.membership import Evaluation, Fitted, Part, gather, score
 from dpaudit.named import NamedAttack
@@ -24,6 +25,13 @@ from dpaudit.specification import Audit
 
 LOOK_EVERY = 8
 """Pairs played between looks."""
+PROMISING = 0.8
+"""Confidence at which an attack's errors in cross-validation must exceed the claim before it bets.
+
+Measured on stored trials of published PATE-GANs, 300 pairs in 5 orders: without this rule, and with
+refits after twice the pairs, the violation of `original` was proved after 141 pairs (median), of
+`borealis` after 66; so, after 96 and 37.
+"""
 
 Play = Callable[[Sequence[int]], Outcomes]
 
@@ -112,7 +120,11 @@ def look(audit: Audit, play: Play) -> list[Attacked]:
     blocks = refit_schedule(size.per_world)
     outcomes = play(range(blocks[0].start))
     for block in blocks:
-        fixed = _fixed_on_the_past(audit, outcomes, block.start)
+        fixed = [
+            one
+            for one in _fixed_on_the_past(audit, outcomes, block.start)
+            if _promises(one[2], audit)
+        ]
         for start in range(block.start, block.stop, LOOK_EVERY):
             numbers = range(start, min(start + LOOK_EVERY, block.stop))
             outcomes = play(numbers)
@@ -125,12 +137,12 @@ def look(audit: Audit, play: Play) -> list[Attacked]:
                 return found
     looked = {one.attack.name: one.evaluation.sequential for one in _so_far(streams, audit)}
     # With selection there is one stream, whatever attack it ended with.
-    shared = max((bound or 0.0 for bound in looked.values()), default=None)
+    shared = max((bound or 0.0 for bound in looked.values()), default=0.0)
     select = size.multiplicity is Multiplicity.SELECT
     return [
         one._replace(
             evaluation=one.evaluation._replace(
-                sequential=shared if select else looked.get(one.attack.name)
+                sequential=shared if select else looked.get(one.attack.name, 0.0)
             )
         )
         for one in attack_all(audit, outcomes, Role.AUDIT, size)
@@ -161,6 +173,12 @@ def _fixed_on_the_past(
         _, column, fitted = max(found, key=lambda one: one[2].promise)
         return [("the selected attack", column, fitted)]
     return found
+
+
+def _promises(fitted: Fitted, audit: Audit) -> bool:
+    """Whether an attack errs so little on the past that it may prove a violation."""
+    bound = clopper_pearson(*fitted.counts, delta=audit.claim.delta, confidence=PROMISING)
+    return bound > audit.claim.epsilon
 
 
 def _so_far(streams: dict[str, _Stream], audit: Audit) -> list[Attacked]:

@@ -67,12 +67,14 @@ class Fitted(NamedTuple):
     Attributes:
         scorer: The trained classifier.
         threshold: Threshold and direction.
+        counts: Its errors on the trials that chose its threshold: optimistic.
         promise: The Clopper-Pearson bound and the AUC that it reached on the trials that chose its
             threshold: optimistic, good for choosing among attacks and for nothing else.
     """
 
     scorer: Scorer
     threshold: Threshold
+    counts: Counts
     promise: tuple[float, float]
 
 
@@ -214,7 +216,7 @@ def fit_attack(
     threshold = choose_threshold(scores, member, delta=delta, confidence=confidence)
     counts = count_errors(scores, member, threshold)
     promise = clopper_pearson(*counts, delta=delta, confidence=confidence)
-    return Fitted(scorer, threshold, (promise, abs(auc(scores, member) - 0.5)))
+    return Fitted(scorer, threshold, counts, (promise, abs(auc(scores, member) - 0.5)))
 
 
 def evaluate(fitted: Fitted, trials: Trials, *, delta: float, confidence: float) -> Evaluation:

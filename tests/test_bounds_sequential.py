@@ -444,7 +444,9 @@ def test_blocks_score_every_pair_after_the_first_fit_once(cap: int, first: int) 
 
 
 def test_the_default_schedule() -> None:
-    assert refit_schedule(50) == (ScoredBlock(8, 16), ScoredBlock(16, 32), ScoredBlock(32, 50))
+    starts = [block.start for block in refit_schedule(110)]
+    assert starts == [8, 16, 24, 32, 48, 72, 104]
+    assert refit_schedule(20) == (ScoredBlock(8, 16), ScoredBlock(16, 20))
 
 
 @pytest.mark.parametrize(("true", "largest"), [(1.0, 0.05), (0.0, 0.05)])

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import dpaudit
+from dpaudit import looking
 from dpaudit.errors import SettingsError
 from dpaudit.plan import Multiplicity, Pace, Size
 
@@ -58,6 +59,22 @@ def test_at_the_cap_both_bounds_are_taken_with_half_of_the_error_each(table: pd.
     assert (bounds["exact"], bounds["clopper_pearson"], bounds["sequential"]) == (0.0, 0.0, 0.0)
     size = Size(shadow_models=60, attacks=2, pace=Pace.SEQUENTIAL)
     assert math.isclose(size.attack_confidence, 1 - 0.05 / 4)
+
+
+@pytest.mark.parametrize(("generator", "bets"), [("null", False), ("copycat", True)])
+def test_an_attack_bets_once_it_has_learnt(
+    generator: str, bets: bool, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guessed = []
+    guess = looking._Stream.guess
+
+    def seen(stream: looking._Stream, *given: Any) -> None:
+        guessed.append(given)
+        guess(stream, *given)
+
+    monkeypatch.setattr(looking._Stream, "guess", seen)
+    dpaudit.audit(generator, table, sequential=True, shadow_models=60, **FAST)
+    assert bool(guessed) is bets
 
 
 def test_failed_trials_never_help_a_sequential_attack(table: pd.DataFrame) -> None:

@@ -20,7 +20,7 @@ class ScoredBlock(NamedTuple):
 
 
 def refit_schedule(cap: int, *, first: int = 8) -> tuple[ScoredBlock, ...]:
-    """Blocks of pairs between refits of the attack: first, 2·first, 4·first, … pairs.
+    """Blocks of pairs between refits of the attack, each about half of the pairs before it.
 
     The first `first` pairs are fitted on and never scored. Every later pair is scored once, by
     the attack fitted on the pairs before its block, and is fitted on from the next block on.
@@ -31,8 +31,8 @@ def refit_schedule(cap: int, *, first: int = 8) -> tuple[ScoredBlock, ...]:
     whatever function it is, so that the factor by which the wealth grows is expected to be at
     most 1 given the past; the product of such factors is an e-process. All of classifier,
     features, threshold and direction must hence come from pairs before `start`, and guesses once
-    made are never revised. The blocks double: the attack is fitted on at least half of the pairs
-    at hand at any time, and a few fits are enough.
+    made are never revised. Blocks are multiples of `first` that grow by half: from the third one on
+    the attack is fitted on two thirds of the pairs at hand at any time, and few fits are enough.
 
     Args:
         cap: Pairs at most, fitting pairs included.
@@ -53,7 +53,7 @@ def refit_schedule(cap: int, *, first: int = 8) -> tuple[ScoredBlock, ...]:
     blocks = []
     start = first
     while start < cap:
-        stop = min(2 * start, cap)
+        stop = min(start + first * max(1, start // (2 * first)), cap)
         blocks.append(ScoredBlock(start, stop))
         start = stop
     return tuple(blocks)
