@@ -26,6 +26,8 @@ from dpaudit_generators.published.switches import Switch
 CLEAN = ("pate-gan", "pate-gan-switched")
 """Have no deviation: the reference, and the trainer of the six with every switch off."""
 ALONE = "switch:"
+ENOUGH = 40
+"""Iterations of a trace with one deviation: the budget is gone before."""
 DPAUDIT = [sys.executable, "-c", "from dpaudit.cli.main import main; main()"]
 
 
@@ -34,7 +36,9 @@ def main(given: list[str] | None = None) -> None:
     known = [*SIX, *CLEAN, *(ALONE + switch.value for switch in Switch)]
     parser = arguments(__doc__)
     parser.add_argument("--only", type=names, default=known)
-    parser.add_argument("--iterations", type=int, help="their own default if absent")
+    parser.add_argument(
+        "--iterations", type=int, help="of all; by default the six's own, and 40 with one deviation"
+    )
     parser.add_argument("--rows", type=int, help="the first rows of the table alone")
     asked = parser.parse_args(given)
     table = average_table(asked.data).head(asked.rows)
@@ -66,9 +70,12 @@ def traced(key: str, *, iterations: int | None) -> Record:
     if iterations is not None:
         given["iterations"] = iterations
     if key.startswith(ALONE):
+        also = key.removeprefix(ALONE)
+        if also == Switch.PENALTY_FROM_TEACHERS:  # there is no gradient penalty but there
+            also = f"{Switch.NO_PATE},{also}"
         return {
             "generator": "pate-gan-switched",
-            "parameters": given | {"also": key.removeprefix(ALONE)},
+            "parameters": {"iterations": ENOUGH} | given | {"also": also},
         }
     return {"generator": key, "parameters": given}
 
