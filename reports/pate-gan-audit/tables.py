@@ -70,14 +70,17 @@ def traced(key: str, *, iterations: int | None) -> Record:
     if iterations is not None:
         given["iterations"] = iterations
     if key.startswith(ALONE):
-        also = key.removeprefix(ALONE)
-        if also == Switch.PENALTY_FROM_TEACHERS:  # there is no gradient penalty but there
-            also = f"{Switch.NO_PATE},{also}"
+        also = ",".join(_switched(key.removeprefix(ALONE)))
         return {
             "generator": "pate-gan-switched",
             "parameters": {"iterations": ENOUGH} | given | {"also": also},
         }
     return {"generator": key, "parameters": given}
+
+
+def _switched(switch: str) -> list[str]:
+    """A deviation, and what it needs: without a single critic there is no gradient penalty."""
+    return [str(Switch.NO_PATE), switch] if switch == Switch.PENALTY_FROM_TEACHERS else [switch]
 
 
 def trace(question: Mapping[str, Any], data: Path) -> Record:
@@ -129,7 +132,9 @@ def score(records: Mapping[str, Record]) -> Record:
         "named": len(cells) - len(missing),
         "missing": missing,
         "clean": grave,
-        "not_alone": {switch: keys for switch, keys in alone.items() if keys != [switch]},
+        "not_alone": {
+            switch: keys for switch, keys in alone.items() if keys != sorted(_switched(switch))
+        },
         "switches": len(alone),
     }
 
