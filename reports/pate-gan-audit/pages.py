@@ -36,8 +36,10 @@ harness (turing, smartnoise), and in the worst case 4 rows asked in one world an
     bash reports/pate-gan-audit/run.sh DATA_FOLDER
 
 does all of it again (cervical_cancer.csv.gz, UCI, in the folder); stopped or killed, it goes on
-where it was. The numbers are in [results](results), one file for each piece of work; this page and
-the figures are written from them by [pages.py](pages.py).
+where it was, with 1000 models of each world. Those of the slow implementations were fewer for this
+page (`--models`, `--names`); the tables say how many. The numbers are in [results](results), one
+file for each piece of work; this page and the figures are written from them by
+[pages.py](pages.py).
 """
 
 READING = """\
@@ -164,13 +166,15 @@ def _audits(part: Part, paper: Mapping[str, Row], games: Sequence[Game]) -> str:
         if name in paper:
             row = paper[name]
             errors = f"{row.false_negatives}, {row.false_positives}"
-            rows.append((f"**{name}**", "the paper", f"{row.auc:.3f}", errors,
+            rows.append((f"**{name}**", "the paper", "2 × 1000", f"{row.auc:.3f}", errors,
                          f"{row.clopper_pearson:.2f}", "–", "violation", ""))  # fmt: skip
         for game in games:
             record = part.get(f"{name}-{game}")
             if record is not None:
                 rows.append(_audit_row("" if name in paper else f"**{name}**", game, record))
-    heads = ("", "game", "AUC", "FN, FP", "Clopper-Pearson", "exact", "verdict", "carried by")
+    heads = (
+        "", "game", "models", "AUC", "FN, FP", "Clopper-Pearson", "exact", "verdict", "carried by"
+    )  # fmt: skip
     return table(heads, rows)
 
 
@@ -189,6 +193,7 @@ def _audit_row(name: str, game: Game, record: Record) -> Sequence[object]:
     return (
         name,
         game.value.replace("-", " "),
+        f"2 × {record['asked']['models']}",
         number(record["auc"], 3),
         errors,
         number(record["clopper_pearson"]),
