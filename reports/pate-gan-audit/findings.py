@@ -57,15 +57,13 @@ def changes(found: Mapping[str, Part]) -> Iterator[str]:
             f"**Found by command, not by hand**: `dpaudit trace` names {score['named']} of the "
             f"{score['listed']} deviations of Table 2."
         )
-    early = {
-        record["asked"]["generator"]: record["scored_models"]
-        for record in found["sequential"].values()
-        if record["scored_models"] is not None
-    }
+    runs = [record["scored_models"] for record in found["sequential"].values()]
+    early = [scored for scored in runs if scored is not None]
     if early:
         yield (
             "**Proved with far fewer models**: the paper scores 800 for each bar; stopping at "
-            f"proof takes {min(early.values())} to {max(early.values())} scored ones."
+            f"proof takes {min(early)} to {max(early)} scored ones in {len(early)} of {len(runs)} "
+            "sequential audits."
         )
 
 
