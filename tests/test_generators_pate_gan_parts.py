@@ -161,7 +161,7 @@ def test_a_broken_record_breaks_one_teacher_only() -> None:
     rows = ROWS.copy()
     rows[17] = np.nan  # travels with its record to one teacher, which then votes a constant
     teachers = _trained(rows, steps=30)
-    broken = [bool(np.isnan(weights[0]).any()) for weights in teachers._networks.weights()]
+    broken = [bool(np.isnan(weights[0]).any()) for weights in teachers.networks.weights()]
     assert sum(broken) == 1
 
 
