@@ -147,7 +147,7 @@ def test_the_training_of_other_teachers_does_not_change_by_a_bit(removed: int) -
         teacher
         for teacher in range(TEACHERS)
         for one, other in zip(
-            here._networks.weights()[teacher], there._networks.weights()[teacher], strict=True
+            here.networks.weights()[teacher], there.networks.weights()[teacher], strict=True
         )
         if not np.array_equal(one, other)
     }
