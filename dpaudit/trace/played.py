@@ -14,7 +14,6 @@ from dpaudit.errors import InputError, SettingsError, TargetError, TrialError
 from dpaudit.game.playable import without
 from dpaudit.game.synthetic import accept
 from dpaudit.game.worlds import farthest
-from dpaudit.protocols import Generator
 from dpaudit.recorder import Traceable
 from dpaudit.schema import Schema, as_numbers
 from dpaudit.seeds import Stream
@@ -125,7 +124,7 @@ def play(
     except (TrialError, InputError) as error:  # a generator may refuse a small table
         fewer = " ".join(str(error).split())
     offered = getattr(generator, "exercises", None)
-    exercises: list[Generator] = list(offered()) if offered is not None else []
+    exercises: list[Traceable] = list(offered()) if offered is not None else []
     return Played(
         schema=schema,
         table=table,
@@ -134,7 +133,7 @@ def play(
         more=traced(f"on the table repeated {repeats} times", generator, repeated),
         fewer=fewer,
         exercises=tuple(
-            traced(f"in exercise {number} of {len(exercises)}", exercise, data)  # type: ignore[arg-type]
+            traced(f"in exercise {number} of {len(exercises)}", exercise, data)
             for number, exercise in enumerate(exercises, start=1)
         ),
         again=lambda: traced(

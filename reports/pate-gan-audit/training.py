@@ -9,6 +9,7 @@ teachers in a training that no budget stops, at three values of lambda.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from typing import Any, cast
 
@@ -83,9 +84,13 @@ def main(given: list[str] | None = None) -> None:
                 "seed": asked.seed,
             }
 
-            def work(name=name, used=used, record=record, figure=figure) -> Record:  # type: ignore[no-untyped-def]
-                found: Record = record(trace(name, used, figure))
-                return found
+            def work(
+                name: str = name,
+                used: dict[str, Any] = used,
+                record: Callable[[Notes], Record] = record,
+                figure: str = figure,
+            ) -> Record:
+                return record(trace(name, used, figure))
 
             kept(asked.results / "training" / f"{figure}-{name}.json", question, work)
 
@@ -99,7 +104,7 @@ def main(given: list[str] | None = None) -> None:
             "seed": asked.seed,
         }
 
-        def work_moments(settings=settings, gamma=gamma) -> Record:  # type: ignore[no-untyped-def]
+        def work_moments(settings: dict[str, Any] = settings, gamma: float = gamma) -> Record:
             seen = trace(asked.voting, settings, f"moments/{gamma}")
             counts = [seen.votes.get(ones, 0) for ones in range(TEACHERS + 1)]
             return moments(counts, gamma=gamma) | {"iterations": seen.iterations}

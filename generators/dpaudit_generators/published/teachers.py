@@ -42,8 +42,8 @@ class Teachers(Protocol):
 class NetworkTeachers:
     """Critics trained by gradient descent, on minibatches of their own part and of fakes.
 
-    A teacher draws from a stream of its own, as many numbers whatever its part holds, and without
-    replacement of none: a part may be smaller than a minibatch. One without records votes 0.
+    A teacher draws with replacement from a stream of its own, as many numbers whatever its part
+    holds: a part may be smaller than a minibatch. One without records votes 0.
 
     Args:
         trainees: What the models are trained on.
