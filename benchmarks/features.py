@@ -24,10 +24,10 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dpaudit.claim import Neighbours
-from dpaudit.encoding import table_of
-from dpaudit.protocols import BatchAttack, FloatArray, GameView
-from dpaudit.schema import Column, Kind, Schema
+from dpaudit.model.claim import Neighbours
+from dpaudit.model.encoding import table_of
+from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.plugins.protocols import BatchAttack, FloatArray, GameView
 from dpaudit.versions import versions
 from dpaudit_attacks.groundhog import Correlation, Ensemble, Histogram, Naive
 from dpaudit_attacks.queries import AbsoluteQueries, TargetQueries

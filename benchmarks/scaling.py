@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from training import operations
 
-from dpaudit.schema import Column, Kind, Schema
+from dpaudit.model.schema import Column, Kind, Schema
 from dpaudit.versions import versions
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import PUBLISHED, PateGan

@@ -27,7 +27,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from dpaudit.schema import Column, Kind, Schema
+from dpaudit.model.schema import Column, Kind, Schema
 from dpaudit.versions import versions
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import PUBLISHED, PateGan

@@ -10,32 +10,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpaudit.auditing import audit
-    from dpaudit.claim import Neighbours, PrivacyClaim
+    from dpaudit.auditing.entry import audit
+    from dpaudit.auditing.result import AuditResult
+    from dpaudit.auditing.verdict import Verdict
     from dpaudit.errors import DpauditError, InputError
-    from dpaudit.protocols import Attack, FeatureName, GameView, Generator, Model, Scorer
-    from dpaudit.result import AuditResult
-    from dpaudit.schema import Column, Kind, Schema
-    from dpaudit.verdict import Verdict
+    from dpaudit.model.claim import Neighbours, PrivacyClaim
+    from dpaudit.model.schema import Column, Kind, Schema
+    from dpaudit.plugins.protocols import Attack, FeatureName, GameView, Generator, Model, Scorer
 
 _HOME = {
     # playing an audit
-    "audit": "auditing",
-    "AuditResult": "result",
-    "Verdict": "verdict",
+    "audit": "auditing.entry",
+    "AuditResult": "auditing.result",
+    "Verdict": "auditing.verdict",
     # what is public about a table, and what is promised
-    "Schema": "schema",
-    "Column": "schema",
-    "Kind": "schema",
-    "PrivacyClaim": "claim",
-    "Neighbours": "claim",
+    "Schema": "model.schema",
+    "Column": "model.schema",
+    "Kind": "model.schema",
+    "PrivacyClaim": "model.claim",
+    "Neighbours": "model.claim",
     # contracts for generators and attacks of one's own
-    "Generator": "protocols",
-    "Model": "protocols",
-    "Attack": "protocols",
-    "Scorer": "protocols",
-    "GameView": "protocols",
-    "FeatureName": "protocols",
+    "Generator": "plugins.protocols",
+    "Model": "plugins.protocols",
+    "Attack": "plugins.protocols",
+    "Scorer": "plugins.protocols",
+    "GameView": "plugins.protocols",
+    "FeatureName": "plugins.protocols",
     # errors
     "DpauditError": "errors",
     "InputError": "errors",

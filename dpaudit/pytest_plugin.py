@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from dpaudit.protocols import Attack
-    from dpaudit.result import AuditResult
-    from dpaudit.schema import Schema
+    from dpaudit.auditing.result import AuditResult
+    from dpaudit.model.schema import Schema
+    from dpaudit.plugins.protocols import Attack
 
     DpAudit = Callable[..., AuditResult]
 
@@ -76,8 +76,8 @@ def dp_audit(tmp_path: Path) -> DpAudit:
         jobs: int | None = None,
         **options: Any,
     ) -> AuditResult:
-        from dpaudit.auditing import DEFAULT_ATTACKS
-        from dpaudit.auditing import audit as run_audit
+        from dpaudit.auditing.entry import DEFAULT_ATTACKS
+        from dpaudit.auditing.entry import audit as run_audit
 
         folder = tmp_path / f"dpaudit-{len(played) + 1}"
         played.append(folder)

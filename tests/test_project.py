@@ -32,7 +32,7 @@ def test_every_module_of_the_harness_has_a_layer() -> None:
 def test_entry_points_resolve_to_documented_classes(group: str) -> None:
     import inspect
 
-    from dpaudit.registry import plugins
+    from dpaudit.plugins.registry import plugins
 
     registered = CONFIG["project"]["entry-points"][group]
     found = dict(plugins(group))

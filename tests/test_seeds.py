@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from dpaudit.protocols import World
+from dpaudit.plugins.protocols import World
 from dpaudit.seeds import Stream, rng_of, seeded_globals
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpaudit.encoding import values_of_table
 from dpaudit.errors import SettingsError
-from dpaudit.protocols import BoolArray, FloatArray, GameView, Scorer
+from dpaudit.model.encoding import values_of_table
+from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView, Scorer
 from dpaudit_attacks.classifiers import require_known, train
 
 

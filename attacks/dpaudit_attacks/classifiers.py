@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from dpaudit.errors import SettingsError
-from dpaudit.protocols import BoolArray, FloatArray, Scorer
+from dpaudit.plugins.protocols import BoolArray, FloatArray, Scorer
 
 TREES = 100
 SCREENED = 64

@@ -11,8 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dpaudit.protocols import FloatArray, IntArray
-from dpaudit.schema import MISSING, Column, Schema
+from dpaudit.model.schema import MISSING, Column, Schema
+from dpaudit.plugins.protocols import FloatArray, IntArray
 
 FAR = 1e6
 """Numbers further outside the bounds than this many widths (infinite ones, too) are pulled back
@@ -36,7 +36,7 @@ class Stack:
 
     @staticmethod
     def of(values: FloatArray, schema: Schema) -> Stack:
-        """Takes apart values [M, n, d], as `dpaudit.encoding.values_of` gives them."""
+        """Takes apart values [M, n, d], as `dpaudit.model.encoding.values_of` gives them."""
         numeric = np.array([column.kind.numeric for column in schema.columns])
         bounds = [column.bounds for column in schema.columns if column.kind.numeric]
         lower, upper = np.array(bounds, dtype=np.float64).reshape(-1, 2, 1).swapaxes(0, 1)

@@ -6,9 +6,9 @@ from itertools import combinations
 
 import numpy as np
 
-from dpaudit.encoding import encode_values, layout
-from dpaudit.protocols import FeatureName, FloatArray
-from dpaudit.schema import Schema
+from dpaudit.model.encoding import encode_values, layout
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FeatureName, FloatArray
 from dpaudit_attacks.columns import FAR
 
 
@@ -29,7 +29,7 @@ def values(tables: FloatArray, schema: Schema) -> FloatArray:
     """Correlations of every two columns of the encoded tables (numbers and one-hot categories).
 
     Args:
-        tables: Values [M, n, d], as `dpaudit.encoding.values_of` gives them.
+        tables: Values [M, n, d], as `dpaudit.model.encoding.values_of` gives them.
         schema: Their schema.
 
     Returns:

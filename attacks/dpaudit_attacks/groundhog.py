@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.encoding import width
 from dpaudit.errors import SettingsError
-from dpaudit.protocols import FeatureName, FloatArray, GameView
-from dpaudit.schema import Schema
+from dpaudit.model.encoding import width
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
 from dpaudit_attacks import correlation, histogram, naive
 from dpaudit_attacks.base import ClassifierAttack, require_positive
 from dpaudit_attacks.columns import Stack, in_blocks

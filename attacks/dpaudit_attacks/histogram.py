@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpaudit.protocols import FeatureName, FloatArray
-from dpaudit.schema import Column, Schema
+from dpaudit.model.schema import Column, Schema
+from dpaudit.plugins.protocols import FeatureName, FloatArray
 from dpaudit_attacks.columns import Stack, bin_counts, edges, limits, slot_counts
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpaudit.protocols import FeatureName, FloatArray, IntArray
-from dpaudit.schema import Schema
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FeatureName, FloatArray, IntArray
 from dpaudit_attacks.columns import Stack, slot_counts
 
 SPREADS = ("std", "variance")

@@ -9,7 +9,7 @@ from math import comb
 import numpy as np
 
 from dpaudit.errors import SettingsError
-from dpaudit.protocols import BoolArray
+from dpaudit.plugins.protocols import BoolArray
 from dpaudit.seeds import rng_of
 
 _SEED = 0

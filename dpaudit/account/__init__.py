@@ -7,7 +7,6 @@ a number of labels, and `LabelBudget` refuses the label after the last one.
 
 from __future__ import annotations
 
-from dpaudit.account.algorithm_1 import algorithm_1_claim, algorithm_1_public_claim
 from dpaudit.account.budget import LabelBudget
 from dpaudit.account.calibration import LabelPlan, calibrate
 from dpaudit.account.composition import Method
@@ -34,8 +33,6 @@ __all__ = [
     "Method",
     "NoisyMax",
     "VoteTable",
-    "algorithm_1_claim",
-    "algorithm_1_public_claim",
     "calibrate",
     "dp_sgd_claim",
     "epsilon_from_moments",

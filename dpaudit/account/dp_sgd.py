@@ -6,8 +6,8 @@ import math
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from dpaudit.claim import Neighbours, PrivacyClaim
 from dpaudit.errors import SettingsError
+from dpaudit.model.claim import Neighbours, PrivacyClaim
 
 if TYPE_CHECKING:
     from dp_accounting import PrivacyAccountant

@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike
 from dpaudit.account.conversion import ORDERS, FloatArray, epsilon_from_rdp
 from dpaudit.account.mechanism import Mechanism
 from dpaudit.account.vote_table import VoteTable, vote_table
-from dpaudit.claim import PrivacyClaim
 from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.model.claim import PrivacyClaim
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,8 @@ from dpaudit.account.bernoulli import Steps, divergences, fractions, neighbour_s
 from dpaudit.account.composition import Method, epsilon_of_labels, proof_of
 from dpaudit.account.conversion import FloatArray
 from dpaudit.account.mechanism import Mechanism, in_words, wrong_at
-from dpaudit.claim import PrivacyClaim
 from dpaudit.errors import SettingsError
+from dpaudit.model.claim import PrivacyClaim
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 WordArray: TypeAlias = npt.NDArray[np.uint64]

@@ -6,12 +6,11 @@ from a threshold fixed before the counted trials were scored; `threshold` says m
 
 from __future__ import annotations
 
-from dpaudit.bounds.bands import BandBound, dkw, equal_local_level, preset_quantiles
 from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic, upper_limits
 from dpaudit.bounds.counts import Counts
 from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import exact, p_value
-from dpaudit.bounds.multiplicity import Hypotheses, bonferroni, holm
+from dpaudit.bounds.multiplicity import Hypotheses, bonferroni
 from dpaudit.bounds.one_run import (
     one_run,
     one_run_detectable,
@@ -21,7 +20,6 @@ from dpaudit.bounds.one_run import (
 from dpaudit.bounds.power import FixedBound, detectable_epsilon, detection_power, max_provable
 from dpaudit.bounds.sequential import PairProcess, e_process, pair_bound
 from dpaudit.bounds.sequential_schedule import ScoredBlock, refit_schedule
-from dpaudit.bounds.sequential_universal import universal_bound, universal_inference
 from dpaudit.bounds.threshold import (
     Direction,
     RocCurve,
@@ -34,7 +32,6 @@ from dpaudit.bounds.threshold import (
 )
 
 __all__ = [
-    "BandBound",
     "Counts",
     "Direction",
     "FixedBound",
@@ -51,12 +48,9 @@ __all__ = [
     "count_errors",
     "detectable_epsilon",
     "detection_power",
-    "dkw",
     "e_process",
-    "equal_local_level",
     "exact",
     "gdp",
-    "holm",
     "jeffreys",
     "joint_beta",
     "max_provable",
@@ -66,11 +60,8 @@ __all__ = [
     "one_run_p_value",
     "p_value",
     "pair_bound",
-    "preset_quantiles",
     "refit_schedule",
     "roc",
     "statistic",
-    "universal_bound",
-    "universal_inference",
     "upper_limits",
 ]

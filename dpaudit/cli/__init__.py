@@ -1,1 +1,1 @@
-"""The command line: thin faces over `dpaudit.auditing`; with the pytest plugin the only printer."""
+"""The command line; it and the pytest plugin are the only places that print or exit."""

@@ -1,4 +1,4 @@
-"""`dpaudit audit` and `dpaudit report`."""
+"""`dpaudit audit`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
+from dpaudit.auditing.plan import DEFAULT_SHADOW_MODELS, Multiplicity
 from dpaudit.bounds import ThresholdRule
 from dpaudit.cli import options
-from dpaudit.cli.faces import FailOn, exit_code, guarded, messages, results
-from dpaudit.plan import DEFAULT_SHADOW_MODELS, Multiplicity
+from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results
 
 Out = Annotated[
     Path | None,
@@ -60,12 +60,12 @@ def audit(
     The same command resumes an interrupted run. Exit codes: 0 no violation found, 1 violation,
     2 wrong use or input, 3 inconclusive or invalid, 4 internal error.
     """
-    from dpaudit.auditing import DEFAULT_ATTACKS, prepared, run
+    from dpaudit.auditing.entry import DEFAULT_ATTACKS, prepared, run
+    from dpaudit.auditing.target_search import TargetSearch
     from dpaudit.cli.progress import ProgressFace
     from dpaudit.errors import InterruptedRunError
-    from dpaudit.registry import parse_parameters
-    from dpaudit.tables import load
-    from dpaudit.vulnerable import TargetSearch
+    from dpaudit.model.tables import load
+    from dpaudit.plugins.registry import parse_parameters
 
     complete = prepared(
         generator,
@@ -108,25 +108,3 @@ def audit(
         output.print(f"report: {folder / 'report.html'}")
         output.print(f"reproduce: {complete.reproduce}")
     raise typer.Exit(exit_code(result.verdict, fail_on))
-
-
-@guarded
-def report(
-    run_folder: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A run folder, or its result.json.")
-    ],
-    json: options.Json = False,
-) -> None:
-    """Write report.html and report.md again from a finished run's result.json."""
-    from dpaudit.report.write import write_reports
-    from dpaudit.result import AuditResult
-
-    result = AuditResult.load(run_folder)
-    assert result.folder is not None  # it was loaded from one
-    write_reports(result.document, result.folder)
-    output = results()
-    if json:
-        output.print(result.to_json(), end="")
-        return
-    output.print(str(result))
-    output.print(f"report: {result.folder / 'report.html'}")

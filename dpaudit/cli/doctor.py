@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import typer
 
-from dpaudit.cli.faces import ExitCode, guarded, results
+from dpaudit.cli.console import ExitCode, guarded, results
 from dpaudit.errors import RunFolderError
-from dpaudit.registry import ATTACKS, GENERATORS, plugins
+from dpaudit.plugins.registry import ATTACKS, GENERATORS, plugins
 from dpaudit.versions import versions
 
 

@@ -6,17 +6,19 @@ from typing import Annotated
 
 import typer
 
-from dpaudit.cli.accounting import account
-from dpaudit.cli.audit import audit, report
-from dpaudit.cli.bounding import bounds
-from dpaudit.cli.catalogue import list_registered, show
+from dpaudit.cli.account import account
+from dpaudit.cli.audit import audit
+from dpaudit.cli.audit_labels import audit_labels
+from dpaudit.cli.bounds import bounds
 from dpaudit.cli.doctor import doctor
-from dpaudit.cli.explaining import explain
-from dpaudit.cli.label_audit import audit_labels
-from dpaudit.cli.planning import plan
-from dpaudit.cli.probing import probe
-from dpaudit.cli.synthesis import synthesize
-from dpaudit.cli.tracing import trace
+from dpaudit.cli.explain import explain
+from dpaudit.cli.list import list_registered
+from dpaudit.cli.plan import plan
+from dpaudit.cli.probe import probe
+from dpaudit.cli.report import report
+from dpaudit.cli.show import show
+from dpaudit.cli.synthesize import synthesize
+from dpaudit.cli.trace import trace
 from dpaudit.versions import dpaudit_version
 
 app = typer.Typer(

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from dpaudit.auditing.plan import Multiplicity
 from dpaudit.bounds import ThresholdRule
-from dpaudit.claim import Neighbours
-from dpaudit.plan import Multiplicity
+from dpaudit.model.claim import Neighbours
 
 GeneratorName = Annotated[
     str,

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from scipy.special import expit
 from statsmodels.stats.proportion import proportion_confint
 
-from dpaudit.claim import PrivacyClaim
-from dpaudit.verdict import Verdict
+from dpaudit.auditing.verdict import Verdict
+from dpaudit.model.claim import PrivacyClaim
 
 
 class Effect(StrEnum):

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dpaudit.claim import PrivacyClaim
 from dpaudit.explain.effect import Effect, Finding, allowed_auc
 from dpaudit.explain.suspects import TOGETHER
-from dpaudit.numerals import auc_text, duration, percent, printable, rounded, rounded_down
+from dpaudit.formatting import auc_text, duration, percent, printable, rounded, rounded_down
+from dpaudit.model.claim import PrivacyClaim
 
 SCHEMA_VERSION = 1
 

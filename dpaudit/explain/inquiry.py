@@ -9,22 +9,22 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dpaudit.attacking import attack_all, best
-from dpaudit.auditing import run
-from dpaudit.claim import Neighbours, PrivacyClaim
+from dpaudit.auditing.attacking import attack_all, best
+from dpaudit.auditing.entry import run
+from dpaudit.auditing.plan import Size
+from dpaudit.auditing.spec import Audit, check_table
 from dpaudit.errors import SettingsError
 from dpaudit.explain.effect import Finding, judged
 from dpaudit.explain.explanation import Before, Explanation
 from dpaudit.explain.rebuild import Run, reopened
 from dpaudit.explain.suspects import suspects_of
 from dpaudit.files import write_whole
+from dpaudit.formatting import did_you_mean
 from dpaudit.game.engine import OnProgress, ignore_progress
 from dpaudit.game.trial import Role
-from dpaudit.named import NamedGenerator
-from dpaudit.plan import Size
-from dpaudit.protocols import Generator
-from dpaudit.registry import did_you_mean
-from dpaudit.specification import Audit, check_table
+from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.plugins.named import NamedGenerator
+from dpaudit.plugins.protocols import Generator
 
 DEFAULT_MODELS = 400
 """Of a suspect, unless the run had fewer, or so many would not have found the leak."""

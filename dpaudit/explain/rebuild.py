@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpaudit.attacking import Outcomes
+from dpaudit.auditing.attacking import Outcomes
+from dpaudit.auditing.plan import Multiplicity, Pace
+from dpaudit.auditing.result import RESULT_FILE, AuditResult
+from dpaudit.auditing.spec import Audit, prepare
+from dpaudit.auditing.verdict import Verdict
 from dpaudit.bounds import ThresholdRule
-from dpaudit.claim import Neighbours
 from dpaudit.errors import InputError, RunFolderError
 from dpaudit.game.store import STORE_FILE, RunFolder, specification_of
 from dpaudit.game.trial import Role
-from dpaudit.plan import Multiplicity, Pace
-from dpaudit.result import RESULT_FILE, AuditResult
-from dpaudit.schema import Schema
-from dpaudit.specification import Audit, prepare
-from dpaudit.tables import IN_MEMORY, load
-from dpaudit.verdict import Verdict
+from dpaudit.model.claim import Neighbours
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import IN_MEMORY, load
 from dpaudit.versions import versions
 
 

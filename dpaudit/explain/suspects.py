@@ -10,10 +10,10 @@ from typing import Final, cast
 import numpy as np
 import pandas as pd
 
-from dpaudit.adapt import as_generator, train
-from dpaudit.claim import PrivacyClaim
 from dpaudit.errors import RegistryError
-from dpaudit.protocols import (
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.plugins.adapt import as_generator, train
+from dpaudit.plugins.protocols import (
     BatchGenerator,
     Generator,
     IntArray,

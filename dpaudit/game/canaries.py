@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import SettingsError
-from dpaudit.game.playable import without
-from dpaudit.game.worlds import far_records
-from dpaudit.protocols import BoolArray, GameView, IntArray, World
-from dpaudit.schema import Schema
+from dpaudit.game.protocol import without
+from dpaudit.game.target import far_records
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import BoolArray, GameView, IntArray, World
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,8 +31,8 @@ from loky.backend import resource_tracker as loky_resource_tracker
 
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game import worker
+from dpaudit.game.batches import Tile, cut
 from dpaudit.game.store import RunFolder
-from dpaudit.game.tiles import Tile, cut
 from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial
 
 MAX_ATTEMPTS = 3

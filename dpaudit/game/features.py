@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from dpaudit.encoding import table_of
 from dpaudit.errors import AttackError
-from dpaudit.protocols import BatchAttack, FloatArray, GameView
+from dpaudit.model.encoding import table_of
+from dpaudit.plugins.protocols import BatchAttack, FloatArray, GameView
 
 
 class TakesFeatures(Protocol):
@@ -38,7 +38,7 @@ def features_of_values(
     """The features [f] of all attacks of each of many tables, concatenated.
 
     Args:
-        values: Values [M, n, d] of the tables, as `dpaudit.encoding.values_of` gives them.
+        values: Values [M, n, d] of the tables, as `dpaudit.model.encoding.values_of` gives them.
         attacks: The attacks; a `BatchAttack` sees all tables at once.
         game: What the attacker knows.
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import SettingsError
-from dpaudit.game.playable import without
-from dpaudit.protocols import BoolArray, GameView, World
+from dpaudit.game.protocol import without
+from dpaudit.plugins.protocols import BoolArray, GameView, World
 
 
 @dataclass(frozen=True, kw_only=True)

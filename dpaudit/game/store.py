@@ -21,7 +21,7 @@ import numpy as np
 
 from dpaudit.errors import RunFolderError
 from dpaudit.game.trial import Outcome, Role, Status, Trial
-from dpaudit.protocols import World
+from dpaudit.plugins.protocols import World
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS audit (

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import SchemaError, TrialError
-from dpaudit.protocols import FloatArray
-from dpaudit.schema import MISSING, Schema, as_numbers
+from dpaudit.model.schema import MISSING, Schema, as_numbers
+from dpaudit.plugins.protocols import FloatArray
 
 
 def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from dpaudit.game.features import TakesFeatures
-from dpaudit.game.playable import Playable
-from dpaudit.protocols import FloatArray, Job, World
+from dpaudit.game.protocol import Playable
+from dpaudit.plugins.protocols import FloatArray, Job, World
 from dpaudit.seeds import Stream
 
 

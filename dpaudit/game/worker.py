@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from dpaudit.game.play import play_many
-from dpaudit.game.tiles import Tile
+from dpaudit.game.batches import Tile
+from dpaudit.game.training import play_many
 from dpaudit.game.trial import Outcome, Payload
 
 PARENT_POLL_SECONDS = 0.5

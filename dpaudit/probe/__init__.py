@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dpaudit.model.severity import Severity
 from dpaudit.probe.result import ProbeReport, ProbeResult, Status
 from dpaudit.probe.running import FITS, PROBES, RECORDS, Probe, probe
 from dpaudit.probe.words import text_of, verdict_of
-from dpaudit.severity import Severity
 
 __all__ = [
     "FITS",

@@ -20,12 +20,12 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.bounds import one_run_p_value
-from dpaudit.claim import Neighbours, PrivacyClaim
+from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import BoolArray, FloatArray, Generator
 from dpaudit.probe.result import Found, Skip
 from dpaudit.probe.subject import Subject
 from dpaudit.probe.trainer import Trainer
-from dpaudit.protocols import BoolArray, FloatArray, Generator
-from dpaudit.schema import Schema
 
 PILOTS: Final = 3
 """Fits of each world that decide what to guess from."""

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.bounds import one_run_p_value
-from dpaudit.encoding import values_of_table
+from dpaudit.model.encoding import values_of_table
+from dpaudit.model.schema import Column, Kind, Schema
 from dpaudit.probe.challenge import challenge, dropped, inserted, needed, unprovable
 from dpaudit.probe.result import Found, Skip
 from dpaudit.probe.subject import Subject
 from dpaudit.probe.trainer import Trainer
-from dpaudit.schema import Column, Kind, Schema
 
 _CLASSES: Final = 10
 """Most values of a column that is taken for a label."""

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dpaudit.model.schema import Category, Column, Kind, Schema, as_numbers
+from dpaudit.plugins.protocols import FloatArray
 from dpaudit.probe.challenge import PILOTS, Rule, challenge, inserted, needed, rule
 from dpaudit.probe.result import Found, Skip
 from dpaudit.probe.subject import SCHEMA, Subject
 from dpaudit.probe.trainer import Trainer
-from dpaudit.protocols import FloatArray
-from dpaudit.schema import Category, Column, Kind, Schema, as_numbers
 
 _WIDER = 10.0
 """Ranges of the data by which a bound is moved that leaves the data no room."""

@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.bounds import one_run_p_value
-from dpaudit.claim import Neighbours
+from dpaudit.model.claim import Neighbours
+from dpaudit.model.schema import Column, Kind, Schema, as_numbers
+from dpaudit.model.severity import Severity
 from dpaudit.probe.challenge import dropped, inserted, needed, one_coin, unprovable
 from dpaudit.probe.insertions import missing_follows_record
 from dpaudit.probe.result import Found, Skip
 from dpaudit.probe.subject import SCHEMA, Subject
 from dpaudit.probe.trainer import Trainer
-from dpaudit.schema import Column, Kind, Schema, as_numbers
-from dpaudit.severity import Severity
 
 _AWAY: Final = 100.0
 """Ranges by which columns are moved away from 0."""

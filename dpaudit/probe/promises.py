@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from dpaudit.claim import Neighbours, PrivacyClaim
 from dpaudit.errors import InputError
+from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.schema import Schema, as_numbers
+from dpaudit.model.severity import Severity
 from dpaudit.probe.challenge import PILOTS, Coin, challenge, rule
 from dpaudit.probe.result import Found, Skip
 from dpaudit.probe.settings import summary
 from dpaudit.probe.subject import Subject
 from dpaudit.probe.trainer import Trainer
-from dpaudit.schema import Schema, as_numbers
-from dpaudit.severity import Severity
 
 _GROUP_EPSILON = 0.05
 """Epsilon that all records together may have in the probe of epsilon."""

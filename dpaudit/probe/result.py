@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from dpaudit.claim import PrivacyClaim
-from dpaudit.severity import Severity
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.severity import Severity
 
 Number = float | int | str | bool
 

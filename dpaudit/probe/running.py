@@ -8,8 +8,13 @@ from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
-from dpaudit.claim import Neighbours
+from dpaudit.auditing.spec import MAX_SEED, check_table, claim_under_audit
 from dpaudit.errors import SettingsError, TrialError
+from dpaudit.formatting import did_you_mean
+from dpaudit.model.claim import Neighbours
+from dpaudit.model.schema import Schema
+from dpaudit.model.severity import Severity
+from dpaudit.model.tables import Table, load
 from dpaudit.probe.copies import label_counts_copied, rows_copied_verbatim
 from dpaudit.probe.insertions import category_follows_record, range_follows_record
 from dpaudit.probe.output import integers_truncated, row_count_leaks, scale_wrong
@@ -19,12 +24,7 @@ from dpaudit.probe.result import Found, ProbeReport, ProbeResult, Skip, Status
 from dpaudit.probe.settings import row_order_matters, settings_follow_rows
 from dpaudit.probe.subject import Subject, maker
 from dpaudit.probe.trainer import Trainer
-from dpaudit.registry import did_you_mean
-from dpaudit.schema import Schema
 from dpaudit.seeds import Stream
-from dpaudit.severity import Severity
-from dpaudit.specification import MAX_SEED, check_table, claim_under_audit
-from dpaudit.tables import Table, load
 
 RECORDS: Final = 1000
 """Most records of the table that are probed, by default."""

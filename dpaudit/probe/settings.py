@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dpaudit.encoding import values_of_table
+from dpaudit.model.encoding import values_of_table
+from dpaudit.model.schema import as_numbers
+from dpaudit.plugins.protocols import FloatArray
 from dpaudit.probe.result import Found, Skip
 from dpaudit.probe.subject import Subject
 from dpaudit.probe.trainer import Fit, Trainer
-from dpaudit.protocols import FloatArray
-from dpaudit.schema import as_numbers
 
 _THRESHOLDS: Final = (1000, 2000)
 _DEEPEST: Final = 6

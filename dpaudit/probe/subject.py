@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dpaudit.claim import PrivacyClaim
-from dpaudit.named import NamedGenerator, named_generator
-from dpaudit.protocols import Generator
-from dpaudit.registry import GENERATORS, resolve
-from dpaudit.schema import Schema
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.named import NamedGenerator, named_generator
+from dpaudit.plugins.protocols import Generator
+from dpaudit.plugins.registry import GENERATORS, resolve
 
 SCHEMA = "schema"
 

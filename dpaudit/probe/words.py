@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from dpaudit.numerals import clipped, percent, printable, rounded
+from dpaudit.formatting import clipped, percent, printable, rounded
+from dpaudit.model.severity import Severity
 from dpaudit.probe.result import ProbeReport, ProbeResult, Status
-from dpaudit.severity import Severity
 
 _WIDTH = 80
 _INDENT = "  "

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dpaudit.numerals import (
+from dpaudit.formatting import (
     auc_text,
     clipped,
     duration,

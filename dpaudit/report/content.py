@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dpaudit.numerals import auc_text, percent, rounded, rounded_down, rounded_up
+from dpaudit.formatting import auc_text, percent, rounded, rounded_down, rounded_up
 from dpaudit.report.about import about_the_run
 from dpaudit.report.curves import has_scores, histogram, largest_tpr, operating_point
 from dpaudit.report.structure import BOUND_NAMES, MOST_ROWS, Block, Level, Picture, Table, left_out

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from dpaudit.numerals import rounded, rounded_down, rounded_up
+from dpaudit.formatting import rounded, rounded_down, rounded_up
 from dpaudit.report.curves import claim_region, histogram, operating_point, roc_of
 from dpaudit.report.structure import BOUND_NAMES, Picture
 

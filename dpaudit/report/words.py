@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from dpaudit.numerals import (
+from dpaudit.formatting import (
     auc_text,
     clipped,
     percent,

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from dpaudit.account import epsilon_from_rdp
-from dpaudit.protocols import FloatArray
+from dpaudit.plugins.protocols import FloatArray
 from dpaudit.trace.collected import Charge, Trace
 from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
 from dpaudit.trace.noise import inverse_deltas

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from dpaudit.severity import Severity
+from dpaudit.model.severity import Severity
 
 PATE_GAN: Final = "Jordon, Yoon and van der Schaar 2019 (PATE-GAN), Algorithm 1"
 PATE: Final = "Papernot et al. 2017 (PATE)"

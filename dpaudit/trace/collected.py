@@ -12,10 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpaudit.account import VoteTable
-from dpaudit.claim import PrivacyClaim
 from dpaudit.errors import TrialError
-from dpaudit.protocols import FloatArray, IntArray
-from dpaudit.recorder import NoiseOn, Reader, Stage
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit.plugins.recorder import NoiseOn, Reader, Stage
 
 FED_KEPT: Final = 20_000
 """Numbers kept of what a generator network is fed in each stage: enough to tell laws apart."""

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from dpaudit.protocols import FloatArray
-from dpaudit.schema import Column, as_numbers
+from dpaudit.model.schema import Column, as_numbers
+from dpaudit.plugins.protocols import FloatArray
 from dpaudit.trace.collected import Trace
 from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
 from dpaudit.trace.played import Played

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from dpaudit.severity import Severity
+from dpaudit.model.severity import Severity
 from dpaudit.trace.catalogue import CATALOGUE
 
 

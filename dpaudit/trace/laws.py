@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy import stats
 
-from dpaudit.protocols import FloatArray
+from dpaudit.plugins.protocols import FloatArray
 
 ERROR: Final = 1e-6
 """Probability that one test alarms although nothing is wrong."""

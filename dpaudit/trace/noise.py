@@ -10,8 +10,8 @@ import numpy as np
 from scipy import stats
 
 from dpaudit.account import Mechanism, VoteTable
-from dpaudit.protocols import FloatArray
-from dpaudit.recorder import NoiseOn
+from dpaudit.plugins.protocols import FloatArray
+from dpaudit.plugins.recorder import NoiseOn
 from dpaudit.trace.collected import Trace
 from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
 from dpaudit.trace.laws import ERROR, FEWEST, Law, laws_of, may_have_scale, scale_of

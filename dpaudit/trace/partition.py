@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy import stats
 
-from dpaudit.protocols import IntArray
-from dpaudit.recorder import Reader
+from dpaudit.plugins.protocols import IntArray
+from dpaudit.plugins.recorder import Reader
 from dpaudit.trace.collected import Reading, Trace
 from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
 from dpaudit.trace.laws import ERROR, more_than_chance

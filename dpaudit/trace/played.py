@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import InputError, SettingsError, TargetError, TrialError
-from dpaudit.game.playable import without
+from dpaudit.game.protocol import without
 from dpaudit.game.synthetic import accept
-from dpaudit.game.worlds import farthest
-from dpaudit.recorder import Traceable
-from dpaudit.schema import Schema, as_numbers
+from dpaudit.game.target import farthest
+from dpaudit.model.schema import Schema, as_numbers
+from dpaudit.plugins.recorder import Traceable
 from dpaudit.seeds import Stream
 from dpaudit.trace.collected import Collector, Trace
 

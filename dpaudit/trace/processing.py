@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 from scipy import stats
 
-from dpaudit.protocols import FloatArray
-from dpaudit.recorder import Stage
-from dpaudit.schema import Column, Kind, as_numbers
+from dpaudit.model.schema import Column, Kind, as_numbers
+from dpaudit.plugins.protocols import FloatArray
+from dpaudit.plugins.recorder import Stage
 from dpaudit.trace.collected import Trace
 from dpaudit.trace.findings import Passed, Said, Skipped, found
 from dpaudit.trace.laws import ERROR

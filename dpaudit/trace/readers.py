@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from dpaudit.recorder import Reader
+from dpaudit.plugins.recorder import Reader
 from dpaudit.trace.collected import Reading
 from dpaudit.trace.findings import Passed, Said, Skipped, found
 from dpaudit.trace.played import Played

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import pandas as pd
 
+from dpaudit.auditing.spec import check_table
 from dpaudit.errors import RegistryError
-from dpaudit.named import named_generator
-from dpaudit.recorder import can_be_traced
-from dpaudit.schema import Schema
-from dpaudit.severity import Severity
-from dpaudit.specification import check_table
-from dpaudit.tables import load
+from dpaudit.model.schema import Schema
+from dpaudit.model.severity import Severity
+from dpaudit.model.tables import load
+from dpaudit.plugins.named import named_generator
+from dpaudit.plugins.recorder import can_be_traced
 from dpaudit.trace.accountant import accountant
 from dpaudit.trace.budget import budget
 from dpaudit.trace.constants import constants, labels, scaling
@@ -124,7 +124,7 @@ def trace(
     """Trains a generator a few times, from one seed, and looks into each training.
 
     Args:
-        generator: As for `dpaudit.audit`; one that tells what it does (`dpaudit.recorder`).
+        generator: As for `dpaudit.audit`; one that tells what it does (`dpaudit.plugins.recorder`).
         data: A table, a file, or "sample:NAME".
         schema: A schema or its file; inferred if None, and the report says so.
         parameters: Of a generator given by name.
@@ -145,7 +145,8 @@ def trace(
     if not can_be_traced(named.generator):
         raise RegistryError(
             f"{named.name} has no method trace(data, *, n_rows, seed, recorder), so it cannot be "
-            "looked into: add it (see dpaudit.recorder), or use `dpaudit probe`, which needs none"
+            "looked into: add it (dpaudit.plugins.recorder says how), or use `dpaudit probe`, which "
+            "needs none"
         )
     check_table(named.generator, table.data)
     played = play(

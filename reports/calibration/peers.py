@@ -10,7 +10,7 @@ from mechanisms import FloatArray
 from scipy.special import betainccinv
 
 from dpaudit.bounds import clopper_pearson, gdp, statistic, upper_limits
-from dpaudit.protocols import BoolArray
+from dpaudit.plugins.protocols import BoolArray
 
 IntArray = npt.NDArray[np.int64]
 

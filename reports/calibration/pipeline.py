@@ -9,8 +9,7 @@ import numpy as np
 from boundary import boundary
 from mechanisms import FloatArray, Mechanism
 
-from dpaudit.bounds import Counts, count_errors, e_process, exact, refit_schedule
-from dpaudit.membership import (
+from dpaudit.auditing.membership import (
     Fitted,
     Part,
     Trials,
@@ -20,8 +19,9 @@ from dpaudit.membership import (
     fitting_mask,
     score,
 )
-from dpaudit.plan import Multiplicity, Size
-from dpaudit.protocols import BoolArray, FeatureName, GameView, Scorer
+from dpaudit.auditing.plan import Multiplicity, Size
+from dpaudit.bounds import Counts, count_errors, e_process, exact, refit_schedule
+from dpaudit.plugins.protocols import BoolArray, FeatureName, GameView, Scorer
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ def largest_bound(scored: list[Scored], *, size: Size, delta: float) -> float:
 def sequential_audit_accuses(mechanism: Mechanism, *, size: Size, rng: np.random.Generator) -> bool:
     """Whether an audit that looks as it goes ever exceeds the true epsilon.
 
-    As `dpaudit.looking` does: every block of pairs is guessed by an attack fixed on the pairs
-    before it and feeds the e-process; at the cap the exact bound is taken once, on the trials
+    As `dpaudit.auditing.sequential` does: every block of pairs is guessed by an attack fixed on the
+    pairs before it and feeds the e-process; at the cap the exact bound is taken once, on the trials
     after the fitting part. Either has half of the error probability.
     """
     scores = mechanism.scores(size.per_world, rng)

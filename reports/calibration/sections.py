@@ -15,20 +15,10 @@ from cells import NOMINALS, Cell, enumerated, simulated, stream
 from mechanisms import FloatArray, Kind, Mechanism, mechanisms
 from pipeline import features_of, largest_bound, scored_attacks, sequential_audit_accuses
 
-from dpaudit.bounds import (
-    Hypotheses,
-    ThresholdRule,
-    clopper_pearson,
-    dkw,
-    e_process,
-    equal_local_level,
-    exact,
-    one_run,
-    preset_quantiles,
-    universal_inference,
-)
-from dpaudit.bounds.bands import BandBound
-from dpaudit.plan import Multiplicity, Pace, Size
+from dpaudit.auditing.plan import Multiplicity, Pace, Size
+from dpaudit.bounds import Hypotheses, ThresholdRule, clopper_pearson, e_process, exact, one_run
+from dpaudit.research.bands import BandBound, dkw, equal_local_level, preset_quantiles
+from dpaudit.research.universal import universal_inference
 
 BOUNDS: dict[str, Rule] = {"exact": exact, "clopper_pearson": clopper_pearson}
 QUANTILES = (0.5, 0.75, 0.95)

@@ -13,13 +13,13 @@ from cells import NOMINALS, stream
 from mechanisms import Kind, Mechanism
 from pipeline import FirstFeature
 
+from dpaudit.auditing.membership import Part, Trials, evaluate, fit_attack
 from dpaudit.bounds import (
     ThresholdRule,
     clopper_pearson,
     e_process,
     exact,
 )
-from dpaudit.membership import Part, Trials, evaluate, fit_attack
 
 CLAIM, DELTA = 1.0, 1e-5
 

@@ -13,10 +13,10 @@ import numpy as np
 from scipy.stats import binom
 
 from dpaudit.account import Mechanism, VoteTable, calibrate, epsilon_from_moments
-from dpaudit.account.algorithm_1 import algorithm_1_moments
-from dpaudit.claim import PrivacyClaim
-from dpaudit.label_audit import Drawing
-from dpaudit.vote_pair import VotePair
+from dpaudit.labels.audit import Drawing
+from dpaudit.labels.vote_pair import VotePair
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.research.algorithm_1 import algorithm_1_moments
 
 DELTA = 1e-5
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import mistakes
 
-from dpaudit.label_audit import LabelAudit, audit_labels
-from dpaudit.numerals import rounded, rounded_down
+from dpaudit.formatting import rounded, rounded_down
+from dpaudit.labels.audit import LabelAudit, audit_labels
 
 TABLE = "<!-- table -->"
 

@@ -28,7 +28,7 @@ from dpaudit.account import (
 )
 from dpaudit.account.moments import data_independent_moments, exact_moments, pate_moments
 from dpaudit.account.noisy_max import LaplaceNoisyMax
-from dpaudit.account.smooth_sensitivity import SmoothRelease, sanitised_epsilon
+from dpaudit.research.smooth_sensitivity import SmoothRelease, sanitised_epsilon
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import LabelRelease, Pate
 

@@ -10,7 +10,7 @@ from kept import Record, Tenths
 from published import CONFIDENCE, DELTA, EPSILON
 
 import dpaudit
-from dpaudit.schema import Schema
+from dpaudit.model.schema import Schema
 
 
 def play(

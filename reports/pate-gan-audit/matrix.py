@@ -12,7 +12,7 @@ from published import BUGS, SIX, VIOLATIONS
 NOT_RUN = "Not run yet.\n"
 UNSEEN = {
     "output-shifted": "it shows where an output passes its upper bound; most columns of this table "
-    "start at 0, where nothing is shifted; tests/test_trace_matrix.py finds it on another table"
+    "start at 0, where nothing is shifted; tests/trace/test_matrix.py finds it on another table"
 }
 """Why a switch alone may not be seen on this table."""
 

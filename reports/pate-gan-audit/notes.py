@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dpaudit.account import VoteTable
-from dpaudit.protocols import FloatArray, IntArray
-from dpaudit.recorder import NoiseOn, Reader, Stage
+from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit.plugins.recorder import NoiseOn, Reader, Stage
 
 
 class Notes:

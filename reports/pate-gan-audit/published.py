@@ -2,7 +2,7 @@
 
 Ganev, Annamalai and De Cristofaro 2025, "The Elusive Pursuit of Reproducing PATE-GAN". Bounds were
 re-derived from the released result files: the errors below give them back to the last digit
-(`tests/test_pate_gan_audit_study.py`).
+(`tests/reports/test_pate_gan_audit.py`).
 """
 
 from __future__ import annotations

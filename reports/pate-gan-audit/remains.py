@@ -29,8 +29,8 @@ from setting import (
     worst_table,
 )
 
-from dpaudit.registry import GENERATORS, build
-from dpaudit.schema import Schema
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.registry import GENERATORS, build
 
 
 def main(given: list[str] | None = None) -> None:

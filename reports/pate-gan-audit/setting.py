@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from dpaudit.schema import Column, Kind, Schema
+from dpaudit.model.schema import Column, Kind, Schema
 
 FIRST_LIGHT = Path(__file__).parents[1] / "first-light"
 SCHEMA_FILE = FIRST_LIGHT / "cervical.schema.json"

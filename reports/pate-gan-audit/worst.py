@@ -21,14 +21,14 @@ from kept import Record, arguments, checked_names, kept, names
 from published import CONFIDENCE, DELTA, SIX
 from setting import Game, parameters, worst_schema, worst_table
 
+from dpaudit.auditing.membership import arrange, evaluate, fit_attack, fitting_mask
+from dpaudit.auditing.plan import Size
 from dpaudit.bounds import ThresholdRule
-from dpaudit.claim import Neighbours
-from dpaudit.encoding import values_of_table
-from dpaudit.membership import arrange, evaluate, fit_attack, fitting_mask
-from dpaudit.plan import Size
-from dpaudit.protocols import FloatArray, GameView, Generator, Job, World, trains_many
-from dpaudit.registry import GENERATORS, build
-from dpaudit.schema import Schema
+from dpaudit.model.claim import Neighbours
+from dpaudit.model.encoding import values_of_table
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FloatArray, GameView, Generator, Job, World, trains_many
+from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.seeds import Stream, rng_of
 from dpaudit_attacks.queries import AbsoluteQueries
 

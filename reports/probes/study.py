@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpaudit.model.schema import Column, Kind, Schema
 from dpaudit.probe import PROBES, Status, probe
-from dpaudit.schema import Column, Kind, Schema
 from dpaudit.versions import versions
 
 RUNS = 100

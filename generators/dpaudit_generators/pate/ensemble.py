@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.account import LabelBudget
-from dpaudit.claim import PrivacyClaim
 from dpaudit.errors import DataError, SettingsError
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.seeds import rng_of, seeded_globals
 from dpaudit_generators.pate.partition import IndexArray, cells
 from dpaudit_generators.pate.release import Aggregation, Answers, class_release

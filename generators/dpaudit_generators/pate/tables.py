@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.encoding import encode
 from dpaudit.errors import DataError
-from dpaudit.schema import Category, Schema
+from dpaudit.model.encoding import encode
+from dpaudit.model.schema import Category, Schema
 
 
 class Labelled(NamedTuple):

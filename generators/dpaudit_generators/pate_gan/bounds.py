@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpaudit.schema import Column, Kind, Schema, as_numbers
+from dpaudit.model.schema import Column, Kind, Schema, as_numbers
 
 
 class Bounds(StrEnum):

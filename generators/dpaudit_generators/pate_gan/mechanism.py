@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.account import LabelPlan, calibrate
-from dpaudit.claim import PrivacyClaim
-from dpaudit.encoding import encode, width
 from dpaudit.errors import DataError, SettingsError
-from dpaudit.protocols import Job, World
-from dpaudit.schema import Column, Schema
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.encoding import encode, width
+from dpaudit.model.schema import Column, Schema
+from dpaudit.plugins.protocols import Job, World
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import RandomBits, cells
 from dpaudit_generators.pate_gan.bounds import Bounds, schema_of_data
@@ -33,7 +33,7 @@ from dpaudit_generators.pate_gan.settings import Settings
 from dpaudit_generators.pate_gan.trainee import Records, Trainee, Weights
 
 if TYPE_CHECKING:
-    from dpaudit.recorder import Recorder
+    from dpaudit.plugins.recorder import Recorder
     from dpaudit_generators.pate_gan.training import Observer
 
 _SYSTEM: Final = "noise drawn from the operating system's entropy"

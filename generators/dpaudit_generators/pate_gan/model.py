@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.claim import PrivacyClaim
-from dpaudit.encoding import table_of, values_of
-from dpaudit.schema import Schema
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.encoding import table_of, values_of
+from dpaudit.model.schema import Schema
 from dpaudit_generators.pate_gan.trainee import Weights
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import SettingsError
-from dpaudit.schema import MISSING, OTHER, Column, Kind, as_numbers
+from dpaudit.model.schema import MISSING, OTHER, Column, Kind, as_numbers
 from dpaudit_generators.pate import RandomBits, discrete_laplace
 
 GRID: Final = 64

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpaudit.encoding import layout
-from dpaudit.schema import Schema
+from dpaudit.model.encoding import layout
+from dpaudit.model.schema import Schema
 from dpaudit_generators.pate_gan.slices import logistic, padded
 
 TEMPERATURE: Final = 0.5

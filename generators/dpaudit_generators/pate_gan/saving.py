@@ -15,11 +15,11 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from dpaudit.claim import Neighbours, PrivacyClaim
-from dpaudit.encoding import layout
 from dpaudit.errors import InputError
 from dpaudit.files import write_whole
-from dpaudit.schema import Schema
+from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.encoding import layout
+from dpaudit.model.schema import Schema
 from dpaudit_generators.pate_gan.model import PateGanModel
 from dpaudit_generators.pate_gan.rows import Head
 

@@ -15,10 +15,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from dpaudit.encoding import table_of, values_of
-from dpaudit.protocols import Job, World
-from dpaudit.recorder import Reader, Recorder, Stage
-from dpaudit.schema import Kind, Schema
+from dpaudit.model.encoding import table_of, values_of
+from dpaudit.model.schema import Kind, Schema
+from dpaudit.plugins.protocols import Job, World
+from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan.rounds import Round
 from dpaudit_generators.pate_gan.rows import Head

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from dpaudit.account import Mechanism
 from dpaudit.errors import SettingsError
-from dpaudit.protocols import IntArray
-from dpaudit.recorder import NoiseOn, Reader, Recorder, Stage
+from dpaudit.plugins.protocols import IntArray
+from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan.slices import padded, with_ones

@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 from torch import Tensor
 
 from dpaudit.account import Mechanism
-from dpaudit.protocols import FloatArray
+from dpaudit.plugins.protocols import FloatArray
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import IndexArray
 

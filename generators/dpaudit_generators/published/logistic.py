@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from scipy.special import expit
 
-from dpaudit.protocols import FloatArray
+from dpaudit.plugins.protocols import FloatArray
 
 _CERTAIN: Final = 40.0  # a margin whose chance is 1 in float64
 _RESIDUAL: Final = 1e-9  # largest entry of a solution's gradient

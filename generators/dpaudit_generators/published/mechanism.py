@@ -10,13 +10,13 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.claim import PrivacyClaim
-from dpaudit.encoding import encode
 from dpaudit.errors import DataError, SettingsError
-from dpaudit.protocols import FloatArray, Job, World
-from dpaudit.recorder import Recorder
-from dpaudit.registry import did_you_mean
-from dpaudit.schema import Schema
+from dpaudit.formatting import did_you_mean
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.encoding import encode
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FloatArray, Job, World
+from dpaudit.plugins.recorder import Recorder
 from dpaudit_generators.pate_gan.trainee import Weights
 from dpaudit_generators.published import recipes
 from dpaudit_generators.published.accountant import inverse_delta

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.protocols import FloatArray
+from dpaudit.plugins.protocols import FloatArray
 
 SLOTS: Final = 5
 """Most components of a mixture, and the one-hot positions that say which."""

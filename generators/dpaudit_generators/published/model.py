@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.claim import PrivacyClaim
-from dpaudit.encoding import table_of
-from dpaudit.protocols import FloatArray, IntArray
-from dpaudit.recorder import Reader, Recorder, Stage
-from dpaudit.schema import Schema
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.encoding import table_of
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit_generators.pate_gan.trainee import Weights
 from dpaudit_generators.published.recipes import Inputs, Recipe
 from dpaudit_generators.published.scaling import Scaling

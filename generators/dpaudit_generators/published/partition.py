@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpaudit.protocols import FloatArray
+from dpaudit.plugins.protocols import FloatArray
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import IndexArray, cells
 from dpaudit_generators.published.recipes import Larger

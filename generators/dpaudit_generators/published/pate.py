@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from dpaudit.account import Mechanism, vote_table
-from dpaudit.protocols import BoolArray, IntArray
-from dpaudit.recorder import Reader, Recorder, Stage
+from dpaudit.plugins.protocols import BoolArray, IntArray
+from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate_gan.slices import logistic
 from dpaudit_generators.pate_gan.stack import initial

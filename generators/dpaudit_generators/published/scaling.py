@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.encoding import Block, encode, layout
-from dpaudit.encoding import width as encoded_width
-from dpaudit.protocols import FloatArray
-from dpaudit.schema import MISSING, Kind, Schema
+from dpaudit.model.encoding import Block, encode, layout
+from dpaudit.model.encoding import width as encoded_width
+from dpaudit.model.schema import MISSING, Kind, Schema
+from dpaudit.plugins.protocols import FloatArray
 from dpaudit_generators.pate_gan.bounds import schema_of_data
 from dpaudit_generators.published.mixture import PUBLIC, SLOTS, Mixture, fit_mixture
 from dpaudit_generators.published.switches import Switch
@@ -37,7 +37,7 @@ class Span(StrEnum):
 class Scaling:
     """The numbers that a table was scaled with.
 
-    Columns of the matrix are those of `dpaudit.encoding.layout`; behind them, under
+    Columns of the matrix are those of `dpaudit.model.encoding.layout`; behind them, under
     `Span.MIXTURE`, `SLOTS` for each numeric column that say which component a number is of.
     All that turns matrices back does so entry by entry: no table depends on another of its stack.
 
@@ -121,7 +121,7 @@ class Scaling:
             matrix: Scaled rows [..., width]; numbers are clipped to the span.
 
         Returns:
-            Values [..., d] as `dpaudit.encoding.values_of` gives them, but for rounding.
+            Values [..., d] as `dpaudit.model.encoding.values_of` gives them, but for rounding.
         """
         values = np.empty((*matrix.shape[:-1], len(self.schema.columns)))
         values[..., self._is_numeric] = self._numbers(matrix)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from dpaudit.protocols import FloatArray, IntArray
-from dpaudit.recorder import Reader, Recorder
+from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit.plugins.recorder import Reader, Recorder
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate_gan.slices import logistic, with_ones
 from dpaudit_generators.pate_gan.stack import initial

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.encoding import layout
-from dpaudit.protocols import FloatArray, IntArray
-from dpaudit.schema import Schema
+from dpaudit.model.encoding import layout
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit_generators.published.scaling import Scaling
 from dpaudit_generators.published.switches import Switch
 

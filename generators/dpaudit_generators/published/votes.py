@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dpaudit.protocols import FloatArray, IntArray
-from dpaudit.recorder import NoiseOn
+from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit.plugins.recorder import NoiseOn
 from dpaudit.seeds import rng_of
 from dpaudit_generators.published.switches import Switch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpaudit.account import Mechanism
-from dpaudit.recorder import Recorder
+from dpaudit.plugins.recorder import Recorder
 from dpaudit_generators.pate_gan.trainee import Weights
 from dpaudit_generators.published.accountant import gaussian_deviation
 from dpaudit_generators.published.critic import CriticSettings, CriticSubject, train_critics

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.claim import PrivacyClaim
 from dpaudit.errors import SettingsError
-from dpaudit.registry import did_you_mean
-from dpaudit.schema import MISSING, OTHER, Column, Kind, Schema, as_numbers
+from dpaudit.formatting import did_you_mean
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.schema import MISSING, OTHER, Column, Kind, Schema, as_numbers
 from dpaudit.seeds import rng_of
 from dpaudit_generators.toys.uniform import uniform_table
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpaudit.claim import PrivacyClaim
 from dpaudit.errors import TargetError
-from dpaudit.schema import Column, Schema
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.schema import Column, Schema
 from dpaudit.seeds import rng_of
 from dpaudit_generators.toys.uniform import uniform_table
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dpaudit.claim import PrivacyClaim
-from dpaudit.schema import Column, Kind, Schema
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.schema import Column, Kind, Schema
 from dpaudit.seeds import rng_of
 
 MISSING_SHARE: Final = 0.1

@@ -1,0 +1,1 @@
+"""One audit: settings, shadow models, attacks, checks, verdict, result."""

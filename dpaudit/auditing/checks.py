@@ -1,0 +1,264 @@
+"""Checks of a run: what would make its statistics mean something else than they say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dpaudit.auditing.membership import Evaluation
+from dpaudit.auditing.verdict import Check, Consequence
+from dpaudit.bounds import choose_threshold, clopper_pearson, count_errors
+from dpaudit.formatting import rounded_down
+from dpaudit.game.trial import Outcome, Status, Trial
+from dpaudit.plugins.protocols import BoolArray, FloatArray, World
+
+SIGNIFICANCE = 0.001
+"""A sound run fails each of these tests at most this often."""
+MOST_REASONS = 10
+PERMUTATIONS = 9999
+CONTRADICTION = 0.5
+"""Share of the largest provable epsilon that a proof of nothing must not fall short of."""
+
+
+class FailureReason(NamedTuple):
+    """How many trials of a world failed for one reason."""
+
+    world: World
+    trials: int
+    error: str
+
+
+def failure_reasons(outcomes: Sequence[Outcome]) -> list[FailureReason]:
+    """Why trials failed, the most frequent reasons first (10 at most)."""
+    counted = Counter((o.trial.world, o.error) for o in outcomes if o.status is not Status.FINISHED)
+    ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+    return [FailureReason(world, n, error) for (world, error), n in ordered[:MOST_REASONS]]
+
+
+def check_failures(
+    failed: Mapping[World, int], per_world: int, ceilings: tuple[float, float]
+) -> Check:
+    """Says what failed trials did to the bound, and whether failing depends on the record.
+
+    Args:
+        failed: Failed trials of each world.
+        per_world: Trials of each world.
+        ceilings: The largest provable epsilon without failures, and with these.
+
+    Returns:
+        The check; failures that differ between worlds (Fisher's exact test) weaken the verdict,
+        for then failing itself may give the record away.
+    """
+    from scipy.stats import fisher_exact
+
+    n_in, n_out = failed[World.IN], failed[World.OUT]
+    if n_in + n_out == 0:
+        return Check("failed trials", True, "every trial finished", Consequence.NOTED)
+    before, after = ceilings
+    detail = (
+        f"{n_in} trial(s) failed in world in and {n_out} in world out, of {per_world} each; "
+        "the scored ones count as the attack's errors, so the largest provable epsilon is "
+        f"{rounded_down(after)} instead of {rounded_down(before)}"
+    )
+    table = np.array([[n_in, per_world - n_in], [n_out, per_world - n_out]])
+    p_value = float(fisher_exact(table)[1])
+    if p_value >= SIGNIFICANCE:
+        return Check("failed trials", False, detail, Consequence.NOTED)
+    detail += f"; failing depends on the world (p = {p_value:.2g}), so failing itself may leak"
+    return Check("failed trials", False, detail, Consequence.WEAKENS)
+
+
+def check_order(scores: FloatArray, member: BoolArray, positions: FloatArray, name: str) -> Check:
+    """Whether scores drift with the order in which trials were planned.
+
+    Trials must be exchangeable within a world: a drift means that shadow models influence one
+    another, and no bound holds. Kendall's rank test in each world (exact for few trials without
+    ties, where the usual approximation of Spearman's rejects sound runs), Bonferroni over the two.
+
+    Args:
+        scores: Scores [n] of the scored trials.
+        member: Their worlds [n].
+        positions: Their places [n] in the planned order.
+        name: The attack's name.
+
+    Returns:
+        The check.
+    """
+    from scipy.stats import kendalltau
+
+    p_values = [1.0]
+    for world in (True, False):
+        own = scores[member == world]
+        if len(np.unique(own)) > 1 and len(own) > 2:
+            p_values.append(float(kendalltau(own, positions[member == world]).pvalue))
+    p_value = min(1.0, 2 * min(p_values))
+    passed = p_value >= SIGNIFICANCE
+    what = "do not drift" if passed else "drift"
+    detail = f"scores of {name} {what} with the order of the trials (p = {p_value:.2g})"
+    return Check("trial order", passed, detail)
+
+
+def check_randomness(outcomes: Sequence[Outcome]) -> Check:
+    """Whether different seeds give different synthetic tables."""
+    seen: dict[World, set[bytes]] = {World.IN: set(), World.OUT: set()}
+    for outcome in outcomes:
+        if outcome.features is not None:
+            seen[outcome.trial.world].add(outcome.features.tobytes())
+    finished = Counter(o.trial.world for o in outcomes if o.features is not None)
+    if any(finished[world] < 2 for world in World):
+        return Check("different seeds", False, "too few trials finished to tell", Consequence.NOTED)
+    if any(len(tables) > 1 for tables in seen.values()):
+        return Check(
+            "different seeds", True, "different seeds give different tables", Consequence.NOTED
+        )
+    if seen[World.IN] == seen[World.OUT]:
+        detail = "every model gave the same table, in both worlds: the output is a constant"
+    else:
+        detail = (
+            "every model of a world gave the same table: the generator does not use its seed "
+            "(no randomness, or a fixed seed inside), so nothing hides the record"
+        )
+    return Check("different seeds", False, detail, Consequence.NOTED)
+
+
+def check_repeats(outcomes: Sequence[Outcome], rng: np.random.Generator) -> Check:
+    """Whether equal tables come from neighbouring trials more often than chance has it.
+
+    A generator of few possible outputs repeats itself anywhere; a stale cache, or state that
+    passes from one model to the next, repeats what was just played, and then trials are not
+    independent. Permutation test on the number of equal neighbours within a world.
+
+    Args:
+        outcomes: The trials in the planned order.
+        rng: Draws the permutations.
+
+    Returns:
+        The check.
+    """
+    name = "repeated tables"
+    smallest = 1.0
+    for world in World:
+        tables = [
+            o.features.tobytes()
+            for o in outcomes
+            if o.trial.world is world and o.features is not None
+        ]
+        codes = np.unique(np.array(tables, dtype=object), return_inverse=True)[1]
+        seen = np.count_nonzero(codes[1:] == codes[:-1])
+        if seen == 0:
+            continue
+        shuffled = rng.permuted(np.tile(codes, (PERMUTATIONS, 1)), axis=1)
+        by_chance = np.count_nonzero(shuffled[:, 1:] == shuffled[:, :-1], axis=1)
+        smallest = min(smallest, (1 + np.count_nonzero(by_chance >= seen)) / (1 + PERMUTATIONS))
+    p_value = min(1.0, 2 * smallest)
+    if p_value >= SIGNIFICANCE:
+        return Check(name, True, "equal tables do not come from neighbouring trials")
+    detail = (
+        f"neighbouring trials gave the same table more often than chance (p = {p_value:.2g}): a "
+        "cache or a state passes between shadow models, so they are not independent"
+    )
+    return Check(name, False, detail)
+
+
+def check_agreement(
+    evaluation: Evaluation, member: BoolArray, highest: float, *, delta: float, confidence: float
+) -> Check:
+    """Whether AUC and bound tell the same story.
+
+    The best threshold on the scored trials proves nothing, but if it promises half of what is
+    provable where the threshold of the fitting part proves nothing at all, the scores moved
+    between the two parts: their trials do not follow one distribution, or the classifier's scores
+    do not keep their scale.
+
+    Args:
+        evaluation: The attack's result.
+        member: Worlds of the scored trials.
+        highest: The largest provable epsilon.
+        delta: Delta of the claim.
+        confidence: Confidence of the attack's bounds.
+
+    Returns:
+        The check.
+    """
+    best = choose_threshold(evaluation.scores, member, delta=delta, confidence=confidence)
+    errors = count_errors(evaluation.scores, member, best)
+    n_in, n_out = evaluation.counts.n_in, evaluation.counts.n_out
+    promised = clopper_pearson(
+        errors.false_negatives + n_in - errors.n_in,  # failed trials are errors here too
+        errors.false_positives + n_out - errors.n_out,
+        n_in,
+        n_out,
+        delta=delta,
+        confidence=confidence,
+    )
+    if evaluation.proved > 0 or promised <= CONTRADICTION * highest:
+        return Check("AUC and bound", True, "AUC and bound tell the same story")
+    detail = (
+        f"the AUC is {evaluation.auc:.3f} and yet nothing is proved: scores moved between the "
+        "fitting and the scored part, so the threshold does not fit"
+    )
+    return Check("AUC and bound", False, detail)
+
+
+def check_replay(
+    played: Sequence[tuple[Outcome, Outcome]], *, seedable: bool, together: bool
+) -> Check:
+    """Whether playing trials twice gave the same features.
+
+    Models that were trained together are compared with what `fit` gives on the trial's own table:
+    if they differ, they may depend on one another or on a record that their world lacks, and
+    neither trials nor worlds are what the bound takes them for.
+
+    Args:
+        played: Finished trials and their replays with the same seeds.
+        seedable: Whether the generator says that it can be seeded.
+        together: Whether the models were trained together.
+
+    Returns:
+        The check; of models trained one at a time a difference is reported, and does not touch
+        the statistics.
+    """
+    name = "same seed, same table"
+    consequence = Consequence.INVALIDATES if together else Consequence.NOTED
+    if not seedable:
+        detail = "the generator draws from secure noise: trials cannot be repeated bit by bit"
+        return Check(name, True, detail, Consequence.NOTED)
+    if not played:
+        return Check(name, False, "no trial could be played twice", Consequence.NOTED)
+    for first, again in played:
+        if again.features is None:
+            detail = f"no trial could be played twice: the second time it failed ({again.error})"
+            return Check(name, False, detail, consequence)
+        assert first.features is not None  # only finished trials are played again
+        if np.array_equal(first.features, again.features):
+            continue
+        if together:
+            detail = (
+                f"a model of world {first.trial.world} that was trained together with others is "
+                "not the model that fit gives on its own table with the same seed: fit_many lets "
+                "models depend on one another or on the dropped row, or the generator cannot be "
+                "seeded and does not say so (seedable = False)"
+            )
+        else:
+            detail = (
+                "one trial was played twice with the same seed and gave other features: the "
+                "generator cannot be seeded, so this run cannot be repeated bit by bit"
+            )
+        return Check(name, False, detail, consequence)
+    detail = (
+        "models trained together are those that fit gives on their own tables"
+        if together
+        else "one trial was played twice and gave the same features"
+    )
+    return Check(name, True, detail, Consequence.NOTED)
+
+
+def first_finished(outcomes: Mapping[Trial, Outcome], world: World) -> Trial | None:
+    """The first trial of a world, in the order given, that finished."""
+    for trial, outcome in outcomes.items():
+        if trial.world is world and outcome.status is Status.FINISHED:
+            return trial
+    return None

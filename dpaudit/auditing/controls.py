@@ -1,0 +1,104 @@
+"""Controls: two generators with known answers, played through the very game of the audit.
+
+A harness that finds a leak in a generator that ignores its data is broken; an attack that does not
+find the record in a generator that copies it proves nothing by finding nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import cloudpickle
+
+from dpaudit.auditing.membership import Evaluation
+from dpaudit.auditing.plan import Pace, Power, Size
+from dpaudit.auditing.spec import Audit
+from dpaudit.auditing.verdict import Check
+from dpaudit.formatting import rounded_down
+from dpaudit.game.trial import Role
+from dpaudit.plugins.registry import GENERATORS, build
+
+TRIALS_PER_WORLD = 30
+CONFIDENCE = 0.999
+"""Strict, because a sound audit fails its null control with probability 1 - CONFIDENCE."""
+CAUGHT = 0.5
+"""Share of its largest provable epsilon that the attack on a copying generator must prove."""
+
+
+class Control(NamedTuple):
+    """One control: the role of its trials and the registered generator that it plays."""
+
+    role: Role
+    generator: str
+
+
+CONTROLS = (
+    Control(Role.NULL_CONTROL, "null"),
+    Control(Role.POSITIVE_CONTROL, "copycat"),
+)
+
+
+class ControlResult(NamedTuple):
+    """How a control ended.
+
+    Attributes:
+        check: Whether it passed; a failed control invalidates the audit.
+        bound: Proved lower bound on epsilon; None if too few trials finished.
+        auc: AUC of the attack with that bound; None likewise.
+        max_provable_epsilon: What a perfect attack would have proved.
+    """
+
+    check: Check
+    bound: float | None
+    auc: float | None
+    max_provable_epsilon: float
+
+
+def control_size(size: Size) -> Size:
+    """The size of the controls of an audit: fewer trials, the same rules, one look."""
+    return replace(size, shadow_models=2 * TRIALS_PER_WORLD, confidence=CONFIDENCE, pace=Pace.FIXED)
+
+
+def control_generator(control: Control, audit: Audit) -> bytes:
+    """The pickled generator of a control, built for this audit's schema and target."""
+    offered = {"schema": audit.table.schema, "target": audit.target.record}
+    built = build(control.generator, GENERATORS, given={}, offered=offered)
+    pickled: bytes = cloudpickle.dumps(built)
+    return pickled
+
+
+def judge(role: Role, best: Evaluation | None, power: Power) -> ControlResult:
+    """Whether a control ended as it must.
+
+    Args:
+        role: Which control.
+        best: The attack with the largest bound; None if too few trials finished.
+        power: What the control could prove.
+
+    Returns:
+        The result.
+    """
+    highest = power.max_provable_epsilon
+    name = role.value.replace("-", " ")
+    if best is None:
+        check = Check(name, False, f"{name}: too few of its trials finished")
+        return ControlResult(check, None, None, highest)
+    proved = rounded_down(best.proved)
+    if role is Role.NULL_CONTROL:
+        passed = best.proved == 0
+        detail = (
+            "a generator that ignores its data was not told apart"
+            if passed
+            else f"a generator that ignores its data was told apart (bound {proved}): the two "
+            "worlds differ in more than the record"
+        )
+    else:
+        passed = best.proved >= CAUGHT * highest
+        detail = (
+            "a generator that copies the target was caught"
+            if passed
+            else f"a generator that copies the target was not caught (bound {proved} of "
+            f"{rounded_down(highest)}): these attacks cannot see this target"
+        )
+    return ControlResult(Check(name, passed, detail), best.proved, best.auc, highest)

@@ -1,0 +1,148 @@
+"""One one-run audit being played: two controls, one training, its guesses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+import pandas as pd
+
+from dpaudit.auditing.controls import CAUGHT, CONFIDENCE, ControlResult
+from dpaudit.auditing.one_run.attack import ClosestRecord, Guessed, guess
+from dpaudit.auditing.one_run.document import build_one_run_document
+from dpaudit.auditing.one_run.specification import OneRunAudit
+from dpaudit.auditing.plan import POWER, Power
+from dpaudit.auditing.verdict import Check
+from dpaudit.bounds import one_run, one_run_detectable
+from dpaudit.formatting import rounded_down
+from dpaudit.game.engine import OnProgress, run_trials
+from dpaudit.game.store import RunFolder
+from dpaudit.game.trial import Outcome, Payload, Role, Trial
+from dpaudit.plugins.protocols import World
+from dpaudit.plugins.registry import GENERATORS, build
+from dpaudit.seeds import rng_of
+
+
+class ReleasesItsRows:
+    """The positive control: its synthetic table is its training table, shuffled and repeated."""
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> ReleasesItsRows:
+        """Keeps the table."""
+        del seed
+        self._data = data
+        return self
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Draws `n` training rows; none twice before every one was drawn."""
+        order = rng_of(seed, "sample").permutation(len(self._data))
+        return self._data.iloc[[order[i % len(order)] for i in range(n)]].reset_index(drop=True)
+
+
+@dataclass(frozen=True)
+class OneRunSession:
+    """One one-run audit being played in one run folder.
+
+    Attributes:
+        audit: The audit.
+        store: Its run folder, locked.
+        jobs: Worker processes; there is one training at a time, so more are idle.
+        on_progress: Told after every training.
+    """
+
+    audit: OneRunAudit
+    store: RunFolder
+    jobs: int
+    on_progress: OnProgress
+
+    def run(self) -> dict[str, Any]:
+        """Plays what the folder does not hold yet and builds the result document.
+
+        Raises:
+            InterruptedRunError: On Ctrl-C.
+        """
+        payload = self._payload()
+        controls = {
+            role: self._judged(role, self._played(payload, role))
+            for role in (Role.NULL_CONTROL, Role.POSITIVE_CONTROL)
+        }
+        outcome = None
+        if all(result.check.passed for result in controls.values()):
+            outcome = self._played(payload, Role.ONE_RUN)
+        return build_one_run_document(
+            self.audit,
+            controls,
+            outcome,
+            guessed=self._guessed(outcome),
+            power=power(self.audit, self.audit.confidence),
+            seconds=sum(self.store.tally(role).seconds for role in Role),
+        )
+
+    def _payload(self) -> Payload:
+        null = build("null", GENERATORS, given={}, offered={"schema": self.audit.table.schema})
+        generators = {
+            Role.NULL_CONTROL: null,
+            Role.POSITIVE_CONTROL: ReleasesItsRows(),
+            Role.ONE_RUN: self.audit.generator.generator,
+        }
+        return Payload(
+            game=self.audit.game,
+            generators={role: cloudpickle.dumps(of) for role, of in generators.items()},
+            attacks=[ClosestRecord()],
+            root=self.audit.seed,
+            audit=self.audit.id,
+        )
+
+    def _played(self, payload: Payload, role: Role) -> Outcome:
+        trial = Trial(role, World.IN, 0)
+        run_trials([trial], payload, self.store, jobs=self.jobs, on_progress=self.on_progress)
+        return self.store.outcomes(role)[trial]
+
+    def _guessed(self, outcome: Outcome | None) -> Guessed | None:
+        if outcome is None or outcome.features is None:
+            return None
+        return guess(outcome.features, self.audit.coins)
+
+    def _judged(self, role: Role, outcome: Outcome) -> ControlResult:
+        """Whether a control ended as it must; strict, so that a sound one hardly ever fails."""
+        name = role.value.replace("-", " ")
+        highest = power(self.audit, CONFIDENCE).max_provable_epsilon
+        guessed = self._guessed(outcome)
+        if guessed is None:
+            check = Check(name, False, f"{name}: its training failed ({outcome.error})")
+            return ControlResult(check, None, None, highest)
+        bound = guessed.bound(delta=self.audit.claim.delta, confidence=CONFIDENCE)
+        told = f"{guessed.correct} of {guessed.guesses} guesses were right"
+        if role is Role.NULL_CONTROL:
+            passed = bound == 0
+            detail = (
+                f"a generator that ignores its data gave no coin away: {told}"
+                if passed
+                else f"a generator that ignores its data gave coins away ({told}): the game leaks"
+            )
+        else:
+            passed = bound >= CAUGHT * highest
+            detail = (
+                f"a generator that releases its training rows was caught: {told}"
+                if passed
+                else f"a generator that releases its training rows was not caught (bound "
+                f"{rounded_down(bound)} of {rounded_down(highest)}): {told}; ask for more --rows"
+            )
+        return ControlResult(Check(name, passed, detail), bound, guessed.auc, highest)
+
+
+def power(audit: OneRunAudit, confidence: float) -> Power:
+    """What a one-run audit can prove against its claim."""
+    size = {"guesses": audit.guesses, "canaries": audit.canaries}
+    return Power(
+        max_provable_epsilon=one_run(
+            audit.guesses, **size, delta=audit.claim.delta, confidence=confidence
+        ),
+        detectable_epsilon=one_run_detectable(
+            claim_epsilon=audit.claim.epsilon,
+            **size,
+            delta=audit.claim.delta,
+            confidence=confidence,
+            power=POWER,
+        ),
+    )

@@ -1,0 +1,187 @@
+"""Sequential audits: play in batches, look after each, stop as soon as a violation is proved.
+
+Looking often at a fixed-n bound proves far too much; an e-process may be looked at whenever one
+likes (Ville's inequality; `dpaudit.bounds.sequential`). Half of the error probability pays for it;
+the other half is kept for the exact bound on the last trials, which is taken at the cap alone. The
+attack that guesses a batch was fixed on the pairs before it, and so was whether it bets at all: its
+bets are predictable. An attack that has hardly learnt would lose what it has to win back later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpaudit.auditing.attacking import Attacked, Column, Outcomes, attack_all, columns, fit
+from dpaudit.auditing.membership import Evaluation, Fitted, Part, gather, score
+from dpaudit.auditing.plan import Multiplicity
+from dpaudit.auditing.spec import Audit
+from dpaudit.bounds import Counts, auc, clopper_pearson, pair_bound, refit_schedule
+from dpaudit.game.trial import Role, Trial
+from dpaudit.plugins.named import NamedAttack
+from dpaudit.plugins.protocols import FloatArray, World
+
+LOOK_EVERY = 8
+"""Pairs played between looks."""
+PROMISING = 0.8
+"""Confidence at which an attack's errors in cross-validation must exceed the claim before it bets.
+
+Measured on the stored trials of two published PATE-GANs, 300 pairs in 8 orders: the violation of
+`original` is proved after 91 pairs instead of 116 (median), that of `turing` after 86 instead of
+143; refits after half as many pairs save another few.
+"""
+
+Play = Callable[[Sequence[int]], Outcomes]
+
+
+@dataclass
+class _Stream:
+    """The guesses of one attack, or of the one chosen for each batch, pair by pair."""
+
+    guesses: dict[World, list[bool]] = field(default_factory=lambda: {w: [] for w in World})
+    scores: dict[World, list[float]] = field(default_factory=lambda: {w: [] for w in World})
+    features: dict[World, list[FloatArray]] = field(default_factory=lambda: {w: [] for w in World})
+    trials: dict[World, list[Trial]] = field(default_factory=lambda: {w: [] for w in World})
+    last: tuple[NamedAttack, Fitted] | None = None
+
+    def guess(
+        self, attack: NamedAttack, fitted: Fitted, batch: Mapping[Trial, FloatArray | None]
+    ) -> None:
+        """Guesses a batch; a trial that failed is an error of the attack."""
+        self.last = (attack, fitted)
+        finished = {trial: vector for trial, vector in batch.items() if vector is not None}
+        scores: dict[Trial, float] = {}
+        if finished:
+            values = score(fitted.scorer, np.vstack(list(finished.values())))
+            scores = dict(zip(finished, values.tolist(), strict=True))
+        for trial in batch:
+            world = trial.world
+            if trial not in finished:
+                self.guesses[world].append(world is World.OUT)
+                continue
+            guess = fitted.threshold.guesses_in(np.array([scores[trial]]))
+            self.guesses[world].append(bool(guess[0]))
+            self.scores[world].append(scores[trial])
+            self.features[world].append(finished[trial])
+            self.trials[world].append(trial)
+
+    def attacked(self, *, delta: float, confidence: float) -> Attacked | None:
+        """What this stream has shown so far; None before a trial of each world was scored."""
+        if self.last is None or not all(self.scores.values()):
+            return None
+        attack, fitted = self.last
+        counts = Counts(
+            false_negatives=self.guesses[World.IN].count(False),
+            false_positives=self.guesses[World.OUT].count(True),
+            n_in=len(self.guesses[World.IN]),
+            n_out=len(self.guesses[World.OUT]),
+        )
+        n_in, n_out = (len(self.scores[world]) for world in World)
+        member = np.arange(n_in + n_out) < n_in
+        scores = np.array([value for world in World for value in self.scores[world]])
+        bound = pair_bound(
+            *(self.guesses[world] for world in World), delta=delta, confidence=confidence
+        )
+        evaluation = Evaluation(
+            counts=counts,
+            threshold=fitted.threshold,
+            exact=None,
+            clopper_pearson=None,
+            sequential=bound,
+            auc=auc(scores, member),
+            scores=scores,
+            scorer=fitted.scorer,
+        )
+        vectors = np.vstack([vector for world in World for vector in self.features[world]])
+        trials = [trial for world in World for trial in self.trials[world]]
+        failed_in, failed_out = counts.n_in - n_in, counts.n_out - n_out
+        return Attacked(attack, trials, Part(vectors, member), evaluation, failed_in, failed_out)
+
+
+def look(audit: Audit, play: Play) -> list[Attacked]:
+    """Plays an audit in batches and looks after each.
+
+    Args:
+        audit: The audit; its size is the cap.
+        play: Plays the trials of both worlds with these numbers and gives all outcomes so far.
+
+    Returns:
+        Every attack with its bounds. Where a violation was proved before the cap, the sequential
+        ones alone; at the cap also the fixed ones, on the trials that no attack was fixed on.
+        Empty if too few trials finished.
+
+    Raises:
+        AttackError: If an attack's scorer does not give one finite score per trial.
+    """
+    size, claim = audit.size, audit.claim
+    streams: dict[str, _Stream] = {}
+    blocks = refit_schedule(size.per_world)
+    outcomes = play(range(blocks[0].start))
+    for block in blocks:
+        fixed = [
+            one
+            for one in _fixed_on_the_past(audit, outcomes, block.start)
+            if _promises(one[2], audit)
+        ]
+        for start in range(block.start, block.stop, LOOK_EVERY):
+            numbers = range(start, min(start + LOOK_EVERY, block.stop))
+            outcomes = play(numbers)
+            trials = [Trial(Role.AUDIT, world, number) for world in World for number in numbers]
+            for key, column, fitted in fixed:
+                batch = {trial: column.of(outcomes[trial]) for trial in trials}
+                streams.setdefault(key, _Stream()).guess(column.attack, fitted, batch)
+            found = _so_far(streams, audit)
+            if any(one.evaluation.proved > claim.epsilon for one in found):
+                return found
+    looked = {one.attack.name: one.evaluation.sequential for one in _so_far(streams, audit)}
+    # With selection there is one stream, whatever attack it ended with.
+    shared = max((bound or 0.0 for bound in looked.values()), default=0.0)
+    select = size.multiplicity is Multiplicity.SELECT
+    return [
+        one._replace(
+            evaluation=one.evaluation._replace(
+                sequential=shared if select else looked.get(one.attack.name, 0.0)
+            )
+        )
+        for one in attack_all(audit, outcomes, Role.AUDIT, size)
+    ]
+
+
+def _fixed_on_the_past(
+    audit: Audit, outcomes: Outcomes, pairs: int
+) -> list[tuple[str, Column, Fitted]]:
+    """The attacks that guess the next batch, fixed on the first pairs, by the key of their stream.
+
+    Where attacks are selected, the one that promises most on those pairs is the only one.
+    """
+    numbers = range(pairs)
+    everything = [np.ones(pairs, dtype=np.bool_)] * 2
+    found: list[tuple[str, Column, Fitted]] = []
+    for column in columns(audit):
+        worlds = [
+            [column.of(outcomes[Trial(Role.AUDIT, world, number)]) for number in numbers]
+            for world in World
+        ]
+        past = gather(worlds, everything, fitting=True)
+        if past is None:
+            return []
+        fitted = fit(column.attack, past, audit, audit.size, purpose=f"look/{pairs}")
+        found.append((column.attack.name, column, fitted))
+    if audit.size.multiplicity is Multiplicity.SELECT:
+        _, column, fitted = max(found, key=lambda one: one[2].promise)
+        return [("the selected attack", column, fitted)]
+    return found
+
+
+def _promises(fitted: Fitted, audit: Audit) -> bool:
+    """Whether an attack errs so little on the past that it may prove a violation."""
+    bound = clopper_pearson(*fitted.counts, delta=audit.claim.delta, confidence=PROMISING)
+    return bound > audit.claim.epsilon
+
+
+def _so_far(streams: dict[str, _Stream], audit: Audit) -> list[Attacked]:
+    delta, confidence = audit.claim.delta, audit.size.attack_confidence
+    seen = (stream.attacked(delta=delta, confidence=confidence) for stream in streams.values())
+    return [one for one in seen if one is not None]

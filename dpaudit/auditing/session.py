@@ -1,0 +1,229 @@
+"""One audit being played: controls, trials, attacks, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+from dpaudit.auditing.attacking import Attacked, Outcomes, attack_all, best
+from dpaudit.auditing.checks import (
+    check_agreement,
+    check_failures,
+    check_order,
+    check_randomness,
+    check_repeats,
+    check_replay,
+    failure_reasons,
+    first_finished,
+)
+from dpaudit.auditing.controls import (
+    CONTROLS,
+    ControlResult,
+    control_generator,
+    control_size,
+    judge,
+)
+from dpaudit.auditing.document import Findings, build_document
+from dpaudit.auditing.membership import Leak, explain
+from dpaudit.auditing.plan import Pace, Size, power
+from dpaudit.auditing.sequential import look
+from dpaudit.auditing.spec import Audit
+from dpaudit.auditing.verdict import Check
+from dpaudit.game.engine import OnProgress, run_trials
+from dpaudit.game.store import RunFolder
+from dpaudit.game.trial import Payload, Role, Status, Trial
+from dpaudit.plugins.protocols import World, trains_many
+
+MOST_LEAKS = 10
+
+
+@dataclass(frozen=True)
+class Session:
+    """One audit being played in one run folder.
+
+    Attributes:
+        audit: The audit.
+        store: Its run folder, locked.
+        jobs: Worker processes.
+        on_progress: Told after every trial.
+    """
+
+    audit: Audit
+    store: RunFolder
+    jobs: int
+    on_progress: OnProgress
+
+    def run(self) -> dict[str, Any]:
+        """Plays what the folder does not hold yet and builds the result document.
+
+        Raises:
+            AttackError: If an attack fails on a valid synthetic table.
+            InterruptedRunError: On Ctrl-C.
+        """
+        payload = self._payload()
+        size = control_size(self.audit.size)
+        controls = {}
+        for control in CONTROLS:
+            self._play(payload, self._planned(control.role, range(size.per_world)))
+            controls[control.role] = self._judge(control.role, size)
+        findings = None
+        if all(result.check.passed for result in controls.values()):
+            findings = self._audit(payload)
+        seconds = sum(self.store.tally(role).seconds for role in Role)
+        return build_document(self.audit, controls, findings, seconds=seconds)
+
+    def _audit(self, payload: Payload) -> Findings:
+        """Plays the audit's own trials: all at once, or until a look proves a violation."""
+        size = self.audit.size
+        looked: list[Attacked] | None = None
+        if size.pace is Pace.SEQUENTIAL:
+            order: list[Trial] = []
+            cap = self._planned(Role.AUDIT, range(size.per_world))
+
+            def play(numbers: Sequence[int]) -> Outcomes:
+                batch = self._planned(Role.AUDIT, numbers)
+                order.extend(batch)
+                self._play(payload, batch, among=cap)
+                return self.store.outcomes(Role.AUDIT)
+
+            looked = look(self.audit, play)
+        else:
+            order = self._planned(Role.AUDIT, range(size.per_world))
+            self._play(payload, order)
+        replays = self._replays()
+        if replays:
+            self._play(payload, replays)
+        return self._findings(order, replays, looked)
+
+    def _replays(self) -> list[Trial]:
+        """What to play twice: of models trained together one in each world, else one."""
+        stored = self.store.outcomes(Role.AUDIT)
+        found = [first_finished(stored, world) for world in World]
+        replays = [trial._replace(role=Role.REPLAY) for trial in found if trial is not None]
+        return replays if self._together else replays[:1]
+
+    @property
+    def _together(self) -> bool:
+        return trains_many(self.audit.generator.generator)
+
+    def _payload(self) -> Payload:
+        audited: bytes = cloudpickle.dumps(self.audit.generator.generator)
+        generators = {Role.AUDIT: audited, Role.REPLAY: audited}
+        generators |= {c.role: control_generator(c, self.audit) for c in CONTROLS}
+        return Payload(
+            game=self.audit.game,
+            generators=generators,
+            attacks=[attack for _, attack in self.audit.attacks],
+            root=self.audit.seed,
+            audit=self.audit.id,
+        )
+
+    def _play(
+        self, payload: Payload, trials: Sequence[Trial], *, among: Sequence[Trial] | None = None
+    ) -> None:
+        run_trials(
+            trials,
+            payload,
+            self.store,
+            jobs=self.jobs,
+            generator=self.audit.generator.generator if trials[0].role is Role.AUDIT else None,
+            on_progress=self.on_progress,
+            among=among,
+        )
+
+    def _planned(self, role: Role, numbers: Sequence[int]) -> list[Trial]:
+        """The trials of both worlds with these numbers, interleaved at random."""
+        trials = [Trial(role, world, number) for world in World for number in numbers]
+        order = self.audit.stream(f"{role}/order/{numbers[0]}").rng().permutation(len(trials))
+        return [trials[position] for position in order]
+
+    def _judge(self, role: Role, size: Size) -> ControlResult:
+        attacked = attack_all(self.audit, self.store.outcomes(role), role, size)
+        evaluation = best(attacked).evaluation if attacked else None
+        return judge(role, evaluation, power(size, self.audit.claim))
+
+    def _findings(
+        self, order: Sequence[Trial], replays: Sequence[Trial], looked: Sequence[Attacked] | None
+    ) -> Findings:
+        """Attacks, checks and explanation of the audit's own trials."""
+        size, claim = self.audit.size, self.audit.claim
+        stored = self.store.outcomes(Role.AUDIT)
+        outcomes = [stored[trial] for trial in order]
+        failed = {
+            world: sum(o.status is not Status.FINISHED for o in outcomes if o.trial.world is world)
+            for world in World
+        }
+        pairs = len(order) // 2
+        attacked = attack_all(self.audit, stored, Role.AUDIT, size) if looked is None else looked
+        deciding = best(attacked) if attacked else None
+        whole = left = power(size, claim)
+        if deciding is not None and deciding.evaluation.exact is not None:
+            left = power(
+                size,
+                claim,
+                false_negatives=deciding.failed_in,
+                false_positives=deciding.failed_out,
+            )
+        checks = [
+            check_failures(failed, pairs, (whole.max_provable_epsilon, left.max_provable_epsilon)),
+            check_randomness(outcomes),
+            check_repeats(outcomes, self.audit.stream("repeats").rng()),
+            self._replay_check(replays),
+        ]
+        if deciding is None:
+            detail = "too few trials finished to fit and score an attack"
+            checks.insert(0, Check("enough trials", False, detail))
+        elif deciding.evaluation.exact is not None:  # else later attacks had learnt more
+            checks.append(_order_check(order, deciding))
+            checks.append(
+                check_agreement(
+                    deciding.evaluation,
+                    deciding.scored.member,
+                    left.max_provable_epsilon,
+                    delta=claim.delta,
+                    confidence=size.attack_confidence,
+                )
+            )
+        return Findings(
+            attacked=attacked,
+            best=deciding,
+            pairs=pairs,
+            power=left,
+            leaks=self._explained(deciding) if deciding else [],
+            checks=checks,
+            failed=failed,
+            failure_reasons=failure_reasons(outcomes),
+            claimed_epsilon=max((o.claimed_epsilon or 0.0 for o in outcomes), default=0.0),
+        )
+
+    def _explained(self, deciding: Attacked) -> list[Leak]:
+        if deciding.evaluation.proved == 0:
+            return []
+        return explain(
+            deciding.evaluation,
+            deciding.scored,
+            deciding.attack.attack.feature_names(self.audit.game.view),
+            most=MOST_LEAKS,
+            rng=self.audit.stream("explain").rng(),
+        )
+
+    def _replay_check(self, replays: Sequence[Trial]) -> Check:
+        stored = self.store.outcomes(Role.AUDIT) | self.store.outcomes(Role.REPLAY)
+        return check_replay(
+            [(stored[trial._replace(role=Role.AUDIT)], stored[trial]) for trial in replays],
+            seedable=getattr(self.audit.generator.generator, "seedable", True),
+            together=self._together,
+        )
+
+
+def _order_check(order: Sequence[Trial], deciding: Attacked) -> Check:
+    """Whether scores drift with the places of their trials in the planned order."""
+    place = {trial: position for position, trial in enumerate(order)}
+    places = np.array([place[trial] for trial in deciding.trials], dtype=np.float64)
+    return check_order(
+        deciding.evaluation.scores, deciding.scored.member, places, deciding.attack.name
+    )

@@ -1,0 +1,115 @@
+"""A search for the most vulnerable record being played, and what it goes by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import cloudpickle
+import numpy as np
+
+from dpaudit.auditing.one_run.attack import ClosestRecord
+from dpaudit.auditing.spec import Audit
+from dpaudit.auditing.target_search.specification import TargetSearch
+from dpaudit.errors import RunFolderError
+from dpaudit.game.engine import OnProgress, run_trials
+from dpaudit.game.store import STORE_FILE, RunFolder
+from dpaudit.game.trial import Payload, Role, Trial
+from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, World
+from dpaudit.plugins.registry import ATTACKS, build
+from dpaudit.versions import versions
+
+FOLDER = "target"
+"""Of a search, below the run folder of its audit."""
+LOOKED_AT = "groundhog"
+"""Attack whose features tell candidates apart, whatever attacks are audited with.
+
+They do not depend on the target, so they are taken once and serve all candidates; beside them each
+candidate has its distance to the nearest synthetic record.
+"""
+RELATIVE_ROUNDING = 1e-9
+"""Features that spread by less than this share of their size differ by rounding alone."""
+
+
+def find_target(search: TargetSearch, folder: Path, *, jobs: int, on_progress: OnProgress) -> Audit:
+    """Plays a search below a run folder, or resumes it there.
+
+    Args:
+        search: The search.
+        folder: Run folder of the audit to come.
+        jobs: Worker processes.
+        on_progress: Told after every training.
+
+    Returns:
+        The audit of the record found.
+
+    Raises:
+        RunFolderError: If the folder cannot be used, or holds an audit without a search.
+        InterruptedRunError: On Ctrl-C; the same call resumes.
+    """
+    own = folder / FOLDER
+    if (folder / STORE_FILE).exists() and not own.exists():
+        raise RunFolderError(
+            f"{folder} holds an audit of a target that was named: give another --out"
+        )
+    with RunFolder(own, spec=search.specification, versions=versions()) as store:
+        trials = [Trial(Role.TARGET_SELECTION, World.OUT, n) for n in range(search.trainings)]
+        generator = search.generator.generator
+        run_trials(
+            trials,
+            _payload(search),
+            store,
+            jobs=jobs,
+            generator=generator,
+            on_progress=on_progress,
+        )
+        stored = store.outcomes(Role.TARGET_SELECTION)
+    finished = [t.number for t in trials if stored[t].features is not None]
+    best = 0  # the farthest; the audit will tell why no training finished
+    if finished:
+        features = np.array([stored[trials[number]].features for number in finished])
+        best = int(separations(features, search.game.included[finished]).argmax())
+    return search.audit_of(search.candidates[best])
+
+
+def separations(features: FloatArray, included: BoolArray) -> FloatArray:
+    """How far each candidate's two worlds lie apart.
+
+    The score is the largest difference of a feature's means with and without the candidate, in
+    standard deviations of the feature over all models. Nothing is fitted. A cross-validated forest
+    found no more and took a thousand times as long: of 5 candidates with 200 models (1341 features
+    of Cervical Cancer's PATE-GAN) it named the one whose absence shifted one feature by .5, .75 or
+    1 standard deviation in 3, 4 and 8 of 8 repetitions; this score in 3, 6 and 8; both in 8 of 8
+    where 30 features shifted by .4, or 100 by .3.
+
+    Args:
+        features: Features [n, f + m] of the models; the last m belong to one candidate each, the
+            others to all.
+        included: Which candidates each model was trained with [n, m].
+
+    Returns:
+        Scores [m]; 0 for a candidate that all models or none were trained with.
+    """
+    n_in = included.sum(axis=0)
+    with np.errstate(all="ignore"):  # a generator may return numbers that overflow here
+        weights = included / n_in - ~included / (len(included) - n_in)
+        centred = features - features.mean(axis=0)
+        spread = centred.std(axis=0)
+        varies = spread > RELATIVE_ROUNDING * np.abs(features).max(axis=0)
+        apart = np.abs(weights.T @ centred) / spread
+    apart = np.where(varies & np.isfinite(apart), apart, 0.0)
+    shared, own = np.split(apart, [features.shape[1] - len(n_in)], axis=1)
+    scores: FloatArray = np.maximum(shared.max(axis=1, initial=0.0), np.diagonal(own))
+    return scores
+
+
+def _payload(search: TargetSearch) -> Payload:
+    looked_at = cast(Attack, build(LOOKED_AT, ATTACKS, given={}, offered={}))
+    pickled: bytes = cloudpickle.dumps(search.generator.generator)
+    return Payload(
+        game=search.game,
+        generators={Role.TARGET_SELECTION: pickled},
+        attacks=[looked_at, ClosestRecord()],
+        root=search.seed,
+        audit=search.id,
+    )

@@ -1,0 +1,226 @@
+"""`dpaudit account`: what labels of a PATE ensemble cost, and what they are worth."""
+
+from __future__ import annotations
+
+import json as json_module
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from dpaudit.account import LabelPlan, Mechanism, Method, calibrate
+from dpaudit.account.practice import (
+    CLEAR_MAJORITY,
+    COIN_FLIP,
+    USUAL_CONSENSUS,
+    USUAL_LABELS,
+    Prospect,
+    priced,
+    prospect,
+)
+from dpaudit.cli import options
+from dpaudit.cli.console import guarded, results
+from dpaudit.errors import SettingsError
+from dpaudit.formatting import percent, rounded_up
+from dpaudit.model.claim import Neighbours
+
+_WIDTH = 80
+
+
+class Mechanisms(StrEnum):
+    """Which noises the table is for."""
+
+    ALL = "all"
+    GAUSSIAN = "gaussian"
+    LAPLACE = "laplace"
+    NOISY_MAX = "noisy-max"
+
+    @property
+    def each(self) -> tuple[Mechanism, ...]:
+        """The mechanisms meant, in the order of the table."""
+        return tuple(Mechanism) if self is Mechanisms.ALL else (Mechanism(self.value),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Question:
+    """What was asked: a budget's labels, their noise, or the cost of both."""
+
+    teachers: int
+    epsilon: float | None
+    delta: float
+    labels: int | None
+    accuracy: float | None
+    scale: float | None
+    consensus: float
+    method: Method
+
+    def __post_init__(self) -> None:
+        if self.labels is not None and self.accuracy is not None:
+            raise SettingsError("give either --labels or --accuracy, not both")
+        if self.scale is None and self.epsilon is None:
+            raise SettingsError("give --epsilon for a budget, or --labels with --scale for a cost")
+        if self.scale is not None and self.epsilon is not None:
+            raise SettingsError("give either --epsilon or --scale: one follows from the other")
+        if self.scale is not None and self.labels is None:
+            raise SettingsError("--scale needs --labels: how many labels are released?")
+        if self.method is Method.TIGHT and self.labels is None and self.accuracy is None:
+            raise SettingsError("--method tight is slow for many labels: say how many, --labels T")
+
+    def answers(self, mechanism: Mechanism) -> list[LabelPlan]:
+        """The plans of one mechanism."""
+        if self.scale is not None and self.labels is not None:
+            plan = priced(
+                mechanism=mechanism,
+                k=self.teachers,
+                labels=self.labels,
+                scale=self.scale,
+                delta=self.delta,
+                method=self.method,
+            )
+            return [plan]
+        assert self.epsilon is not None  # checked above
+        counts: Sequence[int | None] = [self.labels]
+        if self.labels is None and self.accuracy is None:
+            counts = USUAL_LABELS
+        return [
+            calibrate(
+                epsilon=self.epsilon,
+                delta=self.delta,
+                k=self.teachers,
+                labels=count,
+                accuracy=self.accuracy,
+                consensus=self.consensus,
+                mechanism=mechanism,
+                method=self.method,
+            )
+            for count in counts
+        ]
+
+
+@guarded
+def account(
+    teachers: Annotated[int, typer.Option(metavar="K", help="Teachers that vote.")],
+    epsilon: Annotated[
+        float | None,
+        typer.Option(metavar="E", help="Budget of all labels together.", show_default=False),
+    ] = None,
+    delta: Annotated[
+        float, typer.Option(metavar="D", help="Choose it below one over the records.")
+    ] = 1e-5,
+    labels: Annotated[
+        int | None,
+        typer.Option(
+            metavar="T",
+            help="Labels to release. Default: 10, 100, 1000, 10000.",
+            show_default=False,
+        ),
+    ] = None,
+    accuracy: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Instead of --labels: as many as are right so often.",
+            show_default=False,
+        ),
+    ] = None,
+    consensus: Annotated[
+        float, typer.Option(metavar="C", help="... where this share of the teachers agrees.")
+    ] = CLEAR_MAJORITY,
+    scale: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            help="Instead of --epsilon: noise, whose cost with --labels is wanted.",
+            show_default=False,
+        ),
+    ] = None,
+    mechanism: Annotated[
+        Mechanisms, typer.Option(help="Noise that decides a vote.")
+    ] = Mechanisms.GAUSSIAN,
+    method: Annotated[
+        Method, typer.Option(help="Proof of the cost; best: the smaller of rdp and pld.")
+    ] = Method.BEST,
+    json: options.Json = False,
+) -> None:
+    """Say what one-bit labels of a PATE ensemble cost, and how often they are right.
+
+    Noise is in votes: standard deviation (gaussian) or Laplace scale (laplace, noisy-max). The
+    cost holds for adding or removing one record, whatever the votes are. Nothing is trained.
+    """
+    question = _Question(
+        teachers=teachers,
+        epsilon=epsilon,
+        delta=delta,
+        labels=labels,
+        accuracy=accuracy,
+        scale=scale,
+        consensus=consensus,
+        method=method,
+    )
+    rows = [
+        prospect(plan, method=method, consensus=(*USUAL_CONSENSUS, consensus))
+        for one in mechanism.each
+        for plan in question.answers(one)
+    ]
+    warnings = _warnings(rows)
+    if json:
+        document: dict[str, Any] = {"budget": epsilon, "delta": delta, "teachers": teachers}
+        document |= {"neighbours": Neighbours.ADD_REMOVE, "method": method}
+        document |= {"plans": [_entry(row) for row in rows], "warnings": warnings}
+        results().print(json_module.dumps(document, indent=2))
+        return
+    _show(question, rows, warnings)
+
+
+def _warnings(rows: Sequence[Prospect]) -> list[str]:
+    poor = [f"{row.plan.mechanism} {row.plan.labels}" for row in rows if row.near_coin_flips]
+    if not poor:
+        return []
+    return [
+        f"near coin flips ({', '.join(poor)}): labels are right with probability below "
+        f"{COIN_FLIP:g} where {percent(CLEAR_MAJORITY)} of the teachers agree. "
+        "Use more teachers, fewer labels or a larger epsilon."
+    ]
+
+
+def _entry(row: Prospect) -> dict[str, Any]:
+    return {
+        "mechanism": row.plan.mechanism,
+        "labels": row.plan.labels,
+        "scale": row.plan.scale,
+        "epsilon": row.plan.epsilon,
+        "proof": row.proof,
+        "right": {f"{quality.consensus:g}": quality.right for quality in row.qualities},
+        "near_coin_flips": row.near_coin_flips,
+    }
+
+
+def _show(question: _Question, rows: Sequence[Prospect], warnings: Sequence[str]) -> None:
+    output = results()
+    budget = "" if question.epsilon is None else f"budget: epsilon {question.epsilon:g}, "
+    output.print(
+        f"{budget}delta {question.delta:g}; {question.teachers} teachers, add-remove neighbours"
+    )
+    output.print("")
+    output.print(f"{'':<45}right if so many teachers agree")
+    shares = "".join(f"{f'{100 * each.consensus:.4g} %':>8}" for each in rows[0].qualities)
+    output.print(f"{'mechanism':<9}{'labels':>11}{'noise':>9}{'epsilon':>9}  proof{shares}")
+    for row in rows:
+        plan = row.plan
+        # Noise and cost are rounded up: noise copied from here stays within the budget.
+        cost = f"{rounded_up(plan.scale, digits=4):>9}{rounded_up(plan.epsilon):>9}"
+        right = "".join(f"{_floor(each.right):>8.3f}" for each in row.qualities)
+        mark = "  coin flip" if row.near_coin_flips else ""
+        output.print(f"{plan.mechanism:<9}{plan.labels:>11}{cost}  {row.proof:<5}{right}{mark}")
+    for warning in warnings:
+        output.print("")
+        output.print(textwrap.fill(f"warning: {warning}", _WIDTH))
+
+
+def _floor(probability: float) -> float:
+    """Three decimals, rounded down: what is marked as below 0.6 never reads 0.600."""
+    return math.floor(1000 * probability + 1e-6) / 1000

@@ -1,0 +1,85 @@
+"""`dpaudit audit-labels`: the white-box audit of released label bits."""
+
+from __future__ import annotations
+
+import json as json_module
+from typing import Annotated
+
+import typer
+
+from dpaudit.account import Mechanism, vote_table
+from dpaudit.cli import options
+from dpaudit.cli.console import FailOn, exit_code, guarded, results
+from dpaudit.errors import SettingsError
+from dpaudit.labels.audit import DEFAULT_RUNS, Drawing
+from dpaudit.labels.audit import audit_labels as audited
+from dpaudit.labels.vote_pair import VotePair
+from dpaudit.model.claim import PrivacyClaim
+
+
+@guarded
+def audit_labels(
+    teachers: Annotated[int, typer.Option(metavar="K", help="Number of teachers.")],
+    labels: Annotated[int, typer.Option(metavar="T", help="Labels released, all of them.")],
+    scale: Annotated[
+        float,
+        typer.Option(metavar="S", help="Of the noise, in votes: standard deviation, or 1/gamma."),
+    ],
+    mechanism: Annotated[
+        Mechanism, typer.Option(help="Which noise draws the labels.")
+    ] = Mechanism.GAUSSIAN,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            metavar="E", help="Epsilon of the claim. Default: the accountant's.", show_default=False
+        ),
+    ] = None,
+    delta: Annotated[float, typer.Option(metavar="D", help="Delta of the claim.")] = 1e-5,
+    votes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Votes for 1 in world out; one more in world in. Default: the tie.",
+            show_default=False,
+        ),
+    ] = None,
+    runs: Annotated[
+        int, typer.Option(metavar="N", help="Simulated runs of each world.")
+    ] = DEFAULT_RUNS,
+    draw: Annotated[
+        Drawing,
+        typer.Option(help="Every bit through the sampler, or only their number (for millions)."),
+    ] = Drawing.BITS,
+    seed: Annotated[int, typer.Option(metavar="S", help="Root of every random stream.")] = 0,
+    confidence: options.Confidence = 0.95,
+    fail_on: Annotated[
+        FailOn, typer.Option(help="From which verdict on the exit code is not 0.")
+    ] = FailOn.INCONCLUSIVE,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Audit released label bits, white box: the attack sees what the proof of PATE protects.
+
+    Votes are held at one count in each world, one teacher apart; the attack is the best there is.
+    Exit codes: 0 no violation found, 1 violation, 2 wrong use or input, 3 inconclusive.
+    """
+    table = vote_table(mechanism, teachers, scale).quantised()
+    if votes is None:
+        pair = VotePair.at_tie(table, labels=labels)
+    elif 0 <= votes < teachers:
+        pair = VotePair(table=table, labels=labels, votes_in=votes + 1, votes_out=votes)
+    else:
+        raise SettingsError(f"--votes is {votes}: give a number from 0 to {teachers - 1}.")
+    if epsilon is None:
+        claim = table.claim(labels, delta=delta)
+    else:
+        claim = PrivacyClaim(epsilon=epsilon, delta=delta)
+    result = audited(pair, claim, runs=runs, seed=seed, confidence=confidence, drawing=draw)
+    output = results()
+    if json:
+        output.print(json_module.dumps(result.document(), indent=2, allow_nan=False))
+    elif quiet:
+        output.print(str(result).splitlines()[0])
+    else:
+        output.print(str(result))
+    raise typer.Exit(exit_code(result.verdict, fail_on))

@@ -1,0 +1,84 @@
+"""`dpaudit explain`."""
+
+from __future__ import annotations
+
+import json as json_module
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli import options
+from dpaudit.cli.console import ExitCode, guarded, messages, results
+
+Suspects = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--suspect",
+        metavar="NAME",
+        help="A fix that the generator offers, row-order, or all-together; repeatable. "
+        "Default: every one.",
+        show_default=False,
+    ),
+]
+Models = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Models to train for each suspect, both worlds together. Default: those of the run, "
+        "at most 400, or as many more as it takes to find the leak again.",
+        show_default=False,
+    ),
+]
+
+
+@guarded
+def explain(
+    run_folder: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run folder of an audit that found a violation.")
+    ],
+    suspect: Suspects = None,
+    shadow_models: Models = None,
+    jobs: options.Jobs = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Explain a violation: play its audit again with one suspect fixed at a time.
+
+    Suspects are the fixes that the generator offers, the order of the table's rows (shuffled in
+    each training), and all of them together. The same command resumes what was interrupted.
+    Exit codes: 0 a fix removes the leak, 2 wrong use or input, 3 none does, 4 internal error.
+    """
+    from dpaudit.cli.progress import ProgressFace
+    from dpaudit.errors import InterruptedRunError
+    from dpaudit.explain import ROW_ORDER, inquire
+
+    inquiry = inquire(run_folder, suspects=tuple(suspect or ()), shadow_models=shadow_models)
+    errors = messages()
+    if not quiet:
+        if list(inquiry.suspects) == [ROW_ORDER] and not suspect:
+            errors.print(f"{inquiry.run.audit.generator.name} offers no fixes of its own")
+        names = ", ".join(inquiry.suspects)
+        errors.print(f"suspects: {names}; {inquiry.size.shadow_models} shadow models each")
+    findings = []
+    try:
+        for place, name in enumerate(inquiry.suspects, start=1):
+            if not quiet:
+                errors.print(f"{place} of {len(inquiry.suspects)}: {name} fixed")
+            with ProgressFace(errors, quiet=quiet) as progress:
+                findings.append(inquiry.play(name, jobs=jobs, on_progress=progress))
+    except (InterruptedRunError, KeyboardInterrupt) as error:
+        again = shlex.join(["dpaudit", *sys.argv[1:]])
+        raise InterruptedRunError(f"{str(error) or 'interrupted'}\nresume with: {again}") from None
+    explanation = inquiry.conclude(findings)
+    output = results()
+    if json:
+        output.print(json_module.dumps(explanation.document, indent=2, allow_nan=False))
+    elif quiet:
+        output.print(explanation.conclusion)
+    else:
+        output.print(str(explanation))
+        output.print(f"reproduce: {explanation.reproduce}")
+    raise typer.Exit(ExitCode.PASS if explanation.removing else ExitCode.INCONCLUSIVE)

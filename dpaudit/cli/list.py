@@ -1,0 +1,58 @@
+"""`dpaudit list`: what can be named."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli.console import guarded, messages, results
+from dpaudit.plugins.registry import Plugin, plugins
+
+
+class Group(StrEnum):
+    """What can be listed."""
+
+    GENERATORS = "generators"
+    ATTACKS = "attacks"
+    BOUNDS = "bounds"
+
+
+_BOUNDS = {
+    "exact": "Buehler bound: inverts the exact unconditional test; the verdict's bound.",
+    "clopper_pearson": "Clopper-Pearson limits on both error rates; as published audits use it.",
+}
+
+
+@guarded
+def list_registered(
+    group: Annotated[Group | None, typer.Argument(help="What to list.", show_default=False)] = None,
+) -> None:
+    """List registered generators, attacks and bounds."""
+    output = results()
+    for one in Group if group is None else (group,):
+        if group is None:
+            output.print(f"{one}:")
+        if one is Group.BOUNDS:
+            entries = dict(_BOUNDS)
+        else:
+            entries = {name: _summary(value) for name, value in _plugins(f"dpaudit.{one}")}
+        width = max((len(name) for name in entries), default=0)
+        for name, summary in entries.items():
+            output.print(f"  {name:<{width}}  {summary}")
+
+
+def _plugins(group: str) -> list[Plugin]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = plugins(group)
+    for warning in caught:
+        messages().print(f"warning: {warning.message}")
+    return found
+
+
+def _summary(value: object) -> str:
+    return (inspect.getdoc(value) or "(no description)").splitlines()[0]

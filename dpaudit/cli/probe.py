@@ -1,0 +1,79 @@
+"""`dpaudit probe`: metamorphic checks from outside."""
+
+from __future__ import annotations
+
+import json as json_module
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli import options
+from dpaudit.cli.console import ExitCode, guarded, messages, results
+
+
+@guarded
+def probe(
+    generator: options.GeneratorName,
+    data: options.Data,
+    schema: options.SchemaFile = None,
+    parameter: options.Parameters = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID", help="A probe to run; repeatable. Default: all.", show_default=False
+        ),
+    ] = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    neighbours: options.Relation = None,
+    rows: options.Rows = None,
+    records: Annotated[
+        int, typer.Option(metavar="N", help="Most records to probe; a sample of a larger table.")
+    ] = 1000,
+    fits: Annotated[
+        int, typer.Option(metavar="N", help="Most fits of one probe after its pilot.")
+    ] = 64,
+    confidence: Annotated[
+        float,
+        typer.Option(metavar="C", help="That no probe accuses a generator which keeps its claim."),
+    ] = 0.99,
+    seed: Annotated[int, typer.Option(metavar="S", help="Root of every random stream.")] = 0,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Check a generator from outside: a handful of fits each, no instrumentation.
+
+    Exit codes: 0 no violation found, 1 violation, 2 wrong use or input, 3 every probe failed.
+    """
+    from dpaudit.plugins.registry import parse_parameters
+    from dpaudit.probe import ProbeResult, Status, text_of, verdict_of
+    from dpaudit.probe import probe as probed
+
+    def told(result: ProbeResult) -> None:
+        messages().print(f"{result.id}: {result.status} ({result.fits} fits)")
+
+    report = probed(
+        generator,
+        data,
+        schema=schema,
+        parameters=parse_parameters(parameter or []),
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=neighbours,
+        only=only or (),
+        rows=rows,
+        records=records,
+        fits=fits,
+        confidence=confidence,
+        seed=seed,
+        told=None if quiet else told,
+    )
+    output = results()
+    if json:
+        output.print(json_module.dumps(report.document(), indent=2, allow_nan=False))
+    else:
+        output.print(verdict_of(report) if quiet else text_of(report))
+    if report.violations:
+        raise typer.Exit(ExitCode.VIOLATION)
+    if len(report.of(Status.FAILED)) == len(report.results):
+        raise typer.Exit(ExitCode.INCONCLUSIVE)

@@ -1,0 +1,92 @@
+"""`dpaudit synthesize`: fit a generator and write its synthetic table with its claim."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpaudit.cli import options
+from dpaudit.cli.console import guarded, messages, results
+from dpaudit.errors import InputError, SettingsError
+from dpaudit.files import write_whole
+
+
+@guarded
+def synthesize(
+    generator: options.GeneratorName,
+    data: options.Data,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="CSV to write; its claim goes beside.")],
+    schema: options.SchemaFile = None,
+    parameter: options.Parameters = None,
+    rows: options.Rows = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="S",
+            help="For experiments only: noise from a known seed protects nothing. "
+            "Default: the system's entropy.",
+            show_default=False,
+        ),
+    ] = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Fit a generator on a table, write synthetic rows as CSV and its claim as JSON."""
+    from dpaudit.auditing.spec import check_table
+    from dpaudit.game.synthetic import accept
+    from dpaudit.model.tables import load
+    from dpaudit.plugins.adapt import train
+    from dpaudit.plugins.named import named_generator
+    from dpaudit.plugins.registry import parse_parameters
+
+    table = load(data, schema)
+    n_rows = len(table.data) if rows is None else rows
+    if n_rows < 1:
+        raise SettingsError(f"--rows must be at least 1, got {n_rows}")
+    if not out.parent.is_dir():
+        raise InputError(f"folder {out.parent} does not exist: make it, or give another --out")
+    named = named_generator(generator, parse_parameters(parameter or []), {"schema": table.schema})
+    check_table(named.generator, table.data)
+    model = train(named.generator, table.data, seed=seed)
+    synthetic = accept(model.sample(n_rows, seed=seed), table.schema, n_rows)
+    claim = getattr(model, "claim", None) or getattr(named.generator, "claim", None)
+    document: dict[str, Any] = {
+        "claim": None
+        if claim is None
+        else {
+            "epsilon": claim.epsilon,
+            "delta": claim.delta,
+            "neighbours": claim.neighbours.value,
+            "source": claim.source,
+        },
+        "generator": {"name": named.name, "parameters": named.parameters},
+        "rows": n_rows,
+        "schema_inferred": table.schema.inferred,
+        "seed": seed,
+    }
+    claim_file = out.with_name(f"{out.name}.claim.json")
+    _write(out, synthetic.to_csv(index=False))
+    _write(claim_file, json.dumps(document, indent=2) + "\n")
+    results().print(f"{out}\n{claim_file}")
+    if quiet:
+        return
+    if seed is not None:
+        messages().print("note: noise came from a seed, so this table is for experiments only")
+    if table.schema.inferred:
+        messages().print(
+            "note: bounds and categories were read off the table, which the claim does not cover; "
+            "give a public schema with --schema"
+        )
+    if claim is None:
+        messages().print(f"note: {named.name} states no privacy claim")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_whole(path, text.encode())
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written: {error.strerror}; give another --out"
+        ) from None

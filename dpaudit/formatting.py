@@ -1,0 +1,76 @@
+"""Numbers and foreign strings as a reader sees them; standard library only."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+
+_DIGITS = 3
+_NO_VALUE = "none"
+
+
+def rounded(value: float | None, *, digits: int = _DIGITS) -> str:
+    """Write a number to the nearest of so many significant digits; None reads "none"."""
+    return _significant(value, digits, ROUND_HALF_EVEN)
+
+
+def rounded_down(value: float | None, *, digits: int = _DIGITS) -> str:
+    """Write a lower bound: rounding never makes it claim more than was proved."""
+    return _significant(value, digits, ROUND_FLOOR)
+
+
+def rounded_up(value: float | None, *, digits: int = _DIGITS) -> str:
+    """Write a detection limit: rounding never makes the audit look sharper than it is."""
+    return _significant(value, digits, ROUND_CEILING)
+
+
+def auc_text(value: float | None) -> str:
+    """Write an area under the ROC curve with three decimals."""
+    return _NO_VALUE if value is None else f"{value:.3f}"
+
+
+def percent(share: float) -> str:
+    """Write a share such as 0.95 as "95 %"."""
+    return f"{100 * share:g} %"
+
+
+def duration(seconds: float) -> str:
+    """Write a time such as 151.2 as "2 min 31 s"."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{rounded(seconds)} s"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def printable(text: str) -> str:
+    """Put a foreign string on one line and take out what would steer a terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in one_line(text))
+
+
+def one_line(text: str) -> str:
+    """Replace every run of white space with one space."""
+    return " ".join(text.split())
+
+
+def clipped(text: str, width: int) -> str:
+    """Shorten a text to a width in characters, with an ellipsis where something is gone."""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """` (did you mean 'x'?)` if a known name is close, else nothing."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _significant(value: float | None, digits: int, rounding: str) -> str:
+    if value is None:
+        return _NO_VALUE
+    exact = Decimal(repr(value))
+    if not exact:
+        return "0"
+    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{float(exact.quantize(step, rounding=rounding)):.{max(digits, 6)}g}"

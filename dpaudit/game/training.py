@@ -1,0 +1,164 @@
+"""Plays trials: trains shadow models, samples them, takes the attacks' features, drops the rest."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dpaudit.errors import ClaimError, TrialError
+from dpaudit.game.features import features_of_table, features_of_values
+from dpaudit.game.synthetic import accept, accept_stack, accept_values
+from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial
+from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.encoding import values_of_table
+from dpaudit.plugins.adapt import train
+from dpaudit.plugins.protocols import BatchGenerator, Generator, trains_many
+from dpaudit.seeds import seeded_globals
+
+
+def play(payload: Payload, trial: Trial) -> Outcome:
+    """Plays one trial on its own; see `play_many`."""
+    return play_many(payload, [trial])[0]
+
+
+def play_many(payload: Payload, trials: Sequence[Trial]) -> list[Outcome]:
+    """Plays trials of one role; whatever the generator does wrong is their outcome.
+
+    A `BatchGenerator` trains their models together; where that fails, one at a time, so that the
+    trial that made it fail is found. A replay is the other way to the same model: `fit` on the
+    trial's own table, alone. It tells whether a model trained with others knows of them, or of the
+    row that it should lack.
+
+    Args:
+        payload: The run.
+        trials: Which trials; models of one shape (`BatchGenerator.batch_key`) that are asked for
+            one number of rows.
+
+    Returns:
+        The outcomes in the order of the trials: features, or why there are none.
+
+    Raises:
+        AttackError: If an attack fails on a valid table.
+    """
+    start = time.perf_counter()
+    try:
+        generator = pickle.loads(payload.generators[trials[0].role])
+        together = trials[0].role is not Role.REPLAY and trains_many(generator)
+    except BaseException as error:  # noqa: BLE001 - a worker is sent no Ctrl-C: it is the generator's
+        return [_failed(trial, error, start) for trial in trials]
+    if together:
+        return _together(payload, trials, generator)
+    if len(trials) == 1:
+        return [_alone(payload, trials[0], generator)]
+    return [play(payload, trial) for trial in trials]
+
+
+def _together(
+    payload: Payload, trials: Sequence[Trial], generator: BatchGenerator
+) -> list[Outcome]:
+    start, game = time.perf_counter(), payload.game
+    schema, n_rows = game.view.schema, game.rows_requested(trials[0].world)
+    try:
+        with seeded_globals(payload.seed(trials[0], "globals")):
+            models = generator.fit_many(game.data.copy(), [payload.job(trial) for trial in trials])
+            raw = models.sample_many(n_rows, [payload.seed(trial, "sample") for trial in trials])
+        values = accept_stack(raw, schema, n_rows, models=len(trials))
+    except BaseException as error:  # noqa: BLE001 - as above
+        if len(trials) == 1:
+            return [_failed(trials[0], error, start)]
+        return [play(payload, trial) for trial in trials]
+    claims: dict[int, float | None] = {}
+    failed: dict[int, Outcome] = {}
+    for position, trial in enumerate(trials):
+        try:
+            accept_values(values[position], schema)
+            claims[position] = _claimed_epsilon(models[position], game.view.neighbours)
+        except BaseException as error:  # noqa: BLE001 - as above
+            failed[position] = _failed(trial, error, start)
+    if failed:
+        values = values[list(claims)]
+    vectors = features_of_values(values, payload.attacks, game.view) if claims else []
+    seconds = (time.perf_counter() - start) / len(trials)
+    finished = {
+        position: Outcome(
+            trial=trials[position],
+            status=Status.FINISHED,
+            features=vector,
+            claimed_epsilon=claimed,
+        )
+        for (position, claimed), vector in zip(claims.items(), vectors, strict=True)
+    }
+    ended = finished | failed
+    return [replace(ended[position], seconds=seconds) for position in range(len(trials))]
+
+
+def _alone(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
+    torch_was_loaded = "torch" in sys.modules
+    outcome = _trained(payload, trial, generator)
+    if not torch_was_loaded and "torch" in sys.modules:
+        # Torch came in while training, so its first draws were not seeded: play it again.
+        outcome = play(payload, trial)
+    return outcome
+
+
+def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
+    start, game = time.perf_counter(), payload.game
+    schema, n_rows = game.view.schema, game.rows_requested(trial.world)
+    values = None
+    try:
+        with seeded_globals(payload.seed(trial, "globals")):
+            data = game.table(trial.world, trial.number)
+            model = train(generator, data, seed=payload.seed(trial, "fit"))
+            raw = model.sample(n_rows, seed=payload.seed(trial, "sample"))
+        table = accept(raw, schema, n_rows)
+        claimed = _claimed_epsilon(model, game.view.neighbours)
+        if trains_many(generator):  # a replay: to the bit as its trial was
+            values = values_of_table(table, schema)
+            accept_values(values, schema)
+    except BaseException as error:  # noqa: BLE001 - as above
+        return _failed(trial, error, start)
+    if values is None:
+        features = features_of_table(table, payload.attacks, game.view)
+    else:
+        [features] = features_of_values(values[None], payload.attacks, game.view)
+    return Outcome(
+        trial=trial,
+        status=Status.FINISHED,
+        features=features,
+        claimed_epsilon=claimed,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _failed(trial: Trial, error: BaseException, start: float) -> Outcome:
+    return Outcome(
+        trial=trial,
+        status=Status.FAILED,
+        error=_reason(error),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _reason(error: BaseException) -> str:
+    """Why a trial failed: one line of text that any store and any terminal can hold."""
+    name = type(error).__name__
+    try:
+        text = str(error) if isinstance(error, TrialError) else f"{name}: {error}"
+    except Exception:  # noqa: BLE001 - the generator's exception cannot say what it is
+        text = name
+    printable = text.encode("utf-8", "backslashreplace").decode()
+    return " ".join(printable.split())[:300]
+
+
+def _claimed_epsilon(model: object, neighbours: Neighbours) -> float | None:
+    """What a fitted model itself claims for the neighbours played; None if nothing follows."""
+    claim: PrivacyClaim | None = getattr(model, "claim", None)
+    if claim is None:
+        return None
+    try:
+        return float(claim.under(neighbours).epsilon)
+    except ClaimError:
+        return None

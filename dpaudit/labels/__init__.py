@@ -1,0 +1,1 @@
+"""White-box audits of a PATE ensemble's released labels."""

@@ -1,0 +1,169 @@
+"""A table as numbers: bounds to [0, 1], categories one-hot, missingness as indicators.
+
+The layout follows from the schema alone, never from a table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dpaudit.model.schema import MISSING, Column, Kind, Schema, as_numbers
+
+
+class Block(NamedTuple):
+    """Where one column lies in the encoded matrix.
+
+    Attributes:
+        column: The column.
+        value: Positions of its values: one for a number, one per category else (a missing
+            category is a category of its own, the last).
+        indicator: Position of the "is missing" indicator of a number that may be missing.
+    """
+
+    column: Column
+    value: slice
+    indicator: int | None
+
+
+def layout(schema: Schema) -> tuple[Block, ...]:
+    """The blocks of the encoded matrix, in schema order."""
+    blocks, start = [], 0
+    for column in schema.columns:
+        if column.kind.numeric:
+            stop = start + 1
+            indicator = stop if column.missing else None
+            blocks.append(Block(column, slice(start, stop), indicator))
+            start = stop + column.missing
+        else:
+            stop = start + len(column.categories) + column.missing
+            blocks.append(Block(column, slice(start, stop), None))
+            start = stop
+    return tuple(blocks)
+
+
+def width(schema: Schema) -> int:
+    """Number of columns of the encoded matrix."""
+    block = layout(schema)[-1]
+    return block.value.stop if block.indicator is None else block.indicator + 1
+
+
+def encode(data: pd.DataFrame, schema: Schema) -> npt.NDArray[np.float64]:
+    """Encodes a table.
+
+    Args:
+        data: A table [n] with the schema's columns.
+        schema: Its schema.
+
+    Returns:
+        Matrix [n, width]. Numbers are scaled by the schema's bounds (values outside them fall
+        outside [0, 1]); a missing number is 0.5 with its indicator at 1; a category the schema
+        does not name is all zeros.
+
+    Raises:
+        SchemaError: If a numeric column holds something that is not a number.
+    """
+    return encode_values(values_of_table(data, schema), schema)
+
+
+def encode_values(values: npt.NDArray[np.float64], schema: Schema) -> npt.NDArray[np.float64]:
+    """Encodes tables given as values [..., d] (see `values_of_table`), as `encode` does.
+
+    Returns:
+        Encoded rows [..., width].
+    """
+    matrix = np.zeros((*values.shape[:-1], width(schema)), dtype=np.float64)
+    for position, (column, value, indicator) in enumerate(layout(schema)):
+        found = values[..., position]
+        if column.kind.numeric:
+            lower, upper = column.bounds
+            numbers = (found - lower) / (upper - lower)
+            missing = np.isnan(numbers)
+            matrix[..., value.start] = np.where(missing, 0.5, numbers)
+            if indicator is not None:
+                matrix[..., indicator] = missing
+        else:
+            places = value.stop - value.start
+            codes = np.where(found == MISSING, places - 1, found)  # the block's last position
+            matrix[..., value] = codes[..., None] == np.arange(places)
+    return matrix
+
+
+def decode(matrix: npt.NDArray[np.float64], schema: Schema) -> pd.DataFrame:
+    """Turns an encoded matrix back into a table in the input's scale.
+
+    Args:
+        matrix: Matrix [n, width]; numbers are clipped to [0, 1], the largest entry of a block is
+            its category, an indicator of at least 0.5 means missing.
+        schema: The schema.
+
+    Returns:
+        A canonical table [n] that fits the schema; integers are rounded to the nearest.
+    """
+    return table_of(values_of(matrix, schema), schema)
+
+
+def values_of(matrix: npt.NDArray[np.float64], schema: Schema) -> npt.NDArray[np.float64]:
+    """Turns encoded matrices into one number for each value.
+
+    Args:
+        matrix: Encoded rows [..., width], read as `decode` does.
+        schema: The schema.
+
+    Returns:
+        Values [..., d]: numbers in the input's scale, NaN where missing; of a category its
+        position in the column's `categories`, `MISSING` where missing.
+    """
+    columns = []
+    for column, value, indicator in layout(schema):
+        if column.kind.numeric:
+            lower, upper = column.bounds
+            numbers = lower + np.clip(matrix[..., value.start], 0.0, 1.0) * (upper - lower)
+            numbers = np.rint(numbers) if column.kind is Kind.INTEGER else numbers
+            numbers = np.clip(numbers, lower, upper)  # rounding errors of the scaling
+            if indicator is not None:
+                numbers = np.where(matrix[..., indicator] >= 0.5, np.nan, numbers)
+            columns.append(numbers)
+        else:
+            codes = matrix[..., value].argmax(axis=-1)
+            codes = np.where(codes == len(column.categories), MISSING, codes)
+            columns.append(codes.astype(np.float64))
+    return np.stack(columns, axis=-1)
+
+
+def values_of_table(data: pd.DataFrame, schema: Schema) -> npt.NDArray[np.float64]:
+    """The values [n, d] of a table with the schema's columns: the inverse of `table_of`.
+
+    Args:
+        data: A table [n] with the schema's columns; values may be outside bounds and categories.
+        schema: Its schema.
+
+    Returns:
+        Values [n, d] as `values_of` gives them; a category the schema does not name is `OTHER`,
+        which `table_of` cannot turn back.
+
+    Raises:
+        SchemaError: If a numeric column holds something that is not a number.
+    """
+    values = np.empty((len(data), len(schema.columns)), dtype=np.float64)
+    for numbers, column in zip(values.T, schema.columns, strict=True):
+        found = data[column.name]
+        numbers[:] = as_numbers(found) if column.kind.numeric else column.codes(found)
+    return values
+
+
+def table_of(values: npt.NDArray[np.float64], schema: Schema) -> pd.DataFrame:
+    """The canonical table of values [n, d], as `values_of` gives them."""
+    table = {}
+    for column, numbers in zip(schema.columns, values.T, strict=True):
+        if column.kind.numeric:
+            table[column.name] = pd.Series(numbers)
+        else:
+            choices = np.empty(len(column.categories) + 1, dtype=object)
+            choices[:-1] = column.categories
+            choices[-1] = np.nan  # a missing code of -1 counts from the end
+            table[column.name] = pd.Series(choices[numbers.astype(np.int64)], dtype=object)
+    return schema.canonical(pd.DataFrame(table))

@@ -1,0 +1,236 @@
+"""Reads tables: CSV, Parquet, and the samples that come with a dependency."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dpaudit.errors import DataError, MissingExtraError, SchemaError
+from dpaudit.formatting import did_you_mean
+from dpaudit.model.inference import schema_from_sdv
+from dpaudit.model.schema import Schema
+
+SAMPLE = "sample:"
+IN_MEMORY = "a table in memory"
+MISSING_MARKS = frozenset(
+    ("", "?", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA", "NaN", "nan", "NULL", "null", "None")
+)
+"""Read as missing, unless the schema names it as a category of the column."""
+
+
+class Table(NamedTuple):
+    """The table handed in: canonical, with its schema and where it came from."""
+
+    data: pd.DataFrame
+    schema: Schema
+    source: str
+    schema_source: str | None
+
+
+def load(data: pd.DataFrame | str | Path, schema: Schema | str | Path | None) -> Table:
+    """Reads and validates a table.
+
+    Args:
+        data: A table, a file, or "sample:NAME".
+        schema: A schema, a schema file, or None to infer one (which marks itself).
+
+    Returns:
+        The canonical table and its schema.
+
+    Raises:
+        DataError: If the table cannot be read or does not fit.
+        SchemaError: If the schema is malformed or cannot be inferred.
+    """
+    source = IN_MEMORY if isinstance(data, pd.DataFrame) else str(data)
+
+    def read(known: Schema | None) -> pd.DataFrame:
+        return data if isinstance(data, pd.DataFrame) else load_table(data, schema=known)
+
+    if schema is None:
+        table = read(None)
+        found = Schema.infer(table)
+    elif isinstance(schema, Schema):
+        table, found = read(schema), schema
+    else:
+        found = load_schema(schema, lambda: read(None))
+        table = read(found)
+    named = str(schema) if isinstance(schema, str | Path) else None
+    return Table(fitting(table, found, source=source), found, source, named)
+
+
+def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFrame:
+    """Reads a table.
+
+    Args:
+        source: A CSV file (comma-separated UTF-8 with a header; also `.gz`), a Parquet file, or
+            `sample:NAME`.
+        schema: Columns whose categories are all text are read as text, whatever they look like.
+
+    Returns:
+        The table as read.
+
+    Raises:
+        DataError: If it does not exist or is not a table.
+        MissingExtraError: If reading Parquet needs a package that is not installed.
+    """
+    text = str(source)
+    if text.startswith(SAMPLE):
+        return _sample(text.removeprefix(SAMPLE))
+    path = Path(source)
+    if not path.is_file():
+        what = "is a folder, not a file" if path.is_dir() else "does not exist"
+        raise DataError(f"{path} {what}; give a CSV or Parquet file, or sample:breast-cancer")
+    name = path.name.lower()
+    table = _parquet(path) if name.endswith((".parquet", ".pq")) else _csv(path, schema)
+    if table.empty:
+        raise DataError(f"{path} has no rows below its header")
+    return table
+
+
+def load_schema(path: str | Path, data: Callable[[], pd.DataFrame]) -> Schema:
+    """Reads a schema file: ours, or SDV-style metadata.
+
+    Args:
+        path: A JSON file.
+        data: Loads the table; called only for SDV metadata, which lack bounds and categories.
+
+    Returns:
+        The schema; `inferred` if anything in it came from the data.
+
+    Raises:
+        SchemaError: If the file is missing, is not JSON, or is not a schema.
+    """
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SchemaError(f"schema {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SchemaError(f"schema {path} is not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise SchemaError(f"schema {path}: expected a JSON object with columns")
+    try:
+        if isinstance(document.get("tables"), dict) or isinstance(document.get("columns"), dict):
+            return schema_from_sdv(document, data())
+        return Schema.from_json(document)
+    except SchemaError as error:
+        raise SchemaError(f"schema {path}: {error}") from None
+
+
+def fitting(data: pd.DataFrame, schema: Schema, *, source: str) -> pd.DataFrame:
+    """The canonical form of a table that fits its schema.
+
+    Args:
+        data: The table as read.
+        schema: Its schema.
+        source: Named in the message.
+
+    Returns:
+        The canonical table.
+
+    Raises:
+        DataError: If anything contradicts the schema; names every problem.
+    """
+    problems = schema.problems(data)
+    if problems:
+        hint = "mend the table or the schema"
+        raise DataError(f"{source} does not fit its schema: {'; '.join(problems)}; {hint}")
+    return schema.canonical(data)
+
+
+def data_digest(data: pd.DataFrame) -> str:
+    """SHA-256 over the row hashes and column names of a canonical table."""
+    hashed = pd.util.hash_pandas_object(data.astype(str), index=False)
+    digest = hashlib.sha256(hashed.to_numpy().astype("<u8").tobytes())
+    digest.update(json.dumps([str(name) for name in data.columns]).encode())
+    return digest.hexdigest()
+
+
+def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
+    columns = {column.name: column for column in (schema.columns if schema else ())}
+    text_columns = {
+        name: "object"
+        for name, column in columns.items()
+        if column.categories and all(isinstance(value, str) for value in column.categories)
+    }
+
+    def read(**options: Any) -> pd.DataFrame:
+        table: pd.DataFrame = pd.read_csv(
+            path,
+            compression="gzip" if path.name.lower().endswith(".gz") else None,
+            skipinitialspace=True,
+            keep_default_na=False,
+            **options,
+        )
+        return table
+
+    try:
+        header = read(header=None, nrows=1, dtype="object").iloc[0].tolist()
+        _check_header(header)
+        marks = {
+            name or f"Unnamed: {place}": MISSING_MARKS.difference(  # as pandas names a blank
+                columns[name].categories if name in columns else ()
+            )
+            for place, name in enumerate(header)
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # the schema judges the values
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # longer rows than the header
+            return read(na_values=marks, dtype=text_columns, index_col=False)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not a CSV table: save it as UTF-8 text ({error})") from None
+    except pd.errors.ParserWarning:
+        raise DataError(f"{path} is not a CSV table: rows are longer than its header") from None
+    except (ValueError, OSError, EOFError, zlib.error) as error:  # ParserError, gzip
+        reason = " ".join(str(error).split())
+        raise DataError(
+            f"{path} is not a CSV table: {reason}; save it as comma-separated text with a header"
+        ) from None
+
+
+def _check_header(header: list[str]) -> None:
+    """Refuses what pandas would read without a word, and read wrongly."""
+    if not any(header):
+        raise ValueError("its header names no columns")
+    if header[0].startswith(("{", "[", "<")):
+        raise ValueError(f"it starts with {header[0][:20]!r}, as JSON or HTML does")
+    if any("\0" in name for name in header):
+        raise ValueError("it is a binary file")
+    if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
+        raise ValueError(f"its header {header[0][:40]!r} holds no comma but another separator")
+    repeated = sorted({name for name in header if name and header.count(name) > 1})
+    if repeated:
+        raise ValueError(f"column names repeat: {', '.join(repeated)}: rename them")
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path)
+    except ImportError:
+        raise MissingExtraError("reading Parquet", "pyarrow", "parquet") from None
+    except Exception as error:  # noqa: BLE001 - pyarrow's errors share no base but Exception
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path} is not a Parquet table: {reason}") from None
+
+
+def _breast_cancer() -> pd.DataFrame:
+    from sklearn.datasets import load_breast_cancer
+
+    table: pd.DataFrame = load_breast_cancer(as_frame=True).frame
+    return table.rename(columns={"target": "benign"})
+
+
+_SAMPLES: dict[str, Callable[[], pd.DataFrame]] = {"breast-cancer": _breast_cancer}
+
+
+def _sample(name: str) -> pd.DataFrame:
+    if name not in _SAMPLES:
+        known = ", ".join(f"{SAMPLE}{key}" for key in _SAMPLES)
+        raise DataError(f"no sample {name!r}{did_you_mean(name, list(_SAMPLES))}; there is {known}")
+    return _SAMPLES[name]()

@@ -1,0 +1,1 @@
+"""What can be audited and what attacks it: contracts, registry, adapters."""

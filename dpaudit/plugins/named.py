@@ -1,0 +1,115 @@
+"""Generators and attacks with the names they were asked for by."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from dpaudit.errors import RegistryError, SettingsError
+from dpaudit.plugins.adapt import as_generator
+from dpaudit.plugins.protocols import Attack, Generator
+from dpaudit.plugins.registry import ATTACKS, GENERATORS, build, carry, parse_parameters
+
+_ATTACK_METHODS = ("check", "feature_names", "features", "fit")
+
+
+class NamedGenerator(NamedTuple):
+    """A generator and how it was asked for."""
+
+    name: str
+    parameters: dict[str, Any]
+    generator: Generator
+
+
+class NamedAttack(NamedTuple):
+    """An attack and the name it was asked for by."""
+
+    name: str
+    attack: Attack
+
+
+def named_generator(
+    generator: object, parameters: Mapping[str, Any], offered: Mapping[str, Any]
+) -> NamedGenerator:
+    """Builds or wraps the generator that the caller named or handed in.
+
+    Args:
+        generator: A name as in `dpaudit.plugins.registry.resolve`, an object with `fit`, or a
+            function `f(data, n_rows, seed)`.
+        parameters: Constructor parameters, for names and classes.
+        offered: What a constructor may ask for: schema and target.
+
+    Returns:
+        The generator with its name.
+
+    Raises:
+        RegistryError: If it cannot be found or built, or is no generator.
+    """
+    if isinstance(generator, str):
+        value = build(generator, GENERATORS, given=parameters, offered=offered)
+        return NamedGenerator(generator, dict(parameters), as_generator(value, name=generator))
+    if inspect.isclass(generator):
+        raise RegistryError(
+            f"{generator.__name__} is a class: hand in an instance, {generator.__name__}(...)"
+        )
+    if parameters:
+        raise RegistryError("parameters are for generators given by name, not for ready objects")
+    own = generator if inspect.isroutine(generator) else type(generator)
+    carry(generator)
+    name = f"{own.__module__}:{own.__qualname__}"
+    return NamedGenerator(name, plain_settings(generator), as_generator(generator, name=name))
+
+
+def named_attacks(attacks: Sequence[str | Attack]) -> tuple[NamedAttack, ...]:
+    """Builds the attacks that the caller named or handed in.
+
+    Args:
+        attacks: Names, each perhaps with settings (`groundhog,classifier=logistic-regression`), or
+            ready objects.
+
+    Returns:
+        The attacks with their names.
+
+    Raises:
+        RegistryError: If one cannot be found or built, or is no attack.
+        SettingsError: If two have the same name.
+    """
+    found = []
+    for attack in attacks:
+        if isinstance(attack, str):
+            name, *pairs = attack.split(",")
+            built = build(name, ATTACKS, given=parse_parameters(pairs), offered={})
+        else:
+            carry(attack)
+            built, attack = attack, type(attack).__name__
+        missing = [name for name in _ATTACK_METHODS if not callable(getattr(built, name, None))]
+        if missing:
+            raise RegistryError(f"attack {attack} lacks the method {missing[0]!r}: add it")
+        found.append(NamedAttack(attack, cast(Attack, built)))
+    names = [name for name, _ in found]
+    if len(set(names)) < len(names):
+        raise SettingsError(f"an attack is named twice: {', '.join(names)}; name each once")
+    return tuple(found)
+
+
+def plain_settings(value: object) -> dict[str, Any]:
+    """The plain settings of an object: enough to notice that they changed."""
+    found = getattr(value, "__dict__", {})
+    plain = {k: v for k, v in found.items() if isinstance(v, str | int | float | bool | None)}
+    return {key: item for key, item in sorted(plain.items()) if not key.startswith("_")}
+
+
+def source_digest(value: object) -> str | None:
+    """A digest of the file that defines an object; None where there is none."""
+    function = getattr(value, "function", None)  # a wrapped bare function
+    defined = function if inspect.isroutine(function) else type(value)
+    try:
+        file = inspect.getsourcefile(defined)
+    except TypeError:
+        return None
+    if file is None or not Path(file).is_file():
+        return None
+    return hashlib.blake2b(Path(file).read_bytes(), digest_size=16).hexdigest()

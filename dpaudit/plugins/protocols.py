@@ -1,0 +1,184 @@
+"""The contracts of what can be audited and of what attacks it.
+
+A generator may also have, each optional:
+
+- `claim: PrivacyClaim | None`: what it promises (else the caller states the claim);
+- `check(data)`: raises an `InputError` before any training if the table cannot be used;
+- `seedable = False`: it draws from secure noise, so trials cannot be repeated bit by bit;
+- `trace(data, *, n_rows, seed, recorder)` and `exercises()`: it tells what happens in training
+  (`dpaudit.plugins.recorder`);
+- `fixes() -> Mapping[str, Generator]`: the same generator with one thing mended, by a name for what
+  is mended. `dpaudit explain` finds out with it which of them leaks. A mended generator's own
+  `fixes` are what is left to mend: that is how all are mended together.
+
+A fitted model may have a `claim` of its own: where the accountant's result depends on the data, or
+to say how its noise was drawn. The audit compares with the largest one it saw in either world,
+restated for the neighbours played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dpaudit.model.claim import Neighbours
+from dpaudit.model.schema import Schema
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+
+
+class World(StrEnum):
+    """One side of the distinguishing game."""
+
+    IN = "in"
+    OUT = "out"
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A fitted generator."""
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Draws `n` synthetic records; `seed=None` means the system's entropy."""
+        ...
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """Anything that can be audited."""
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> Model:
+        """Trains on a table; `seed=None` means the system's entropy, as production needs."""
+        ...
+
+
+class Job(NamedTuple):
+    """One training of a batch.
+
+    Attributes:
+        world: The world that the model belongs to.
+        index: Number of its trial.
+        dropped_rows: Positions of the records that it is trained without.
+        seed: Its own seed; None means the system's entropy.
+    """
+
+    world: World
+    index: int  # type: ignore[assignment]  # of the field's name, not of tuple.index
+    dropped_rows: tuple[int, ...]
+    seed: int | None
+
+
+class ModelBatch(Protocol):
+    """Models that were trained together, in the order of their jobs."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Model: ...
+
+    def sample_many(self, n: int, seeds: Sequence[int | None]) -> FloatArray:
+        """Values [M, n, d] of n records of each model (`dpaudit.model.encoding.values_of`).
+
+        Those of model i are those of ``self[i].sample(n, seed=seeds[i])``.
+        """
+        ...
+
+
+class BatchGenerator(Generator, Protocol):
+    """A generator that trains many shadow models at once, each as if it were alone."""
+
+    @property
+    def models_at_once(self) -> int:
+        """How many models it trains fastest together; the game asks for no more at a time."""
+        ...
+
+    def batch_key(self, job: Job) -> Hashable:
+        """Jobs with equal keys may be trained together."""
+        ...
+
+    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> ModelBatch:
+        """Trains a model for each job; model i does not depend on the other jobs by a bit."""
+        ...
+
+
+def trains_many(generator: object) -> TypeGuard[BatchGenerator]:
+    """Whether a generator can train many models at once."""
+    # `isinstance` would compute `models_at_once` up to Python 3.11, and raise what that raises.
+    return callable(getattr(generator, "fit_many", None))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GameView:
+    """What the attacker of a differential-privacy audit knows: everything but the bit.
+
+    Attributes:
+        schema: The public schema.
+        others: D' for add-remove neighbours: the table without the target; canonical dtypes.
+        target: The attacked record, a table of one row; in a one-run game the canaries [m].
+        n_rows: Synthetic rows requested from every model, in both worlds.
+        neighbours: The relation played.
+    """
+
+    schema: Schema
+    others: pd.DataFrame
+    target: pd.DataFrame
+    n_rows: int
+    neighbours: Neighbours
+
+
+class FeatureName(NamedTuple):
+    """Names one number of a feature vector: what it measures, of which column(s)."""
+
+    column: str
+    feature: str
+
+    def __str__(self) -> str:
+        return f"{self.feature}({self.column})"
+
+
+class Scorer(Protocol):
+    """A trained membership classifier."""
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """Membership scores [n] of feature vectors [n, f]; larger means "in"."""
+        ...
+
+
+class Attack(Protocol):
+    """A membership inference attack on synthetic tables."""
+
+    def check(self, game: GameView) -> None:
+        """Raises `InputError` if this attack cannot play this game."""
+        ...
+
+    def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
+        """Names of the features, in the order of `features`."""
+        ...
+
+    def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
+        """Features [f] of one synthetic table in canonical form (`Schema.canonical`)."""
+        ...
+
+    def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
+        """Trains the classifier on features [n, f] and memberships [n]."""
+        ...
+
+
+@runtime_checkable
+class BatchAttack(Attack, Protocol):
+    """An attack that takes the features of many synthetic tables at once."""
+
+    def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
+        """Features [M, f] of values [M, n, d], as `dpaudit.model.encoding.values_of` gives them.
+
+        Row i is, up to rounding (1e-12), what `features` gives of table i; it does not depend on
+        the other tables by a bit.
+        """
+        ...

@@ -1,0 +1,147 @@
+"""What a generator may tell about its own training: the white box that `dpaudit trace` looks into.
+
+A generator that can be traced has `trace`, which does what `fit` and `sample` do and tells a
+`Recorder` what happened, as it happens: facts (row numbers, votes, draws, numbers that scaled a
+column), never a judgement. It calls what applies to it and leaves the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Protocol, TypeGuard
+
+import pandas as pd
+
+from dpaudit.account import VoteTable
+from dpaudit.plugins.protocols import FloatArray, Generator, IntArray
+
+
+class Reader(StrEnum):
+    """A part of a generator that may read private records."""
+
+    TEACHER = "teacher"
+    """One of many, whose vote alone leaves it."""
+    STUDENT = "student"
+    """What the generator network learns from; a single critic is one too."""
+    GENERATOR = "generator"
+    """The network that makes synthetic records, in training."""
+    CONDITIONS = "conditions"
+    """What synthetic records are generated given."""
+
+
+class NoiseOn(StrEnum):
+    """What a draw of noise is added to."""
+
+    VOTES = "votes"
+    """A count of teachers' votes."""
+    LABELS = "labels"
+    """A label that is 0 or 1."""
+
+
+class Stage(StrEnum):
+    """When the generator network is fed."""
+
+    TRAINING = "training"
+    SAMPLING = "sampling"
+
+
+class Recorder(Protocol):
+    """Is told what happens in one training.
+
+    Row numbers are positions in the table that is traced.
+    """
+
+    def constant(self, name: str, value: float) -> None:
+        """A number that the training treats as public.
+
+        Names with a meaning: `teachers` (k), `batch`, `gamma` (inverse noise scale that the
+        accountant takes), `gradient_penalty` (its weight).
+        """
+        ...
+
+    def scaling(self, column: str, numbers: Sequence[float]) -> None:
+        """The numbers that a numeric column is scaled with: bounds [2], or means and deviations."""
+        ...
+
+    def label_counts(self, counts: Sequence[int]) -> None:
+        """How many records of each class are to be generated, or were found for that end."""
+        ...
+
+    def iteration(self) -> None:
+        """A round of teachers, student and generator begins."""
+        ...
+
+    def read(self, reader: Reader, rows: IntArray, *, index: int = 0) -> None:
+        """A part read private records.
+
+        Args:
+            reader: Which part.
+            rows: Row numbers, perhaps repeated.
+            index: Which of the teachers.
+        """
+        ...
+
+    def taught(self, index: int, *, before: FloatArray, after: FloatArray) -> None:
+        """A teacher was trained in this iteration: its parameters, flat, before and after."""
+        ...
+
+    def losses(self, own: float, others: float) -> None:
+        """Cross-entropy on what teacher 0 read first: its own, and the mean of the others'."""
+        ...
+
+    def promised(self, table: VoteTable) -> None:
+        """The mechanism that the accountant charges for: how a label should follow from votes."""
+        ...
+
+    def voted(self, ones: IntArray, labels: IntArray) -> None:
+        """Labels were released: how many teachers voted 1 [n], and the label [n], 0 or 1."""
+        ...
+
+    def noise(self, draws: FloatArray, *, on: NoiseOn) -> None:
+        """Noise was drawn to hide votes or labels [n]."""
+        ...
+
+    def charged(
+        self, queries: int, *, before: float, after: float, moments: FloatArray | None
+    ) -> None:
+        """The accountant charged for the latest labels.
+
+        Args:
+            queries: For how many.
+            before: Epsilon that it held spent before.
+            after: Epsilon that it holds spent now.
+            moments: Its log moments 1..L in all, [L], where it is a moments accountant.
+        """
+        ...
+
+    def fed(self, stage: Stage, inputs: FloatArray) -> None:
+        """The generator network was fed these random numbers."""
+        ...
+
+    def output(self, unrounded: FloatArray) -> None:
+        """The sampled table's numeric columns in its own scale before rounding, [n, numeric]."""
+        ...
+
+
+class Traceable(Generator, Protocol):
+    """A generator that tells what it does.
+
+    It may also have `exercises()`: the same generator under settings that reach what its usual
+    ones do not, such as an accountant's term that never is the smallest; traced as well.
+    """
+
+    def trace(
+        self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
+    ) -> pd.DataFrame:
+        """Trains on a table as `fit` does and draws `n_rows` records from the model.
+
+        Returns:
+            The synthetic table: that of ``fit(data, seed=seed).sample(n_rows, seed=seed)``.
+        """
+        ...
+
+
+def can_be_traced(generator: object) -> TypeGuard[Traceable]:
+    """Whether a generator tells what it does."""
+    return callable(getattr(generator, "trace", None))

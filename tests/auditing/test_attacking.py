@@ -1,0 +1,187 @@
+"""Attack evaluation: calibration on known mechanisms, honesty of the split, explanation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.auditing.membership import (
+    Evaluation,
+    Trials,
+    arrange,
+    evaluate,
+    explain,
+    fit_attack,
+    fitting_mask,
+)
+from dpaudit.auditing.plan import Size
+from dpaudit.bounds import ThresholdRule, bonferroni, max_provable
+from dpaudit.plugins.protocols import Attack, BoolArray, FeatureName, FloatArray, GameView, Scorer
+
+SIZE = Size(shadow_models=200, attacks=2)
+
+
+@dataclass(frozen=True)
+class FirstFeature:
+    """An attack whose score is its first feature: nothing to fit, everything known."""
+
+    def check(self, game: GameView) -> None: ...
+
+    def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
+        return (FeatureName("a", "value"),)
+
+    def features(self, table: Any, game: GameView) -> FloatArray:
+        return np.zeros(1)
+
+    def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
+        return lambda rows: rows[:, 0].astype(np.float64)
+
+
+def played(
+    attack: Attack,
+    trials: Trials,
+    *,
+    delta: float,
+    confidence: float,
+    rng: np.random.Generator,
+    rule: ThresholdRule = ThresholdRule.CROSS_VALIDATED,
+) -> Evaluation:
+    fitted = fit_attack(
+        attack, trials.fitting, rule=rule, delta=delta, confidence=confidence, rng=rng
+    )
+    return evaluate(fitted, trials, delta=delta, confidence=confidence)
+
+
+def simulated(features_in: FloatArray, features_out: FloatArray, seed: int) -> Trials:
+    masks = [
+        fitting_mask(SIZE.per_world, SIZE.fitted, np.random.default_rng([seed, w])) for w in (0, 1)
+    ]
+    trials = arrange([list(features_in), list(features_out)], masks)
+    assert trials is not None
+    return trials
+
+
+def largest_bound(epsilon: float, seed: int) -> float:
+    """The bound of a whole audit: two attacks on randomised response, Bonferroni over them."""
+    rng = np.random.default_rng(seed)
+    keep = math.exp(epsilon) / (1 + math.exp(epsilon))
+    bounds = []
+    bits = [(rng.random((SIZE.per_world, 1)) < p).astype(np.float64) for p in (keep, 1 - keep)]
+    for attack in range(SIZE.attacks):
+        noise = [rng.normal(0, 0.1 * attack, bit.shape) for bit in bits]
+        trials = simulated(bits[0] + noise[0], bits[1] + noise[1], seed)
+        evaluation = played(
+            FirstFeature(), trials, delta=0.0, confidence=SIZE.attack_confidence, rng=rng
+        )
+        bounds.append(evaluation.exact)
+    return max(bounds)
+
+
+def test_randomised_response_at_its_claim_is_accused_in_at_most_5_of_100_audits() -> None:
+    bounds = [largest_bound(1.0, seed) for seed in range(100)]
+    assert sum(bound > 1.0 for bound in bounds) <= 5
+    assert np.median(bounds) > 0.4, "a bound that is always 0 would pass too"
+
+
+def test_randomised_response_that_claims_less_is_convicted() -> None:
+    assert sum(largest_bound(1.0, seed) > 0.3 for seed in range(20)) >= 15
+
+
+def test_null_is_above_zero_in_at_most_5_of_100_audits() -> None:
+    above = 0
+    for seed in range(100):
+        rng = np.random.default_rng([seed, 7])
+        draws = rng.normal(size=(2, SIZE.per_world, 1))
+        evaluation = played(
+            FirstFeature(), simulated(*draws, seed), delta=1e-5, confidence=0.95, rng=rng
+        )
+        above += evaluation.exact > 0
+    assert above <= 5
+
+
+def test_a_perfect_attack_reaches_the_largest_provable_epsilon() -> None:
+    ones = np.ones((SIZE.per_world, 1))
+    rng = np.random.default_rng(0)
+    confidence = SIZE.attack_confidence
+    evaluation = played(
+        FirstFeature(), simulated(ones, 0 * ones, 0), delta=1e-5, confidence=confidence, rng=rng
+    )
+    highest = max_provable(SIZE.scored, SIZE.scored, delta=1e-5, confidence=confidence)
+    assert evaluation.exact == pytest.approx(highest, abs=1e-9)
+    assert evaluation.auc == 1.0
+
+
+def test_inverted_scores_are_as_good() -> None:
+    ones = np.ones((SIZE.per_world, 1))
+    rng = np.random.default_rng(0)
+    upright = played(
+        FirstFeature(), simulated(ones, 0 * ones, 0), delta=0, confidence=0.95, rng=rng
+    )
+    inverted = played(
+        FirstFeature(), simulated(0 * ones, ones, 0), delta=0, confidence=0.95, rng=rng
+    )
+    assert inverted.exact == upright.exact
+
+
+def test_failed_trials_count_as_errors_in_either_world() -> None:
+    features = [np.ones(1)] * 100, [np.zeros(1)] * 100
+    worlds: list[list[FloatArray | None]] = [list(features[0]), list(features[1])]
+    mask = np.arange(100) < 40
+    worlds[0][50] = None  # scored, in
+    worlds[1][60] = worlds[1][61] = None  # scored, out
+    worlds[1][3] = None  # fitting part: costs nothing but data
+    trials = arrange(worlds, [mask, mask])
+    assert trials is not None
+    assert (trials.failed_in, trials.failed_out) == (1, 2)
+    rng = np.random.default_rng(0)
+    counts = played(FirstFeature(), trials, delta=0.0, confidence=0.95, rng=rng).counts
+    assert (counts.false_negatives, counts.false_positives) == (1, 2)
+    assert (counts.n_in, counts.n_out) == (60, 60)
+
+
+def test_too_few_finished_trials_cannot_be_evaluated() -> None:
+    worlds: list[list[FloatArray | None]] = [[None] * 10, [np.zeros(1)] * 10]
+    mask = np.arange(10) < 4
+    assert arrange(worlds, [mask, mask]) is None
+
+
+def test_scored_trials_never_reach_the_classifier() -> None:
+    seen: list[FloatArray] = []
+
+    class Watching(FirstFeature):
+        def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
+            seen.append(features.copy())
+            return super().fit(features, member, seed=seed)
+
+    values = np.arange(200, dtype=np.float64).reshape(2, 100, 1)
+    trials = simulated(values[0], values[1], 3)
+    played(Watching(), trials, delta=0.0, confidence=0.95, rng=np.random.default_rng(0))
+    scored = set(trials.scored.features.ravel())
+    assert len(scored) == 2 * SIZE.scored
+    assert not scored & set(np.concatenate(seen).ravel())
+
+
+def test_explanation_names_the_feature_that_leaks() -> None:
+    rng = np.random.default_rng(5)
+    features = rng.normal(size=(2, SIZE.per_world, 3))
+    features[0, :, 1] += 5.0
+
+    class Sum(FirstFeature):
+        def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
+            return lambda rows: rows.sum(axis=1)
+
+    trials = simulated(features[0], features[1], 0)
+    evaluation = played(Sum(), trials, delta=0.0, confidence=0.95, rng=rng)
+    names = [FeatureName(column, "value") for column in "abc"]
+    leaks = explain(evaluation, trials.scored, names, most=3, rng=rng)
+    assert leaks[0].name.column == "b"
+    assert leaks[0].importance > 0.2
+    assert all(leak.importance < 0.05 for leak in leaks[1:])
+
+
+def test_bonferroni_splits_the_error() -> None:
+    assert SIZE.attack_confidence == pytest.approx(bonferroni(0.95, 2)) == pytest.approx(0.975)

@@ -1,0 +1,280 @@
+"""Whole audits of generators with known answers, on a small table."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpaudit
+from dpaudit.auditing.entry import run
+from dpaudit.auditing.plan import Multiplicity, Pace
+from dpaudit.auditing.spec import prepare
+from dpaudit.bounds import ThresholdRule
+from dpaudit.errors import ClaimError, RegistryError, RunFolderError, SettingsError
+from dpaudit.game.worlds import Game
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.tables import load
+from dpaudit.plugins.protocols import World
+from dpaudit.plugins.registry import carry
+
+FAST = {"attacks": ("groundhog-naive", "query-target"), "shadow_models": 60, "jobs": 2}
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(20, 60, 40),
+            "income": rng.normal(30, 5, 40).round(2),
+            "city": rng.choice(["Bern", "Ulm", "Graz"], 40),
+            "ill": rng.integers(0, 2, 40),
+        }
+    )
+    table.loc[7, ["age", "income"]] = [88, 99.0]
+    return table
+
+
+def test_copycat_is_a_violation_close_to_the_largest_provable(table: pd.DataFrame) -> None:
+    result = dpaudit.audit("copycat", table, **FAST)
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+    document = result.document
+    assert document["max_provable_epsilon"] - result.epsilon_lower_bound < 0.05
+    assert document["target"] == {"choice": "farthest", "row": 7}
+    assert document["leaks"]
+    assert document["reasons"][1].startswith("the leak is in ")
+    with pytest.raises(AssertionError, match=r"(?s)VIOLATION.*bound: 2\.\d+, claim: 1.*seed: 0"):
+        result.assert_no_violation()
+
+
+def test_null_is_consistent_with_bound_0(table: pd.DataFrame) -> None:
+    result = dpaudit.audit("null", table, **FAST)
+    assert result.verdict is dpaudit.Verdict.CONSISTENT
+    assert result.epsilon_lower_bound == 0
+    assert result.document["leaks"] == []
+    result.assert_no_violation()
+
+
+def test_randomised_response_is_consistent_at_its_epsilon_and_not_below(
+    table: pd.DataFrame,
+) -> None:
+    options = {**FAST, "shadow_models": 200, "parameters": {"epsilon": 1.0}}
+    honest = dpaudit.audit("randomised-response", table, **options)
+    assert honest.verdict is dpaudit.Verdict.CONSISTENT
+    lying = dpaudit.audit("randomised-response", table, epsilon=0.3, **options)
+    assert lying.verdict is dpaudit.Verdict.VIOLATION
+    assert "generator's own: 1" in lying.document["claim"]["source"]
+
+
+def test_laplace_histogram_is_consistent(table: pd.DataFrame) -> None:
+    options = {**FAST, "parameters": {"column": "city"}}
+    assert dpaudit.audit("laplace-histogram", table, **options).verdict is (
+        dpaudit.Verdict.CONSISTENT
+    )
+
+
+class _UnequalGame(Game):
+    """The published mistake: 4 rows asked for in one world, 5 in the other."""
+
+    def rows_requested(self, world: World) -> int:
+        return 5 if world is World.IN else 4
+
+
+def test_a_game_that_asks_for_unequal_rows_fails_its_null_control(
+    table: pd.DataFrame, tmp_path: Path
+) -> None:
+    audit = prepare(
+        "null",
+        load(table, None),
+        parameters={},
+        epsilon=None,
+        delta=None,
+        neighbours=None,
+        target="farthest",
+        attacks=("groundhog", "query-target"),
+        shadow_models=20,
+        rows=4,
+        confidence=0.95,
+        threshold=ThresholdRule.CROSS_VALIDATED,
+        multiplicity=Multiplicity.BONFERRONI,
+        pace=Pace.FIXED,
+        seed=0,
+    )
+    carry(_UnequalGame)
+    broken = _UnequalGame(**vars(audit.game))
+    result = run(replace(audit, game=broken), tmp_path, jobs=2)
+    assert result.verdict is dpaudit.Verdict.INVALID
+    assert not result.document["controls"]["null"]["passed"]
+    assert result.document["bounds"] is None
+    assert "differ in more than the record" in result.document["reasons"][0]
+    with pytest.raises(AssertionError, match="INVALID"):
+        result.assert_no_violation()
+
+
+def test_no_public_call_takes_a_number_of_rows_per_world(table: pd.DataFrame) -> None:
+    with pytest.raises(TypeError):
+        dpaudit.audit("null", table, rows_in=5, rows_out=4)  # type: ignore[call-arg]
+
+
+def test_a_bare_function_is_audited(table: pd.DataFrame) -> None:
+    def resample(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+        return data.sample(n_rows, replace=True, random_state=seed)
+
+    result = dpaudit.audit(resample, table, epsilon=0.1, **{**FAST, "shadow_models": 100})
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+    assert any(name in result.document["leaks"][0]["column"] for name in ("age", "income"))
+
+
+def test_a_generator_without_a_claim_needs_one(table: pd.DataFrame) -> None:
+    with pytest.raises(ClaimError, match="give --epsilon"):
+        dpaudit.audit(lambda data, n_rows, seed: data, table)
+
+
+def test_a_class_is_refused_with_the_remedy(table: pd.DataFrame) -> None:
+    with pytest.raises(RegistryError, match="hand in an instance"):
+        dpaudit.audit(_Seedless, table, epsilon=1)
+
+
+class _Seedless:
+    """Draws from the system's entropy, as production noise must."""
+
+    claim = PrivacyClaim(epsilon=1.0)
+    seedable = False
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> _Seedless:
+        self.columns = {name: data[name].iloc[0] for name in data}
+        return self
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        noise = np.frombuffer(os.urandom(8 * n), dtype=np.uint64) % 60
+        return pd.DataFrame({**self.columns, "age": 20 + noise.astype(int)}, index=range(n))
+
+
+def test_a_generator_that_cannot_be_seeded_is_audited(table: pd.DataFrame) -> None:
+    result = dpaudit.audit(_Seedless(), table, **FAST)
+    assert result.verdict is dpaudit.Verdict.CONSISTENT
+    assert result.document["generator"]["seedable"] is False
+    assert any("secure noise" in check["detail"] for check in result.document["checks"])
+
+
+def test_a_constant_generator_is_consistent(table: pd.DataFrame) -> None:
+    row = table.iloc[[0]]
+
+    def constant(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+        return pd.concat([row] * n_rows)
+
+    result = dpaudit.audit(constant, table, epsilon=1, **FAST)
+    assert result.verdict is dpaudit.Verdict.CONSISTENT
+    assert result.epsilon_lower_bound == 0
+    assert any("constant" in reason for reason in result.document["reasons"])
+
+
+def test_failures_that_depend_on_the_world_are_not_passed_over(table: pd.DataFrame) -> None:
+    rows = table.iloc[10:20]
+
+    def fails_on_the_target(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+        if data["age"].max() == 88 and seed % 2:
+            raise RuntimeError("age too large")
+        rng = np.random.default_rng(seed)
+        return rows.iloc[rng.integers(0, 10, n_rows)]
+
+    result = dpaudit.audit(fails_on_the_target, table, epsilon=1, **{**FAST, "shadow_models": 100})
+    assert result.document["failures"]["in"] > 10
+    assert result.document["failures"]["out"] == 0
+    assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
+    assert "failing itself may leak" in " ".join(result.document["reasons"])
+    assert result.document["failure_reasons"][0]["error"] == "RuntimeError: age too large"
+
+
+def test_a_generator_that_always_fails_is_invalid(table: pd.DataFrame) -> None:
+    def broken(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+        return data.head(3)
+
+    result = dpaudit.audit(broken, table, epsilon=1, **FAST)
+    assert result.verdict is dpaudit.Verdict.INVALID
+    assert result.document["failures"] == {"in": 30, "out": 30}
+    assert (
+        "wrong row count: 3 rows instead of 40" in (result.document["failure_reasons"][0]["error"])
+    )
+
+
+def test_replace_one_plays_tables_of_equal_size_and_restates_the_claim(table: pd.DataFrame) -> None:
+    result = dpaudit.audit("randomised-response", table, neighbours="replace-one", **FAST)
+    assert result.document["claim"]["neighbours"] == "replace-one"
+    assert result.document["claim"]["epsilon"] == 2.0
+
+
+def test_too_few_models_for_the_claim_is_inconclusive_and_fails_a_test(table: pd.DataFrame) -> None:
+    result = dpaudit.audit("null", table, epsilon=8, **{**FAST, "shadow_models": 20})
+    assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
+    with pytest.raises(AssertionError, match="INCONCLUSIVE"):
+        result.assert_no_violation()
+    result.assert_no_violation(on_inconclusive="pass")
+
+
+def test_same_call_same_document_and_another_seed_another(
+    table: pd.DataFrame, tmp_path: Path
+) -> None:
+    first = dpaudit.audit("randomised-response", table, out=tmp_path / "a", **FAST)
+    again = dpaudit.audit("randomised-response", table, **{**FAST, "jobs": 1})
+    other = dpaudit.audit("randomised-response", table, seed=1, **FAST)
+    stable = {**first.document, "seconds": 0}
+    assert stable == {**again.document, "seconds": 0}
+    assert first.document["scores"] != other.document["scores"]
+    stored = json.loads((tmp_path / "a" / "result.json").read_text())
+    assert stored == json.loads(first.to_json())
+    with pytest.raises(RunFolderError, match="seed is 0 there and 1 here"):
+        dpaudit.audit("randomised-response", table, seed=1, out=tmp_path / "a", **FAST)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shadow_models": 31}, "even number"),
+        ({"rows": 0}, "at least 1"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"seed": -1}, "seed"),
+        ({"attacks": ("groundhog", "groundhog")}, "named twice"),
+        ({"attacks": ()}, "at least one attack"),
+        ({"attacks": ("query-absolute",)}, "income"),
+        ({"jobs": 0}, "jobs"),
+    ],
+)
+def test_senseless_settings_are_refused(
+    table: pd.DataFrame, options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(SettingsError, match=message):
+        dpaudit.audit("null", table, **{**FAST, **options})  # type: ignore[arg-type]
+
+
+class _ClaimingModel:
+    """What a data-dependent accountant prints: a claim that differs between the worlds."""
+
+    def __init__(self, rows: int) -> None:
+        self.claim = PrivacyClaim(epsilon=2.0 if rows == 40 else 3.0)
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        values = {"age": 30, "income": 30.0, "city": "Ulm", "ill": 0}
+        noise = np.random.default_rng(seed).normal(30, 1, n)
+        return pd.DataFrame(values | {"income": noise}, index=range(n))
+
+
+class _DataDependent:
+    claim = PrivacyClaim(epsilon=1.0, source="before training")
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> _ClaimingModel:
+        return _ClaimingModel(len(data))
+
+
+def test_a_data_dependent_claim_counts_as_the_larger_of_both_worlds(table: pd.DataFrame) -> None:
+    result = dpaudit.audit(_DataDependent(), table, **FAST)
+    assert result.claimed_epsilon == 3.0
+    assert "in either world" in result.document["claim"]["source"]
+    stated = dpaudit.audit(_DataDependent(), table, epsilon=1.5, **FAST)
+    assert stated.claimed_epsilon == 1.5

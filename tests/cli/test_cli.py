@@ -1,0 +1,330 @@
+"""The command line: exit codes, streams, and one-line errors before any training."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from dpaudit.auditing.verdict import Verdict
+from dpaudit.cli.console import ExitCode, FailOn, exit_code
+from dpaudit.cli.main import app
+from dpaudit.report.schema import result_schema
+
+SMALL = ["--attack", "groundhog-naive", "--shadow-models", "40", "--jobs", "2"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every command runs in a folder of its own, with a table and its schema in it."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"age": rng.integers(20, 60, 40), "income": rng.normal(30, 5, 40)})
+    table.to_csv("table.csv", index=False)
+    columns = [
+        {"name": "age", "kind": "integer", "lower": 0, "upper": 120},
+        {"name": "income", "kind": "continuous", "lower": 0, "upper": 100},
+    ]
+    Path("schema.json").write_text(json.dumps({"columns": columns}))
+    return tmp_path
+
+
+def dpaudit(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+def audit(*words: str) -> Result:
+    return dpaudit("audit", *words, "--data", "table.csv", "--schema", "schema.json", *SMALL)
+
+
+def test_a_violation_exits_1_and_leaves_a_report() -> None:
+    done = audit("copycat", "--out", "run")
+    assert done.exit_code == ExitCode.VIOLATION, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("VIOLATION: claimed epsilon 1, proved at least 2.")
+    assert lines[-1].startswith("reproduce: dpaudit audit copycat --data table.csv")
+    assert {"result.json", "report.html", "report.md", "trials.sqlite"} <= {
+        path.name for path in Path("run").iterdir()
+    }
+    assert not Path("run/payload.pickle").exists()
+    assert "positive control: 60 of 60" in done.stderr
+
+
+def test_the_reproduce_command_gives_the_same_result() -> None:
+    import shlex
+
+    first = audit("copycat", "--out", "first")
+    command = first.stdout.splitlines()[-1].removeprefix("reproduce: dpaudit ")
+    again = dpaudit(*shlex.split(command), "--out", "again")
+    assert again.exit_code == ExitCode.VIOLATION
+    documents = [json.loads(Path(run, "result.json").read_text()) for run in ("first", "again")]
+    assert {**documents[0], "seconds": 0} == {**documents[1], "seconds": 0}
+
+
+def test_json_prints_one_document_that_fits_its_schema() -> None:
+    import jsonschema  # type: ignore[import-untyped]
+
+    done = audit("null", "--json")
+    assert done.exit_code == ExitCode.PASS
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, result_schema())
+    assert document["verdict"] == "consistent"
+
+
+def test_quiet_prints_one_line_and_no_progress() -> None:
+    done = audit("null", "-q")
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == ""
+
+
+def test_too_few_models_exit_3_unless_allowed() -> None:
+    words = ("null", "--epsilon", "9", "--out", "run")
+    assert audit(*words).exit_code == ExitCode.INCONCLUSIVE
+    assert audit(*words, "--fail-on", "violation").exit_code == ExitCode.PASS
+
+
+@pytest.mark.parametrize(
+    ("verdict", "codes"),
+    [
+        (Verdict.CONSISTENT, (0, 0, 0)),
+        (Verdict.VIOLATION, (1, 1, 0)),
+        (Verdict.INCONCLUSIVE, (0, 3, 0)),
+        (Verdict.INVALID, (3, 3, 0)),
+    ],
+)
+def test_exit_codes_of_verdicts(verdict: Verdict, codes: Sequence[int]) -> None:
+    order = (FailOn.VIOLATION, FailOn.INCONCLUSIVE, FailOn.NEVER)
+    assert tuple(int(exit_code(verdict, fail_on)) for fail_on in order) == tuple(codes)
+
+
+BAD = {
+    "missing file": (["null", "--data", "nope.csv"], "nope.csv does not exist"),
+    "not a table": (["null", "--data", "binary.csv"], "not a CSV table"),
+    "missing column": (["null", "--schema", "wider.json"], "column 'height' is missing"),
+    "out of bounds": (["null", "--schema", "narrow.json"], "outside the bounds [0, 30]"),
+    "constant column": (["null", "--data", "constant.csv"], "column 'b' is constant (always 2)"),
+    "no such row": (["null", "--target", "row:40"], "the table has rows 0 to 39"),
+    "malformed target": (
+        ["null", "--target", "last"],
+        "none of farthest, vulnerable, row:N, record:FILE",
+    ),
+    "epsilon 0": (["null", "--epsilon", "0"], "greater than 0"),
+    "epsilon negative": (["null", "--epsilon", "-1"], "greater than 0"),
+    "epsilon NaN": (["null", "--epsilon", "nan"], "greater than 0"),
+    "delta 1": (["null", "--delta", "1"], "delta must be in [0, 1)"),
+    "delta negative": (["null", "--delta", "-0.1"], "delta must be in [0, 1)"),
+    "fewer rows than teachers": (["pate-gan"], "-p teachers="),
+    "unknown generator": (["pategan"], "did you mean 'pate-gan'?"),
+    "unknown attack": (["null", "--attack", "groundhgo"], "did you mean 'groundhog'?"),
+    "unknown parameter": (["null", "-p", "epsilonn=1"], "did you mean 'epsilon'?"),
+    "parameter without value": (["null", "-p", "epsilon"], "must look like key=value"),
+    "no sample": (["mine.py:NoSample", "--epsilon", "1"], "lacks the method sample"),
+    "no fit": (["mine.py:Nothing", "--epsilon", "1"], "no method fit"),
+    "no claim": (["mine.py:resample"], "give --epsilon and --delta"),
+    "no such file": (["other.py:Gan"], "no file other.py"),
+    "no such attribute": (["mine.py:NoSampel"], "did you mean 'NoSample'?"),
+    "broken file": (["broken.py:Gan"], "broken.py fails: ZeroDivisionError"),
+    "unwritable run folder": (["null", "--out", "table.csv/run"], "cannot be written"),
+    "odd number of models": (["null", "--shadow-models", "41"], "even number"),
+    "no rows": (["null", "--rows", "0"], "at least 1"),
+    "unknown option": (["null", "--bogus"], "No such option"),
+    "unknown relation": (["null", "--neighbours", "near"], "replace-one"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_exit_2_before_any_training(case: str) -> None:
+    Path("binary.csv").write_bytes(bytes(range(128, 256)) * 8)
+    Path("constant.csv").write_text("a,b\n1,2\n3,2\n5,2\n")
+    columns = json.loads(Path("schema.json").read_text())["columns"]
+    extra = {"name": "height", "kind": "continuous", "lower": 0, "upper": 3}
+    Path("wider.json").write_text(json.dumps({"columns": [*columns, extra]}))
+    Path("narrow.json").write_text(
+        json.dumps({"columns": [{**columns[0], "upper": 30}, columns[1]]})
+    )
+    Path("broken.py").write_text("1 / 0\n")
+    Path("mine.py").write_text(
+        "class NoSample:\n    def fit(self, data, *, seed):\n        return self\n"
+        "class Nothing:\n    pass\n"
+        "def resample(data, n_rows, seed):\n    return data\n"
+    )
+    words, message = BAD[case]
+    given = ["--data", "table.csv"] if "--data" not in words else []
+    if case not in ("missing column", "out of bounds", "constant column"):
+        given += ["--schema", "schema.json"]
+    done = dpaudit("audit", *words, *given, *SMALL[2 if "--attack" in words else 0 : 2])
+    assert done.exit_code == ExitCode.USAGE, done.output
+    assert message in " ".join(done.stderr.split())
+    assert done.stdout == ""
+    if "Usage" not in done.stderr:
+        errors = [line for line in done.stderr.splitlines() if not line.startswith("auditing ")]
+        assert len(errors) == 1
+        assert errors[0].startswith("error: ")
+    assert not Path("runs").exists()
+
+
+def test_a_crash_exits_4_and_not_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    def explode(*args: object, **kwargs: object) -> None:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr("dpaudit.auditing.entry.run", explode)
+    done = audit("null")
+    assert done.exit_code == ExitCode.INTERNAL
+    assert done.stderr.splitlines()[-1] == "internal error: ValueError: a defect"
+
+
+def test_plan_trains_nothing_and_says_what_can_be_proved() -> None:
+    done = dpaudit("plan", "--epsilon", "1", "--delta", "1e-5", "--shadow-models", "400", "--json")
+    assert done.exit_code == ExitCode.PASS
+    document = json.loads(done.stdout)
+    assert document["scored_per_world"] == 120
+    assert 1 < document["detectable_epsilon"] < document["max_provable_epsilon"] < 4.2
+    spoken = dpaudit("plan", "null", "--data", "table.csv", "--seconds-per-model", "6", "-q")
+    assert spoken.exit_code == ExitCode.USAGE  # plan has no -q
+    spoken = dpaudit(
+        "plan", "null", "--data", "table.csv", "--seconds-per-model", "6", "--jobs", "2"
+    )
+    assert "about 20 min 0 s for 400 models" in spoken.stdout
+    assert not Path("runs").exists()
+
+
+def test_plan_needs_a_claim() -> None:
+    assert "plan needs a claim" in dpaudit("plan").stderr
+
+
+def test_synthesize_writes_a_table_and_its_claim() -> None:
+    done = dpaudit(
+        *("synthesize", "laplace-histogram", "-p", "epsilon=2", "--data", "table.csv"),
+        *("--schema", "schema.json", "--rows", "7", "--out", "synthetic.csv"),
+    )
+    assert done.exit_code == ExitCode.PASS, done.output
+    assert pd.read_csv("synthetic.csv").shape == (7, 2)
+    claim = json.loads(Path("synthetic.csv.claim.json").read_text())
+    assert claim["claim"]["epsilon"] == 2
+    assert claim["seed"] is None
+    assert claim["schema_inferred"] is False
+
+
+def test_synthesize_draws_new_noise_each_time_unless_seeded() -> None:
+    def table(*words: str) -> str:
+        done = dpaudit("synthesize", "null", "--data", "table.csv", "--out", "s.csv", *words)
+        assert done.exit_code == ExitCode.PASS
+        return Path("s.csv").read_text()
+
+    assert table() != table()
+    assert table("--seed", "1") == table("--seed", "1")
+
+
+def test_report_is_made_again_from_the_result_alone() -> None:
+    audit("null", "--out", "run")
+    before = Path("run/report.html").read_bytes()
+    Path("run/report.html").unlink()
+    assert dpaudit("report", "run").exit_code == ExitCode.PASS
+    assert Path("run/report.html").read_bytes() == before
+    assert "no result at nowhere" in dpaudit("report", "nowhere").stderr
+
+
+def test_list_show_doctor() -> None:
+    listed = dpaudit("list").stdout
+    for name in ("pate-gan", "copycat", "groundhog", "query-target", "exact"):
+        assert name in listed
+    assert dpaudit("list", "attacks").stdout.count("groundhog") >= 4
+    shown = dpaudit("show", "pate-gan").stdout
+    assert "teachers: default 50" in shown
+    assert dpaudit("show", "pate-gam").exit_code == ExitCode.USAGE
+    doctor = dpaudit("doctor")
+    assert doctor.exit_code == ExitCode.PASS, doctor.output
+    assert "PROBLEM" not in doctor.stdout
+
+
+def test_a_broken_plugin_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib.metadata import EntryPoint
+
+    import dpaudit.plugins.registry as registry
+
+    real = registry.entry_points
+    broken = EntryPoint("cracked", "no_such_module:Thing", registry.ATTACKS)
+
+    def with_broken(**wanted: str) -> list[EntryPoint]:
+        found = list(real(**wanted))
+        fits = wanted["group"] == registry.ATTACKS and wanted.get("name") in (None, "cracked")
+        return [*found, broken] if fits else found
+
+    monkeypatch.setattr(registry, "entry_points", with_broken)
+    done = dpaudit("list", "attacks")
+    assert done.exit_code == ExitCode.PASS
+    assert "groundhog" in done.stdout
+    assert "warning: plugin 'cracked'" in done.stderr
+    assert "fails to import" in audit("null", "--attack", "cracked").stderr
+
+
+def test_an_attack_takes_settings() -> None:
+    done = dpaudit(
+        *("audit", "null", "--data", "table.csv", "--schema", "schema.json", "--json"),
+        *("--attack", "groundhog-naive,classifier=logistic-regression", "--shadow-models", "40"),
+    )
+    assert done.exit_code == ExitCode.PASS, done.output
+    document = json.loads(done.stdout)
+    assert document["attack"] == "groundhog-naive,classifier=logistic-regression"
+    wrong = audit("null", "--attack", "groundhog-naive,clasifier=x")
+    assert wrong.exit_code == ExitCode.USAGE
+    assert "did you mean 'classifier'?" in wrong.stderr
+    wrong = audit("null", "--attack", "groundhog-naive,classifier=logistic-regresion")
+    assert "did you mean 'logistic-regression'?" in " ".join(wrong.stderr.split())
+
+
+def test_bounds_are_recomputed_from_a_run_without_training() -> None:
+    audit("copycat", "--delta", "1e-5", "--out", "run")
+    stored = json.loads(Path("run/result.json").read_text())["bounds"]
+    Path("run/trials.sqlite").unlink()
+    done = dpaudit("bounds", "run", "--json", "--assume", "gaussian")
+    assert done.exit_code == ExitCode.PASS, done.output
+    rows = {row["method"]: row for row in json.loads(done.stdout)["bounds"]}
+    assert rows["exact"]["epsilon"] == stored["exact"]
+    assert rows["clopper_pearson"]["epsilon"] == stored["clopper_pearson"]
+    assert {method for method, row in rows.items() if not row["valid"]} == {
+        "jeffreys",
+        "joint_beta",
+        "gdp",
+    }
+    spoken = dpaudit("bounds", "run", "--confidence", "0.99").stdout
+    assert "confidence 0.99, corrected for 1 attack(s)" in spoken
+    assert spoken.count("estimate, not a proof") == 2
+    assert "delta" in dpaudit("bounds", "run", "--delta", "2").stderr
+
+
+def test_an_early_stop_has_no_fixed_bound_to_recompute() -> None:
+    done = dpaudit(
+        *("audit", "copycat", "--data", "table.csv", "--sequential", "--shadow-models", "200"),
+        *("--attack", "groundhog-naive", "--out", "run"),
+    )
+    assert done.exit_code == ExitCode.VIOLATION
+    rows = json.loads(dpaudit("bounds", "run", "--json").stdout)["bounds"]
+    assert [row["method"] for row in rows] == ["sequential"]
+
+
+def test_plan_answers_the_other_way_round_too() -> None:
+    done = dpaudit("plan", "--epsilon", "1", "--delta", "1e-5", "--detect", "3", "--json")
+    needed = json.loads(done.stdout)["needed_shadow_models"]
+    found = dpaudit(
+        *("plan", "--epsilon", "1", "--delta", "1e-5", "--json"),
+        *("--shadow-models", str(needed)),
+    )
+    assert 2.5 < json.loads(found.stdout)["detectable_epsilon"] <= 3
+    weak = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.003")
+    assert "needed for 80 % power (true positives 0.5 at false 0.003): about" in weak.stdout
+    hopeless = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.5")
+    assert "more than 200,000" in hopeless.stdout
+    assert "belong together" in dpaudit("plan", "--epsilon", "1", "--tpr", "0.5").stderr
+    assert "above the claim" in dpaudit("plan", "--epsilon", "1", "--detect", "0.5").stderr
+
+
+def test_plan_times_one_training_and_no_more() -> None:
+    done = dpaudit("plan", "null", "--data", "table.csv", "--time-one")
+    assert "for 400 models" in done.stdout
+    assert "--time-one needs a GENERATOR" in dpaudit("plan", "--epsilon", "1", "--time-one").stderr

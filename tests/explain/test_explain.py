@@ -1,0 +1,538 @@
+"""`dpaudit explain`: generators that leak in known ways, and what mending each of them tells."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+import dpaudit
+from dpaudit.cli.main import app
+from dpaudit.errors import InputError, InterruptedRunError, RegistryError
+from dpaudit.explain import ROW_ORDER, TOGETHER, Effect, explain, inquire
+from dpaudit.explain import inquiry as inquiry_module
+from dpaudit.explain.effect import Finding, allowed_auc, auc_limits, judged
+from dpaudit.explain.explanation import Before, Explanation
+from dpaudit.explain.suspects import suspects_of, with_rows_shuffled
+from dpaudit.game.engine import Progress
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.plugins.protocols import Job, World, trains_many
+from dpaudit.report.render import render_markdown
+
+OWN = '''
+import numpy as np
+import pandas as pd
+
+from dpaudit import FeatureName, PrivacyClaim
+
+
+class Mean:
+    def check(self, game): ...
+
+    def feature_names(self, game):
+        return (FeatureName("all", "mean"),)
+
+    def features(self, table, game):
+        return np.array([table.to_numpy().mean()])
+
+    def fit(self, features, member, *, seed):
+        return lambda rows: rows[:, 0]
+
+
+class Model:
+    def __init__(self, low, high, first, names):
+        self.low, self.high, self.first, self.names = low, high, first, names
+
+    def sample(self, n, *, seed):
+        rng = np.random.default_rng(seed)
+        values = np.rint(rng.uniform(self.low, self.high, (n, len(self.names))))
+        if self.first is not None:
+            values[: n // 2] = self.first
+        return pd.DataFrame(values, columns=self.names)
+
+
+class Leaky:
+    """Uniform numbers; bounds of the data and the first row leak, if they are asked to."""
+
+    claim = PrivacyClaim(epsilon=1.0, delta=0.0, source="a toy")
+
+    def __init__(self, *, schema, bounds: bool = True, first: bool = False, label: bool = True):
+        self.schema, self.bounds, self.first, self.label = schema, bounds, first, label
+
+    def fit(self, data, *, seed):
+        low, high = np.transpose([column.bounds for column in self.schema.columns])
+        if self.bounds:
+            low, high = data.min().to_numpy(), data.max().to_numpy()
+        first = data.iloc[0].to_numpy() if self.first else None
+        return Model(low, high, first, list(self.schema.names))
+
+    def fixes(self):
+        found = {}
+        if self.bounds:
+            found["bounds"] = Leaky(
+                schema=self.schema, bounds=False, first=self.first, label=self.label
+            )
+        if self.label:  # changes nothing
+            found["label"] = Leaky(
+                schema=self.schema, bounds=self.bounds, first=self.first, label=False
+            )
+        return found
+
+
+def honest(data, n_rows, seed):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(rng.integers(0, 100, (n_rows, 2)), columns=data.columns)
+
+
+def first_row(data, n_rows, seed):
+    table = honest(data, n_rows, seed)
+    table.iloc[: n_rows // 2] = data.iloc[0].to_numpy()
+    return table
+'''
+
+
+def furnished(folder: Path) -> Path:
+    (folder / "own.py").write_text(OWN)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.integers(20, 60, 40), "pay": rng.integers(10, 50, 40)})
+    table.loc[0] = [98, 95]  # the first record is the farthest as well
+    table.to_csv(folder / "table.csv", index=False)
+    columns = [{"name": n, "kind": "integer", "lower": 0, "upper": 100} for n in ("age", "pay")]
+    (folder / "schema.json").write_text(json.dumps({"columns": columns}))
+    return folder
+
+
+def command(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+def audit(generator: str, *words: str, out: str = "run", models: int = 100) -> Result:
+    own = ["--data", "table.csv", "--schema", "schema.json", "--target", "row:0", "--jobs", "1"]
+    size = ["--shadow-models", str(models), "--out", out]
+    return command("audit", generator, *own, "--attack", "own.py:Mean", *size, "-q", *words)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The module's folder, with a run of the generator whose bounds leak."""
+    with pytest.MonkeyPatch.context() as patch:
+        there = furnished(tmp_path_factory.mktemp("explain"))
+        patch.chdir(there)
+        assert audit("own.py:Leaky").exit_code == 1
+        yield there
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No figures are drawn: they take longer than the audits of toys."""
+    monkeypatch.setattr("dpaudit.report.write.write_reports", lambda document, folder: None)
+
+
+def stored(run: Path) -> list[Any]:
+    with closing(sqlite3.connect(run / "trials.sqlite")) as db:
+        return db.execute("SELECT * FROM trial ORDER BY role, world, number").fetchall()
+
+
+# Leaks with a known reason.
+
+
+def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain: None) -> None:
+    result = command("explain", "run", "--jobs", "1")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads((folder / "run/explain/explain.json").read_text())
+    effects = {one["name"]: one["effect"] for one in found["suspects"]}
+    assert effects == {
+        "bounds": "removes",
+        "label": "remains",
+        "row-order": "remains",
+        "all-together": "removes",
+    }
+    assert found["removed_by"] == ["bounds"]
+    assert found["conclusion"].startswith("fixing bounds removes it: bound 2.")
+    assert result.stdout.splitlines()[0] == found["conclusion"]
+    assert found["before"]["proved"] > found["claim"]["epsilon"] == 1.0
+    assert found["before"]["auc"] == 1.0
+    by_name = {one["name"]: one for one in found["suspects"]}
+    assert by_name["bounds"]["proved"] == 0
+    assert by_name["label"]["proved"] == pytest.approx(found["before"]["proved"])
+    for one in found["suspects"]:
+        assert one["shadow_models"] == 100
+        assert one["seconds"] > 0
+    played = dpaudit.AuditResult.load(folder / "run" / by_name["bounds"]["folder"])
+    assert "own.py:Leaky (bounds fixed)" in render_markdown(played.document)
+    assert "dpaudit explain run --shadow-models 100" in render_markdown(played.document)
+    # The same command again finds everything there.
+    before = stored(folder / "run" / by_name["bounds"]["folder"])
+    again = command("explain", "run", "--suspect", "bounds", "--jobs", "1", "--json")
+    [bounds] = json.loads(again.stdout)["suspects"]
+    assert bounds == by_name["bounds"]  # the seconds of its training, too
+    assert stored(folder / "run" / bounds["folder"]) == before
+
+
+def test_row_order_is_a_suspect_of_any_generator(folder: Path, plain: None) -> None:
+    assert audit("own.py:first_row", "--epsilon", "1", out="first").exit_code == 1
+    result = command("explain", "first", "--jobs", "1")
+    assert result.exit_code == 0, result.stderr
+    assert "own.py:first_row offers no fixes of its own" in result.stderr
+    assert result.stdout.startswith("fixing row-order removes it: bound 2.")
+    assert "all-together" not in result.stdout
+    assert result.stdout.splitlines()[-1].startswith("reproduce: dpaudit explain first --shadow")
+
+
+def test_two_leaks_are_gone_only_when_both_are_mended(folder: Path, plain: None) -> None:
+    assert audit("own.py:Leaky", "-p", "first=true", "-p", "label=false", out="two").exit_code == 1
+    explanation = explain("two", shadow_models=60, jobs=1)
+    effects = {one.suspect: one.effect for one in explanation.findings}
+    assert effects == {
+        "bounds": Effect.REMAINS,
+        ROW_ORDER: Effect.REMAINS,
+        TOGETHER: Effect.REMOVES,
+    }
+    assert explanation.conclusion.startswith("no fix that was tried removes it alone, all together")
+
+
+def test_a_fix_that_removes_nothing_exits_3(folder: Path, plain: None) -> None:
+    quiet = command("explain", "run", "--suspect", "label", "--jobs", "1", "-q")
+    assert quiet.exit_code == 3
+    assert quiet.stdout == "no fix that was tried removes it: the leak is elsewhere\n"
+    assert quiet.stderr == ""
+
+
+# Sizes and resuming.
+
+
+def test_what_an_interrupted_explanation_played_is_kept(folder: Path, plain: None) -> None:
+    def stop(event: Progress) -> None:
+        if event.role == "audit" and event.done >= 12:
+            raise KeyboardInterrupt
+
+    inquiry = inquire("run", suspects=["bounds"], shadow_models=60)
+    with pytest.raises((InterruptedRunError, KeyboardInterrupt)):
+        inquiry.play("bounds", jobs=1, on_progress=stop)
+    place = folder / "run/explain/bounds/60"
+    half = stored(place)
+    assert len(half) >= 120 + 12  # both controls, and some of the audit's own
+    finding = inquire("run", suspects=["bounds"], shadow_models=60).play("bounds", jobs=1)
+    assert finding.effect in (Effect.REMOVES, Effect.UNPROVED)
+    assert set(half) < set(stored(place))
+
+
+def test_a_size_that_would_not_find_the_leak_again_is_refused(
+    folder: Path, plain: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert audit("own.py:Leaky", "--epsilon", "2", out="second").exit_code == 1
+    with pytest.raises(InputError, match="20 shadow models would not have found this leak again"):
+        inquire("second", shadow_models=20)
+    monkeypatch.setattr(inquiry_module, "DEFAULT_MODELS", 20)
+    found = inquire("second")
+    assert found.size.shadow_models == 40  # doubled until it does
+    assert 2.0 < found.before.proved < json.loads(Path("second/result.json").read_text())["proved"]
+
+
+def test_a_sequential_run_is_explained_sequentially(folder: Path, plain: None) -> None:
+    assert (
+        audit("own.py:Leaky", "--sequential", "--seed", "1", out="looking", models=160).exit_code
+        == 1
+    )
+    [label] = explain("looking", suspects=["label"], jobs=1).findings
+    assert label.effect is Effect.REMAINS
+    assert label.document["shadow_models"]["in"] < 80
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("unfinished", "run is not finished: run the command that started it again"),
+        ("one-run", "is a one-run audit"),
+        ("no violation", "found no violation .verdict: consistent.: there is nothing to explain"),
+        ("in memory", "was played on a table in memory"),
+        ("other table", "was played with other settings: data changed since"),
+        ("other generator", "was played with other settings: attacks, generator changed since"),
+        ("other library", "was played with other versions: numpy changed since"),
+        ("lost table", "cannot be built again: table.csv does not exist"),
+        ("no run", "no result at"),
+        ("suspect", "no suspect 'bound' .did you mean 'bounds'..; there is bounds, label, row-or"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused_in_one_line(
+    folder: Path, tmp_path: Path, case: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("own.py", "table.csv", "schema.json", "run"):
+        copy = shutil.copytree if (folder / name).is_dir() else shutil.copy
+        copy(folder / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    result = Path("run/result.json")
+    document = json.loads(result.read_text())
+    words: Sequence[str] = ()
+    if case == "unfinished":
+        result.unlink()
+    elif case == "one-run":
+        document["one_run"] = {}
+    elif case == "no violation":
+        document["verdict"] = "consistent"
+    elif case == "in memory":
+        document["data"]["source"] = "a table in memory"
+    elif case == "other table":
+        Path("table.csv").write_text(Path("table.csv").read_text() + "30,30\n")
+    elif case == "other generator":
+        Path("own.py").write_text(OWN + "# edited\n")
+    elif case == "other library":
+        document["versions"]["numpy"] = "1.0"
+    elif case == "lost table":
+        Path("table.csv").unlink()
+    elif case == "no run":
+        shutil.rmtree("run")
+    else:
+        words = ("--suspect", "bound")
+    if case in ("one-run", "no violation", "in memory", "other library"):
+        result.write_text(json.dumps(document))
+    refused = command("explain", "run", *words)
+    assert refused.exit_code == 2
+    assert refused.stdout == ""
+    [line] = refused.stderr.splitlines()
+    assert re.search(message, line), line
+
+
+class Offering:
+    def __init__(self, offered: Any) -> None:
+        self.offered = offered
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> Any:
+        return self
+
+    def sample(self, n: int, *, seed: int | None) -> Any: ...
+
+    def fixes(self) -> Any:
+        return self.offered()
+
+
+@pytest.mark.parametrize(
+    ("offered", "message"),
+    [
+        (lambda: 1 / 0, "fixes.. of it fails: ZeroDivisionError"),
+        (lambda: ["a"], "returns no mapping"),
+        (lambda: {"a/b": Offering(dict)}, "offers 'a/b': name a fix with letters"),
+        (lambda: {"all-together": Offering(dict)}, "offers 'all-together'"),
+        (lambda: {"a": object()}, "it: a has no method fit"),
+    ],
+)
+def test_fixes_that_are_none_are_refused(offered: Any, message: str) -> None:
+    with pytest.raises(RegistryError, match=message):
+        suspects_of(Offering(offered), name="it")
+
+
+def test_all_together_takes_fixes_of_the_mended() -> None:
+    done = Offering(dict)
+    one = Offering(lambda: {"b": done})
+    leaky = Offering(lambda: {"a": one, "b": Offering(lambda: {"a": done})})
+    found = suspects_of(leaky, name="it")
+    assert list(found) == ["a", "b", ROW_ORDER, TOGETHER]
+    assert found[TOGETHER] == with_rows_shuffled(done)
+    apart = Offering(lambda: {"a": Offering(dict), "b": Offering(dict)})
+    assert list(suspects_of(apart, name="it")) == ["a", "b", ROW_ORDER]
+    own = Offering(lambda: {ROW_ORDER: done})  # its own way to mend that
+    assert suspects_of(own, name="it")[ROW_ORDER] is done
+
+
+# Shuffled rows.
+
+
+class Keeper:
+    """Its models are the tables that they were trained on, and their seeds."""
+
+    claim = PrivacyClaim(epsilon=3.0, delta=0.0, source="none")
+    models_at_once = 1000
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> Any:
+        return data, seed
+
+    def batch_key(self, job: Job) -> int:
+        return len(job.dropped_rows)
+
+    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> Any:
+        return [
+            (data.drop(index=list(job.dropped_rows)).reset_index(drop=True), job.seed)
+            for job in jobs
+        ]
+
+
+class Alone:
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> Any:
+        return Shown(data)
+
+
+class Shown:
+    def __init__(self, data: pd.DataFrame) -> None:
+        self.data = data
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        return self.data
+
+
+def test_shuffled_models_do_not_depend_on_their_batch() -> None:
+    data = pd.DataFrame({"x": np.arange(20), "y": list("abcdefghijklmnopqrst")})
+    shuffled = with_rows_shuffled(Keeper())  # type: ignore[arg-type]
+    assert trains_many(shuffled)
+    assert shuffled.claim.epsilon == 3.0
+    assert shuffled.models_at_once == 32
+    jobs = [
+        Job(World.IN, i, (), 7 * i) if i % 2 else Job(World.OUT, i, (i, 3), 7 * i) for i in range(6)
+    ]
+    assert {shuffled.batch_key(job) for job in jobs} == {0, 2}
+    together = shuffled.fit_many(data, jobs)
+    plain = with_rows_shuffled(Alone())
+    assert not trains_many(plain)
+    for job, (rows, seed) in zip(jobs, together, strict=True):
+        own = data.drop(index=list(job.dropped_rows)).reset_index(drop=True)
+        assert seed == job.seed
+        assert not rows["x"].is_monotonic_increasing
+        assert sorted(rows["x"]) == own["x"].tolist()
+        alone = plain.fit(own, seed=job.seed).sample(1, seed=0)
+        pd.testing.assert_frame_equal(rows, alone)
+        assert data["x"].is_monotonic_increasing
+    orders = {tuple(rows["x"]) for rows, _ in together}
+    assert len(orders) == len(jobs)
+
+
+def test_where_a_record_is_tells_nothing_once_rows_are_shuffled() -> None:
+    data, plain = pd.DataFrame({"x": np.arange(10)}), with_rows_shuffled(Alone())
+    places = [
+        int(np.flatnonzero(plain.fit(data, seed=seed).sample(1, seed=0)["x"] == 0)[0])
+        for seed in range(500)
+    ]
+    counts = np.bincount(places, minlength=10)
+    assert ((counts - 50) ** 2 / 50).sum() < 27.9  # chi-squared with 9 degrees, 1 in 1000
+
+
+# Judgements.
+
+CLAIM = PrivacyClaim(epsilon=1.0, delta=0.0, source="a test")
+
+
+def document(verdict: str, *aucs: float, proved: float = 0.0, scored: int = 200) -> dict[str, Any]:
+    counts = {"n_in": scored, "n_out": scored}
+    return {
+        "verdict": verdict,
+        "proved": proved,
+        "confidence": 0.95,
+        "attacks": [{"auc": auc, "counts": counts} for auc in aucs],
+        "reasons": ["because"],
+        "seconds": 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("found", "effect"),
+    [
+        (document("consistent", 0.5), Effect.REMOVES),
+        (document("consistent", 0.64), Effect.REMOVES),  # surely no more than epsilon 1 allows
+        (document("consistent", 0.36), Effect.REMOVES),
+        (document("consistent", 0.7), Effect.UNPROVED),
+        (document("consistent", 0.3), Effect.UNPROVED),
+        (document("consistent", 0.5, 0.9), Effect.UNPROVED),  # of another attack
+        (document("consistent", 0.6, scored=20), Effect.REMOVES),  # as good as blind
+        (document("consistent", 0.75, scored=20), Effect.UNPROVED),
+        (document("inconclusive", 0.5), Effect.UNPROVED),
+        (document("violation", 0.6, proved=1.1), Effect.REMAINS),
+        (document("invalid", 0.5), Effect.INVALID),
+        (document("invalid"), Effect.INVALID),
+    ],
+)
+def test_effects(found: dict[str, Any], effect: Effect) -> None:
+    assert judged("it", found, CLAIM, folder="it").effect is effect
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (0.1, 0.05), (3.0, 0.2), (900.0, 0.0)])
+def test_the_allowed_auc_is_that_of_the_allowed_region(epsilon: float, delta: float) -> None:
+    claim = PrivacyClaim(epsilon=epsilon, delta=delta, source="a test")
+    fpr = np.linspace(0.0, 1.0, 200_001)
+    with np.errstate(over="ignore", under="ignore"):
+        steep = delta + np.exp(min(epsilon, 700.0)) * fpr
+        flat = 1.0 - np.exp(-epsilon) * (1.0 - delta - fpr)
+    largest = np.minimum(np.minimum(steep, flat), 1.0)
+    assert allowed_auc(claim) == pytest.approx(np.trapezoid(largest, fpr), abs=1e-4)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5, 2.0])
+def test_limits_of_an_auc_cover_it(shift: float) -> None:
+    from scipy.stats import norm
+
+    rng, covered = np.random.default_rng(1), 0
+    true = norm.cdf(shift / np.sqrt(2))
+    for _ in range(400):
+        one, other = rng.normal(shift, 1, 40), rng.normal(0, 1, 60)
+        auc = (one[:, None] > other).mean()
+        low, high = auc_limits(float(auc), 40, confidence=0.9)
+        covered += low <= true <= high
+    assert covered >= 0.9 * 400
+
+
+def finding(suspect: str, effect: Effect, proved: float = 0.0) -> Finding:
+    verdict = {Effect.REMAINS: "violation", Effect.INVALID: "invalid"}.get(effect, "consistent")
+    auc = 0.9 if effect is Effect.REMAINS else 0.5
+    found = document(verdict, auc, proved=proved)
+    return judged(suspect, found, CLAIM, folder="it")._replace(effect=effect)
+
+
+@pytest.mark.parametrize(
+    ("findings", "conclusion"),
+    [
+        ([("a", "removes"), ("b", "remains")], "fixing a removes it: bound 3.9 -> 0"),
+        (
+            [("a", "removes"), ("b", "removes"), (TOGETHER, "removes")],
+            "fixing a or b, each alone, removes it: bound 3.9 -> 0, 0",
+        ),
+        (
+            [("a", "remains"), ("b", "unproved"), (TOGETHER, "removes")],
+            "no fix that was tried removes it alone, all together do: bound 3.9 -> 0",
+        ),
+        ([(TOGETHER, "removes")], "mending all suspects together removes it: bound 3.9 -> 0"),
+        (
+            [("a", "remains"), ("b", "unproved")],
+            "nothing is shown to remove it; with b fixed it is not proved any more, but may be "
+            "there: try more --shadow-models",
+        ),
+        (
+            [("a", "remains"), ("b", "invalid")],
+            "nothing is shown to remove it; with b fixed the audit is not valid",
+        ),
+        ([("a", "remains")], "no fix that was tried removes it: the leak is elsewhere"),
+    ],
+)
+def test_conclusions(findings: Sequence[tuple[str, str]], conclusion: str) -> None:
+    explanation = Explanation(
+        generator="it",
+        claim=CLAIM,
+        confidence=0.95,
+        shadow_models=400,
+        before=Before("groundhog", 3.909, 1.0),
+        findings=[finding(name, Effect(effect)) for name, effect in findings],
+        reproduce="dpaudit explain run",
+    )
+    assert explanation.conclusion == conclusion
+    lines = str(explanation).splitlines()
+    assert lines[0] == conclusion
+    assert len(lines) == 3 + len(findings)
+
+
+def test_the_audit_of_a_mended_generator_is_not_that_of_the_run(folder: Path) -> None:
+    inquiry = inquire("run", suspects=["label"])
+    mended = inquiry._mended("label")
+    assert mended.specification != inquiry.run.audit.specification
+    assert mended.specification["fixed"] == "label"
+    assert mended.reproduce == "dpaudit explain run --suspect label --shadow-models 100"
+    assert mended.claim == inquiry.claim
+    assert dpaudit.AuditResult.load(Path("run")).claimed_epsilon == inquiry.claim.epsilon

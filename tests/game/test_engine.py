@@ -1,0 +1,454 @@
+"""Workers that die, print, hang on to state or come in other numbers change no outcome."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import pandas as pd
+import pytest
+from loky import get_reusable_executor
+
+from dpaudit.auditing.entry import audit
+from dpaudit.errors import AttackError, InterruptedRunError
+from dpaudit.game.engine import Progress, _Flight, run_trials
+from dpaudit.game.store import RunFolder
+from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial
+from dpaudit.game.worker import PayloadFile
+from dpaudit.game.worlds import Game
+from dpaudit.model.claim import Neighbours
+from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer, World
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
+
+SCHEMA = Schema(columns=(Column(name="x", kind=Kind.CONTINUOUS, lower=0, upper=1),))
+TABLE = SCHEMA.canonical(pd.DataFrame({"x": [0.1, 0.2, 0.3]}))
+TRIALS = [Trial(Role.AUDIT, world, number) for number in range(10) for world in World]
+
+
+def seed_of(trial: Trial) -> int:
+    return trial.seed("fit", root=0, audit="test")
+
+
+class Mean:
+    """An attack with one feature."""
+
+    def check(self, game: GameView) -> None:
+        del game
+
+    def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
+        del game
+        return (FeatureName("x", "mean"),)
+
+    def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
+        del game
+        if (table["x"] < 0).any():
+            raise ValueError("negative")
+        return np.array([table["x"].mean()])
+
+    def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
+        raise NotImplementedError  # no trial needs it
+
+
+@dataclass
+class Uniform:
+    """A generator: uniform numbers from its seeds; the others do worse."""
+
+    seed: int = 0
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Uniform:
+        self.seed = seed
+        return self
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        rng = np.random.default_rng([self.seed, seed])
+        return pd.DataFrame({"x": rng.random(n)})
+
+
+@dataclass
+class Lethal(Uniform):
+    """Kills its worker at some seeds: always, or until a file is there."""
+
+    kills: frozenset[int] = frozenset()
+    exits: frozenset[int] = frozenset()
+    once: Path | None = None
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Uniform:
+        if seed in self.kills:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if seed in self.exits and not (self.once and self.once.exists()):
+            if self.once:
+                self.once.touch()
+            os._exit(0)
+        return super().fit(data, seed=seed)
+
+
+class Loud(Uniform):
+    """Writes wherever it can."""
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        sys.stdout.write("printed\n")
+        sys.stdout.flush()
+        os.write(1, b"to descriptor 1\n")
+        os.write(2, b"to descriptor 2\n")
+        return super().sample(n, seed=seed)
+
+
+class Worker(Uniform):
+    """Gives away what differs between two workers unless the engine sees to it."""
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        threads = float(os.environ["OMP_NUM_THREADS"])
+        value = (hash("a text") % 1000) / 1000 + threads
+        return pd.DataFrame({"x": [value] * n})
+
+
+class LazyTorch(Uniform):
+    """Imports torch while training and draws from its global generator."""
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        import torch
+
+        assert torch.get_num_threads() == 1
+        return pd.DataFrame({"x": torch.rand(n).double().numpy()})
+
+
+class Negative(Uniform):
+    """Gives a table that the attack cannot bear."""
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        return super().sample(n, seed=seed) - 2.0
+
+
+def payload(generator: object) -> Payload:
+    view = GameView(
+        schema=SCHEMA,
+        others=TABLE.iloc[:2],
+        target=TABLE.iloc[[2]].reset_index(drop=True),
+        n_rows=2,
+        neighbours=Neighbours.ADD_REMOVE,
+    )
+    pickled = cloudpickle.dumps(generator)
+    return Payload(
+        game=Game(view=view, data=TABLE, missing={World.IN: None, World.OUT: 2}),
+        generators={Role.AUDIT: pickled, Role.REPLAY: pickled},
+        attacks=[Mean()],
+        root=0,
+        audit="test",
+    )
+
+
+def opened(path: Path) -> RunFolder:
+    return RunFolder(path, spec={}, versions={})
+
+
+def played(
+    path: Path, generator: object, trials: Sequence[Trial] = TRIALS, *, jobs: int = 2
+) -> dict[Trial, Outcome]:
+    with opened(path) as folder:
+        run_trials(trials, payload(generator), folder, jobs=jobs)
+        assert folder.finished(trials) == set(trials)
+        assert not list(path.glob("payload*"))
+        return {t: o for role in Role for t, o in folder.outcomes(role).items()}
+
+
+def features(outcomes: dict[Trial, Outcome]) -> dict[Trial, bytes]:
+    return {t: o.features.tobytes() for t, o in outcomes.items() if o.features is not None}
+
+
+def workers() -> list[int]:
+    """Worker processes of this process that run."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            words = (entry / "cmdline").read_text()
+        except OSError:
+            continue
+        if int(parent) == os.getpid() and state != "Z" and "popen_loky" in words:
+            found.append(int(entry.name))
+    return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_worker_is_left() -> Iterator[None]:
+    yield
+    get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
+    assert not workers()
+
+
+def test_number_of_workers_and_order_do_not_matter(tmp_path: Path) -> None:
+    two = features(played(tmp_path / "two", Uniform(), jobs=2))
+    assert len(two) == len(TRIALS)
+    assert len(set(two.values())) == len(TRIALS)
+    one = features(played(tmp_path / "one", Uniform(), TRIALS[::-1], jobs=1))
+    assert one == two
+
+
+def test_every_worker_is_alike(tmp_path: Path) -> None:
+    one = features(played(tmp_path / "one", Worker(), TRIALS[:1], jobs=1))
+    get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
+    another = features(played(tmp_path / "another", Worker(), TRIALS[:1], jobs=1))
+    assert one == another
+
+
+def test_progress_counts_what_is_there(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    with opened(tmp_path) as folder:
+        run_trials(TRIALS[:4], payload(Uniform()), folder, jobs=2)
+        run_trials(TRIALS[:6], payload(Uniform()), folder, jobs=2, on_progress=seen.append)
+        run_trials(TRIALS[:6], payload(Uniform()), folder, jobs=2, on_progress=seen.append)
+    assert [(p.done, p.total, p.failed) for p in seen] == [(4, 6, 0), (5, 6, 0), (6, 6, 0)]
+
+
+def test_a_trial_that_kills_its_worker_takes_no_other_with_it(tmp_path: Path) -> None:
+    killer, quitter = TRIALS[0], TRIALS[7]
+    lethal = Lethal(kills=frozenset({seed_of(killer)}), exits=frozenset({seed_of(quitter)}))
+    outcomes = played(tmp_path, lethal)
+    for trial, outcome in outcomes.items():
+        if trial in (killer, quitter):
+            assert outcome.status is Status.CRASHED
+            assert outcome.attempts == 3
+            assert outcome.error == "its worker process died in each of 3 attempts"
+        else:
+            assert outcome.status is Status.FINISHED
+    calm = features(played(tmp_path / "calm", Uniform()))
+    assert features(outcomes).items() <= calm.items()
+
+
+def test_what_finished_before_the_pool_broke_is_not_lost() -> None:
+    nowhere = PayloadFile(path="", digest="", log="", search_path=())
+    flight = _Flight(nowhere, workers=1)  # no process starts before something is submitted
+    ended, broken = Future[list[Outcome]](), Future[list[Outcome]]()
+    flight.tiles = {ended: tuple(TRIALS[:1]), broken: tuple(TRIALS[1:3])}
+    broken.set_exception(BrokenProcessPool("a worker died"))
+    ended.set_result([Outcome(trial=TRIALS[0], status=Status.FINISHED)])
+    assert [outcome.trial for [outcome] in flight.salvage()] == [TRIALS[0]]
+    assert flight.lost() == TRIALS[1:3]
+
+
+def test_a_worker_that_dies_once_leaves_no_trace_but_an_attempt(tmp_path: Path) -> None:
+    unlucky = TRIALS[3]
+    generator = Lethal(exits=frozenset({seed_of(unlucky)}), once=tmp_path / "died")
+    outcomes = played(tmp_path / "run", generator)
+    assert all(outcome.status is Status.FINISHED for outcome in outcomes.values())
+    assert outcomes[unlucky].attempts == 2
+
+
+def test_what_generators_write_goes_to_the_log(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    played(tmp_path, Loud(), TRIALS[:3])
+    assert capfd.readouterr() == ("", "")
+    log = (tmp_path / "workers.log").read_text()
+    for line in ("printed", "to descriptor 1", "to descriptor 2"):
+        assert log.count(line) == 3
+
+
+def test_torch_imported_by_a_worker_is_seeded_from_its_first_draw(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    trial = TRIALS[0]
+    again = trial._replace(role=Role.REPLAY)
+    with opened(tmp_path) as folder:
+        for one in (trial, again):
+            run_trials([one], payload(LazyTorch()), folder, jobs=1)
+        first = folder.outcomes(Role.AUDIT)[trial]
+        second = folder.outcomes(Role.REPLAY)[again]
+    assert first.status is Status.FINISHED, first.error
+    assert features({trial: first})[trial] == features({trial: second})[trial]
+
+
+def test_an_attack_that_fails_stops_the_run_and_its_workers(tmp_path: Path) -> None:
+    with opened(tmp_path) as folder, pytest.raises(AttackError, match="Mean failed: ValueError"):
+        run_trials(TRIALS, payload(Negative()), folder, jobs=2)
+    assert not list(tmp_path.glob("payload*"))
+    assert not workers()
+
+
+def test_an_interrupt_keeps_what_finished_and_the_next_call_goes_on(tmp_path: Path) -> None:
+    def stop_at_five(progress: Progress) -> None:
+        if progress.done == 5:
+            signal.raise_signal(signal.SIGINT)
+
+    with opened(tmp_path) as folder:
+        with pytest.raises(InterruptedRunError, match=r"5 of 20 trials \(audit\) are kept in"):
+            run_trials(TRIALS, payload(Uniform()), folder, jobs=2, on_progress=stop_at_five)
+        assert len(folder.finished(TRIALS)) == 5
+        assert not workers()
+        assert not list(tmp_path.glob("payload*"))
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert not signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    resumed = features(played(tmp_path, Uniform()))
+    assert resumed == features(played(tmp_path / "whole", Uniform()))
+
+
+def test_a_payload_that_a_killed_run_left_is_erased(tmp_path: Path) -> None:
+    played(tmp_path, Uniform(), TRIALS[:2])
+    stale = tmp_path / "payload-1.pickle"
+    stale.write_bytes(b"private")
+    played(tmp_path, Uniform(), TRIALS[:2])  # nothing is left to play
+    assert not stale.exists()
+
+
+def test_the_payload_is_for_its_owner_alone(tmp_path: Path) -> None:
+    modes = []
+
+    def look(progress: Progress) -> None:
+        modes.extend(path.stat().st_mode & 0o777 for path in tmp_path.glob("payload*"))
+
+    with opened(tmp_path) as folder:
+        run_trials(TRIALS[:2], payload(Uniform()), folder, jobs=1, on_progress=look)
+    assert set(modes) == {0o600}
+
+
+FAULTS = """
+import os, signal, sys, threading
+import numpy as np
+import pandas as pd
+from dpaudit.plugins.protocols import FeatureName
+
+print("imported")
+
+class Copies:
+    def check(self, game):
+        pass
+
+    def feature_names(self, game):
+        return FeatureName("a", "count"), FeatureName("a", "polynomial")
+
+    def features(self, table, game):  # the second tells tables apart, whatever their order and sums
+        return np.array([(table["a"] == 100).sum(), np.polyval(table["a"], 1.37)])
+
+    def fit(self, features, member, *, seed):
+        return lambda features: features[:, 0]
+
+def table(rng, n):
+    return pd.DataFrame({"a": rng.integers(0, 101, n), "b": rng.integers(-3, 4, n)})
+
+def faulty(data, n_rows, seed):
+    print("a line")
+    os.write(1, b"raw bytes")
+    rng = np.random.default_rng(seed)
+    good = table(rng, n_rows)
+    fault = rng.integers(12)
+    if fault == 0:
+        return good.drop(columns="b")
+    if fault == 1:
+        return good.iloc[1:]
+    if fault == 2:
+        return good.assign(a=np.nan)
+    if fault == 3:
+        return good.assign(a=np.inf)
+    if fault == 4:
+        return good.to_numpy()
+    if fault == 5:
+        raise ValueError("as it happens")
+    if fault == 6:
+        sys.exit("leaving")
+    return good
+
+def always(data, n_rows, seed):
+    raise RuntimeError("never works")
+
+def member_only(data, n_rows, seed):
+    if (data["a"] == 100).any():
+        raise RuntimeError("the record is here")
+    return table(np.random.default_rng(seed), n_rows)
+
+def entropy(data, n_rows, seed):
+    return table(np.random.default_rng(), n_rows)
+
+class Secure:
+    seedable = False
+
+    def fit(self, data, *, seed):
+        return self
+
+    def sample(self, n, *, seed):
+        return table(np.random.default_rng(), n)
+"""
+
+
+@pytest.fixture
+def faults(tmp_path: Path) -> Path:
+    """A folder with the faulty generators and a tiny table."""
+    rows = [f"{10 * n},{n % 7 - 3}" for n in range(11)]
+    (tmp_path / "tiny.csv").write_text("\n".join(["a,b", *rows, ""]))
+    (tmp_path / "faults.py").write_text(FAULTS)
+    return tmp_path
+
+
+def audited(folder: Path, generator: str) -> Mapping[str, Any]:
+    """The result document of a whole audit."""
+    return audit(
+        f"{folder / 'faults.py'}:{generator}",
+        folder / "tiny.csv",
+        target=10,
+        epsilon=1,
+        attacks=[f"{folder / 'faults.py'}:Copies"],
+        shadow_models=100,
+        jobs=2,
+    ).document
+
+
+def test_every_fault_is_counted_by_world_with_its_reason(faults: Path) -> None:
+    words = [sys.executable, "-m", "dpaudit.cli.main", "audit", "faults.py:faulty", "--json"]
+    words += ["--data", "tiny.csv", "--target", "row:10", "--epsilon", "1", "--out", "run"]
+    words += ["--attack", "faults.py:Copies", "--shadow-models", "100"]
+    done = subprocess.run(words, cwd=faults, capture_output=True, text=True, check=False)
+    document = json.loads(done.stdout)  # and nothing else, whatever generators print
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (0, 3)
+    assert document["verdict"] in ("consistent", "inconclusive")
+    assert min(document["failures"].values()) > 10
+    assert sum(reason["count"] for reason in document["failure_reasons"]) > 20
+    assert {reason["error"] for reason in document["failure_reasons"]} <= {
+        "wrong columns: column 'b' is missing",
+        "wrong row count: 10 rows instead of 11",
+        "column 'a' has missing values (NaN)",
+        "column 'a' has infinite values",
+        "sample returned ndarray, not a pandas DataFrame",
+        "ValueError: as it happens",
+        "SystemExit: leaving",
+    }
+    assert (faults / "run" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("generator", "failures"),
+    [("always", {"in": 50, "out": 50}), ("member_only", {"in": 50, "out": 0})],
+)
+def test_a_generator_that_always_fails_is_never_consistent(
+    faults: Path, generator: str, failures: dict[str, int]
+) -> None:
+    document = audited(faults, generator)
+    assert document["verdict"] == "invalid"
+    assert document["failures"] == failures
+    assert any("too few trials finished" in reason for reason in document["reasons"])
+
+
+@pytest.mark.parametrize(
+    ("generator", "passed", "told"),
+    [("entropy", False, "cannot be repeated"), ("Secure", True, "secure noise")],
+)
+def test_a_generator_without_a_seed_is_audited_all_the_same(
+    faults: Path, generator: str, passed: bool, told: str
+) -> None:
+    document = audited(faults, generator)
+    assert document["verdict"] in ("consistent", "inconclusive")
+    checks = {check["name"]: check for check in document["checks"]}
+    replay = checks["same seed, same table"]
+    assert replay["passed"] is passed
+    assert told in replay["detail"]

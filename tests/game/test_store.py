@@ -1,0 +1,189 @@
+"""The run folder: durable, one audit, one writer, and never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpaudit.errors import RunFolderError
+from dpaudit.game.store import RunFolder
+from dpaudit.game.trial import Outcome, Role, Status, Trial
+from dpaudit.plugins.protocols import World
+
+SPEC = {"seed": 0, "rows": 10, "data": "abc"}
+FIRST, SECOND = Trial(Role.AUDIT, World.IN, 0), Trial(Role.AUDIT, World.OUT, 1)
+NUMBERS = np.array([1.5, -0.0, np.pi, 5e-324])
+
+
+def opened(path: Path, **changed: object) -> RunFolder:
+    return RunFolder(path, spec={**SPEC, **changed}, versions={"numpy": "2"})
+
+
+def test_other_versions_of_a_library_are_refused(tmp_path: Path) -> None:
+    opened(tmp_path).close()
+    with pytest.raises(RunFolderError, match="numpy 2, this is 3: install that version"):
+        RunFolder(tmp_path, spec=SPEC, versions={"numpy": "3"})
+
+
+def finished(trial: Trial, *, seconds: float = 2.0) -> Outcome:
+    return Outcome(trial=trial, status=Status.FINISHED, features=NUMBERS, seconds=seconds)
+
+
+def filled(path: Path) -> Path:
+    with opened(path) as folder:
+        folder.save(finished(FIRST))
+    return path
+
+
+def edited(path: Path, sql: str) -> None:
+    db = sqlite3.connect(path / "trials.sqlite")
+    with db:
+        db.execute(sql)
+    db.close()
+
+
+def test_outcomes_come_back_bit_by_bit(tmp_path: Path) -> None:
+    failed = Outcome(trial=SECOND, status=Status.FAILED, error="no\ud7ff", attempts=2)
+    claiming = Outcome(
+        trial=Trial(Role.REPLAY, World.IN, 0),
+        status=Status.FINISHED,
+        features=NUMBERS,
+        claimed_epsilon=0.1,
+    )
+    with opened(tmp_path / "new" / "run") as folder:
+        for outcome in (finished(FIRST), failed, claiming):
+            folder.save(outcome)
+    with opened(tmp_path / "new" / "run") as folder:
+        stored = folder.outcomes(Role.AUDIT)
+        assert list(stored) == [FIRST, SECOND]
+        features = stored[FIRST].features
+        assert features is not None
+        assert features.tobytes() == NUMBERS.tobytes()
+        assert stored[SECOND] == failed
+        assert folder.outcomes(Role.REPLAY)[claiming.trial].claimed_epsilon == 0.1
+        assert folder.finished([FIRST, SECOND, claiming.trial, FIRST._replace(number=7)]) == {
+            FIRST,
+            SECOND,
+            claiming.trial,
+        }
+        assert folder.tally(Role.AUDIT) == (2, 2.0)
+        assert folder.tally(Role.NULL_CONTROL) == (0, 0.0)
+
+
+def test_a_trial_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
+    with opened(tmp_path) as folder:
+        folder.save(finished(FIRST, seconds=2.0))
+        folder.save(Outcome(trial=FIRST, status=Status.FAILED, error="later"))
+        stored = folder.outcomes(Role.AUDIT)[FIRST]
+        assert (stored.status, stored.seconds) == (Status.FINISHED, 2.0)
+
+
+def test_an_acknowledged_trial_is_on_disk_at_once(tmp_path: Path) -> None:
+    with opened(tmp_path) as folder:
+        folder.save(finished(FIRST))
+        reader = sqlite3.connect(f"file:{tmp_path / 'trials.sqlite'}?mode=ro", uri=True)
+        assert reader.execute("SELECT COUNT(*) FROM trial").fetchone() == (1,)
+        assert reader.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        reader.close()
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"seed": 1}, "seed is 0 there and 1 here"),
+        ({"data": "x" * 100}, "data is"),
+        ({"more": True}, "more is null there and true here"),
+    ],
+)
+def test_another_audit_is_refused_by_field(
+    tmp_path: Path, changed: dict[str, object], named: str
+) -> None:
+    filled(tmp_path)
+    with pytest.raises(RunFolderError, match=named) as raised:
+        opened(tmp_path, **changed)
+    assert "Give another --out" in str(raised.value)
+    assert len(str(raised.value)) < 500
+    opened(tmp_path).close()  # the refusal did not keep the lock
+
+
+def test_a_second_writer_is_refused_until_the_first_has_closed(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    with pytest.raises(RunFolderError, match="another process is using"):
+        opened(tmp_path)
+    first.close()
+    opened(tmp_path).close()
+
+
+def test_a_lock_file_of_a_dead_process_blocks_nobody(tmp_path: Path) -> None:
+    dies = "folder = RunFolder(pathlib.Path('.'), spec={}, versions={}); os._exit(0)"
+    script = f"import os, pathlib; from dpaudit.game.store import RunFolder; {dies}"
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
+    assert (tmp_path / "lock").exists()
+    RunFolder(tmp_path, spec={}, versions={}).close()
+
+
+@pytest.mark.parametrize("place", ["file", "file/run", "/proc/dpaudit/run"])
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("a file")
+    with pytest.raises(RunFolderError, match=r"cannot be written: .*; give another --out"):
+        opened(tmp_path / place)
+
+
+def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "trials.sqlite").write_bytes(b"not a database at all" * 100)
+    with pytest.raises(RunFolderError, match="file is not a database"):
+        opened(tmp_path)
+    (tmp_path / "trials.sqlite").unlink()
+    (tmp_path / "trials.sqlite").mkdir()
+    with pytest.raises(RunFolderError, match="unable to open"):
+        opened(tmp_path)
+
+
+def test_a_cut_store_is_refused(tmp_path: Path) -> None:
+    store = filled(tmp_path) / "trials.sqlite"
+    os.truncate(store, store.stat().st_size // 2)
+    with pytest.raises(RunFolderError, match=r"malformed|not a database"):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("UPDATE trial SET features = zeroblob(32)", "trial audit/in/0 have changed"),
+        ("UPDATE trial SET status = 'perhaps'", "perhaps"),
+        ("UPDATE trial SET world = 'between'", "between"),
+        ("UPDATE trial SET features = 'text'", "cannot be read"),
+        ("ALTER TABLE trial RENAME COLUMN error TO mistake", "no such column"),
+    ],
+)
+def test_a_damaged_row_is_found_when_it_is_read(tmp_path: Path, sql: str, reason: str) -> None:
+    edited(filled(tmp_path), sql)
+    with opened(tmp_path) as folder, pytest.raises(RunFolderError, match=reason):
+        folder.outcomes(Role.AUDIT)
+
+
+def test_a_damaged_specification_is_refused(tmp_path: Path) -> None:
+    edited(filled(tmp_path), "UPDATE audit SET spec_json = '{'")
+    with pytest.raises(RunFolderError, match="cannot hold a run"):
+        opened(tmp_path)
+
+
+def test_a_store_that_takes_no_more_says_so_and_loses_nothing(tmp_path: Path) -> None:
+    with opened(filled(tmp_path)) as folder:
+        # As on a full disk: the next page cannot be had.
+        pages = folder._db.execute("PRAGMA page_count").fetchone()[0]
+        folder._db.execute(f"PRAGMA max_page_count = {pages}")
+        large = Outcome(trial=SECOND, status=Status.FINISHED, features=np.zeros(10_000))
+        with pytest.raises(RunFolderError, match=r"another trial: .*full; mend that"):
+            folder.save(large)
+        assert set(folder.outcomes(Role.AUDIT)) == {FIRST}
+        folder._db.execute("PRAGMA max_page_count = 100000")
+        folder.save(large)
+    with opened(tmp_path) as folder:
+        assert set(folder.outcomes(Role.AUDIT)) == {FIRST, SECOND}

@@ -1,0 +1,297 @@
+"""The premises of PATE-GAN's proof, P1 to P8 of the review checklist.
+
+Each is a check that tells a sound trainer from a broken one, and the second half breaks the trainer
+to show that the check would notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from dpaudit.account import LabelBudget, VoteTable
+from dpaudit.model.encoding import encode
+from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit_generators import pate
+from dpaudit_generators.pate import IndexArray
+from dpaudit_generators.pate_gan import PateGan, PateGanModel, mechanism, training
+from dpaudit_generators.pate_gan.stack import Critics
+from dpaudit_generators.pate_gan.teachers import Teachers
+from dpaudit_generators.pate_gan.trainee import Records
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="x", kind=Kind.CONTINUOUS, lower=0.0, upper=1.0),
+        Column(name="n", kind=Kind.INTEGER, lower=0, upper=99),
+        Column(name="c", kind=Kind.CATEGORICAL, categories=("a", "b", "c")),
+    ),
+)
+
+
+def table(n: int) -> pd.DataFrame:
+    rng = np.random.default_rng(n)
+    return SCHEMA.canonical(
+        pd.DataFrame(
+            {"x": rng.random(n), "n": rng.integers(0, 100, n), "c": rng.choice(["a", "b", "c"], n)}
+        )
+    )
+
+
+def generator(**settings: Any) -> PateGan:
+    return PateGan(schema=SCHEMA, **({"teachers": 10, "rounds": 3, "epsilon": 2.0} | settings))
+
+
+def weights(model: PateGanModel) -> list[bytes]:
+    return [weight.tobytes() for weight in model.weights]
+
+
+class Trace:
+    """What one training does, seen from inside."""
+
+    def __init__(self, gan: PateGan, data: pd.DataFrame, *, seed: int = 1) -> None:
+        self.owned: Sequence[IndexArray] = ()
+        self.batches = np.empty((0, gan.teachers, gan.batch), dtype=np.int64)
+        self.votes: list[int] = []
+        self.shapes: set[tuple[int, ...]] = set()
+        self.asked: list[int] = []
+        trace = self
+
+        class Watched(Teachers):
+            def __init__(
+                self, networks: Critics, records: Sequence[Records], *, device: torch.device
+            ) -> None:
+                super().__init__(networks, records, device=device)
+                trace.owned = records[0].owned
+
+            def minibatches(self, drawn: torch.Tensor) -> torch.Tensor:
+                rows = super().minibatches(drawn)
+                trace.batches = np.concatenate([trace.batches, rows[0].numpy()])
+                return rows
+
+            def train(self, chosen: torch.Tensor, generated: torch.Tensor) -> None:
+                trace.shapes |= {tuple(chosen.shape), tuple(generated.shape)}
+                super().train(chosen, generated)
+
+            def votes(self, records: torch.Tensor) -> IndexArray:
+                counts = super().votes(records)
+                trace.votes += counts[0].tolist()
+                trace.asked.append(records.shape[1])
+                return counts
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(training, "Teachers", Watched)
+            self.model = gan.fit(data, seed=seed)
+
+    def cells(self, data: pd.DataFrame) -> list[list[tuple[Any, ...]]]:
+        """The records of each teacher, in its order."""
+        records = list(data.itertuples(index=False, name=None))
+        return [[records[row] for row in cell] for cell in self.owned]
+
+
+# P1: constants.
+
+
+def public(gan: PateGan, data: pd.DataFrame) -> list[Any]:
+    trace = Trace(gan, data)
+    return [
+        *(len(trace.owned), gan.plan, gan.claim, trace.shapes, trace.asked, trace.batches.shape),
+        [weight.shape for weight in trace.model.weights],
+    ]
+
+
+def test_p1_constants_do_not_depend_on_the_number_of_records() -> None:
+    gan = generator()
+    of_1000 = public(gan, table(1000))
+    for n in (999, 500, 10, 1, 0):
+        assert public(gan, table(n)) == of_1000
+
+
+# P2: the assignment looks at one record at a time.
+
+
+def changed_cells(deal: Callable[[Any], Sequence[IndexArray]], rows: Any, removed: int) -> int:
+    """How many teachers' records change, in content or order, when one record is removed."""
+    rest = np.delete(rows, removed, axis=0)
+    before = [rows[cell].tolist() for cell in deal(rows)]
+    after = [rest[cell].tolist() for cell in deal(rest)]
+    if len(before) != len(after):
+        return max(len(before), len(after))
+    return sum(a != b for a, b in zip(before, after, strict=True))
+
+
+def by_hash(rows: Any) -> Sequence[IndexArray]:
+    return pate.cells(rows, teachers=10, key=b"key")
+
+
+def by_permutation(rows: Any) -> Sequence[IndexArray]:
+    return np.array_split(np.random.default_rng(1).permutation(len(rows)), 10)
+
+
+def by_position(rows: Any) -> Sequence[IndexArray]:
+    return np.array_split(np.arange(len(rows)), 10)
+
+
+def by_the_number_of_records(rows: Any) -> Sequence[IndexArray]:
+    return np.array_split(np.arange(len(rows)), len(rows) // 100)
+
+
+def test_p2_any_record_of_a_thousand_reaches_exactly_one_teacher() -> None:
+    rows = encode(table(1000), SCHEMA)
+    assert {changed_cells(by_hash, rows, removed) for removed in range(1000)} == {1}
+
+
+@pytest.mark.parametrize("deal", [by_permutation, by_position, by_the_number_of_records])
+def test_p2_would_notice_other_ways_to_deal(
+    deal: Callable[[Any], Sequence[IndexArray]],
+) -> None:
+    rows = encode(table(1000), SCHEMA)
+    assert max(changed_cells(deal, rows, removed) for removed in range(0, 1000, 100)) > 1
+
+
+def test_p2_the_trainer_deals_by_the_hash_and_the_order_of_rows_is_nothing() -> None:
+    data = table(200)
+    trace = Trace(generator(), data)
+    shuffled = data.sample(frac=1.0, random_state=3)
+    other = Trace(generator(), shuffled.reset_index(drop=True))
+    assert trace.cells(data) == other.cells(shuffled)
+    assert weights(trace.model) == weights(other.model)
+
+
+# P3, P5: a teacher's order and randomness are its own; generated records are post-processing.
+
+
+def moved_teachers(data: pd.DataFrame, removed: int) -> int:
+    """Teachers whose minibatches differ once a record is removed, by the records in them."""
+    rest = data.drop(index=removed).reset_index(drop=True)
+    one, other = Trace(generator(), data), Trace(generator(), rest)
+    records, left = encode(data, SCHEMA), encode(rest, SCHEMA)
+    return sum(
+        not np.array_equal(records[one.batches[:, t]], left[other.batches[:, t]]) for t in range(10)
+    )
+
+
+def test_p3_minibatches_of_other_teachers_do_not_move() -> None:
+    data = table(200)
+    assert [moved_teachers(data, removed) for removed in (0, 77, 199)] == [1, 1, 1]
+
+
+def test_p3_would_notice_a_shared_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shared(self: Teachers, drawn: torch.Tensor) -> torch.Tensor:
+        # A permutation of each cell, all from one stream: how much is drawn depends on the cells.
+        rng, (_, steps, _, batch) = np.random.default_rng(1), drawn.shape
+        cells = np.split(self._cells.numpy(), self._starts[0, 0, 1:, 0].numpy())
+        rows = [np.resize(rng.permutation(cell), (steps, batch)) for cell in cells]
+        return torch.from_numpy(np.stack(rows, axis=1))[None]
+
+    monkeypatch.setattr(Teachers, "minibatches", shared)
+    assert max(moved_teachers(table(200), removed) for removed in range(4)) > 1
+
+
+# P4: an empty cell still votes, a constant.
+
+
+def test_p4_votes_count_teachers_with_records_only_and_never_fail() -> None:
+    assert set(Trace(generator(), table(0)).votes) == {0}
+    assert max(Trace(generator(), table(1)).votes) <= 1
+
+
+# P6: nothing else is taken from the table.
+
+
+def test_p6_given_its_votes_the_model_knows_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ignoring(self: Teachers, records: torch.Tensor) -> IndexArray:
+        return np.arange(records.shape[1])[None] % 11
+
+    monkeypatch.setattr(Teachers, "votes", ignoring)
+    here = weights(generator().fit(table(300), seed=1))
+    for other in (table(299), table(5), table(0)):
+        assert weights(generator().fit(other, seed=1)) == here
+
+
+def test_p6_would_notice_bounds_of_the_data() -> None:
+    models = [generator(bounds="data").fit(data, seed=1) for data in (table(300), table(20))]
+    assert models[0].schema != models[1].schema
+    public_ones = [generator().fit(data, seed=1) for data in (table(300), table(20))]
+    assert public_ones[0].schema == public_ones[1].schema
+
+
+# P7, P8: paid before it is drawn, every query, never more than the budget.
+
+BUDGETS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 50.0)
+
+
+def spending(gan: PateGan) -> list[int]:
+    """Labels spent after every release, each paid before it is drawn."""
+    spent: list[int] = []
+    spend, release = LabelBudget.spend, VoteTable.release
+    paid = [0]
+
+    def spending(self: LabelBudget, labels: int = 1) -> None:
+        spend(self, labels)
+        paid[0] = self.spent
+
+    def releasing(self: VoteTable, votes: Any, words: Any) -> IndexArray:
+        assert self == gan.plan.table
+        spent.append((spent[-1] if spent else 0) + votes.size)
+        assert spent[-1] <= paid[0]
+        return release(self, votes, words)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LabelBudget, "spend", spending)
+        patch.setattr(VoteTable, "release", releasing)
+        gan.fit(table(50), seed=1)
+    return spent
+
+
+@pytest.mark.parametrize("epsilon", BUDGETS)
+def test_p7_the_budget_is_not_exceeded_at_any_iteration(epsilon: float) -> None:
+    gan = generator(epsilon=epsilon, accuracy=0.55, rounds=8)
+    costs = [
+        gan.plan.table.epsilon(labels, delta=gan.delta, method="rdp") for labels in spending(gan)
+    ]
+    assert costs == sorted(costs)
+    assert costs[-1] <= epsilon
+    assert costs[-1] == gan.plan.epsilon
+    # Nearly all of it is used: the next label would not fit, or the noise was cut to measure.
+    one_more = gan.plan.table.epsilon(gan.plan.labels + 1, delta=gan.delta, method="rdp")
+    assert one_more > epsilon
+
+
+def test_p7_would_notice_paying_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    def afterwards(self: Any, votes: Any, *, going: Any) -> IndexArray:
+        labels = self._table.release(votes, self._bits[0].words(votes.size)[None])
+        self._budgets[0].spend(votes.size)
+        return np.asarray(labels)
+
+    monkeypatch.setattr(pate.LabelReleases, "release", afterwards)
+    with pytest.raises(AssertionError):
+        spending(generator())
+
+
+def test_p8_a_trainer_that_asks_for_more_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def greedy(labels: int, rounds: int) -> list[int]:
+        return [labels // rounds + 1] * rounds
+
+    monkeypatch.setattr("dpaudit_generators.pate_gan.rounds.labels_per_round", greedy)
+    gan = generator()
+    assert sum(greedy(gan.plan.labels, gan.rounds)) > gan.plan.labels
+    spent = spending(gan)
+    assert len(spent) == gan.rounds - 1
+    assert spent[-1] <= gan.plan.labels
+
+
+def test_p8_every_query_that_is_voted_on_is_paid_for() -> None:
+    gan = generator()
+    assert sum(Trace(gan, table(50)).asked) == gan.plan.labels
+
+
+def test_the_claim_is_the_budget_whatever_was_spent() -> None:
+    gan = generator(epsilon=2.0)
+    assert gan.plan.epsilon < 2.0
+    assert gan.claim.epsilon == gan.fit(table(5), seed=1).claim.epsilon == 2.0
+    assert mechanism.PateGan(schema=SCHEMA).claim.epsilon == 1.0

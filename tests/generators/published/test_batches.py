@@ -1,0 +1,72 @@
+"""Models of published PATE-GANs: alone, in any batch, and traced, they are the same to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.plugins.protocols import Job, World
+from dpaudit_generators import published
+from dpaudit_generators.published import Switch, SwitchedPateGan
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind=Kind.INTEGER, lower=0, upper=90),
+        Column(name="size", kind=Kind.CONTINUOUS, lower=-1.0, upper=1.0),
+        Column(name="colour", kind=Kind.CATEGORICAL, categories=("red", "green", "blue")),
+        Column(name="sick", kind=Kind.BINARY, categories=("no", "yes")),
+    ),
+    label="sick",
+)
+
+
+def table(n: int = 61) -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    age = rng.integers(20, 70, n)
+    return SCHEMA.canonical(
+        pd.DataFrame(
+            {
+                "age": age,
+                "size": np.round(rng.normal(0, 0.2, n).clip(-1, 1), 3),
+                "colour": rng.choice(["red", "green", "blue"], n),
+                "sick": np.where(age > 50, "yes", "no"),
+            }
+        )
+    )
+
+
+SIX = ["Original", "Updated", "Synthcity", "Turing", "Borealis", "Smartnoise"]
+GENERATORS = {
+    name: getattr(published, name)(schema=SCHEMA, teachers=3, iterations=2) for name in SIX
+}
+GENERATORS |= {
+    f"plain and {switch}": SwitchedPateGan(
+        schema=SCHEMA,
+        teachers=3,
+        iterations=2,
+        also=f"no-pate,{switch}" if switch is Switch.PENALTY_FROM_TEACHERS else switch,
+    )
+    for switch in Switch
+}
+GENERATORS["plain"] = SwitchedPateGan(schema=SCHEMA, teachers=3, iterations=2)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_a_model_is_the_same_alone_and_in_any_batch(name: str) -> None:
+    generator, data = GENERATORS[name], table()
+    jobs = [
+        Job(World.OUT if i % 2 else World.IN, i, (7,) if i % 2 else (), 40 + i) for i in range(8)
+    ]
+    single = {i: generator.fit_many(data, jobs[i : i + 1]) for i in (0, 1, 7)}
+    for count in (3, 8):
+        batch = generator.fit_many(data, jobs[:count])
+        many = batch.sample_many(33, range(count))
+        for i, alone in single.items():
+            if i < count:
+                for mine, other in zip(alone[0].weights, batch[i].weights, strict=True):
+                    assert np.array_equal(mine, other)
+                assert np.array_equal(alone.sample_many(33, [i])[0], many[i], equal_nan=True)
+    own = generator.fit(data.drop(index=7).reset_index(drop=True), seed=41).sample(33, seed=1)
+    pd.testing.assert_frame_equal(own, single[1][0].sample(33, seed=1))

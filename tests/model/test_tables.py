@@ -1,0 +1,247 @@
+"""Reading tables and schema files: what is refused says why, what is read is read rightly."""
+
+from __future__ import annotations
+
+import builtins
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit.errors import DataError, InputError, MissingExtraError, SchemaError
+from dpaudit.model.encoding import decode, encode
+from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.tables import fitting, load_schema, load_table
+
+GOOD = "a,b\n" + "".join(f"{i},{3 * i}\n" for i in range(2000))
+
+
+def corrupt(data: bytes) -> bytes:
+    middle = len(data) // 2
+    return data[:middle] + bytes(255 - b for b in data[middle : middle + 4]) + data[middle + 4 :]
+
+
+def written(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def refused(error: type[InputError], path: str | Path) -> str:
+    with pytest.raises(error) as caught:
+        load_table(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(path) in message
+    return message
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("empty.csv", "", "No columns"),
+        ("blank.csv", "\n\n", "No columns"),
+        ("commas.csv", ",,\n1,2,3\n", "header names no columns"),
+        ("header.csv", "a,b\n", "no rows below its header"),
+        ("object.csv", json.dumps({"a": [1, 2]}), "JSON"),
+        ("pretty.csv", json.dumps({"a": [1, 2]}, indent=1), "JSON"),
+        ("list.csv", "[\n1,\n2\n]", "JSON"),
+        ("page.csv", "<!doctype html>\n<p>404\n", "HTML"),
+        ("latin.csv", "a,b\ncaf\xe9,1\n".encode("latin-1"), "UTF-8"),
+        ("utf16.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-8"),
+        ("image.csv", b"\x89PNG\r\n\x1a\n" + bytes(50), "UTF-8"),
+        ("binary.csv", bytes(range(128)) * 9, "binary"),
+        ("longer.csv", "a,b\n1,2,3\n4,5,6\n", "longer than its header"),
+        ("trailing.csv", "a,b\n1,2,\n4,5,\n", "longer than its header"),
+        ("ragged.csv", "a,b\n1,2\n4,5,6\n", "line 3"),
+        ("quote.csv", 'a,b\n"1,2\n3,4\n', "EOF inside string"),
+        ("semicolon.csv", "a;b\n1;2\n", "another separator"),
+        ("tabs.csv", "a\tb\n1\t2\n", "another separator"),
+        ("twice.csv", "a,b,a\n1,2,3\n", "column names repeat: a"),
+        ("plain.csv.gz", GOOD, "gzip"),
+        ("cut.csv.gz", gzip.compress(GOOD.encode())[:1000], "end-of-stream"),
+        ("corrupt.csv.gz", corrupt(gzip.compress(GOOD.encode())), "not a CSV table"),
+        ("archive.zip", b"PK\x03\x04" + bytes(60), "not a CSV table"),
+        ("text.parquet", "a,b\n1,2\n", "not a Parquet table"),
+        ("empty.parquet", "", "not a Parquet table"),
+    ],
+)
+def test_what_is_not_a_table_is_refused(
+    tmp_path: Path, name: str, content: str | bytes, says: str
+) -> None:
+    assert says in refused(DataError, written(tmp_path, name, content))
+
+
+def test_missing_files_folders_and_unknown_samples(tmp_path: Path) -> None:
+    assert "does not exist" in refused(DataError, tmp_path / "none.csv")
+    assert "is a folder" in refused(DataError, tmp_path)
+    with pytest.raises(DataError, match=r"no sample 'brest-cancer'.*did you mean 'breast-cancer'"):
+        load_table("sample:brest-cancer")
+
+
+def test_reads_a_sample() -> None:
+    data = load_table("sample:breast-cancer")
+    assert data.shape == (569, 31)
+    assert fitting(data, Schema.infer(data, label="benign"), source="it").shape == (569, 31)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "T.CSV.GZ"])
+def test_reads_csv(tmp_path: Path, name: str) -> None:
+    text = "\ufeffa, b,c\n1, x,?\n2,,3.5\n".encode()
+    path = written(tmp_path, name, gzip.compress(text) if name.lower().endswith("gz") else text)
+    data = load_table(path)
+    assert list(data) == ["a", "b", "c"]
+    assert data["a"].tolist() == [1, 2]
+    assert data["b"][0] == "x"
+    assert data.isna().to_numpy().tolist() == [[False, False, True], [False, True, False]]
+    assert data["c"].dtype == np.float64
+
+
+def test_a_nameless_column_keeps_its_numbers(tmp_path: Path) -> None:
+    data = load_table(written(tmp_path, "t.csv", ",a\n0,\n1,5\n"))
+    assert data["Unnamed: 0"].tolist() == [0, 1]
+    assert data["a"].isna().tolist() == [True, False]
+
+
+def test_the_schema_says_what_is_text_and_what_is_missing(tmp_path: Path) -> None:
+    schema = Schema(
+        columns=(
+            Column(name="zip", kind=Kind.CATEGORICAL, categories=("01", "1", "2")),
+            Column(name="drug", kind=Kind.CATEGORICAL, categories=("None", "some"), missing=True),
+            Column(name="n", kind=Kind.INTEGER, lower=0, upper=9, missing=True),
+            Column(name="yes", kind=Kind.BINARY, categories=(False, True)),
+        )
+    )
+    path = written(
+        tmp_path, "t.csv", "zip,drug,n,yes\n01,None,None,True\n1,NA,3,False\n2,some,?,True\n"
+    )
+    canonical = fitting(load_table(path, schema=schema), schema, source="it")
+    assert canonical["zip"].tolist() == ["01", "1", "2"]
+    assert canonical["drug"][0] == "None"
+    assert canonical["drug"].isna().tolist() == [False, True, False]
+    assert canonical["n"].isna().tolist() == [True, False, True]
+    assert canonical["yes"].tolist() == [True, False, True]
+
+
+def test_a_schema_column_that_the_file_lacks_is_the_schemas_problem(tmp_path: Path) -> None:
+    schema = Schema(
+        columns=(
+            Column(name="a", kind=Kind.INTEGER, lower=0, upper=9),
+            Column(name="lost", kind=Kind.BINARY, categories=("n", "y")),
+        )
+    )
+    path = written(tmp_path, "t.csv", "a,extra\n1,2\n")
+    with pytest.raises(
+        DataError, match=r"'lost' is missing.*'extra' is not in the schema"
+    ) as error:
+        fitting(load_table(path, schema=schema), schema, source=str(path))
+    assert str(path) in str(error.value)
+    assert "mend the table or the schema" in str(error.value)
+
+
+def test_parquet_round_trip(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    data = pd.DataFrame(
+        {
+            "n": pd.array([1, None, 3], dtype="Int64"),
+            "r": [0.5, 1.5, np.nan],
+            "c": pd.Categorical(["x", "y", None]),
+            "b": [True, False, True],
+        }
+    )
+    schema = Schema.infer(data)
+    data.to_parquet(tmp_path / "t.parquet")
+    read = load_table(tmp_path / "t.parquet")
+    pd.testing.assert_frame_equal(
+        fitting(read, schema, source="it"), fitting(data, schema, source="it")
+    )
+    data.head(0).to_parquet(tmp_path / "none.pq")
+    assert "no rows" in refused(DataError, tmp_path / "none.pq")
+
+
+def test_parquet_without_pyarrow_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = builtins.__import__
+
+    def without(name: str, *args: object, **kwargs: object) -> object:
+        if name.partition(".")[0] in ("pyarrow", "fastparquet"):
+            raise ImportError(name)
+        return original(name, *args, **kwargs)
+
+    path = written(tmp_path, "t.parquet", "PAR1")
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"pip install 'dpaudit\[parquet\]'"):
+        load_table(path)
+
+
+def no_data() -> pd.DataFrame:
+    raise AssertionError("our own schema files need no table")
+
+
+def test_loads_a_schema_it_saved(tmp_path: Path) -> None:
+    schema = Schema.infer(pd.DataFrame({"a": [1, 2, 5], "b": ["\u00e9", "y", "x"]}), label="b")
+    schema.save(tmp_path / "s.json")
+    assert load_schema(tmp_path / "s.json", no_data) == schema
+
+
+def test_loads_sdv_metadata_with_bounds_from_the_table(tmp_path: Path) -> None:
+    columns = {"a": {"sdtype": "numerical"}, "b": {"sdtype": "categorical"}}
+    data = pd.DataFrame({"a": [1, 2, 5], "b": ["z", "y", "x"]})
+    flat = {"columns": columns, "METADATA_SPEC_VERSION": "SINGLE_TABLE_V1"}
+    nested = {"tables": {"t": {"columns": columns}}, "relationships": []}
+    for document in (flat, nested):
+        schema = load_schema(written(tmp_path, "s.json", json.dumps(document)), lambda: data)
+        assert schema.inferred
+        assert schema.columns[0].bounds == (1, 5)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "is not JSON"),
+        ("a,b\n1,2\n", "is not JSON"),
+        (b"\xff\xfe", "is not JSON"),
+        ("[1]", "expected a JSON object"),
+        ("{}", 'needs a list "columns"'),
+        ('{"tables": [1]}', 'needs a list "columns"'),
+        ('{"columns": {"a": {"sdtype": "id"}}}', "sdtype 'id'"),
+    ],
+)
+def test_a_file_that_is_no_schema_is_refused(
+    tmp_path: Path, content: str | bytes, says: str
+) -> None:
+    path = written(tmp_path, "s.json", content)
+    with pytest.raises(SchemaError) as caught:
+        load_schema(path, lambda: pd.DataFrame({"a": [1, 2]}))
+    assert says in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_schema_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="No such file"):
+        load_schema(tmp_path / "none.json", no_data)
+    with pytest.raises(SchemaError, match="directory"):
+        load_schema(tmp_path, no_data)
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "shape"),
+    [("adult", "income", (32561, 15)), ("cervical_cancer", "Biopsy", (858, 36))],
+)
+def test_real_tables_need_no_preparation(
+    real_data: Path, name: str, label: str, shape: tuple[int, int]
+) -> None:
+    data = load_table(real_data / f"{name}.csv.gz")
+    schema = Schema.infer(data, label=label)
+    canonical = fitting(data, schema, source=name)
+    assert canonical.shape == shape
+    assert canonical.isna().to_numpy().any()  # both mark missing values by "?"
+    assert "?" not in set(canonical.to_numpy().ravel()[:5000])
+    back = decode(encode(canonical, schema), schema)
+    pd.testing.assert_frame_equal(back, canonical, rtol=1e-12)
+    assert Schema.from_json(json.loads(json.dumps(schema.to_json()))) == schema

@@ -1,0 +1,276 @@
+"""Probes: each toy's leak is found, and nothing else; honest generators are not accused."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from dpaudit.cli.console import ExitCode
+from dpaudit.cli.main import app
+from dpaudit.errors import SettingsError
+from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.probe import PROBES, ProbeReport, Severity, Status, probe, text_of
+from dpaudit.probe.challenge import needed, rule
+from dpaudit.probe.promises import group_claim
+from dpaudit.probe.settings import permutation_p
+
+TOYS = Path(__file__).with_name("probed_toys.py")
+sys.path.insert(0, str(TOYS.parent))
+import probed_toys as toys  # noqa: E402 - found beside this file
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind=Kind.INTEGER, lower=0, upper=120),
+        Column(name="income", kind=Kind.CONTINUOUS, lower=0, upper=100),
+        Column(name="job", kind=Kind.CATEGORICAL, categories=("a", "b", "c", "d")),
+        Column(name="sick", kind=Kind.BINARY, categories=(0, 1)),
+    ),
+    label="sick",
+)
+
+
+def table(n: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(20, 60, n),
+            "income": rng.normal(30, 5, n).round(3),
+            "job": rng.choice(["a", "b", "c"], n),
+            "sick": rng.choice([0, 1], n, p=[0.7, 0.3]),
+        }
+    )
+
+
+def alarms(report: ProbeReport) -> list[str]:
+    return [result.id for result in report.of(Status.ALARM)]
+
+
+LEAKS = {
+    "range-follows-record": toys.RangeOfData,
+    "category-follows-record": toys.CategoriesOfData,
+    "label-counts-copied": toys.LabelsOfData,
+    "rows-copied-verbatim": toys.RowsOfData,
+    "seed-ignored": toys.SeedIgnored,
+    "nothing-random": toys.NothingRandom,
+    "settings-follow-rows": toys.TeachersFromRows,
+    "row-order-matters": toys.OrderMatters,
+    "row-count-leaks": toys.OwnRowCount,
+    "epsilon-ignored": toys.EpsilonIgnored,
+    "delta-ignored": toys.DeltaIgnored,
+    "scale-wrong": toys.UnitScale,
+    "integers-truncated": toys.Truncated,
+}
+
+
+def test_every_probe_has_a_toy() -> None:
+    assert list(LEAKS) == [one.id for one in PROBES]
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_each_leak_is_found_and_nothing_else(leak: str) -> None:
+    report = probe(LEAKS[leak](schema=SCHEMA), table(), schema=SCHEMA)
+    assert alarms(report) == [leak], text_of(report)
+    [found] = report.of(Status.ALARM)
+    [expected] = [one for one in PROBES if one.id == leak]
+    assert found.severity is expected.severity
+    assert found.certainty or (found.p_value or 1.0) <= found.false_alarm_rate
+    if leak != "row-count-leaks":  # one with rows of its own number cannot be looked at further
+        assert not report.of(Status.FAILED), text_of(report)
+
+
+@pytest.mark.parametrize(
+    "toy", [toys.Toy, toys.Rounded, toys.AnswersAboutMaximum, toys.SeededWhenSampled]
+)
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_honest_toys_are_not_accused(toy: type[toys.Toy], neighbours: Neighbours) -> None:
+    report = probe(toy(schema=SCHEMA), table(), schema=SCHEMA, epsilon=1.0, neighbours=neighbours)
+    assert not alarms(report), text_of(report)
+
+
+def test_replaced_records_are_followed_too() -> None:
+    for leak in ("range-follows-record", "label-counts-copied", "rows-copied-verbatim"):
+        report = probe(
+            LEAKS[leak](schema=SCHEMA),
+            table(),
+            schema=SCHEMA,
+            only=[leak],
+            epsilon=1.0,
+            neighbours=Neighbours.REPLACE_ONE,
+        )
+        assert alarms(report) == [leak], text_of(report)
+
+
+def test_the_hardest_honest_generator_is_accused_at_the_stated_rate() -> None:
+    # At 3.8 % for the probe, so that accusations happen: more than 6 of 40 have p < .001.
+    runs = 40
+    accused = sum(
+        bool(
+            alarms(
+                probe(
+                    toys.AnswersAboutMaximum(schema=SCHEMA),
+                    table(30),
+                    schema=SCHEMA,
+                    only=["range-follows-record"],
+                    rows=10,
+                    confidence=0.501,
+                    seed=seed,
+                )
+            )
+        )
+        for seed in range(runs)
+    )
+    assert accused <= 6
+
+
+def test_missing_values_that_follow_a_record_are_found() -> None:
+    columns = tuple(replace(c, missing=c.name == "income") for c in SCHEMA.columns)
+    schema = replace(SCHEMA, columns=columns)
+    leaky = probe(toys.MissingOfData(schema=schema), table(), schema=schema)
+    assert alarms(leaky) == ["row-count-leaks"], text_of(leaky)
+    honest = probe(toys.Toy(schema=schema), table(), schema=schema, only=["row-count-leaks"])
+    assert not alarms(honest)
+
+
+def test_a_bare_function_is_probed() -> None:
+    report = probe(toys.over_the_rows, table(), epsilon=1.0, only=["rows-copied-verbatim"])
+    assert alarms(report) == ["rows-copied-verbatim"]
+    assert report.schema_inferred
+    assert "inferred from the table" in " ".join(text_of(report).split())
+
+
+def test_a_claim_that_permits_much_takes_more_fits() -> None:
+    few, many = (
+        probe(
+            toys.RangeOfData(schema=SCHEMA),
+            table(),
+            schema=SCHEMA,
+            epsilon=2.5,
+            only=["range-follows-record"],
+            fits=fits,
+        ).results[0]
+        for fits in (30, 400)
+    )
+    assert few.status is Status.NOT_APPLICABLE
+    assert "--fits" in few.words
+    assert many.status is Status.ALARM
+
+
+def test_a_failing_generator_is_told_and_not_swallowed() -> None:
+    report = probe(toys.Raises(schema=SCHEMA), table(), schema=SCHEMA)
+    failed = report.of(Status.FAILED)
+    assert {"ValueError: no memory left"} == {result.words for result in failed}
+    assert len(failed) >= 10
+    assert not report.violations
+
+
+def test_the_p_value_that_alarms_is_that_of_the_claim() -> None:
+    claim = PrivacyClaim(epsilon=1.0)
+    guesses = needed(claim, 0.01 / 13)
+    assert guesses is not None
+    share = 1 / (1 + math.exp(-1))
+
+    def tail(r: int) -> float:  # one wrong guess or none
+        return share**r + r * share ** (r - 1) * (1 - share)
+
+    assert tail(guesses) <= 0.01 / 13 < tail(guesses - 1)
+    assert needed(PrivacyClaim(epsilon=30.0), 0.01) is None
+
+
+def test_group_privacy_adds_up() -> None:
+    claim = PrivacyClaim(epsilon=0.01, delta=1e-6)
+    group = group_claim(claim, 2)
+    assert group is not None
+    assert group.epsilon == pytest.approx(0.02)
+    assert group.delta == pytest.approx(1e-6 * (1 + math.exp(0.01)))
+    assert group_claim(PrivacyClaim(epsilon=1.0), 100) is None
+
+
+def test_a_rule_needs_a_gap_wider_than_the_spread() -> None:
+    low, high = np.array([[0.0], [1.0]]), np.array([[9.0], [10.0]])
+    found = rule(high, low)
+    assert found is not None
+    assert found.above
+    assert found.guess(np.array([8.0]))
+    assert not found.guess(np.array([2.0]))
+    assert rule(low, low + 1.5) is None
+
+
+def test_the_permutation_test_is_exact() -> None:
+    rng = np.random.default_rng(5)
+    apart = np.concatenate([rng.random((4, 3)), rng.random((4, 3)) + 9])
+    assert permutation_p(apart) == pytest.approx(2 / 70)
+    values = [permutation_p(rng.random((8, 3))) for _ in range(200)]
+    assert np.mean(np.array(values) <= 0.1) <= 0.17  # 3 standard errors
+    assert permutation_p(np.ones((8, 3))) == 1.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    table().to_csv("table.csv", index=False)
+    SCHEMA.save("schema.json")
+    return tmp_path
+
+
+def dpaudit(generator: str, *words: str) -> Result:
+    given = ["--data", "table.csv", "--schema", "schema.json", *words]
+    return CliRunner().invoke(app, ["probe", generator, *given])
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_violation_exits_1_alarms_first_and_80_columns() -> None:
+    done = dpaudit(f"{TOYS}:RangeOfData")
+    assert done.exit_code == ExitCode.VIOLATION, done.output
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines.index("VIOLATION range-follows-record") < lines.index("passed:")
+    assert "range-follows-record: alarm" in done.stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_json_is_one_document_and_a_bug_exits_0() -> None:
+    done = dpaudit(f"{TOYS}:Truncated", "--json", "--only", "integers-truncated")
+    assert done.exit_code == ExitCode.PASS, done.output
+    [found] = json.loads(done.stdout)["probes"]
+    assert found["alarm"]
+    assert found["severity"] == Severity.BUG
+    assert found["numbers"]["mean"] == pytest.approx(-0.5, abs=0.15)
+
+
+@pytest.mark.usefixtures("folder")
+def test_wrong_input_exits_2_in_one_line() -> None:
+    for words in (["--only", "range"], ["--confidence", "1"], ["--fits", "0"], ["--seed", "-1"]):
+        done = dpaudit("null", *words)
+        assert done.exit_code == ExitCode.USAGE, done.output
+        assert len(done.stderr.splitlines()) == 1
+    with pytest.raises(SettingsError, match="did you mean 'range-follows-record'"):
+        probe("null", table(), only=["range-follows-records"])
+
+
+@pytest.mark.usefixtures("folder")
+def test_when_every_probe_fails_the_exit_code_says_so() -> None:
+    done = dpaudit(f"{TOYS}:Raises", "--only", "seed-ignored", "-q")
+    assert done.exit_code == ExitCode.INCONCLUSIVE
+    assert done.stdout.endswith("0 passed, 1 failed (2 fits)\n")
+
+
+@pytest.mark.parametrize("name", ["null", "laplace-histogram", "randomised-response"])
+def test_registered_honest_generators_are_not_accused(name: str) -> None:
+    report = probe(name, table(), schema=SCHEMA, seed=3)
+    assert not alarms(report), text_of(report)
+    assert not report.of(Status.FAILED), text_of(report)
+
+
+def test_the_reference_pate_gan_is_not_accused() -> None:
+    report = probe("pate-gan", table(), schema=SCHEMA, parameters={"teachers": 10})
+    assert not alarms(report), text_of(report)
+    assert not report.of(Status.FAILED), text_of(report)

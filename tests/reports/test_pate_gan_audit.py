@@ -1,0 +1,331 @@
+"""The study of six published PATE-GANs: its parts run, its sentences follow from its numbers."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import xml.dom.minidom
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+STUDY = Path(__file__).resolve().parents[2] / "reports" / "pate-gan-audit"
+RESULTS = STUDY / "results"
+MODULES = [path.stem for path in STUDY.glob("*.py")]
+CEILING = 4.681517
+
+
+class Study:
+    """The study's modules by name; other studies have modules of the same names."""
+
+    def __getattr__(self, name: str) -> ModuleType:
+        return importlib.import_module(name)
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
+    others = {name: sys.modules.pop(name) for name in MODULES if name in sys.modules}
+    monkeypatch.syspath_prepend(STUDY)
+    yield Study()
+    for name in MODULES:
+        sys.modules.pop(name, None)
+    sys.modules.update(others)
+
+
+def record(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_published_bounds_follow_from_published_errors(study: Study, shared: Path) -> None:
+    vectors = record(shared / "vectors" / "published_audits.json")
+    for ours, theirs in (
+        (study.published.AVERAGE, "average_case_cervical_naive"),
+        (study.published.WORST, "worst_case_querybased"),
+    ):
+        assert list(ours) == list(study.published.SIX)
+        for name, row in ours.items():
+            auc, epsilon, errors = vectors[theirs][name]
+            assert (row.auc, [row.false_negatives, row.false_positives]) == (auc, errors)
+            assert row.clopper_pearson == pytest.approx(epsilon, abs=1e-9)
+    assert study.published.AVERAGE["updated"].clopper_pearson == pytest.approx(CEILING, abs=1e-6)
+    assert vectors["teacher_partitions_686_records_5_teachers"] == study.published.PARTITIONS
+
+
+def test_table_2_has_19_violations_and_5_bugs(study: Study) -> None:
+    assert sum(map(len, study.published.VIOLATIONS.values())) == 19
+    assert sum(map(len, study.published.BUGS.values())) == 5
+
+
+def test_generators_without_data_are_caught_by_unequal_rows_alone(
+    study: Study, tmp_path: Path
+) -> None:
+    def played(names: str, game: str, models: int) -> dict[str, dict[str, Any]]:
+        options = ["--names", names, "--games", game, "--models", str(models)]
+        study.worst.main(["--results", str(tmp_path), *options])
+        found = study.kept.read(tmp_path, "worst")
+        return {name: found[f"{name}-{game}"] for name in names.split(",")}
+
+    unequal = played("constant-row,null", "published", 1000)
+    assert unequal["constant-row"]["asked"]["rows"] == {"in": 5, "out": 4}
+    assert unequal["constant-row"]["auc"] == 1.0
+    assert unequal["constant-row"]["clopper_pearson"] == pytest.approx(CEILING, abs=1e-6)
+    assert unequal["null"]["clopper_pearson"] > 2.0
+    assert played("random-row", "published", 60)["random-row"]["auc"] == 1.0
+    for name, equal in played("constant-row,random-row,null", "valid", 60).items():
+        assert equal["asked"]["rows"] == {"in": 5, "out": 5}
+        assert equal["exact"] == 0.0, name
+
+
+def test_what_is_kept_is_not_done_again_unless_asked_otherwise(
+    study: Study, tmp_path: Path
+) -> None:
+    path, done = tmp_path / "part" / "one.json", []
+
+    def work() -> dict[str, Any]:
+        done.append(1)
+        return {"found": len(done)}
+
+    assert study.kept.kept(path, {"models": 10}, work)["found"] == 1
+    assert study.kept.kept(path, {"models": 10}, work)["found"] == 1
+    assert study.kept.kept(path, {"models": 20}, work)["found"] == 2
+    assert study.kept.read(tmp_path, "part")["one"]["found"] == 2
+
+
+def test_a_valid_game_has_public_bounds(study: Study) -> None:
+    published, valid = study.setting.Game.PUBLISHED, study.setting.Game.VALID
+    for name in study.published.SIX:
+        given = study.setting.parameters(name, published, iterations=7)
+        fixed = study.setting.parameters(name, valid, iterations=7)
+        assert "bounds-from-data" not in given.get("without", "")
+        assert "bounds-from-data" in fixed["without"]
+        assert "bounds-from-data" not in fixed.get("also", "")
+        assert given["iterations"] == fixed["iterations"] == 7
+    assert "bounds-from-data" in study.setting.parameters("turing", published, iterations=1)["also"]
+    schema = study.setting.average_schema()
+    assert all(column.kind.numeric for column in schema.columns)
+    assert len(schema.columns) == 29
+
+
+def test_figure_4_is_one_of_lambda_1(study: Study) -> None:
+    """320,000 queries, nearly all unanimous: the paper's 50k, 30k and 320k."""
+    votes = [0, 0, 0, 0, 5_000, 315_000]
+    large = study.training.moments(votes, gamma=1.0)["epsilon"]
+    assert large["updated"] == pytest.approx(50e3, rel=0.1)
+    assert large["synthcity"] == pytest.approx(30e3, rel=0.15)
+    assert large["borealis, smartnoise"] == pytest.approx(320e3, rel=0.1)
+    small = study.training.moments(votes, gamma=0.001)["epsilon"]
+    assert len({round(small[who], 9) for who in study.training.ACCOUNTANTS}) == 1
+    assert small["one Laplace draw, exact"] < small["updated"] < 10.0
+
+
+def test_partitions_are_counted_by_teacher(study: Study) -> None:
+    notes = study.notes.Notes()
+    from dpaudit.plugins.recorder import Reader
+
+    for index, rows in enumerate(([0, 1, 1], [1, 2])):
+        notes.read(Reader.TEACHER, np.array(rows), index=index)
+    notes.read(Reader.STUDENT, np.array([9]))
+    found = study.training.partition(notes)
+    assert found["distinct"] == [2, 2]
+    assert found["shared"] == [1, 1]
+    assert found["used"] == 3
+    assert found["readers"] == ["student", "teacher"]
+
+
+def test_the_matrix_is_scored_cell_by_cell(study: Study) -> None:
+    listed = study.published.VIOLATIONS | study.published.BUGS
+
+    def found(keys: list[str], severity: str = "violation") -> dict[str, Any]:
+        return {"findings": [{"id": key, "severity": severity} for key in keys]}
+
+    six = {
+        name: found([key for key, whose in listed.items() if name in whose])
+        for name in study.published.SIX
+    }
+    perfect = six | {"pate-gan": found([]), "switch-delta-xor": found(["delta-xor"])}
+    score = study.tables.score(perfect)
+    assert (score["named"], score["missing"], score["not_alone"]) == (24, [], {})
+    worse = perfect | {
+        "original": found([]),
+        "pate-gan": found(["delta-ignored"]),
+        "pate-gan-switched": found(["batch-from-rows"], "note"),
+        "switch-delta-xor": found(["delta-xor", "no-pate"]),
+    }
+    score = study.tables.score(worse)
+    assert score["named"] == 24 - 6
+    assert score["clean"] == {"pate-gan": ["delta-ignored"], "pate-gan-switched": []}
+    assert score["not_alone"] == {"delta-xor": ["delta-xor", "no-pate"]}
+    assert "**missed**" in study.matrix.table_2(worse)
+
+
+def test_scored_models_are_those_before_the_proof(study: Study) -> None:
+    counts = {"n_in": 16, "n_out": 16}
+    early = {"stopped": {"pairs": 24, "stopped_early": True}, "counts": counts, "proved": 1.4}
+    assert study.sequential.scored(early) == {
+        "proved_early": True,
+        "scored_models": 32,
+        "trained_models": 48,
+    }
+    cap = early | {"stopped": {"pairs": 300, "stopped_early": False}}
+    assert study.sequential.scored(cap)["scored_models"] is None
+
+
+@pytest.fixture
+def played(study: Study, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Audits are not played but noted; each finds a violation."""
+    calls: list[dict[str, Any]] = []
+
+    def play(generator: str, table: object, schema: object, **given: Any) -> dict[str, Any]:
+        calls.append({"generator": generator, **given})
+        counts = {"false_negatives": 0, "false_positives": 0, "n_in": 16, "n_out": 16}
+        stopped = {"pairs": 24, "stopped_early": True} if given.get("sequential") else None
+        return {"verdict": "violation", "proved": 2.0, "counts": counts, "stopped": stopped}
+
+    monkeypatch.setattr(study.audits, "play", play)
+    return calls
+
+
+def test_the_average_case_is_played_as_published_and_valid(
+    study: Study, played: list[dict[str, Any]], tmp_path: Path, real_data: Path
+) -> None:
+    options = [str(real_data), "--results", str(tmp_path), "--models", "10"]
+    study.average.main(options)
+    games = [(call["generator"], call["hold_out"]) for call in played]
+    assert games == [
+        *((name, as_published) for name in study.published.SIX for as_published in (True, False)),
+        ("pate-gan-switched", False),
+    ]
+    assert {(call["target"], call["attack"], call["models"]) for call in played} == {
+        (397, "groundhog-naive", 10)
+    }
+    study.average.main(options)
+    assert len(played) == 13, "all are kept"
+    study.sequential.main([*options[:3], "--cap", "20", "--names", "turing", "--seeds", "2"])
+    assert [call["seed"] for call in played[13:]] == [0, 1]
+    assert study.kept.read(tmp_path, "sequential")["turing-1"]["scored_models"] == 32
+
+
+def test_what_remains_is_mended_one_deviation_at_a_time(
+    study: Study, played: list[dict[str, Any]], tmp_path: Path, real_data: Path
+) -> None:
+    pytest.importorskip("dpaudit_generators.published.variants")
+    options = ["--results", str(tmp_path), "--models", "10"]
+    study.worst.main([*options, "--names", "borealis", "--games", "valid"])
+    assert played.pop()["parameters"]["gamma"] == 1e-4
+    study.remains.main([str(real_data), *options])
+    fixed = [set(call["parameters"]["without"].split(",")) for call in played]
+    always = {"bounds-from-data", "output-not-inverted"}
+    assert fixed[0] == always
+    assert all(len(one - always) == 1 for one in fixed[1:])
+    assert {"accountant-missing-log", "partition-by-position"} <= set.union(*fixed)
+
+
+def test_an_audit_is_played_and_its_record_kept(study: Study, tmp_path: Path) -> None:
+    given: dict[str, Any] = {
+        "parameters": {}, "target": 0, "attack": "query-absolute", "models": 10,
+        "hold_out": True, "seed": 0, "runs": tmp_path, "name": "null", "jobs": 1,
+    }  # fmt: skip
+    table, schema = study.setting.worst_table(), study.setting.worst_schema()
+    found = study.audits.play("null", table, schema, **given)
+    assert found["controls"] == {"null": True, "positive": True}
+    assert found["counts"]["n_in"] == 4
+    assert found["shadow_models"] == {"in": 10, "out": 10}
+    json.dumps(found)
+    assert (tmp_path / "null-10-0" / "result.json").exists()
+
+
+def test_variants_are_played_and_traced(study: Study, tmp_path: Path, real_data: Path) -> None:
+    pytest.importorskip("dpaudit_generators.published.variants")
+    options = ["--results", str(tmp_path)]
+    tiny = ["--models", "10", "--iterations", "2", "--names", "borealis", "--games", "published"]
+    study.worst.main([*options, *tiny])
+    assert study.kept.read(tmp_path, "worst")["borealis-published"]["counts"]["n_in"] == 4
+    few = ["--names", "borealis,smartnoise,updated", "--lambdas", "1", "--iterations", "8"]
+    study.training.main([str(real_data), *options, *few])
+    traced = study.kept.read(tmp_path, "training")
+    assert traced["partition-borealis"]["distinct"] == [137, 137, 137, 137, 138]
+    assert traced["partition-smartnoise"]["distinct"] == [138, 137, 137, 137, 137]
+    assert traced["partition-updated"]["distinct"] == [137] * 5
+    assert traced["partition-updated"]["shared"] == [137, 137]
+    assert len(traced["losses-updated"]["own"]) == 8
+    assert sum(traced["moments-1"]["votes"]) == 8 * 5 * 64
+    settings = study.tables.settings(29)["settings"]
+    assert settings["updated"]["generator"]["hidden"] == (116, 116)
+    assert "116, 116" in study.matrix.table_3(
+        {"table-3": {"asked": {"columns": 29}, "settings": settings}}
+    )
+
+
+def invented(study: Study) -> dict[str, dict[str, dict[str, Any]]]:
+    """Records of every part, as if updated alone leaked in a valid game."""
+    parts: dict[str, dict[str, dict[str, Any]]] = {part: {} for part in study.pages.PARTS}
+    for name in study.published.SIX:
+        for game in ("published", "valid"):
+            leaks = game == "published" or name == "updated"
+            one = {
+                "asked": {"generator": name, "game": game, "rows": 686, "models": 1000, "cap": 300},
+                "verdict": "violation" if leaks else "consistent",
+                "reasons": ["because"],
+                "auc": 0.99 if leaks else 0.5,
+                "counts": dict(
+                    false_negatives=0, false_positives=3 if leaks else 390, n_in=400, n_out=400
+                ),
+                "exact": 4.4 if leaks else 0.0,
+                "clopper_pearson": 4.3 if leaks else 0.0,
+                "detectable_epsilon": 1.3,
+                "leaks": [{"column": "Age", "feature": "max", "importance": 0.1}] * leaks,
+            }
+            parts["average"][f"{name}-{game}"] = one
+        parts["sequential"][f"{name}-0"] = {
+            "asked": {"generator": name, "cap": 300},
+            "scored_models": 32,
+        }
+        parts["training"][f"partition-{name}"] = {
+            "asked": {"rows": 686}, "distinct": [137] * 5, "shared": [0, 0], "used": 685,
+        }  # fmt: skip
+        parts["training"][f"losses-{name}"] = {
+            "asked": {"rows": 686}, "own": [0.7, 0.5], "others": [0.8, 0.6], "iterations": 2,
+        }  # fmt: skip
+    for gamma in (0.001, 1.0):
+        found = study.training.moments([0, 0, 0, 0, 0, 320_000], gamma=gamma)
+        parts["training"][f"moments-{gamma:g}"] = found | {
+            "asked": {"parameters": {"gamma": gamma}}
+        }
+    for fix, verdict in (("", "violation"), ("teachers-refitted", "consistent"),
+                         ("batch-from-rows", "violation")):  # fmt: skip
+        parts["remains"][f"average-updated-{fix or 'nothing'}"] = {
+            "asked": {"case": "average", "generator": "updated", "fix": fix, "models": 200},
+            "auc": 0.9, "exact": 3.0, "verdict": verdict,
+        }  # fmt: skip
+    return parts
+
+
+def test_sentences_and_figures_follow_from_the_numbers(study: Study, tmp_path: Path) -> None:
+    found = invented(study)
+    page = study.pages.readme(found)
+    assert "for 6 of 6" in page
+    assert "for 1 of 6 (updated)" in page
+    assert "removes it: `teachers-refitted`." in page
+    assert "through bounds read off each world's table, by the harness" in page
+    assert "Figure 4 was not made at λ 0.001" in page
+    study.pictures.draw(found, tmp_path)
+    written = sorted(path.name for path in tmp_path.iterdir())
+    assert written == [f"figure-{n}.svg" for n in (12, 2, 3, 4, 5)]
+    for path in tmp_path.iterdir():
+        svg = xml.dom.minidom.parse(str(path)).documentElement
+        assert svg is not None
+        assert svg.getAttribute("role") == "img"
+        first, second = [node.nodeName for node in svg.childNodes][:2]
+        assert (first, second) == ("title", "desc")
+
+
+@pytest.mark.skipif(not RESULTS.is_dir(), reason="the study has not been run")
+def test_the_page_says_what_was_measured(study: Study) -> None:
+    found = {part: study.kept.read(RESULTS, part) for part in study.pages.PARTS}
+    assert (STUDY / "README.md").read_text() == study.pages.readme(found)

@@ -1,0 +1,163 @@
+"""From bounds and checks to a verdict; and what an audit of a size can prove."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dpaudit.auditing.plan import MIN_SHADOW_MODELS, Power, Size, power
+from dpaudit.auditing.verdict import Check, Consequence, Decision, Verdict, decide
+from dpaudit.bounds import bonferroni
+from dpaudit.errors import SettingsError
+from dpaudit.model.claim import PrivacyClaim
+
+CLAIM = PrivacyClaim(epsilon=1.0, delta=1e-5)
+GOOD = Power(max_provable_epsilon=4.0, detectable_epsilon=2.0)
+
+PASSED = Check("fine", True, "all is well")
+BROKEN = Check("control", False, "the null control was caught")
+WEAK = Check("failures", False, "failing depends on the world", Consequence.WEAKENS)
+NOTED = Check("replay", False, "cannot be repeated", Consequence.NOTED)
+
+
+def decided(
+    bound: float, *checks: Check, power: Power = GOOD, claim: PrivacyClaim = CLAIM
+) -> Decision:
+    return decide(bound, claim, power, checks, confidence=0.95)
+
+
+def test_a_bound_above_the_claim_is_a_violation() -> None:
+    decision = decided(1.5, PASSED)
+    assert decision.verdict is Verdict.VIOLATION
+    assert decision.reasons == [
+        "violates (1, 1e-05)-DP: at 95 % confidence the true epsilon is at least 1.5"
+    ]
+
+
+def test_a_bound_that_only_reaches_the_claim_is_none() -> None:
+    assert decided(1.0).verdict is Verdict.CONSISTENT
+    assert decided(math.nextafter(1.0, 2)).verdict is Verdict.VIOLATION
+
+
+def test_words_round_to_the_safe_side() -> None:
+    assert decided(1.2999).reasons[0].endswith("at least 1.29")
+    assert decided(12.999, power=Power(20, 2)).reasons[0].endswith("at least 12.9")
+    assert "a leak of epsilon 2.01 with" in decided(0, power=Power(4, 2.0001)).reasons[0]
+
+
+def test_consistent_is_never_worded_as_private() -> None:
+    decision = decided(0.0, PASSED)
+    assert decision.verdict is Verdict.CONSISTENT
+    assert len(decision.reasons) == 1
+    assert "no violation found" in decision.reasons[0]
+    assert "would have caught a leak of epsilon 2 with 80 % power" in decision.reasons[0]
+    assert "not evidence of privacy" in decision.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("seen", "says"),
+    [
+        (Power(1.0, None), "even a perfect attack on this many trials proves only epsilon 1"),
+        (Power(0.5, None), "even a perfect attack"),
+        (Power(1.2, None), "no leak would be caught"),
+        (Power(40, 10.5), "only a leak of epsilon 10.5 would be caught"),
+    ],
+)
+def test_without_power_nothing_found_means_nothing(seen: Power, says: str) -> None:
+    decision = decided(0.0, power=seen)
+    assert decision.verdict is Verdict.INCONCLUSIVE
+    assert says in decision.reasons[0]
+    assert "play more shadow models" in decision.reasons[0]
+
+
+def test_power_is_poor_beyond_ten_times_the_claim() -> None:
+    assert decided(0.0, power=Power(40, 10.0)).verdict is Verdict.CONSISTENT
+
+
+def test_a_proof_needs_no_power() -> None:
+    assert decided(1.1, power=Power(1.2, None)).verdict is Verdict.VIOLATION
+
+
+@pytest.mark.parametrize("bound", [0.0, 3.0])
+def test_a_broken_check_makes_the_run_invalid_whatever_was_found(bound: float) -> None:
+    decision = decided(bound, NOTED, PASSED, WEAK, BROKEN, power=Power(0.1, None))
+    assert decision.verdict is Verdict.INVALID
+    assert decision.reasons == [BROKEN.detail, WEAK.detail, NOTED.detail]
+
+
+def test_a_weakening_check_takes_back_consistent_but_no_violation() -> None:
+    weak = decided(0.0, WEAK, NOTED)
+    assert weak.verdict is Verdict.INCONCLUSIVE
+    assert weak.reasons == [WEAK.detail, NOTED.detail]
+    proved = decided(2.0, WEAK, NOTED)
+    assert proved.verdict is Verdict.VIOLATION
+    assert proved.reasons[1:] == [WEAK.detail, NOTED.detail]
+    unable = decided(0.0, WEAK, power=Power(0.5, None))
+    assert unable.reasons[1:] == [WEAK.detail]
+
+
+def test_a_noted_check_is_only_told() -> None:
+    decision = decided(0.0, NOTED)
+    assert decision.verdict is Verdict.CONSISTENT
+    assert decision.reasons[1:] == [NOTED.detail]
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ({"shadow_models": MIN_SHADOW_MODELS - 2}, "even number of at least 20"),
+        ({"shadow_models": 41}, "got 41"),
+        ({"shadow_models": -400}, "--shadow-models"),
+        ({"attacks": 0}, "at least one attack"),
+        ({"confidence": 0.5}, r"--confidence must be in \(0.5, 1\)"),
+        ({"confidence": 1.0}, "--confidence"),
+        ({"confidence": 95}, "got 95"),
+        ({"confidence": math.nan}, "--confidence"),
+    ],
+)
+def test_a_size_without_meaning_is_refused(parts: dict, says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        Size(**parts)
+
+
+@pytest.mark.parametrize("models", [20, 22, 50, 398, 400, 10_000])
+def test_every_trial_is_fitted_or_scored(models: int) -> None:
+    size = Size(shadow_models=models)
+    assert size.fitted + size.scored == size.per_world == models // 2
+    assert size.fitted >= 4
+    assert size.scored > size.fitted
+
+
+def test_confidence_is_shared_by_the_attacks() -> None:
+    assert Size(attacks=1).attack_confidence == pytest.approx(0.95)
+    assert Size(attacks=5).attack_confidence == pytest.approx(0.99)
+    assert Size(attacks=5).attack_confidence == bonferroni(0.95, 5)
+
+
+def test_power_grows_with_trials_and_shrinks_with_failures_attacks_and_confidence() -> None:
+    claim = PrivacyClaim(epsilon=1)
+    usual = power(Size(), claim)
+    assert usual.detectable_epsilon is not None
+    assert claim.epsilon < usual.detectable_epsilon < usual.max_provable_epsilon
+    larger = power(Size(shadow_models=1000), claim)
+    assert larger.max_provable_epsilon > usual.max_provable_epsilon
+    assert larger.detectable_epsilon is not None
+    assert larger.detectable_epsilon < usual.detectable_epsilon
+    for worse in (
+        power(Size(attacks=8), claim),
+        power(Size(confidence=0.999), claim),
+        power(Size(), claim, false_negatives=6),
+        power(Size(), claim, false_positives=6),
+    ):
+        assert worse.max_provable_epsilon < usual.max_provable_epsilon
+        assert worse.detectable_epsilon is None or (
+            worse.detectable_epsilon > usual.detectable_epsilon
+        )
+
+
+def test_nothing_is_detectable_where_nothing_is_provable() -> None:
+    small = power(Size(shadow_models=20), PrivacyClaim(epsilon=5))
+    assert small.max_provable_epsilon < 5
+    assert small.detectable_epsilon is None
+    assert decided(0.0, power=small, claim=PrivacyClaim(epsilon=5)).verdict is Verdict.INCONCLUSIVE
