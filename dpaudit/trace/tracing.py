@@ -145,8 +145,8 @@ def trace(
     if not can_be_traced(named.generator):
         raise RegistryError(
             f"{named.name} has no method trace(data, *, n_rows, seed, recorder), so it cannot be "
-            "looked into: add it (dpaudit.plugins.recorder says how), or use `dpaudit probe`, which "
-            "needs none"
+            "looked into: add it (dpaudit.plugins.recorder says how), or use `dpaudit probe`, "
+            "which needs none"
         )
     check_table(named.generator, table.data)
     played = play(
