@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
+TERMINAL_WIDTH = 80
+"""Characters of a line that fits every terminal."""
 _DIGITS = 3
 _NO_VALUE = "none"
 
