@@ -35,7 +35,7 @@ from dpaudit.auditing.spec import Audit
 from dpaudit.auditing.verdict import Check
 from dpaudit.game.engine import OnProgress, run_trials
 from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Payload, Role, Status, Trial
+from dpaudit.game.trial import Payload, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World, trains_many
 
 MOST_LEAKS = 10
@@ -154,7 +154,9 @@ class Session:
         stored = self.store.outcomes(Role.AUDIT)
         outcomes = [stored[trial] for trial in order]
         failed = {
-            world: sum(o.status is not Status.FINISHED for o in outcomes if o.trial.world is world)
+            world: sum(
+                o.status is not TrialStatus.FINISHED for o in outcomes if o.trial.world is world
+            )
             for world in World
         }
         pairs = len(order) // 2

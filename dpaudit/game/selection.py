@@ -16,9 +16,9 @@ from dpaudit.plugins.protocols import BoolArray, GameView, World
 class SelectionGame:
     """One set of models that are in both worlds of all candidates: half in each, at random.
 
-    It adds and removes records whatever relation the audit plays: a record that stands out when it
-    is left out also stands out when it is replaced. Trials are all of world "out", for each lacks
-    records of the table.
+    It adds and removes records whatever relation the audit uses: a record that stands out when it
+    is left out also stands out when it is replaced. All trials belong to world "out", for each
+    lacks records of the table.
 
     Attributes:
         view: What the attacker knows; its target is the table [m] of all candidates.

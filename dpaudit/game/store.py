@@ -20,7 +20,7 @@ from typing import IO, Any, NamedTuple, Self
 import numpy as np
 
 from dpaudit.errors import RunFolderError
-from dpaudit.game.trial import Outcome, Role, Status, Trial
+from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 
 _TABLES = """
@@ -109,10 +109,10 @@ class RunFolder:
         self._db.execute(
             "INSERT OR IGNORE INTO audit VALUES (1, ?, ?)", (text, json.dumps(dict(versions)))
         )
-        stored, played = self._db.execute("SELECT spec_json, versions_json FROM audit").fetchone()
+        stored, used = self._db.execute("SELECT spec_json, versions_json FROM audit").fetchone()
         there, here = json.loads(stored), json.loads(text)
         if there == here:
-            self._compare_versions(json.loads(played), versions)
+            self._compare_versions(json.loads(used), versions)
             return
         fields = [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
         shown = "; ".join(
@@ -129,7 +129,7 @@ class RunFolder:
         for name in sorted({*there, *here}):
             if there.get(name) != here.get(name):
                 raise RunFolderError(
-                    f"{self.path} was played with {name} {there.get(name)}, this is "
+                    f"{self.path} was run with {name} {there.get(name)}, this is "
                     f"{here.get(name)}: install that version to resume it, or give another --out"
                 )
 
@@ -152,7 +152,7 @@ class RunFolder:
             outcome.seconds,
             outcome.attempts,
         )
-        with self._usable("take another trial", "mend that and run the same command again"):
+        with self._usable("take another trial", "fix that and run the same command again"):
             self._db.execute(
                 "INSERT OR IGNORE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
             )
@@ -183,7 +183,7 @@ class RunFolder:
                     raise ValueError(f"the features of trial {trial.id} have changed")
                 found[trial] = Outcome(
                     trial=trial,
-                    status=Status(status),
+                    status=TrialStatus(status),
                     features=None if blob is None else np.frombuffer(blob, dtype=_LITTLE_ENDIAN),
                     error=error,
                     claimed_epsilon=claimed,

@@ -80,7 +80,7 @@ def build_game(
         schema: Its schema.
         target: The attacked record; where its row is None it is added to make world "in".
         n_rows: Synthetic rows to request.
-        neighbours: The relation to play.
+        neighbours: The neighbouring relation.
         replacement: For replace-one, the record (one canonical row) that stands in the target's
             place in world "out".
 

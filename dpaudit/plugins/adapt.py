@@ -47,7 +47,7 @@ class FunctionGenerator:
 
 
 def as_generator(value: object, *, name: str) -> Generator:
-    """Turns an instance or a bare function into a generator that the game can play.
+    """Turns an instance or a bare function into a generator that can be audited.
 
     Args:
         value: An object with `fit`, or a function `f(data, n_rows, seed)`.

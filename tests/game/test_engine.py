@@ -24,7 +24,7 @@ from dpaudit.auditing.entry import audit
 from dpaudit.errors import AttackError, InterruptedRunError
 from dpaudit.game.engine import Progress, _Flight, run_trials
 from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial
+from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.game.worker import PayloadFile
 from dpaudit.game.worlds import Game
 from dpaudit.model.claim import Neighbours
@@ -219,11 +219,11 @@ def test_a_trial_that_kills_its_worker_takes_no_other_with_it(tmp_path: Path) ->
     outcomes = played(tmp_path, lethal)
     for trial, outcome in outcomes.items():
         if trial in (killer, quitter):
-            assert outcome.status is Status.CRASHED
+            assert outcome.status is TrialStatus.CRASHED
             assert outcome.attempts == 3
             assert outcome.error == "its worker process died in each of 3 attempts"
         else:
-            assert outcome.status is Status.FINISHED
+            assert outcome.status is TrialStatus.FINISHED
     calm = features(played(tmp_path / "calm", Uniform()))
     assert features(outcomes).items() <= calm.items()
 
@@ -232,9 +232,9 @@ def test_what_finished_before_the_pool_broke_is_not_lost() -> None:
     nowhere = PayloadFile(path="", digest="", log="", search_path=())
     flight = _Flight(nowhere, workers=1)  # no process starts before something is submitted
     ended, broken = Future[list[Outcome]](), Future[list[Outcome]]()
-    flight.tiles = {ended: tuple(TRIALS[:1]), broken: tuple(TRIALS[1:3])}
+    flight.batches = {ended: tuple(TRIALS[:1]), broken: tuple(TRIALS[1:3])}
     broken.set_exception(BrokenProcessPool("a worker died"))
-    ended.set_result([Outcome(trial=TRIALS[0], status=Status.FINISHED)])
+    ended.set_result([Outcome(trial=TRIALS[0], status=TrialStatus.FINISHED)])
     assert [outcome.trial for [outcome] in flight.salvage()] == [TRIALS[0]]
     assert flight.lost() == TRIALS[1:3]
 
@@ -243,7 +243,7 @@ def test_a_worker_that_dies_once_leaves_no_trace_but_an_attempt(tmp_path: Path) 
     unlucky = TRIALS[3]
     generator = Lethal(exits=frozenset({seed_of(unlucky)}), once=tmp_path / "died")
     outcomes = played(tmp_path / "run", generator)
-    assert all(outcome.status is Status.FINISHED for outcome in outcomes.values())
+    assert all(outcome.status is TrialStatus.FINISHED for outcome in outcomes.values())
     assert outcomes[unlucky].attempts == 2
 
 
@@ -266,7 +266,7 @@ def test_torch_imported_by_a_worker_is_seeded_from_its_first_draw(tmp_path: Path
             run_trials([one], payload(LazyTorch()), folder, jobs=1)
         first = folder.outcomes(Role.AUDIT)[trial]
         second = folder.outcomes(Role.REPLAY)[again]
-    assert first.status is Status.FINISHED, first.error
+    assert first.status is TrialStatus.FINISHED, first.error
     assert features({trial: first})[trial] == features({trial: second})[trial]
 
 
