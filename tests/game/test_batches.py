@@ -26,7 +26,7 @@ from dpaudit.game.engine import Progress, run_trials
 from dpaudit.game.store import RunFolder
 from dpaudit.game.target import choose_target
 from dpaudit.game.training import run_batch, run_trial
-from dpaudit.game.trial import Outcome, Payload, Role, TrialStatus, Trial
+from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.encoding import table_of, values_of_table
