@@ -20,7 +20,7 @@ from dpaudit.auditing.target_search import TargetSearch, find_target, prepare_se
 from dpaudit.bounds import ThresholdRule
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
-from dpaudit.game.engine import OnProgress, ignore_progress
+from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.target import VULNERABLE
 from dpaudit.model.claim import Neighbours

@@ -33,7 +33,8 @@ from dpaudit.auditing.plan import Pace, Size, power
 from dpaudit.auditing.sequential import look
 from dpaudit.auditing.spec import Audit
 from dpaudit.auditing.verdict import Check
-from dpaudit.game.engine import OnProgress, run_trials
+from dpaudit.game.engine import run_trials
+from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World, trains_many

@@ -16,15 +16,17 @@ import pandas as pd
 
 from dpaudit.auditing.plan import Multiplicity, Pace, Size
 from dpaudit.bounds import ThresholdRule
-from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.errors import SettingsError
 from dpaudit.game.target import VULNERABLE, Target, choose_target, copies_of
 from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest
+from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
     NamedAttack,
     NamedGenerator,
+    claim_under_audit,
     named_attacks,
     named_generator,
     plain_settings,
@@ -32,10 +34,8 @@ from dpaudit.plugins.named import (
 )
 from dpaudit.plugins.protocols import Attack, Generator
 from dpaudit.plugins.registry import GENERATORS, build
-from dpaudit.seeds import Stream
+from dpaudit.seeds import Stream, check_seed
 from dpaudit.versions import dpaudit_version
-
-MAX_SEED = 2**63
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +67,7 @@ class Prepared(ABC):
     seed: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seed < MAX_SEED:
-            raise SettingsError(f"--seed must be a whole number in [0, 2**63), got {self.seed}")
+        check_seed(self.seed)
 
     @property
     @abstractmethod
@@ -265,52 +264,6 @@ def prepare(
         rows=game.view.n_rows,
         confidence=confidence,
         seed=seed,
-    )
-
-
-def check_table(generator: Generator, data: pd.DataFrame) -> None:
-    """Lets a generator refuse a table before any training.
-
-    Raises:
-        InputError: If it does.
-    """
-    check = getattr(generator, "check", None)
-    if check is not None:
-        check(data)
-
-
-def claim_under_audit(
-    named: NamedGenerator,
-    *,
-    epsilon: float | None,
-    delta: float | None,
-    neighbours: Neighbours | None,
-) -> PrivacyClaim:
-    """The claim to hold the generator to: the caller's, else its own.
-
-    Raises:
-        ClaimError: If neither states an epsilon, or the generator's own claim says nothing about
-            the neighbours asked for.
-    """
-    own: PrivacyClaim | None = getattr(named.generator, "claim", None)
-    if epsilon is None and own is None:
-        raise ClaimError(f"{named.name} states no claim: give --epsilon and --delta")
-    relation = neighbours or (own.neighbours if own else Neighbours.ADD_REMOVE)
-    if epsilon is None:
-        assert own is not None
-        restated = own.under(relation)
-        if delta is None:
-            return restated
-        epsilon, source = restated.epsilon, f"{restated.source}; delta given by the caller"
-    else:
-        stated = f"; generator's own: {own.epsilon:g}" if own else ""
-        source = f"given by the caller{stated}"
-    default_delta = own.delta if own else 0.0
-    return PrivacyClaim(
-        epsilon=epsilon,
-        delta=default_delta if delta is None else delta,
-        neighbours=relation,
-        source=source,
     )
 
 

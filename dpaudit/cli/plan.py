@@ -143,10 +143,9 @@ def _claim(
         if epsilon is None:
             raise ClaimError("plan needs a claim: give --epsilon, or a GENERATOR with --data")
         return _Claimed(PrivacyClaim(epsilon=epsilon, delta=delta or 0.0), None)
-    from dpaudit.auditing.spec import claim_under_audit
     from dpaudit.model.tables import load
     from dpaudit.plugins.adapt import train
-    from dpaudit.plugins.named import named_generator
+    from dpaudit.plugins.named import claim_under_audit, named_generator
     from dpaudit.plugins.registry import parse_parameters
 
     table = load(data, schema)

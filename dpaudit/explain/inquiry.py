@@ -12,7 +12,7 @@ from typing import Any
 from dpaudit.auditing.attacking import attack_all, best
 from dpaudit.auditing.entry import run
 from dpaudit.auditing.plan import Size
-from dpaudit.auditing.spec import Audit, check_table
+from dpaudit.auditing.spec import Audit
 from dpaudit.errors import SettingsError
 from dpaudit.explain.effect import Finding, judged
 from dpaudit.explain.explanation import Before, Explanation
@@ -20,9 +20,10 @@ from dpaudit.explain.rebuild import Run, reopened
 from dpaudit.explain.suspects import suspects_of
 from dpaudit.files import write_whole
 from dpaudit.formatting import did_you_mean
-from dpaudit.game.engine import OnProgress, ignore_progress
+from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import Generator
 

@@ -14,7 +14,7 @@ import sys
 import threading
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from queue import SimpleQueue
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import cloudpickle
 from loky import get_reusable_executor
@@ -32,27 +32,12 @@ from loky.backend import resource_tracker as loky_resource_tracker
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game import worker
 from dpaudit.game.batches import Batch, make_batches
+from dpaudit.game.progress import OnProgress, TrialProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 
 MAX_ATTEMPTS = 3
 IDLE_SECONDS = 60
-
-
-class Progress(NamedTuple):
-    """How far one role's trials are."""
-
-    role: Role
-    done: int
-    total: int
-    failed: int
-
-
-OnProgress = Callable[[Progress], None]
-
-
-def ignore_progress(progress: Progress) -> None:
-    """Consumes progress silently."""
 
 
 def run_trials(
@@ -133,7 +118,7 @@ class _State:
         self.report(outcome.trial.role)
 
     def report(self, role: Role) -> None:
-        self.on_progress(Progress(role, self.done, self.total, self.failed))
+        self.on_progress(TrialProgress(role, self.done, self.total, self.failed))
 
 
 def _run(

@@ -109,6 +109,17 @@ def train(generator: Generator, data: pd.DataFrame, *, seed: int | None) -> Mode
     return typing.cast(Model, model)
 
 
+def check_table(generator: Generator, data: pd.DataFrame) -> None:
+    """Lets a generator refuse a table before any training.
+
+    Raises:
+        InputError: If it does.
+    """
+    check = getattr(generator, "check", None)
+    if check is not None:
+        check(data)
+
+
 def _checked_function(function: Callable[..., Any], name: str) -> TableFunction:
     if not _accepts(function, object(), 1, 0):
         raise RegistryError(

@@ -22,7 +22,8 @@ import dpaudit
 from dpaudit.errors import AttackError
 from dpaudit.game import batches
 from dpaudit.game.batches import make_batches
-from dpaudit.game.engine import Progress, run_trials
+from dpaudit.game.engine import run_trials
+from dpaudit.game.progress import TrialProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.target import choose_target
 from dpaudit.game.training import run_batch, run_trial
@@ -468,7 +469,7 @@ def test_workers_batches_and_resuming_do_not_matter(tmp_path: Path) -> None:
 
 
 def test_progress_counts_trials(tmp_path: Path) -> None:
-    seen: list[Progress] = []
+    seen: list[TrialProgress] = []
     with RunFolder(tmp_path, spec={}, versions={}) as folder:
         run_trials(
             TRIALS,

@@ -22,7 +22,8 @@ from loky import get_reusable_executor
 
 from dpaudit.auditing.entry import audit
 from dpaudit.errors import AttackError, InterruptedRunError
-from dpaudit.game.engine import Progress, _Flight, run_trials
+from dpaudit.game.engine import _Flight, run_trials
+from dpaudit.game.progress import TrialProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.game.worker import PayloadFile
@@ -205,7 +206,7 @@ def test_every_worker_is_alike(tmp_path: Path) -> None:
 
 
 def test_progress_counts_what_is_there(tmp_path: Path) -> None:
-    seen: list[Progress] = []
+    seen: list[TrialProgress] = []
     with opened(tmp_path) as folder:
         run_trials(TRIALS[:4], payload(Uniform()), folder, jobs=2)
         run_trials(TRIALS[:6], payload(Uniform()), folder, jobs=2, on_progress=seen.append)
@@ -278,7 +279,7 @@ def test_an_attack_that_fails_stops_the_run_and_its_workers(tmp_path: Path) -> N
 
 
 def test_an_interrupt_keeps_what_finished_and_the_next_call_goes_on(tmp_path: Path) -> None:
-    def stop_at_five(progress: Progress) -> None:
+    def stop_at_five(progress: TrialProgress) -> None:
         if progress.done == 5:
             signal.raise_signal(signal.SIGINT)
 
@@ -305,7 +306,7 @@ def test_a_payload_that_a_killed_run_left_is_erased(tmp_path: Path) -> None:
 def test_the_payload_is_for_its_owner_alone(tmp_path: Path) -> None:
     modes = []
 
-    def look(progress: Progress) -> None:
+    def look(progress: TrialProgress) -> None:
         modes.extend(path.stat().st_mode & 0o777 for path in tmp_path.glob("payload*"))
 
     with opened(tmp_path) as folder:

@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpaudit.auditing.one_run.attack import guesses_of
-from dpaudit.auditing.spec import Prepared, check_table, claim_under_audit
+from dpaudit.auditing.spec import Prepared
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.game.canaries import CanaryGame, choose_canaries, flip_coins
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.tables import Table
-from dpaudit.plugins.named import named_generator
+from dpaudit.plugins.adapt import check_table
+from dpaudit.plugins.named import claim_under_audit, named_generator
 from dpaudit.plugins.protocols import BoolArray, GameView, IntArray
 
 MIN_CANARIES = 20
