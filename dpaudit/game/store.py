@@ -20,6 +20,7 @@ from typing import IO, Any, NamedTuple, Self
 import numpy as np
 
 from dpaudit.errors import RunFolderError
+from dpaudit.formatting import clipped, one_line
 from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 
@@ -101,7 +102,7 @@ class RunFolder:
         try:
             yield
         except (sqlite3.Error, ValueError, TypeError) as error:
-            reason = " ".join(str(error).split())
+            reason = one_line(str(error))
             raise RunFolderError(f"{self.path} cannot {what}: {reason}; {advice}") from error
 
     def _claim_for(self, spec: Mapping[str, Any], versions: Mapping[str, str]) -> None:
@@ -218,7 +219,7 @@ def specification_of(path: Path) -> dict[str, Any]:
             [text] = db.execute("SELECT spec_json FROM audit").fetchone()
         found: dict[str, Any] = json.loads(text)
     except (sqlite3.Error, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(str(error))
         raise RunFolderError(f"{file} cannot be read: {reason}; it is damaged") from error
     return found
 
@@ -248,5 +249,4 @@ def _locked(path: Path) -> IO[bytes]:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return clipped(json.dumps(value), 60)

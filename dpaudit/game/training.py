@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpaudit.errors import ClaimError, TrialError
+from dpaudit.errors import ClaimError
 from dpaudit.game.features import features_of_table, features_of_values
 from dpaudit.game.synthetic import accept, accept_stack, accept_values
-from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
+from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus, reason_of
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.adapt import train
@@ -137,20 +137,9 @@ def _failed(trial: Trial, error: BaseException, start: float) -> Outcome:
     return Outcome(
         trial=trial,
         status=TrialStatus.FAILED,
-        error=_reason(error),
+        error=reason_of(error),
         seconds=time.perf_counter() - start,
     )
-
-
-def _reason(error: BaseException) -> str:
-    """Why a trial failed: one line of text that any store and any terminal can hold."""
-    name = type(error).__name__
-    try:
-        text = str(error) if isinstance(error, TrialError) else f"{name}: {error}"
-    except Exception:  # noqa: BLE001 - the generator's exception cannot say what it is
-        text = name
-    printable = text.encode("utf-8", "backslashreplace").decode()
-    return " ".join(printable.split())[:300]
 
 
 def _claimed_epsilon(model: object, neighbours: Neighbours) -> float | None:

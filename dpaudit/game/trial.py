@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from dpaudit.errors import TrialError
+from dpaudit.formatting import error_line
 from dpaudit.game.features import TakesFeatures
 from dpaudit.game.protocol import GameProtocol
 from dpaudit.plugins.protocols import FloatArray, Job, World
 from dpaudit.seeds import Stream
+
+_LONGEST_REASON = 300
 
 
 class Role(StrEnum):
@@ -72,6 +76,21 @@ class Outcome:
     claimed_epsilon: float | None = None
     seconds: float = 0.0
     attempts: int = 1
+
+
+def reason_of(error: BaseException) -> str:
+    """Why a trial failed: one line of text that any store and any terminal can hold.
+
+    Args:
+        error: What the generator raised, or a `TrialError` about what it returned.
+
+    Returns:
+        At most 300 characters, with the type of every error but our own.
+    """
+    line = error_line(error)
+    if isinstance(error, TrialError):
+        line = line.removeprefix(f"{type(error).__name__}: ")
+    return line.encode("utf-8", "backslashreplace").decode()[:_LONGEST_REASON]
 
 
 @dataclass(frozen=True, kw_only=True)

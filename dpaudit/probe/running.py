@@ -8,8 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
-from dpaudit.errors import SettingsError, TrialError
+from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
+from dpaudit.game.trial import reason_of
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema
 from dpaudit.model.severity import Severity
@@ -213,7 +214,7 @@ def _run(one: Probe, subject: Subject) -> ProbeResult:
     try:
         found = one.check(subject, trainer)
     except Exception as error:  # noqa: BLE001 - the generator's, whatever it is: told, not swallowed
-        status, seen = Status.FAILED, Found(False, _reason(error))
+        status, seen = Status.FAILED, Found(False, reason_of(error))
     else:
         if isinstance(found, Skip):
             status, seen = Status.NOT_APPLICABLE, Found(False, found.why)
@@ -232,11 +233,6 @@ def _run(one: Probe, subject: Subject) -> ProbeResult:
         fits=trainer.fits,
         correct=one.correct,
     )
-
-
-def _reason(error: Exception) -> str:
-    text = str(error) if isinstance(error, TrialError) else f"{type(error).__name__}: {error}"
-    return " ".join(text.split())[:300]
 
 
 def _named(only: Sequence[str]) -> tuple[Probe, ...]:

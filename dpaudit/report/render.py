@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from dpaudit.formatting import one_line
 from dpaudit.report.content import blocks, lead, subject
 from dpaudit.report.figures import draw
 from dpaudit.report.words import headline
@@ -82,7 +83,7 @@ def _markdown(value: object) -> object:
     """Escape whatever a Markdown template prints, unless it is markup already."""
     if isinstance(value, Markup):
         return value
-    text = " ".join(str(value).split())
+    text = one_line(str(value))
     text = "".join(_HTML_SPECIAL.get(character, character) for character in text)
     return _MARKDOWN_SPECIAL.sub(r"\\\g<0>", text)
 

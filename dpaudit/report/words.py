@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from dpaudit.formatting import (
+    TERMINAL_WIDTH,
     auc_text,
     clipped,
     percent,
@@ -15,7 +16,6 @@ from dpaudit.formatting import (
     rounded_up,
 )
 
-_WIDTH = 80
 _MOST_DIGITS = 15
 _LEAKS_SHOWN = 3
 
@@ -48,7 +48,7 @@ def headline(document: Mapping[str, Any]) -> str:
         text = f"epsilon {claimed} neither contradicted nor put to a fair test"
     else:
         text = f"{failed_part(document)}; nothing is known about epsilon {claimed}"
-    return clipped(f"{verdict.upper()}: {text}", _WIDTH)
+    return clipped(f"{verdict.upper()}: {text}", TERMINAL_WIDTH)
 
 
 def summary_lines(document: Mapping[str, Any]) -> list[str]:
@@ -69,7 +69,7 @@ def summary_lines(document: Mapping[str, Any]) -> list[str]:
         lines.append(f"failed trials: {failures['in']} in, {failures['out']} out ({errors})")
     if document["schema"]["inferred"]:
         lines.append("warning: bounds and categories were inferred from the table itself")
-    return [clipped(printable(line), _WIDTH) for line in lines]
+    return [clipped(printable(line), TERMINAL_WIDTH) for line in lines]
 
 
 def claim_and_proof(document: Mapping[str, Any]) -> ClaimAndProof:
@@ -134,7 +134,7 @@ def _leak_lines(document: Mapping[str, Any]) -> list[str]:
     first, *others = [feature_in_words(leak) for leak in document["leaks"][:_LEAKS_SHOWN]]
     line = f"leak: {first}"
     for other in others:
-        if len(line) + len(other) + 2 <= _WIDTH:  # whole names only
+        if len(line) + len(other) + 2 <= TERMINAL_WIDTH:  # whole names only
             line = f"{line}; {other}"
     return [line]
 
