@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpaudit.formatting import clipped, error_line, printable
 
 
-class Mute(Exception):
+class MuteError(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text")
 
@@ -13,7 +13,7 @@ class Mute(Exception):
 def test_an_error_is_its_type_and_its_message_on_one_line() -> None:
     assert error_line(ValueError("two\n  lines")) == "ValueError: two lines"
     assert error_line(ValueError()) == "ValueError:"
-    assert error_line(Mute()) == "Mute"
+    assert error_line(MuteError()) == "MuteError"
 
 
 def test_a_foreign_string_steers_no_terminal() -> None:

@@ -66,7 +66,7 @@ class RunFolder:
         self.path = path
         self._lock = _locked(path)
         try:
-            with self._usable("hold a run", "give another --out"):
+            with self._usable("hold a run", "give another `out`"):
                 self._db = sqlite3.connect(path / STORE_FILE, isolation_level=None)
                 try:
                     self._db.execute("PRAGMA journal_mode=WAL")
@@ -121,7 +121,7 @@ class RunFolder:
             for key in fields[:3]
         )
         raise RunFolderError(
-            f"{self.path} holds another audit: {shown}. Give another --out: adding to a run after "
+            f"{self.path} holds another audit: {shown}. Give another `out`: adding to a run after "
             "looking at it would void its confidence level"
         )
 
@@ -131,7 +131,7 @@ class RunFolder:
             if there.get(name) != here.get(name):
                 raise RunFolderError(
                     f"{self.path} was run with {name} {there.get(name)}, this is "
-                    f"{here.get(name)}: install that version to resume it, or give another --out"
+                    f"{here.get(name)}: install that version to resume it, or give another `out`"
                 )
 
     def save(self, outcome: Outcome) -> None:
@@ -202,7 +202,7 @@ class RunFolder:
         return Tally(int(count), float(seconds))
 
     def _readable(self) -> AbstractContextManager[None]:
-        return self._usable("be read", f"its {STORE_FILE} is damaged: give another --out")
+        return self._usable("be read", f"its {STORE_FILE} is damaged: give another `out`")
 
 
 def specification_of(path: Path) -> dict[str, Any]:
@@ -231,19 +231,19 @@ def _locked(path: Path) -> IO[bytes]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise RunFolderError(
-            f"run folder {path} cannot be written: {reason}; give another --out"
+            f"run folder {path} cannot be written: {reason}; give another `out`"
         ) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.close()
         raise RunFolderError(
-            f"another process is using {path}: wait for it, or give another --out"
+            f"another process is using {path}: wait for it, or give another `out`"
         ) from None
     except OSError as error:
         lock.close()
         raise RunFolderError(
-            f"run folder {path} cannot be locked: {error.strerror}; give an --out on a local disk"
+            f"run folder {path} cannot be locked: {error.strerror}; give an `out` on a local disk"
         ) from None
     return lock
 

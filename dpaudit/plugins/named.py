@@ -57,7 +57,7 @@ def named_generator(
             f"{generator.__name__} is a class: hand in an instance, {generator.__name__}(...)"
         )
     if parameters:
-        raise RegistryError("parameters are for generators given by name, not for ready objects")
+        raise RegistryError("`parameters` are for generators given by name, not for ready objects")
     own = generator if inspect.isroutine(generator) else type(generator)
     carry(generator)
     name = f"{own.__module__}:{own.__qualname__}"
@@ -120,7 +120,7 @@ def claim_under_audit(
     """
     own: PrivacyClaim | None = getattr(named.generator, "claim", None)
     if epsilon is None and own is None:
-        raise ClaimError(f"{named.name} states no claim: give --epsilon and --delta")
+        raise ClaimError(f"{named.name} states no claim: give `epsilon` and `delta`")
     relation = neighbours or (own.neighbours if own else Neighbours.ADD_REMOVE)
     if epsilon is None:
         assert own is not None

@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dpaudit.errors import SettingsError
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema
 
@@ -124,6 +125,9 @@ class GameView:
         target: The attacked record, a table of one row; in a one-run game the canaries [m].
         n_rows: Synthetic rows requested from every model, in both worlds.
         neighbours: The neighbouring relation of the game.
+
+    Raises:
+        SettingsError: If fewer than one synthetic row is requested.
     """
 
     schema: Schema
@@ -131,6 +135,10 @@ class GameView:
     target: pd.DataFrame
     n_rows: int
     neighbours: Neighbours
+
+    def __post_init__(self) -> None:
+        if self.n_rows < 1:
+            raise SettingsError(f"`rows` must be at least 1, got {self.n_rows}")
 
 
 class FeatureName(NamedTuple):

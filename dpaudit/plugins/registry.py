@@ -118,7 +118,7 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
     try:
         accepted = inspect.signature(value).parameters
     except ValueError:
-        raise RegistryError(f"{name} tells no signature: wrap it in a class of your own") from None
+        raise RegistryError(f"{name} has no signature: wrap it in a class of your own") from None
     takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in accepted.values())
     for key in given:
         if key not in accepted and not takes_any:
@@ -137,9 +137,7 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
         and key not in arguments
     ]
     if needed:
-        raise RegistryError(
-            f"{name} needs the parameter {needed[0]!r}: give it with -p {needed[0]}=..."
-        )
+        raise RegistryError(f"{name} needs the parameter {needed[0]!r}: give {needed[0]}=...")
     try:
         return value(**arguments)
     except DpauditError:

@@ -107,7 +107,7 @@ def test_another_audit_is_refused_by_field(
     filled(tmp_path)
     with pytest.raises(RunFolderError, match=named) as raised:
         opened(tmp_path, **changed)
-    assert "Give another --out" in str(raised.value)
+    assert "Give another `out`" in str(raised.value)
     assert len(str(raised.value)) < 500
     opened(tmp_path).close()  # the refusal did not keep the lock
 
@@ -131,7 +131,7 @@ def test_a_lock_file_of_a_dead_process_blocks_nobody(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["file", "file/run", "/proc/dpaudit/run"])
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("a file")
-    with pytest.raises(RunFolderError, match=r"cannot be written: .*; give another --out"):
+    with pytest.raises(RunFolderError, match=r"cannot be written: .*; give another `out`"):
         opened(tmp_path / place)
 
 
