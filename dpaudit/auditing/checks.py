@@ -10,7 +10,7 @@ import numpy as np
 from dpaudit.auditing.attacking.evaluation import Evaluation
 from dpaudit.bounds import choose_threshold, clopper_pearson, count_errors
 from dpaudit.formatting import rounded_down
-from dpaudit.game.trial import Outcome, Status, Trial
+from dpaudit.game.trial import Outcome, Trial, TrialStatus
 from dpaudit.plugins.protocols import BoolArray, FloatArray, World
 from dpaudit.results.record import FailureReason
 from dpaudit.results.verdict import Check, Consequence
@@ -25,7 +25,9 @@ CONTRADICTION = 0.5
 
 def failure_reasons(outcomes: Sequence[Outcome]) -> tuple[FailureReason, ...]:
     """Why trials failed, the most frequent reasons first (10 at most)."""
-    counted = Counter((o.trial.world, o.error) for o in outcomes if o.status is not Status.FINISHED)
+    counted = Counter(
+        (o.trial.world, o.error) for o in outcomes if o.status is not TrialStatus.FINISHED
+    )
     ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
     return tuple(
         FailureReason(world=world, count=n, error=error)
@@ -254,6 +256,6 @@ def check_replay(
 def first_finished(outcomes: Mapping[Trial, Outcome], world: World) -> Trial | None:
     """The first trial of a world, in the order given, that finished."""
     for trial, outcome in outcomes.items():
-        if trial.world is world and outcome.status is Status.FINISHED:
+        if trial.world is world and outcome.status is TrialStatus.FINISHED:
             return trial
     return None

@@ -20,7 +20,7 @@ from dpaudit.auditing.target_search.search import find_target
 from dpaudit.auditing.target_search.spec import TargetSearchSpec
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.errors import SettingsError
-from dpaudit.game.engine import OnProgress, ignore_progress
+from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load

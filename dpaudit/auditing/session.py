@@ -26,9 +26,10 @@ from dpaudit.auditing.plan import power
 from dpaudit.auditing.sequential import run_sequential
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec
-from dpaudit.game.engine import OnProgress, run_trials
+from dpaudit.game.engine import run_trials
+from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Payload, Role, Status, Trial
+from dpaudit.game.trial import Payload, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World, trains_many
 from dpaudit.results.record import AuditRecord, ControlOutcome, Leak
 from dpaudit.results.verdict import Check
@@ -149,7 +150,9 @@ class Session:
         stored = self.store.outcomes(Role.AUDIT)
         outcomes = [stored[trial] for trial in order]
         failed = {
-            world: sum(o.status is not Status.FINISHED for o in outcomes if o.trial.world is world)
+            world: sum(
+                o.status is not TrialStatus.FINISHED for o in outcomes if o.trial.world is world
+            )
             for world in World
         }
         pairs = len(order) // 2

@@ -17,6 +17,7 @@ from dpaudit.formatting import did_you_mean
 from dpaudit.game.target import FARTHEST, VULNERABLE
 from dpaudit.model.claim import Neighbours
 from dpaudit.plugins.protocols import Attack
+from dpaudit.seeds import check_seed
 
 FIT_SHARE: Final = {ThresholdRule.CROSS_VALIDATED: 0.4, ThresholdRule.HOLD_OUT: 0.6}
 """Share of the trials that train the classifier and choose the threshold; the rest is scored.
@@ -27,7 +28,6 @@ MIN_SHADOW_MODELS: Final = 20
 DEFAULT_ATTACKS: Final = ("groundhog", "query-target")
 DEFAULT_CANARIES: Final = 100
 MIN_CANARIES: Final = 20
-MAX_SEED: Final = 2**63
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -121,8 +121,7 @@ class AuditSettings:
             raise SettingsError(f"`confidence` must be in (0.5, 1), got {self.confidence:g}")
         if self.rows is not None and self.rows < 1:
             raise SettingsError(f"`rows` must be at least 1, got {self.rows}")
-        if not 0 <= self.seed < MAX_SEED:
-            raise SettingsError(f"`seed` must be a whole number in [0, 2**63), got {self.seed}")
+        check_seed(self.seed)
 
     def _check_one_run(self) -> None:
         if self.target == VULNERABLE:

@@ -17,7 +17,7 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import Table, data_digest
 from dpaudit.plugins.named import NamedGenerator, source_digest
 from dpaudit.seeds import Stream
-from dpaudit.versions import dpaudit_version
+from dpaudit.versions import __version__
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class AuditSpec(ABC):
     def specification(self) -> dict[str, Any]:
         """What decides every number of the result, as JSON; a run folder belongs to one."""
         return {
-            "dpaudit": dpaudit_version(),
+            "dpaudit": __version__,
             "generator": {
                 "name": self.generator.name,
                 "parameters": self.generator.parameters,

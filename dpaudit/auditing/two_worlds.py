@@ -15,9 +15,10 @@ from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest
-from dpaudit.plugins.claims import check_table, claim_under_audit
+from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
     NamedAttack,
+    claim_under_audit,
     named_attacks,
     named_generator,
     plain_settings,

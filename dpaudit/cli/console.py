@@ -16,10 +16,10 @@ from typing import NoReturn, ParamSpec, TextIO
 import typer
 from rich.console import Console
 
-from dpaudit.results.verdict import Verdict
 from dpaudit.cli.options import spelled
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
 from dpaudit.formatting import one_line
+from dpaudit.results.verdict import Verdict
 
 P = ParamSpec("P")
 
@@ -93,7 +93,9 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             _fail(f"error: {one_line(str(error))}", ExitCode.INTERNAL)
         except Exception as error:  # noqa: BLE001 - a crash must not exit with 1, a violation's code
             messages().print(traceback.format_exc())
-            _fail(f"internal error: {type(error).__name__}: {one_line(str(error))}", ExitCode.INTERNAL)
+            _fail(
+                f"internal error: {type(error).__name__}: {one_line(str(error))}", ExitCode.INTERNAL
+            )
 
     return run
 

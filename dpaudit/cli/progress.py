@@ -16,7 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from dpaudit.game.engine import Progress as Event
+from dpaudit.game.progress import TrialProgress
 from dpaudit.game.trial import Role
 
 _TITLES = {
@@ -64,7 +64,7 @@ class ConsoleProgress:
     ) -> None:
         self._bars.stop()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: TrialProgress) -> None:
         """Shows one event."""
         title = _TITLES.get(event.role)
         if title is None or self._quiet:

@@ -34,10 +34,9 @@ def synthesize(
     quiet: options.Quiet = False,
 ) -> None:
     """Fits a generator on a table, writes synthetic rows as CSV and its claim as JSON."""
-    from dpaudit.auditing.spec import check_table
     from dpaudit.game.synthetic import accept
     from dpaudit.model.tables import load
-    from dpaudit.plugins.adapt import train
+    from dpaudit.plugins.adapt import check_table, train
     from dpaudit.plugins.named import named_generator
     from dpaudit.plugins.registry import parse_parameters
 

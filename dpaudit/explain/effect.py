@@ -53,9 +53,7 @@ class FixedAudit(NamedTuple):
     folder: str
 
 
-def judge_fix(
-    suspect: str, result: AuditRecord, claim: PrivacyClaim, *, folder: str
-) -> FixedAudit:
+def judge_fix(suspect: str, result: AuditRecord, claim: PrivacyClaim, *, folder: str) -> FixedAudit:
     """What a fixed generator's audit says of the leak.
 
     Args:

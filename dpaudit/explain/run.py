@@ -106,7 +106,7 @@ class Inquiry:
             confidence=self.settings.confidence,
             shadow_models=self.settings.shadow_models,
             before=self.before,
-            findings=tuple(findings),
+            fixed=tuple(fixed),
             reproduce=self.reproduce,
         )
         text = json.dumps(explanation.to_document(), indent=2, allow_nan=False) + "\n"
@@ -122,9 +122,7 @@ class Inquiry:
                 f"{name} ({suspect} fixed)", parameters, self.suspects[suspect]
             ),
             "claim": self.claim,  # whatever the fixed one claims
-            "settings": replace(
-                self.settings, epsilon=self.claim.epsilon, delta=self.claim.delta
-            ),
+            "settings": replace(self.settings, epsilon=self.claim.epsilon, delta=self.claim.delta),
         }
         return FixedSpec(**own, suspect=suspect, command=self.reproduce)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import RegistryError
+from dpaudit.formatting import error_line
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.adapt import as_generator, train
 from dpaudit.plugins.protocols import (
@@ -70,8 +71,7 @@ def fixes_of(generator: object, *, name: str) -> dict[str, Generator]:
     try:
         offered = offer()
     except Exception as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise RegistryError(f"fixes() of {name} fails: {reason}") from error
+        raise RegistryError(f"fixes() of {name} fails: {error_line(error)}") from error
     if not isinstance(offered, Mapping):
         raise RegistryError(f"fixes() of {name} returns no mapping of names to generators")
     for fix in offered:

@@ -22,7 +22,15 @@ from dpaudit.auditing.plan import POWER, Power
 from dpaudit.auditing.verdict import Decision, Played, Verdict, decide
 from dpaudit.bounds import Counts, exact, gdp, max_provable, statistic, upper_limits
 from dpaudit.errors import SettingsError
-from dpaudit.formatting import clipped, percent, printable, rounded, rounded_down, rounded_up
+from dpaudit.formatting import (
+    TERMINAL_WIDTH,
+    clipped,
+    percent,
+    printable,
+    rounded,
+    rounded_down,
+    rounded_up,
+)
 from dpaudit.labels.vote_pair import VotePair
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import FloatArray, IntArray
@@ -35,7 +43,6 @@ MOST_RUNS = 1_000_000
 MOST_BITS = 2**32
 """Of both worlds together; a minute or two."""
 _CHUNK = 2**21
-_WIDTH = 80
 _MOST_LABELS = 2**14
 # Statistics that agree to this many digits are tied: the choice must not hang on rounding.
 _DIGITS = 12
@@ -117,7 +124,7 @@ class LabelAudit:
 
     def __str__(self) -> str:
         """At most nine lines of 80 characters, the verdict first."""
-        return "\n".join(clipped(printable(line), _WIDTH) for line in self._lines())
+        return "\n".join(clipped(printable(line), TERMINAL_WIDTH) for line in self._lines())
 
     def _lines(self) -> Iterator[str]:
         pair, claim, counts = self.pair, self.claim, self.counts

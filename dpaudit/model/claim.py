@@ -66,7 +66,7 @@ class PrivacyClaim:
         if neighbours is Neighbours.ADD_REMOVE:
             raise ClaimError(
                 "a claim for replace-one neighbours says nothing about add-remove ones: "
-                "audit with --neighbours replace-one, or state an add-remove claim with --epsilon"
+                'audit with `neighbours="replace-one"`, or state an add-remove claim with `epsilon`'
             )
         delta = (1 + math.exp(min(self.epsilon, 700.0))) * self.delta
         return replace(

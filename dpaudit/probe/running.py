@@ -8,13 +8,15 @@ from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
-from dpaudit.auditing.spec import MAX_SEED, check_table, claim_under_audit
-from dpaudit.errors import SettingsError, TrialError
+from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
+from dpaudit.game.trial import reason_of
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema
 from dpaudit.model.severity import Severity
 from dpaudit.model.tables import Table, load
+from dpaudit.plugins.adapt import check_table
+from dpaudit.plugins.named import claim_under_audit
 from dpaudit.probe.copies import label_counts_copied, rows_copied_verbatim
 from dpaudit.probe.insertions import category_follows_record, range_follows_record
 from dpaudit.probe.output import integers_truncated, row_count_leaks, scale_wrong
@@ -24,7 +26,7 @@ from dpaudit.probe.result import Found, ProbeReport, ProbeResult, Skip, Status
 from dpaudit.probe.settings import row_order_matters, settings_follow_rows
 from dpaudit.probe.subject import Subject, maker
 from dpaudit.probe.trainer import Trainer
-from dpaudit.seeds import Stream
+from dpaudit.seeds import Stream, check_seed
 
 RECORDS: Final = 1000
 """Most records of the table that are probed, by default."""
@@ -212,7 +214,7 @@ def _run(one: Probe, subject: Subject) -> ProbeResult:
     try:
         found = one.check(subject, trainer)
     except Exception as error:  # noqa: BLE001 - the generator's, whatever it is: told, not swallowed
-        status, seen = Status.FAILED, Found(False, _reason(error))
+        status, seen = Status.FAILED, Found(False, reason_of(error))
     else:
         if isinstance(found, Skip):
             status, seen = Status.NOT_APPLICABLE, Found(False, found.why)
@@ -233,11 +235,6 @@ def _run(one: Probe, subject: Subject) -> ProbeResult:
     )
 
 
-def _reason(error: Exception) -> str:
-    text = str(error) if isinstance(error, TrialError) else f"{type(error).__name__}: {error}"
-    return " ".join(text.split())[:300]
-
-
 def _named(only: Sequence[str]) -> tuple[Probe, ...]:
     known = [one.id for one in PROBES]
     for name in only:
@@ -253,8 +250,7 @@ def _check(*, rows: int | None, records: int, fits: int, confidence: float, seed
             raise SettingsError(f"--{name} must be at least 1, got {value}")
     if not 0.5 < confidence < 1.0:
         raise SettingsError(f"--confidence is {confidence}: choose it in (0.5, 1)")
-    if not 0 <= seed < MAX_SEED:
-        raise SettingsError(f"--seed must be a whole number in [0, 2**63), got {seed}")
+    check_seed(seed)
 
 
 def _sampled(table: Table, records: int, seed: int) -> Table:

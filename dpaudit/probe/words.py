@@ -5,11 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from dpaudit.formatting import clipped, percent, printable, rounded
+from dpaudit.formatting import TERMINAL_WIDTH, clipped, percent, printable, rounded
 from dpaudit.model.severity import Severity
 from dpaudit.probe.result import ProbeReport, ProbeResult, Status
 
-_WIDTH = 80
 _INDENT = "  "
 
 
@@ -66,7 +65,7 @@ def _lines(report: ProbeReport) -> Iterator[str]:
         for result in results:
             line = f"{result.id}: {printable(result.words)}"
             if status is Status.PASSED:
-                yield _INDENT + clipped(line, _WIDTH - len(_INDENT))
+                yield _INDENT + clipped(line, TERMINAL_WIDTH - len(_INDENT))
             else:
                 yield from _wrapped(line, _INDENT, _INDENT * 2)
     yield ""
@@ -83,4 +82,4 @@ def _chance(result: ProbeResult) -> str:
 
 
 def _wrapped(text: str, first: str, then: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=then)
+    return textwrap.wrap(text, TERMINAL_WIDTH, initial_indent=first, subsequent_indent=then)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import InputError, SettingsError, TargetError, TrialError
+from dpaudit.formatting import one_line
 from dpaudit.game.protocol import without
 from dpaudit.game.synthetic import accept
 from dpaudit.game.target import farthest
@@ -122,7 +123,7 @@ def play(
             f"on {spread.size} of its rows", generator, data.iloc[spread].reset_index(drop=True)
         )
     except (TrialError, InputError) as error:  # a generator may refuse a small table
-        fewer = " ".join(str(error).split())
+        fewer = one_line(str(error))
     offered = getattr(generator, "exercises", None)
     exercises: list[Traceable] = list(offered()) if offered is not None else []
     return Played(

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dpaudit.auditing.spec import check_table
 from dpaudit.errors import RegistryError
+from dpaudit.formatting import TERMINAL_WIDTH
 from dpaudit.model.schema import Schema
 from dpaudit.model.severity import Severity
 from dpaudit.model.tables import load
+from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.recorder import can_be_traced
 from dpaudit.trace.accountant import accountant
@@ -43,7 +44,6 @@ CHECKS: Final[tuple[Callable[[Played], Iterator[Said]], ...]] = (
     inputs,
 )
 """In the order of the report."""
-_WIDTH: Final = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ class TraceReport:
         if self.not_checked:
             lines = [_filled(f"{id_}: {why}") for id_, why in self.not_checked.items()]
             blocks.append("\n".join(["NOT CHECKED", *lines]))
-        return "\n\n".join([*blocks, textwrap.fill(self.summary, _WIDTH)])
+        return "\n\n".join([*blocks, textwrap.fill(self.summary, TERMINAL_WIDTH)])
 
 
 def trace(
@@ -204,7 +204,7 @@ def _block(finding: Finding) -> str:
 
 def _filled(text: str) -> str:
     return textwrap.fill(
-        text, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        text, TERMINAL_WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
     )
 
 

@@ -17,9 +17,9 @@ class Evaluation(NamedTuple):
     Attributes:
         counts: Its errors; a failed trial counts as an error in either world.
         threshold: Threshold and direction, fixed before.
-        bounds: Valid bounds on epsilon at the confidence asked for. Those of a fixed number of trials
-            are missing where a sequential audit stopped early; that of the e-process is there
-            where the audit was sequential.
+        bounds: Valid bounds on epsilon at the confidence asked for. Those of a fixed number of
+            trials are missing where a sequential audit stopped early; that of the e-process is
+            there where the audit was sequential.
         auc: Area under the ROC curve of the scored trials that finished.
         scores: Membership scores [n] of the scored trials that finished.
         scorer: The trained classifier.

@@ -14,7 +14,8 @@ from dpaudit.auditing.one_run.spec import OneRunSpec
 from dpaudit.auditing.plan import POWER
 from dpaudit.bounds import one_run, one_run_detectable
 from dpaudit.formatting import rounded_down
-from dpaudit.game.engine import OnProgress, run_trials
+from dpaudit.game.engine import run_trials
+from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial
 from dpaudit.plugins.protocols import World

@@ -15,8 +15,8 @@ from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.game.canaries import CanaryGame, choose_canaries, flip_coins
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.tables import Table
-from dpaudit.plugins.claims import check_table, claim_under_audit
-from dpaudit.plugins.named import named_generator
+from dpaudit.plugins.adapt import check_table
+from dpaudit.plugins.named import claim_under_audit, named_generator
 from dpaudit.plugins.protocols import BoolArray, GameView, IntArray
 
 

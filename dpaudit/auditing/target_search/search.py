@@ -12,7 +12,8 @@ from dpaudit.auditing.one_run.attack import ClosestRecord
 from dpaudit.auditing.target_search.spec import TargetSearchSpec
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.errors import RunFolderError
-from dpaudit.game.engine import OnProgress, run_trials
+from dpaudit.game.engine import run_trials
+from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import STORE_FILE, RunFolder
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, World
