@@ -13,11 +13,11 @@ from dpaudit.account.moments import exact_moments
 from dpaudit.model.severity import Severity
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.research.algorithm_1 import Deviation, algorithm_1_moments
-from dpaudit.trace.collected import Trace
-from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
+from dpaudit.trace.collector import Trace
+from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped, found
 from dpaudit.trace.noise import draws_per_label
-from dpaudit.trace.played import Played
 from dpaudit.trace.promise import promise_of, teachers_of
+from dpaudit.trace.trainings import Trainings
 
 _DISAGREES: Final = "accountant-disagrees"
 _ONE_NOISE: Final = "one-noise-charged-as-two"
@@ -79,11 +79,11 @@ class Compared(NamedTuple):
     costs: dict[str, Cost]
 
 
-def accountant(played: Played) -> Iterator[Said]:
+def accountant(trainings: Trainings) -> Iterator[CheckOutcome]:
     """Which way of charging explains all charges, on the table and in the exercises."""
     compared = [
         Compared(trace, charges, costs)
-        for trace in played.charged
+        for trace in trainings.charged
         if (charges := charged(trace)) and (costs := ways(trace, charges[0].moments.size))
     ]
     if not compared:
@@ -225,7 +225,7 @@ def _apart(charge: Charged, compared: Compared, way: str) -> _Apart:
     )
 
 
-def _one_noise(compared: Compared, *, single: bool) -> Said:
+def _one_noise(compared: Compared, *, single: bool) -> CheckOutcome:
     """Whether labels with one draw each are charged as if there were two."""
     trace, charges, costs = compared
     each = draws_per_label(trace)

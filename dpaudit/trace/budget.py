@@ -10,10 +10,10 @@ import numpy as np
 
 from dpaudit.account import epsilon_from_rdp
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit.trace.collected import Charge, Trace
-from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
+from dpaudit.trace.collector import Charge, Trace
+from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped, found
 from dpaudit.trace.noise import inverse_deltas
-from dpaudit.trace.played import Played
+from dpaudit.trace.trainings import Trainings
 
 _QUERIES: Final = "queries-not-accounted"
 _EXCEEDED: Final = "budget-exceeded"
@@ -21,15 +21,15 @@ _DELTAS: Final = ("delta-xor", "delta-multiplied", "delta-ignored")
 _TOLERANCE: Final = 1e-6
 
 
-def budget(played: Played) -> Iterator[Said]:
+def budget(trainings: Trainings) -> Iterator[CheckOutcome]:
     """Every check of the budget, on the table and in the exercises."""
-    for trace in played.charged:
+    for trace in trainings.charged:
         yield _queries(trace)
         yield _exceeded(trace)
         yield from _delta(trace)
 
 
-def _queries(trace: Trace) -> Said:
+def _queries(trace: Trace) -> CheckOutcome:
     released = trace.labels.size
     if not released:
         return Skipped(_QUERIES, "no labels were released")
@@ -45,7 +45,7 @@ def _queries(trace: Trace) -> Said:
     )
 
 
-def _exceeded(trace: Trace) -> Said:
+def _exceeded(trace: Trace) -> CheckOutcome:
     if trace.claim is None or not trace.charges:
         return Skipped(_EXCEEDED, "no claim" if trace.charges else "nothing was charged")
     spent, epsilon = trace.charges[-1].after, trace.claim.epsilon
@@ -61,7 +61,7 @@ def _exceeded(trace: Trace) -> Said:
     )
 
 
-def _delta(trace: Trace) -> Iterator[Said]:
+def _delta(trace: Trace) -> Iterator[CheckOutcome]:
     """Which delta turns the log moments into the epsilon that the accountant holds spent."""
     charges = [one for one in trace.charges if one.moments is not None and one.queries]
     if not charges or trace.claim is None or not trace.claim.delta:
@@ -107,7 +107,7 @@ def _of(id_: str, used: FloatArray, delta: float) -> Finding:
     )
 
 
-def _other_conversion(charges: list[Charge], delta: float) -> Iterator[Said]:
+def _other_conversion(charges: list[Charge], delta: float) -> Iterator[CheckOutcome]:
     """Whether epsilon is below what the best known conversion proves."""
     last = charges[-1]
     assert last.moments is not None

@@ -31,7 +31,7 @@ class Finding:
     correct: str
     reference: str
 
-    def document(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """This finding as a JSON object."""
         return {
             "id": self.id,
@@ -56,7 +56,7 @@ class Skipped(NamedTuple):
     why: str
 
 
-Said: TypeAlias = Finding | Passed | Skipped
+CheckOutcome: TypeAlias = Finding | Passed | Skipped
 """What a check yields for an id; of several, the gravest finding counts, then passed."""
 
 

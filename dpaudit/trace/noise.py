@@ -12,11 +12,11 @@ from scipy import stats
 from dpaudit.account import Mechanism, VoteTable
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.plugins.recorder import NoiseOn
-from dpaudit.trace.collected import Trace
-from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
+from dpaudit.trace.collector import Trace
+from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped, found
 from dpaudit.trace.laws import ERROR, FEWEST, Law, laws_of, may_have_scale, scale_of
-from dpaudit.trace.played import Played
 from dpaudit.trace.promise import Promise, promise_of, teachers_of
+from dpaudit.trace.trainings import Trainings
 
 _LABELS: Final = "labels-not-from-votes"
 _ON_LABELS: Final = "noise-gaussian-on-labels"
@@ -24,13 +24,13 @@ _FEWEST_FOR_SCALE: Final = 30
 _SCALES: Final = ("noise-scale-inverted", "noise-wrong-scale")
 
 
-def noise(played: Played) -> Iterator[Said]:
+def noise(trainings: Trainings) -> Iterator[CheckOutcome]:
     """Every check of noise, on the table and in the exercises."""
-    said = [one for trace in played.charged for one in (*_on_votes(trace), *_on_labels(trace))]
+    said = [one for trace in trainings.charged for one in (*_on_votes(trace), *_on_labels(trace))]
     yield from said
     # An exercise may be too short to tell which noise it has; its labels have it all the same.
     wrong = [one.id for one in said if isinstance(one, Finding)]
-    yield from (_follow(trace, wrong) for trace in played.charged)
+    yield from (_follow(trace, wrong) for trace in trainings.charged)
 
 
 def draws_per_label(trace: Trace) -> int | None:
@@ -39,7 +39,7 @@ def draws_per_label(trace: Trace) -> int | None:
     return next((each for each in (1, 2) if drawn and drawn == each * labels), None)
 
 
-def _on_votes(trace: Trace) -> Iterator[Said]:
+def _on_votes(trace: Trace) -> Iterator[CheckOutcome]:
     ids = (*_SCALES, "noise-wrong-law")
     draws, promise = trace.noise[NoiseOn.VOTES], promise_of(trace)
     if promise is None or draws.size < _FEWEST_FOR_SCALE:
@@ -79,7 +79,7 @@ def _on_votes(trace: Trace) -> Iterator[Said]:
     )
 
 
-def _on_labels(trace: Trace) -> Iterator[Said]:
+def _on_labels(trace: Trace) -> Iterator[CheckOutcome]:
     draws = trace.noise[NoiseOn.LABELS]
     if draws.size < FEWEST:
         if draws.size:
@@ -105,7 +105,7 @@ def _on_labels(trace: Trace) -> Iterator[Said]:
     yield from _gaussian_scale(trace, draws)
 
 
-def _gaussian_scale(trace: Trace, draws: FloatArray) -> Iterator[Said]:
+def _gaussian_scale(trace: Trace, draws: FloatArray) -> Iterator[CheckOutcome]:
     """Whether normal noise is sqrt(2 ln(1.25 / delta)) / epsilon, the Gaussian mechanism's."""
     claim = trace.claim
     if claim is None or not claim.delta:
@@ -143,7 +143,7 @@ def inverse_deltas(delta: float) -> dict[str, float]:
     return meant
 
 
-def _follow(trace: Trace, wrong: list[str]) -> Said:
+def _follow(trace: Trace, wrong: list[str]) -> CheckOutcome:
     """Whether released labels have the promised probabilities."""
     promise, k = promise_of(trace), teachers_of(trace)
     table = trace.promised
@@ -163,7 +163,7 @@ def _follow(trace: Trace, wrong: list[str]) -> Said:
     return _tested(trace, table)
 
 
-def _tested(trace: Trace, table: VoteTable) -> Said:
+def _tested(trace: Trace, table: VoteTable) -> CheckOutcome:
     """An exact binomial test for each count of votes, all together at `ERROR`."""
     cast, places = np.unique(trace.ones, return_inverse=True)
     released = np.bincount(places, weights=trace.labels).astype(int)

@@ -11,10 +11,10 @@ from scipy import stats
 
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.plugins.recorder import Reader
-from dpaudit.trace.collected import Reading, Trace
-from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
+from dpaudit.trace.collector import Reading, Trace
+from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped, found
 from dpaudit.trace.laws import ERROR, more_than_chance
-from dpaudit.trace.played import Played
+from dpaudit.trace.trainings import Trainings
 
 _DEALT: Final = (
     "partition-all-rows",
@@ -80,16 +80,16 @@ def dealing(trace: Trace) -> Dealing | None:
     return Dealing(name, parts, within, iterations, len(trace.data))
 
 
-def partition(played: Played) -> Iterator[Said]:
+def partition(trainings: Trainings) -> Iterator[CheckOutcome]:
     """Whether records are dealt to fixed, disjoint parts, each record by itself.
 
     Where a single part reads the table, which is so where their number is one of thousands of rows,
     the table repeated is looked at.
     """
-    on, dealt = played.table, dealing(played.table)
-    more = dealing(played.more)
+    on, dealt = trainings.table, dealing(trainings.table)
+    more = dealing(trainings.more)
     if dealt is not None and len(dealt.parts) < 2 and more is not None:
-        on, dealt = played.more, more
+        on, dealt = trainings.more, more
     if dealt is None or len(dealt.parts) < 2:
         why = "no teacher told what it read" if dealt is None else "a single part read records"
         yield from (Skipped(id_, why) for id_ in (*_DEALT, "partition-by-position"))
@@ -106,7 +106,7 @@ def partition(played: Played) -> Iterator[Said]:
     if dealt.iterations < 2:
         yield Skipped("partition-reshuffled", "records were read in one iteration only")
     yield _never_used(dealt)
-    yield _by_position(played, on, dealt)
+    yield _by_position(trainings, on, dealt)
 
 
 def _overlap(dealt: Dealing) -> Finding:
@@ -157,7 +157,7 @@ def _alike(dealt: Dealing, cells: int) -> bool:
     )
 
 
-def _never_used(dealt: Dealing) -> Said:
+def _never_used(dealt: Dealing) -> CheckOutcome:
     """Whether records belong to no part: more are unread than draws from disjoint cells leave."""
     n, k = dealt.rows, len(dealt.parts)
     unused = n - dealt.union.size
@@ -176,25 +176,25 @@ def _never_used(dealt: Dealing) -> Said:
     return Passed("rows-never-used")
 
 
-def _by_position(played: Played, on: Trace, dealt: Dealing) -> Said:
+def _by_position(trainings: Trainings, on: Trace, dealt: Dealing) -> CheckOutcome:
     """Whether records change teachers when another one is removed."""
     id_ = "partition-by-position"
-    without = played.without if on is played.table else played.more_without
+    without = trainings.without if on is trainings.table else trainings.more_without
     other = dealing(without)
     if on.constants.get("teachers") != without.constants.get("teachers"):
         return Skipped(id_, "the number of teachers itself changed with one record less")
     if other is None or not other.disjoint:
         return Skipped(id_, "without one record the parts are not disjoint")
-    before, after = _owners(dealt), np.insert(_owners(other), played.removed, -1)
+    before, after = _owners(dealt), np.insert(_owners(other), trainings.removed, -1)
     both = (before >= 0) & (after >= 0)
     moved = both & (before != after)
     if moved.any():
         changed = np.union1d(before[moved], after[moved]).size
         return found(
             id_,
-            f"record {played.removed} of {dealt.rows} removed: {moved.sum()} of the {both.sum()} "
-            f"other records that were read both times are read by another {dealt.name}, and "
-            f"{changed} of {len(dealt.parts)} change",
+            f"record {trainings.removed} of {dealt.rows} removed: {moved.sum()} of the "
+            f"{both.sum()} other records that were read both times are read by another "
+            f"{dealt.name}, and {changed} of {len(dealt.parts)} change",
             records=dealt.rows,
             compared=both.sum(),
             moved=moved.sum(),

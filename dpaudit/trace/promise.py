@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from dpaudit.account import Mechanism, VoteTable
 from dpaudit.account.mechanism import wrong_at
-from dpaudit.trace.collected import Trace
+from dpaudit.trace.collector import Trace
 
 _EXACT: Final = 1e-9
 _CLIPPED: Final = 2e-6

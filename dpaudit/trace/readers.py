@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from dpaudit.plugins.recorder import Reader
-from dpaudit.trace.collected import Reading
-from dpaudit.trace.findings import Passed, Said, Skipped, found
-from dpaudit.trace.played import Played
+from dpaudit.trace.collector import Reading
+from dpaudit.trace.findings import CheckOutcome, Passed, Skipped, found
+from dpaudit.trace.trainings import Trainings
 
 
-def readers(played: Played) -> Iterator[Said]:
+def readers(trainings: Trainings) -> Iterator[CheckOutcome]:
     """Whether anything but teachers reads private records, and whether anybody votes."""
-    trace = played.table
+    trace = trainings.table
     voted = trace.ones.size > 0
     read = {reader: _rows(trace.readings(reader)) for reader in Reader}
     n = len(trace.data)
@@ -42,7 +42,7 @@ def readers(played: Played) -> Iterator[Said]:
         yield _seen(id_, name, read[reader], n, trace.ones.size)
 
 
-def _seen(id_: str, name: str, read: int, n: int, votes: int) -> Said:
+def _seen(id_: str, name: str, read: int, n: int, votes: int) -> CheckOutcome:
     if not read:
         return Passed(id_)
     evidence = f"{read} of {n} records reach {name} themselves, beside {votes} votes of teachers"

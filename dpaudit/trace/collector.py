@@ -21,7 +21,7 @@ FED_KEPT: Final = 20_000
 """Numbers kept of what a generator network is fed in each stage: enough to tell laws apart."""
 
 
-class Part(NamedTuple):
+class ReaderId(NamedTuple):
     """A reader, and which one of its kind."""
 
     reader: Reader
@@ -83,7 +83,7 @@ class Trace:
     claim: PrivacyClaim | None
     data: pd.DataFrame
     synthetic: pd.DataFrame
-    iterations: tuple[Mapping[Part, Reading], ...]
+    iterations: tuple[Mapping[ReaderId, Reading], ...]
     constants: Mapping[str, float]
     scaling: Mapping[str, tuple[float, ...]]
     label_counts: tuple[int, ...] | None
@@ -121,7 +121,7 @@ class Collector:
     def __init__(self, rows: int) -> None:
         """Collects from a training on so many rows."""
         self._rows = rows
-        self._iterations: list[dict[Part, list[IntArray]]] = [{}]
+        self._iterations: list[dict[ReaderId, list[IntArray]]] = [{}]
         self._constants: dict[str, float] = {}
         self._scaling: dict[str, tuple[float, ...]] = {}
         self._label_counts: tuple[int, ...] | None = None
@@ -161,7 +161,7 @@ class Collector:
                 f"told of rows {numbers.min()} to {numbers.max()} of a table of {self._rows}"
             )
         if numbers.size:
-            self._iterations[-1].setdefault(Part(Reader(reader), index), []).append(numbers)
+            self._iterations[-1].setdefault(ReaderId(Reader(reader), index), []).append(numbers)
 
     def taught(self, index: int, *, before: FloatArray, after: FloatArray) -> None:
         """A teacher was trained in this iteration."""
