@@ -45,7 +45,7 @@ PROBES: Final = (
     Probe(
         "seed-ignored",
         Severity.VIOLATION,
-        "each training draws its noise anew",
+        "each training draws fresh noise",
     ),
     Probe(
         "nothing-random",
@@ -60,7 +60,7 @@ PROBES: Final = (
     Probe(
         "row-order-matters",
         Severity.NOTE,
-        "records are dealt by what they are, not by where they stand",
+        "what happens to a record depends on the record, not on its position",
     ),
     Probe(
         "row-count-leaks",
@@ -70,13 +70,13 @@ PROBES: Final = (
     Probe(
         "epsilon-ignored",
         Severity.VIOLATION,
-        "towards epsilon 0 the output no longer depends on the data",
+        "as epsilon approaches 0 the output stops depending on the data",
     ),
     Probe("delta-ignored", Severity.BUG, "the claim has the delta that was asked for"),
     Probe(
         "scale-wrong",
         Severity.BUG,
-        "the output is in the scale of the input",
+        "the output is on the scale of the input",
     ),
     Probe(
         "integers-truncated",

@@ -1,4 +1,4 @@
-"""Whether noise has the law and the scale that is accounted for, and labels follow from votes."""
+"""Whether noise has the accounted distribution and scale, and labels follow from the votes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ _SCALES: Final = ("noise-scale-inverted", "noise-wrong-scale")
 
 
 def noise(trainings: Trainings) -> Iterator[CheckOutcome]:
-    """Every check of noise, on the table and in the exercises."""
-    said = [one for trace in trainings.charged for one in (*_on_votes(trace), *_on_labels(trace))]
-    yield from said
-    # An exercise may be too short to tell which noise it has; its labels have it all the same.
-    wrong = [one.id for one in said if isinstance(one, Finding)]
+    """Runs every check of noise, on the table and in the exercises."""
+    outcomes = [
+        one for trace in trainings.charged for one in (*_on_votes(trace), *_on_labels(trace))
+    ]
+    yield from outcomes
+    # An exercise may be too short to identify its noise, and its labels show the same mistake.
+    wrong = [one.id for one in outcomes if isinstance(one, Finding)]
     yield from (_follow(trace, wrong) for trace in trainings.charged)
 
 
@@ -51,8 +53,8 @@ def _on_votes(trace: Trace) -> Iterator[CheckOutcome]:
     if likely and law not in likely:
         yield found(
             "noise-wrong-law",
-            f"{draws.size} draws on votes are of {likely[0]} law, {law} noise is accounted for; "
-            f"a mistake has probability {ERROR:g}",
+            f"{draws.size} draws on votes have a {likely[0]} distribution, {law} noise is "
+            f"accounted for; the false-alarm probability is {ERROR:g}",
             draws=draws.size,
             mean_absolute_over_deviation=_ratio(draws),
         )
@@ -60,7 +62,10 @@ def _on_votes(trace: Trace) -> Iterator[CheckOutcome]:
     if likely:
         yield Passed("noise-wrong-law")
     else:
-        yield Skipped("noise-wrong-law", f"{draws.size} draws on votes do not tell their law")
+        yield Skipped(
+            "noise-wrong-law",
+            f"{draws.size} draws on votes are too few to identify their distribution",
+        )
     if may_have_scale(draws, law, promise.scale):
         yield from (Passed(id_) for id_ in _SCALES)
         return
@@ -87,7 +92,7 @@ def _on_labels(trace: Trace) -> Iterator[CheckOutcome]:
         elif trace.noise[NoiseOn.VOTES].size or trace.labels.size:
             yield Passed(_ON_LABELS)
         else:
-            yield Skipped(_ON_LABELS, "no noise was told")
+            yield Skipped(_ON_LABELS, "no noise was recorded")
         return
     if laws_of(draws) != (Law.NORMAL,):
         yield Passed(_ON_LABELS)
@@ -95,9 +100,9 @@ def _on_labels(trace: Trace) -> Iterator[CheckOutcome]:
     seen = scale_of(draws, Law.NORMAL)
     yield found(
         _ON_LABELS,
-        f"{draws.size} draws of normal law with standard deviation {seen:.4g} are added to labels "
-        f"that are 0 or 1; mean absolute value over deviation is {_ratio(draws):.3f}, of Laplace "
-        f"noise 0.707; a mistake has probability {ERROR:g}",
+        f"{draws.size} normal draws with standard deviation {seen:.4g} are added to labels that "
+        f"are 0 or 1; mean absolute value over deviation is {_ratio(draws):.3f}, for Laplace "
+        f"noise 0.707; the false-alarm probability is {ERROR:g}",
         draws=draws.size,
         deviation=seen,
         excess_kurtosis=float(stats.kurtosis(draws)),
@@ -106,7 +111,7 @@ def _on_labels(trace: Trace) -> Iterator[CheckOutcome]:
 
 
 def _gaussian_scale(trace: Trace, draws: FloatArray) -> Iterator[CheckOutcome]:
-    """Whether normal noise is sqrt(2 ln(1.25 / delta)) / epsilon, the Gaussian mechanism's."""
+    """Checks that normal noise has the scale sqrt(2 ln(1.25 / delta)) / epsilon."""
     claim = trace.claim
     if claim is None or not claim.delta:
         yield Skipped("noise-wrong-scale", "normal noise, but no delta is claimed")
@@ -127,7 +132,7 @@ def _gaussian_scale(trace: Trace, draws: FloatArray) -> Iterator[CheckOutcome]:
         id_,
         f"normal noise has standard deviation {seen:.4g}; for epsilon {claim.epsilon:g} and delta "
         f"{claim.delta:g} the Gaussian mechanism needs {right:.4g}"
-        + (f", and {meant[id_]:.4g} is what this mistake gives" if fitting else ""),
+        + (f", and this mistake gives {meant[id_]:.4g}" if fitting else ""),
         draws=draws.size,
         deviation=seen,
         needed=right,
@@ -135,7 +140,7 @@ def _gaussian_scale(trace: Trace, draws: FloatArray) -> Iterator[CheckOutcome]:
 
 
 def inverse_deltas(delta: float) -> dict[str, float]:
-    """What stands for 1 / delta, by finding; the correct one under ""."""
+    """Values used for 1 / delta, by finding; the correct one under ""."""
     meant = {"": 1.0 / delta, "delta-multiplied": 10.0**delta}
     slipped = 10 ^ round(-math.log10(delta))
     if slipped > 1:
@@ -144,12 +149,12 @@ def inverse_deltas(delta: float) -> dict[str, float]:
 
 
 def _follow(trace: Trace, wrong: list[str]) -> CheckOutcome:
-    """Whether released labels have the promised probabilities."""
+    """Checks whether released labels have the promised probabilities."""
     promise, k = promise_of(trace), teachers_of(trace)
     table = trace.promised
     if promise is not None and k is not None:
         if draws_per_label(trace) == 1 and promise.mechanism is Mechanism.NOISY_MAX:
-            promise = Promise(Mechanism.LAPLACE, promise.scale)  # a finding of its own
+            promise = Promise(Mechanism.LAPLACE, promise.scale)  # one-noise-charged-as-two
             table = None
         table = table or promise.table(k)
     if not trace.labels.size:
@@ -164,7 +169,7 @@ def _follow(trace: Trace, wrong: list[str]) -> CheckOutcome:
 
 
 def _tested(trace: Trace, table: VoteTable) -> CheckOutcome:
-    """An exact binomial test for each count of votes, all together at `ERROR`."""
+    """Runs an exact binomial test for each count of votes, all together at `ERROR`."""
     cast, places = np.unique(trace.ones, return_inverse=True)
     released = np.bincount(places, weights=trace.labels).astype(int)
     times = np.bincount(places)

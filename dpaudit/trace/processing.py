@@ -1,4 +1,4 @@
-"""What is wrong with synthetic records without touching privacy."""
+"""Bugs that spoil synthetic records without touching privacy."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _WIDE: Final = 2.0
 """Bounds at least so far apart are not those of numbers left in [0, 1]."""
 _ROUNDING: Final = 1e-6
 _FEWEST: Final = 100
-"""From so many on, the limit of Kolmogorov and Smirnov's law serves for far tails."""
+"""Fewest inputs for which the limiting Kolmogorov-Smirnov distribution is exact enough."""
 
 
 def output(trainings: Trainings) -> Iterator[CheckOutcome]:
-    """Whether numbers come in the scale of the table, and whole ones rounded."""
+    """Checks that numbers are on the scale of the table, and whole numbers rounded."""
     numeric = [column for column in trainings.schema.columns if column.kind.numeric]
     trace = trainings.table
     given = {c.name: as_numbers(trace.synthetic[c.name]) for c in numeric}
@@ -32,7 +32,7 @@ def output(trainings: Trainings) -> Iterator[CheckOutcome]:
     raw = trace.unrounded
     shape = (len(trace.synthetic), len(numeric))
     if raw is None or raw.shape != shape:
-        why = "the output before rounding was not told"
+        why = "the output before rounding was not recorded"
         if raw is not None:
             why = f"the output before rounding has shape {raw.shape}, not {shape}"
         yield from (Skipped(id_, why) for id_ in ("output-shifted", "integers-truncated"))
@@ -49,7 +49,7 @@ def output(trainings: Trainings) -> Iterator[CheckOutcome]:
 def _not_inverted(
     trace: Trace, numeric: list[Column], given: dict[str, FloatArray]
 ) -> CheckOutcome:
-    """Whether every column whose own values lie elsewhere lies in [0, 1]."""
+    """Checks whether every column whose own values lie elsewhere was left in [0, 1]."""
     id_ = "output-not-inverted"
     telling = [c for c in numeric if _elsewhere(c, as_numbers(trace.data[c.name]))]
     if not telling:
@@ -83,7 +83,7 @@ def _elsewhere(column: Column, values: FloatArray) -> bool:
 
 
 def _shifted(numeric: list[Column], raw: FloatArray) -> CheckOutcome:
-    """Whether numbers fill [lower, upper + lower] in place of [lower, upper]."""
+    """Checks whether numbers fill [lower, upper + lower] in place of [lower, upper]."""
     id_ = "output-shifted"
     lower, upper = np.array([column.bounds for column in numeric]).T
     if not np.any(lower > 0):
@@ -131,7 +131,7 @@ def _truncated(raw: FloatArray, values: FloatArray) -> CheckOutcome:
 
 
 def inputs(trainings: Trainings) -> Iterator[CheckOutcome]:
-    """Whether the generator is sampled with numbers of the law it was trained with."""
+    """Checks that inputs in sampling have the distribution of those in training."""
     id_ = "sampling-noise-differs"
     trained, sampled = (trainings.table.fed[stage] for stage in Stage)
     if min(trained.size, sampled.size) < _FEWEST:
@@ -159,15 +159,15 @@ def inputs(trainings: Trainings) -> Iterator[CheckOutcome]:
 
 
 def teachers(trainings: Trainings) -> Iterator[CheckOutcome]:
-    """Whether teachers go on learning or begin anew in every iteration."""
+    """Checks whether teachers continue learning or start afresh in every iteration."""
     id_ = "teachers-refitted"
     renewed = trainings.table.renewed
     if not renewed:
-        yield Skipped(id_, "no teacher told its parameters in two iterations")
+        yield Skipped(id_, "no teacher recorded its parameters in two iterations")
     elif all(renewed):
         yield found(
             id_,
-            f"in none of {len(renewed)} trainings after its first did a teacher begin with the "
+            f"in none of {len(renewed)} trainings after its first did a teacher start from the "
             "parameters it had ended with",
             trainings=len(renewed),
         )

@@ -1,4 +1,4 @@
-"""`dpaudit trace`: every finding on a scripted generator that has it, none on one that has none."""
+"""`dpaudit trace`: every finding on a scripted generator that has it, none on a correct one."""
 
 from __future__ import annotations
 
