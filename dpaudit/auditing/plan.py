@@ -9,10 +9,8 @@ from typing import NamedTuple
 from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
 from dpaudit.bounds import detectable_epsilon, detection_power, max_provable
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.results.verdict import Power
+from dpaudit.results.verdict import POWER, Power
 
-POWER = 0.8
-"""Probability of proving a violation that defines the smallest detectable epsilon."""
 MOST_PLANNED = 200_000
 
 

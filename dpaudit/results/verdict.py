@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+POWER: Final = 0.8
+"""Probability of proving a violation that defines the smallest detectable epsilon."""
 
 
 class Verdict(StrEnum):

@@ -13,8 +13,7 @@ import numpy as np
 from scipy.stats import binom
 
 from dpaudit.account import Mechanism, VoteTable, calibrate, epsilon_from_moments
-from dpaudit.labels.audit import Drawing
-from dpaudit.labels.vote_pair import VotePair
+from dpaudit.labels import Drawing, VotePair
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.research.algorithm_1 import algorithm_1_moments
 

@@ -11,7 +11,6 @@ from dpaudit.auditing.controls import CAUGHT, CONFIDENCE
 from dpaudit.auditing.one_run.attack import ClosestRecord, Guessed, guess
 from dpaudit.auditing.one_run.conclusion import conclude_one_run
 from dpaudit.auditing.one_run.spec import OneRunSpec
-from dpaudit.auditing.plan import POWER
 from dpaudit.bounds import one_run, one_run_detectable
 from dpaudit.formatting import rounded_down
 from dpaudit.game.engine import run_trials
@@ -21,7 +20,7 @@ from dpaudit.game.trial import Outcome, Payload, Role, Trial
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import AuditRecord, ControlOutcome
-from dpaudit.results.verdict import Power
+from dpaudit.results.verdict import POWER, Power
 from dpaudit.seeds import rng_of
 
 

@@ -1,4 +1,4 @@
-"""The trainings that a trace compares."""
+"""The trainings that a trace compares: on the table, and on changed tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpaudit.game.target import farthest
 from dpaudit.model.schema import Schema, as_numbers
 from dpaudit.plugins.recorder import Traceable
 from dpaudit.seeds import Stream
-from dpaudit.trace.collected import Collector, Trace
+from dpaudit.trace.collector import Collector, Trace
 
 MORE_ROWS: Final = 6500
 """The repeated table has at least so many rows, and at least three times those of the table."""
@@ -27,19 +27,19 @@ FEW_ROWS: Final = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class Played:
-    """One generator, traced under several tables and settings.
+class Trainings:
+    """The recorded trainings of one generator on several tables and under several settings.
 
     Attributes:
         schema: The public schema.
         table: Trained on the table.
         without: Trained without the record `removed`, from the same seed.
-        removed: Its row number.
+        removed: Row number of that record.
         more: Trained on the table repeated.
         fewer: Trained on a few of its rows; or why that was not possible, in one line.
         exercises: The generator's own exercises, trained on the table.
-        again: Trains once more on the table from another seed.
-        again_more: Trains on the table repeated without `removed`, of its first copy.
+        train_reseeded: Trains once more on the table, from another seed.
+        train_more_without: Trains on the table repeated, without `removed` in its first copy.
     """
 
     schema: Schema
@@ -49,18 +49,18 @@ class Played:
     more: Trace
     fewer: Trace | str
     exercises: tuple[Trace, ...]
-    again: Callable[[], Trace]
-    again_more: Callable[[], Trace]
+    train_reseeded: Callable[[], Trace]
+    train_more_without: Callable[[], Trace]
 
     @cached_property
     def reseeded(self) -> Trace:
-        """Trained on the table from another seed; played when it is first asked for."""
-        return self.again()
+        """Trained on the table from another seed; trained when first asked for."""
+        return self.train_reseeded()
 
     @cached_property
     def more_without(self) -> Trace:
-        """Trained on the table repeated, without one record; played when it is first asked for."""
-        return self.again_more()
+        """Trained on the table repeated, without one record; trained when first asked for."""
+        return self.train_more_without()
 
     @property
     def charged(self) -> tuple[Trace, ...]:
@@ -68,49 +68,50 @@ class Played:
         return (self.table, *self.exercises)
 
 
-def play(
+def run_trainings(
     generator: Traceable,
     data: pd.DataFrame,
     schema: Schema,
     *,
-    n_rows: int,
+    rows: int,
     seed: int,
     name: str,
-    progress: Callable[[str], None],
-) -> Played:
-    """Trains a generator a few times and collects what it tells.
+    on_progress: Callable[[str], None] | None,
+) -> Trainings:
+    """Trains a generator a few times and collects what it records.
 
     Args:
         generator: The generator.
         data: The table, canonical.
         schema: Its schema.
-        n_rows: Synthetic records to draw each time.
+        rows: Synthetic records to draw each time.
         seed: Of every training but one.
         name: The generator's, for messages.
-        progress: Is told what is trained next.
+        on_progress: Called before each training with a line that says what is trained.
 
     Returns:
-        What it told.
+        What it recorded.
 
     Raises:
         SettingsError: If no records are asked for.
         TargetError: If the table has fewer than two rows.
-        TrialError: If a training failed or what it gave is no such table; says which.
+        TrialError: If a training failed or its output is no such table; says which training.
     """
-    if n_rows < 1:
-        raise SettingsError(f"--rows must be at least 1, got {n_rows}")
+    if rows < 1:
+        raise SettingsError(f"`rows` must be at least 1, got {rows}")
 
     def traced(what: str, which: Traceable, table: pd.DataFrame, own_seed: int = seed) -> Trace:
-        progress(f"training {what}")
+        if on_progress is not None:
+            on_progress(f"training {what}")
         try:
-            return _trace(which, table, schema, n_rows=n_rows, seed=own_seed)
+            return _trace(which, table, schema, rows=rows, seed=own_seed)
         except InputError:
             raise
         except Exception as error:
             kind = "" if isinstance(error, TrialError) else f"{type(error).__name__}: "
             raise TrialError(f"{name}, trained {what}: {kind}{error}") from error
 
-    removed = telling_record(data, schema)
+    removed = most_informative_record(data, schema)
     table = traced("on the table", generator, data)
     repeats = -(-max(3 * len(data), MORE_ROWS) // len(data))
     repeated = pd.concat([data] * repeats, ignore_index=True)
@@ -126,7 +127,7 @@ def play(
         fewer = one_line(str(error))
     offered = getattr(generator, "exercises", None)
     exercises: list[Traceable] = list(offered()) if offered is not None else []
-    return Played(
+    return Trainings(
         schema=schema,
         table=table,
         without=traced(f"without record {removed}", generator, without(data, (removed,))),
@@ -137,10 +138,10 @@ def play(
             traced(f"in exercise {number} of {len(exercises)}", exercise, data)
             for number, exercise in enumerate(exercises, start=1)
         ),
-        again=lambda: traced(
+        train_reseeded=lambda: traced(
             "from another seed", generator, data, Stream(seed, "", "trace/another seed").seed()
         ),
-        again_more=lambda: traced(
+        train_more_without=lambda: traced(
             f"on the table repeated {repeats} times without record {removed}",
             generator,
             without(repeated, (removed,)),
@@ -148,11 +149,12 @@ def play(
     )
 
 
-def telling_record(data: pd.DataFrame, schema: Schema) -> int:
-    """Row number of the record whose removal tells most of what is read off a table.
+def most_informative_record(data: pd.DataFrame, schema: Schema) -> int:
+    """Row number of the record whose removal shows best what follows from the table.
 
-    It alone holds the most extremes of numeric columns; of several the one nearest to the middle,
-    of the last tenth of the table only if no other holds any. Without any, the farthest record.
+    The one that alone holds the most extremes of numeric columns. Of several, the one nearest to
+    the middle; one in the last tenth of the table only if no other holds any. If no record holds an
+    extreme alone, the farthest record.
 
     Raises:
         TargetError: If the table has fewer than two rows.
@@ -175,9 +177,9 @@ def telling_record(data: pd.DataFrame, schema: Schema) -> int:
 
 
 def _trace(
-    generator: Traceable, data: pd.DataFrame, schema: Schema, *, n_rows: int, seed: int
+    generator: Traceable, data: pd.DataFrame, schema: Schema, *, rows: int, seed: int
 ) -> Trace:
     collector = Collector(len(data))
-    given = generator.trace(data.copy(), n_rows=n_rows, seed=seed, recorder=collector)
-    synthetic = accept(given, schema, n_rows)
+    given = generator.trace(data.copy(), n_rows=rows, seed=seed, recorder=collector)
+    synthetic = accept(given, schema, rows)
     return collector.finish(getattr(generator, "claim", None), data, synthetic)

@@ -1,4 +1,4 @@
-"""What one training told: a `Recorder` that collects, and the `Trace` that it collected."""
+"""What one training records: a `Recorder` that collects, and the `Trace` that it collected."""
 
 from __future__ import annotations
 
@@ -18,18 +18,23 @@ from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import NoiseOn, Reader, Stage
 
 FED_KEPT: Final = 20_000
-"""Numbers kept of what a generator network is fed in each stage: enough to tell laws apart."""
+"""Inputs of the generator network that are kept in each stage: enough to compare distributions."""
 
 
-class Part(NamedTuple):
-    """A reader, and which one of its kind."""
+class ReaderId(NamedTuple):
+    """A reader of private records, and which one of its kind.
+
+    Attributes:
+        reader: Its kind.
+        index: Its number among those of the kind.
+    """
 
     reader: Reader
     index: int  # type: ignore[assignment]  # of the field's name, not of tuple.index
 
 
 class Reading(NamedTuple):
-    """What a part read.
+    """What one reader read.
 
     Attributes:
         rows: Row numbers, each once, increasing.
@@ -47,8 +52,8 @@ class Charge(NamedTuple):
         queries: For how many labels.
         votes: The latest votes for 1, as many as queries; fewer if fewer were cast since the
             charge before.
-        after: Epsilon that it held spent then.
-        moments: Its log moments in all then, [L], if it has any.
+        after: Epsilon spent afterwards, by its own reckoning.
+        moments: Its log moments in total afterwards, [L], if it has any.
     """
 
     queries: int
@@ -59,16 +64,16 @@ class Charge(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """What one training told.
+    """What one training recorded.
 
     Attributes:
         claim: What the generator claims.
         data: The table it was trained on.
-        synthetic: The table it gave.
-        iterations: What each part read in each iteration.
-        constants: Numbers treated as public.
-        scaling: Numbers that each column is scaled with.
-        label_counts: Records of each class; None if it told of none.
+        synthetic: The table it returned.
+        iterations: What each reader read in each iteration.
+        constants: Numbers that it treats as public, by name.
+        scaling: Numbers that each column is scaled with, by column.
+        label_counts: Records of each class; None if not recorded.
         renewed: For each teacher and iteration but its first: whether its training started from
             other parameters than it ended with before.
         promised: The accounted mechanism.
@@ -76,14 +81,14 @@ class Trace:
         labels: Labels released [T].
         noise: Draws, by what they hide.
         charges: What the accountant charged, in order.
-        fed: The first numbers that the generator network was fed, by stage.
+        fed: The first inputs of the generator network, by stage.
         unrounded: Numeric columns before rounding [n, numeric].
     """
 
     claim: PrivacyClaim | None
     data: pd.DataFrame
     synthetic: pd.DataFrame
-    iterations: tuple[Mapping[Part, Reading], ...]
+    iterations: tuple[Mapping[ReaderId, Reading], ...]
     constants: Mapping[str, float]
     scaling: Mapping[str, tuple[float, ...]]
     label_counts: tuple[int, ...] | None
@@ -97,7 +102,7 @@ class Trace:
     unrounded: FloatArray | None
 
     def readings(self, reader: Reader) -> dict[int, Reading]:
-        """What each part of a kind read in all iterations together."""
+        """What each reader of a kind read in all iterations together, by number."""
         rows: dict[int, list[IntArray]] = defaultdict(list)
         draws: dict[int, int] = defaultdict(int)
         for iteration in self.iterations:
@@ -115,13 +120,13 @@ class Collector:
     """A `Recorder` for one training; `finish` gives what it collected.
 
     Raises:
-        TrialError: By any method that is told what cannot be.
+        TrialError: By any method, if what it records is impossible.
     """
 
     def __init__(self, rows: int) -> None:
-        """Collects from a training on so many rows."""
+        """Starts empty, for a training on so many rows."""
         self._rows = rows
-        self._iterations: list[dict[Part, list[IntArray]]] = [{}]
+        self._iterations: list[dict[ReaderId, list[IntArray]]] = [{}]
         self._constants: dict[str, float] = {}
         self._scaling: dict[str, tuple[float, ...]] = {}
         self._label_counts: tuple[int, ...] | None = None
@@ -137,66 +142,66 @@ class Collector:
         self._unrounded: FloatArray | None = None
 
     def constant(self, name: str, value: float) -> None:
-        """A number that the training treats as public."""
+        """Records a number that the training treats as public."""
         self._constants[name] = float(value)
 
     def scaling(self, column: str, numbers: Sequence[float]) -> None:
-        """The numbers that a numeric column is scaled with."""
+        """Records the numbers that a numeric column is scaled with."""
         self._scaling[column] = tuple(float(number) for number in numbers)
 
     def label_counts(self, counts: Sequence[int]) -> None:
-        """How many records of each class are to be generated."""
+        """Records how many records of each class are to be generated."""
         self._label_counts = tuple(int(count) for count in counts)
 
     def iteration(self) -> None:
-        """A round begins."""
+        """Records that a round begins."""
         if self._iterations[-1]:  # what is read before the first round belongs to it
             self._iterations.append({})
 
     def read(self, reader: Reader, rows: IntArray, *, index: int = 0) -> None:
-        """A part read private records."""
+        """Records that a reader read private records."""
         numbers = np.array(rows, dtype=np.int64).ravel()
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < self._rows:
             raise TrialError(
-                f"told of rows {numbers.min()} to {numbers.max()} of a table of {self._rows}"
+                f"recorded rows {numbers.min()} to {numbers.max()} of a table of {self._rows}"
             )
         if numbers.size:
-            self._iterations[-1].setdefault(Part(Reader(reader), index), []).append(numbers)
+            self._iterations[-1].setdefault(ReaderId(Reader(reader), index), []).append(numbers)
 
     def taught(self, index: int, *, before: FloatArray, after: FloatArray) -> None:
-        """A teacher was trained in this iteration."""
+        """Records that a teacher was trained in this iteration."""
         if index in self._last:
             self._renewed.append(not np.array_equal(self._last[index], before, equal_nan=True))
         self._last[index] = np.array(after)
 
     def losses(self, own: float, others: float) -> None:
-        """Of no use to a check."""
+        """Ignores the losses: no check needs them."""
 
     def promised(self, table: VoteTable) -> None:
-        """The mechanism that the accountant charges for."""
+        """Records the mechanism that the accountant charges for."""
         self._promised = table
 
     def voted(self, ones: IntArray, labels: IntArray) -> None:
-        """Labels were released."""
-        votes, released = (np.array(told, dtype=np.int64).ravel() for told in (ones, labels))
+        """Records that labels were released."""
+        votes, released = (np.array(given, dtype=np.int64).ravel() for given in (ones, labels))
         if (
             votes.shape != released.shape
             or np.any(votes < 0)
             or not np.isin(released, (0, 1)).all()
         ):
-            raise TrialError("told of labels that are not 0 or 1, one for each count of votes")
+            raise TrialError("recorded labels that are not 0 or 1, one for each count of votes")
         self._ones.append(votes)
         self._labels.append(released)
         self._uncharged.append(votes)
 
     def noise(self, draws: FloatArray, *, on: NoiseOn) -> None:
-        """Noise was drawn."""
+        """Records draws of noise."""
         self._noise[NoiseOn(on)].append(np.array(draws, dtype=np.float64).ravel())
 
     def charged(
         self, queries: int, *, before: float, after: float, moments: FloatArray | None
     ) -> None:
-        """The accountant charged for the latest labels."""
+        """Records what the accountant charged for the latest labels."""
         del before
         latest = _joined(self._uncharged, np.int64)
         copied = None if moments is None else np.array(moments, dtype=np.float64).ravel()
@@ -205,13 +210,13 @@ class Collector:
         self._uncharged.clear()
 
     def fed(self, stage: Stage, inputs: FloatArray) -> None:
-        """The generator network was fed these random numbers."""
+        """Records random inputs of the generator network."""
         kept = sum(part.size for part in self._fed[Stage(stage)])
         numbers = np.array(inputs, dtype=np.float64).ravel()[: FED_KEPT - kept]
         self._fed[Stage(stage)].append(numbers)
 
     def output(self, unrounded: FloatArray) -> None:
-        """The sampled table's numeric columns before rounding."""
+        """Records the sampled table's numeric columns before rounding."""
         self._unrounded = np.array(unrounded, dtype=np.float64)
 
     def finish(
