@@ -8,7 +8,7 @@ noise draw from whole numbers alone. Importing this package imports neither torc
 
 from __future__ import annotations
 
-from dpaudit_generators.pate.ensemble import Classifier, Ensemble, Pate, Student
+from dpaudit_generators.pate.ensemble import Classifier, Pate, Student, TeacherEnsemble
 from dpaudit_generators.pate.partition import IndexArray, cells
 from dpaudit_generators.pate.randomness import RandomBits, discrete_gaussian, discrete_laplace
 from dpaudit_generators.pate.release import (
@@ -28,7 +28,6 @@ __all__ = [
     "ClassRelease",
     "Classifier",
     "ConfidentRelease",
-    "Ensemble",
     "IndexArray",
     "LabelRelease",
     "LabelReleases",
@@ -36,6 +35,7 @@ __all__ = [
     "Pate",
     "RandomBits",
     "Student",
+    "TeacherEnsemble",
     "TorchClassifier",
     "cells",
     "discrete_gaussian",

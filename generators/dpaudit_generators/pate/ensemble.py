@@ -118,7 +118,9 @@ class Pate:
         """The cost of all labels, for adding or removing one record, with its derivation."""
         return self.aggregation.claim(self.labels, delta=self.delta)
 
-    def fit(self, rows: npt.ArrayLike, labels: npt.ArrayLike, *, seed: int | None) -> Ensemble:
+    def fit(
+        self, rows: npt.ArrayLike, labels: npt.ArrayLike, *, seed: int | None
+    ) -> TeacherEnsemble:
         """Trains the teachers.
 
         Args:
@@ -151,7 +153,7 @@ class Pate:
             fit_voter(self.teacher, table[cell], positions[cell], seed=_seed(seed, f"teacher {i}"))
             for i, cell in enumerate(owned)
         )
-        return Ensemble(self, teachers, width=table.shape[1], seed=seed)
+        return TeacherEnsemble(self, teachers, width=table.shape[1], seed=seed)
 
     def _positions(self, labels: npt.ArrayLike) -> IndexArray:
         position = {name: i for i, name in enumerate(self.classes)}
@@ -164,7 +166,7 @@ class Pate:
         return np.array(found, dtype=np.int64)
 
 
-class Ensemble:
+class TeacherEnsemble:
     """Fitted teachers and what is left of their budget.
 
     Private as the data is: keep it where the data is kept. Only what `label` and `student` return

@@ -13,7 +13,7 @@ from dpaudit_generators.pate_gan.bounds import Bounds
 from dpaudit_generators.pate_gan.mechanism import PateGan
 from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
 from dpaudit_generators.pate_gan.releases import Proportions
-from dpaudit_generators.pate_gan.settings import PUBLISHED, Settings
+from dpaudit_generators.pate_gan.settings import PUBLISHED, TrainingSettings
 
 __all__ = [
     "PUBLISHED",
@@ -22,5 +22,5 @@ __all__ = [
     "PateGanBatch",
     "PateGanModel",
     "Proportions",
-    "Settings",
+    "TrainingSettings",
 ]

@@ -29,7 +29,7 @@ from dpaudit_generators.pate_gan.releases import (
     private_proportions,
     split,
 )
-from dpaudit_generators.pate_gan.settings import Settings
+from dpaudit_generators.pate_gan.settings import TrainingSettings
 from dpaudit_generators.pate_gan.trainee import Records, Trainee, Weights
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ _MOST_AT_ONCE: Final = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class PateGan(Settings):
+class PateGan(TrainingSettings):
     """PATE-GAN whose promise is proved: (epsilon, delta) for adding or removing one record.
 
     The proof, in the order of the code. All constants come from public settings (`plan`,
-    `Settings`). A keyed hash deals records to teachers, so a record touches one teacher
+    `TrainingSettings`). A keyed hash deals records to teachers, so a record touches one teacher
     (`pate.cells`), whose training reads nothing of the other cells (`teachers`). One vote of k
     moves by one; the released label is a draw from a public table whose Rényi divergence is known
     exactly, and T adaptive labels compose (`dpaudit.account`). All the rest, the student and the

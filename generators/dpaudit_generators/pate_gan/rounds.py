@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dpaudit.account import LabelPlan
 from dpaudit_generators.pate_gan.draws import Streams
-from dpaudit_generators.pate_gan.settings import Settings
+from dpaudit_generators.pate_gan.settings import TrainingSettings
 from dpaudit_generators.pate_gan.source import Noise, NoiseSource
 
 _AHEAD: Final = 2**14
@@ -47,7 +47,7 @@ def labels_per_round(labels: int, rounds: int) -> list[int]:
 
 
 def rounds(
-    streams: Streams, source: NoiseSource, *, plan: LabelPlan, settings: Settings
+    streams: Streams, source: NoiseSource, *, plan: LabelPlan, settings: TrainingSettings
 ) -> Iterator[Round]:
     """The rounds of a training, drawn a few at a time.
 

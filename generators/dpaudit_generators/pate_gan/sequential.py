@@ -20,10 +20,10 @@ from dpaudit_generators.pate import IndexArray, LabelRelease
 from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.rounds import rounds
 from dpaudit_generators.pate_gan.rows import TEMPERATURE, Head
-from dpaudit_generators.pate_gan.settings import Settings
+from dpaudit_generators.pate_gan.settings import TrainingSettings
 from dpaudit_generators.pate_gan.source import Noise, NoiseSource
 from dpaudit_generators.pate_gan.stack import SLOPE
-from dpaudit_generators.pate_gan.trainee import FloatArray, Trainee, Weights
+from dpaudit_generators.pate_gan.trainee import Float32Array, Trainee, Weights
 from dpaudit_generators.pate_gan.training import InitialNetworks
 
 _CPU: Final = torch.device("cpu")
@@ -38,7 +38,7 @@ class Network(nn.Module):
         settings: Rate and decay rates of Adam.
     """
 
-    def __init__(self, weights: Weights, index: int, settings: Settings) -> None:
+    def __init__(self, weights: Weights, index: int, settings: TrainingSettings) -> None:
         super().__init__()
         widths = [weights[0].shape[1], *(bias.shape[2] for bias in weights[1::2])]
         layers: list[nn.Module] = []
@@ -67,7 +67,7 @@ class Network(nn.Module):
 
     def weights(self) -> Weights:
         """The network without padding."""
-        plain: list[FloatArray] = []
+        plain: list[Float32Array] = []
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
                 plain += [
@@ -111,7 +111,7 @@ def train_one(
     *,
     head: Head,
     plan: LabelPlan,
-    settings: Settings,
+    settings: TrainingSettings,
     watch: Callable[[IndexArray], None] = lambda votes: None,
 ) -> Weights:
     """Trains one model as `training.train` does, up to rounding.
@@ -181,9 +181,9 @@ def train_one(
     return generator.weights()
 
 
-def _drawn(rows: FloatArray, cell: IndexArray, drawn: IndexArray) -> FloatArray:
+def _drawn(rows: Float32Array, cell: IndexArray, drawn: IndexArray) -> Float32Array:
     """A minibatch of a cell, in uniform integers in [0, 2**32); of an empty one zeros."""
     if len(cell) == 0:
         return np.zeros((len(drawn), rows.shape[1]), dtype=np.float32)
-    minibatch: FloatArray = rows[cell[drawn * len(cell) >> 32]]
+    minibatch: Float32Array = rows[cell[drawn * len(cell) >> 32]]
     return minibatch

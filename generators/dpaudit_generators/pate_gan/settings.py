@@ -37,7 +37,7 @@ PUBLISHED: Final[Mapping[str, Any]] = MappingProxyType(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class TrainingSettings:
     """Shapes, lengths and rates: constants chosen without looking at any private table.
 
     The defaults are for small budgets; `PUBLISHED` is another choice. Widths of one less than a

@@ -13,7 +13,7 @@ from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.rows import Generated, Head
 from dpaudit_generators.pate_gan.slices import padded
 from dpaudit_generators.pate_gan.stack import Generators
-from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
+from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
 
 _PART: Final = 256
 """Records that are sampled at a time."""
@@ -77,7 +77,7 @@ class NoiseSource:
         return Noise(rows, self._streams.gumbel(n, self._choices), labels)
 
 
-class Source:
+class RecordSource:
     """The generators of M models: records from noise.
 
     Args:
@@ -107,7 +107,7 @@ def sample(
     *,
     seeds: Sequence[int | None],
     watch: Callable[[Noise], None] | None = None,
-) -> FloatArray:
+) -> Float32Array:
     """Records of trained generators.
 
     Args:
@@ -122,7 +122,7 @@ def sample(
         Encoded records in the schema's order, [M, n, width].
     """
     device = torch.device("cpu")
-    source = Source(Generators(weights, rate=0.0, betas=(0.0, 0.0)), head)
+    source = RecordSource(Generators(weights, rate=0.0, betas=(0.0, 0.0)), head)
     noise = NoiseSource(
         Streams(seeds, "sample", device=device),
         head,

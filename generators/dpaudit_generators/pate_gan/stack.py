@@ -17,7 +17,7 @@ from torch import Tensor
 
 from dpaudit_generators.pate_gan.adam import Adam
 from dpaudit_generators.pate_gan.slices import padded
-from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
+from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
 
 SLOPE: Final = 0.2
 """Slope of the leaky rectifier of hidden layers below 0."""
@@ -36,7 +36,7 @@ def initial(
         rng: Draws the weights.
         gain: Factor on the weights of the last layer.
     """
-    weights: list[FloatArray] = []
+    weights: list[Float32Array] = []
     for inputs, outputs in pairwise(widths):
         limit = (6.0 / (inputs + outputs)) ** 0.5
         uniform = rng.random((k, inputs, outputs), dtype=np.float32)
@@ -45,7 +45,7 @@ def initial(
     return tuple(weights)
 
 
-class Stack:
+class NetworkStack:
     """Networks of one shape: hidden layers with leaky rectifiers and a linear last layer.
 
     Args:
@@ -162,7 +162,7 @@ class Stack:
         return gradients
 
 
-class Generators(Stack):
+class Generators(NetworkStack):
     """Networks with many outputs."""
 
     def forward(self, rows: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -192,7 +192,7 @@ class Generators(Stack):
         self._adam.step([*self._by_hidden_weights(values, entering), last])
 
 
-class Critics(Stack):
+class Critics(NetworkStack):
     """Networks with one output, a logit.
 
     A last layer is one row of weights: as a matrix it would be padding for the most part. Critics

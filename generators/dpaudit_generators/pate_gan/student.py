@@ -7,12 +7,12 @@ from itertools import cycle, islice
 import torch
 from torch import Tensor
 
-from dpaudit_generators.pate_gan.settings import Settings
+from dpaudit_generators.pate_gan.settings import TrainingSettings
 from dpaudit_generators.pate_gan.slices import logistic
 from dpaudit_generators.pate_gan.stack import Critics
 
 
-class Student:
+class StudentCritics:
     """The critic of each model that learns from released labels alone.
 
     Replay, if asked for, is post-processing. The paper's student sees each label once; a small
@@ -23,7 +23,7 @@ class Student:
         settings: The public constants.
     """
 
-    def __init__(self, networks: Critics, settings: Settings) -> None:
+    def __init__(self, networks: Critics, settings: TrainingSettings) -> None:
         self._networks, self._settings = networks, settings
         self._records: list[Tensor] = []
         self._labels: list[Tensor] = []

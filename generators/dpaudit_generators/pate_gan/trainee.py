@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from dpaudit_generators.pate import IndexArray
 
-FloatArray: TypeAlias = npt.NDArray[np.float32]
+Float32Array: TypeAlias = npt.NDArray[np.float32]
 
-Weights: TypeAlias = tuple[FloatArray, ...]
+Weights: TypeAlias = tuple[Float32Array, ...]
 """Networks without padding, W1, b1, W2, b2, ...: W [k, inputs, outputs] and b [k, 1, outputs]."""
 
 
@@ -24,7 +24,7 @@ class Records(NamedTuple):
         owned: Row numbers of each of k teachers; a record that is dropped is in none.
     """
 
-    rows: FloatArray
+    rows: Float32Array
     owned: Sequence[IndexArray]
 
 

@@ -14,10 +14,10 @@ from dpaudit_generators.pate import IndexArray, LabelReleases
 from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.rounds import Round, rounds
 from dpaudit_generators.pate_gan.rows import Head
-from dpaudit_generators.pate_gan.settings import Settings
-from dpaudit_generators.pate_gan.source import NoiseSource, Source
+from dpaudit_generators.pate_gan.settings import TrainingSettings
+from dpaudit_generators.pate_gan.source import NoiseSource, RecordSource
 from dpaudit_generators.pate_gan.stack import Critics, Generators, initial
-from dpaudit_generators.pate_gan.student import Student
+from dpaudit_generators.pate_gan.student import StudentCritics
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.trainee import Trainee, Weights
 
@@ -50,7 +50,9 @@ class InitialNetworks:
         generator: One generator.
     """
 
-    def __init__(self, seed: int | None, *, head: Head, teachers: int, settings: Settings) -> None:
+    def __init__(
+        self, seed: int | None, *, head: Head, teachers: int, settings: TrainingSettings
+    ) -> None:
         noise = settings.noise_width + head.classes
         self.teachers = initial(
             teachers, [head.width, *settings.teacher_hidden, 1], rng_of(seed, "teacher weights")
@@ -72,7 +74,7 @@ def train(
     *,
     head: Head,
     plan: LabelPlan,
-    settings: Settings,
+    settings: TrainingSettings,
     device: torch.device,
     observer: Observer | None = None,
 ) -> list[Weights]:
@@ -102,11 +104,11 @@ def train(
         [trainee.records for trainee in trainees],
         device=device,
     )
-    student = Student(
+    student = StudentCritics(
         Critics([one.student for one in start], rate=rate, betas=betas, device=device), settings
     )
     generators = Generators([one.generator for one in start], rate=rate, betas=betas, device=device)
-    source = Source(generators, head)
+    source = RecordSource(generators, head)
     budgets = [LabelBudget(trainee.labels) for trainee in trainees]
     releases = LabelReleases(plan.table, budgets, seeds=seeds)
     streams = Streams(seeds, "training", device=device)

@@ -24,7 +24,7 @@ from dpaudit_generators.published.model import PublishedBatch, PublishedModel
 from dpaudit_generators.published.recipes import Inputs, Recipe, Recipes
 from dpaudit_generators.published.scaling import Scaling, Span, fit_scaling
 from dpaudit_generators.published.switches import Switch
-from dpaudit_generators.published.trainee import Form, Settings, Trainee, form_of
+from dpaudit_generators.published.trainee import Form, PublishedSettings, PublishedTrainee, form_of
 
 _AT_ONCE: Final = 32
 _EXERCISES: Final = (5, 11, 25, 51)
@@ -45,7 +45,7 @@ class _Table(NamedTuple):
 
     scaling: Scaling
     form: Form
-    trainee: Trainee
+    trainee: PublishedTrainee
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,14 +225,14 @@ class SwitchedPateGan:
             )
         return recipe
 
-    def _settings(self, rows: int) -> Settings:
+    def _settings(self, rows: int) -> PublishedSettings:
         """What a table of so many records is trained with; public unless switches say otherwise."""
         teachers, batch = self.teachers, self._recipe.batch
         if Switch.TEACHERS_FROM_ROWS in self.switches:
             teachers = max(1, rows // 1000)
         if Switch.BATCH_FROM_ROWS in self.switches:
             batch = max(1, min(batch, rows // teachers))
-        return Settings(
+        return PublishedSettings(
             teachers=teachers,
             batch=batch,
             iterations=self.iterations,
@@ -253,7 +253,7 @@ class SwitchedPateGan:
         for job in jobs:
             if job.dropped_rows not in tables:
                 tables[job.dropped_rows] = self._table(data, public, job.dropped_rows)
-        shapes: dict[tuple[Settings, int, bytes], list[int]] = {}
+        shapes: dict[tuple[PublishedSettings, int, bytes], list[int]] = {}
         for index, job in enumerate(jobs):
             table = tables[job.dropped_rows]
             rows = len(table.trainee.positions)
@@ -285,13 +285,13 @@ class SwitchedPateGan:
         records = np.ascontiguousarray(scaling.encode(own)[:, form.order])
         about = [records[:, part] for part in form.conditions]
         hints = np.concatenate([records[:, :0], *about], axis=1)
-        return _Table(scaling, form, Trainee(records, public[kept], hints, kept, None))
+        return _Table(scaling, form, PublishedTrainee(records, public[kept], hints, kept, None))
 
     def _train(
         self,
-        trainees: Sequence[Trainee],
+        trainees: Sequence[PublishedTrainee],
         form: Form,
-        settings: Settings,
+        settings: PublishedSettings,
         recorder: Recorder | None,
     ) -> list[Weights]:
         if Switch.NO_PATE in self.switches:
@@ -300,7 +300,9 @@ class SwitchedPateGan:
             from dpaudit_generators.published.pate import train
         return train(trainees, form=form, recipe=self._recipe, settings=settings, recorder=recorder)
 
-    def _model(self, table: _Table, settings: Settings, weights: Weights) -> PublishedModel:
+    def _model(
+        self, table: _Table, settings: PublishedSettings, weights: Weights
+    ) -> PublishedModel:
         normal = Switch.SAMPLING_NOISE_DIFFERS in self.switches
         rows = table.trainee
         return PublishedModel(

@@ -18,7 +18,7 @@ from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit_generators.pate_gan.trainee import Weights
 from dpaudit_generators.published.recipes import Inputs, Recipe
 from dpaudit_generators.published.scaling import Scaling
-from dpaudit_generators.published.trainee import Form, Settings
+from dpaudit_generators.published.trainee import Form, PublishedSettings
 
 _PART: Final = 256
 """Records that are sampled at a time."""
@@ -46,7 +46,7 @@ class PublishedModel:
     scaling: Scaling
     form: Form
     recipe: Recipe
-    settings: Settings
+    settings: PublishedSettings
     inputs: Inputs
     weights: Weights
     given: npt.NDArray[np.float32]
@@ -113,11 +113,11 @@ class PublishedBatch:
         import torch
 
         from dpaudit_generators.published.networks import Networks
-        from dpaudit_generators.published.source import Feed, Source
+        from dpaudit_generators.published.source import Feed, PublishedRecordSource
 
         first = self.models[0]
         form, architecture = first.form, first.recipe.generator
-        source = Source(
+        source = PublishedRecordSource(
             Networks([model.weights for model in self.models], architecture),
             form,
             architecture.output,

@@ -19,7 +19,7 @@ from torch import Tensor
 from dpaudit_generators.pate_gan.adam import Adam
 from dpaudit_generators.pate_gan.slices import PAIR, padded
 from dpaudit_generators.pate_gan.stack import SLOPE
-from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
+from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
 from dpaudit_generators.published.recipes import Activation, Architecture, Optimiser, Recipe
 
 _LEAST: Final = 1e-5  # added to a layer's variance
@@ -106,7 +106,7 @@ class Networks:
             for model in models
         ]
 
-    def flat(self, model: int) -> FloatArray:
+    def flat(self, model: int) -> Float32Array:
         """All weights of one network."""
         return np.concatenate([part.ravel() for part in self.weights([model])[0]])
 
@@ -145,7 +145,7 @@ def _normalised(sums: Tensor, mask: Tensor, width: int) -> Tensor:
     return centred / (variance + _LEAST).sqrt()
 
 
-def _packed(layers: Sequence[Sequence[FloatArray]]) -> Tensor:
+def _packed(layers: Sequence[Sequence[Float32Array]]) -> Tensor:
     """One layer of all networks, biases behind the weights: [networks, padded, padded]."""
     (k, inputs, outputs) = layers[0][0].shape
     packed = np.zeros((len(layers), k, padded(inputs), padded(outputs)), dtype=np.float32)

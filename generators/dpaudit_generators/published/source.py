@@ -86,7 +86,7 @@ class Feed:
         return torch.from_numpy(hints), chosen
 
 
-class Source:
+class PublishedRecordSource:
     """The generators of M models.
 
     Args:

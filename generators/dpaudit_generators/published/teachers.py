@@ -19,10 +19,10 @@ from dpaudit_generators.published.logistic import fit_logistic
 from dpaudit_generators.published.networks import Networks
 from dpaudit_generators.published.partition import Partition
 from dpaudit_generators.published.recipes import Recipe
-from dpaudit_generators.published.trainee import Trainee
+from dpaudit_generators.published.trainee import PublishedTrainee
 
 
-class Teachers(Protocol):
+class PublishedTeachers(Protocol):
     """k teachers of each of M models."""
 
     @property
@@ -54,7 +54,7 @@ class NetworkTeachers:
 
     def __init__(
         self,
-        trainees: Sequence[Trainee],
+        trainees: Sequence[PublishedTrainee],
         partitions: Sequence[Partition],
         *,
         recipe: Recipe,
@@ -168,7 +168,7 @@ class LogisticTeachers:
     """Logistic regressions fitted from scratch in every iteration, on as many fakes as records.
 
     Where parts may differ in size, a teacher draws a public number of records from its own, with
-    replacement. Teachers of equal parts are equal, and fitted once.
+    replacement. PublishedTeachers of equal parts are equal, and fitted once.
 
     Args:
         trainees: What the models are trained on.
@@ -179,7 +179,7 @@ class LogisticTeachers:
 
     def __init__(
         self,
-        trainees: Sequence[Trainee],
+        trainees: Sequence[PublishedTrainee],
         partitions: Sequence[Partition],
         *,
         whole: bool,
@@ -258,7 +258,7 @@ class LogisticTeachers:
             recorder.losses(float(entropy[0]), float(entropy[1:].mean()) if self._k > 1 else 0.0)
 
 
-def bank(trainees: Sequence[Trainee]) -> tuple[Tensor, list[int]]:
+def bank(trainees: Sequence[PublishedTrainee]) -> tuple[Tensor, list[int]]:
     """The records of all models with their ones, those of shared tables once.
 
     Returns:
