@@ -8,29 +8,21 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.account import LabelPlan, calibrate
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.encoding import encode, width
+from dpaudit.model.encoding import width
 from dpaudit.model.schema import Column, Schema
-from dpaudit.plugins.protocols import Job, World
-from dpaudit.seeds import rng_of
-from dpaudit_generators.pate import RandomBits, cells
-from dpaudit_generators.pate_gan.bounds import Bounds, schema_of_data
+from dpaudit.plugins.protocols import Job
+from dpaudit_generators.batches import whole_table
+from dpaudit_generators.pate_gan.bounds import Bounds
 from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
-from dpaudit_generators.pate_gan.releases import (
-    Proportions,
-    Split,
-    private_bounds,
-    private_proportions,
-    split,
-)
+from dpaudit_generators.pate_gan.releases import Proportions, Split, split
 from dpaudit_generators.pate_gan.settings import TrainingSettings
-from dpaudit_generators.pate_gan.trainee import Records, Trainee, Weights
+from dpaudit_generators.pate_gan.trainee import Trainee, Weights
+from dpaudit_generators.tables import require_columns, require_table
 
 if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder
@@ -105,7 +97,7 @@ class PateGan(TrainingSettings):
         if not 0.0 < self.release_share < 1.0:
             raise SettingsError(f"release_share is {self.release_share!r}: use one in (0, 1)")
         if self.label_proportions is Proportions.PRIVATE and (
-            self._label is None or self._label.kind.numeric or len(self.schema.columns) < 2
+            self.label is None or self.label.kind.numeric or len(self.schema.columns) < 2
         ):
             raise SettingsError(
                 "label_proportions=private needs a schema that names a label column with "
@@ -114,6 +106,11 @@ class PateGan(TrainingSettings):
         if not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
             raise SettingsError(f"device is {self.device!r}: use cpu, cuda or cuda:N")
         _ = self.plan  # validates the budget
+
+    @property
+    def label(self) -> Column | None:
+        """The label column, if the schema names one."""
+        return next((c for c in self.schema.columns if c.name == self.schema.label), None)
 
     @cached_property
     def claim(self) -> PrivacyClaim:
@@ -163,9 +160,7 @@ class PateGan(TrainingSettings):
                 or all have the same label.
             SettingsError: If the device is not there.
         """
-        problems = self.schema.problems(data)
-        if problems:
-            raise DataError(f"the table does not fit the schema: {'; '.join(problems)}")
+        require_table(data, self.schema)
         self._require_device()
         if len(data) < self.teachers:
             raise DataError(
@@ -201,7 +196,7 @@ class PateGan(TrainingSettings):
             DataError: If the table's columns are not the schema's.
             SettingsError: If the device is not there.
         """
-        return self.fit_many(data, [Job(World.IN, 0, (), seed)])[0]
+        return self.fit_many(data, [whole_table(seed)])[0]
 
     @property
     def models_at_once(self) -> int:
@@ -233,42 +228,24 @@ class PateGan(TrainingSettings):
         """
         import torch
 
+        from dpaudit_generators.pate_gan.preparation import prepare
         from dpaudit_generators.pate_gan.rows import Head
         from dpaudit_generators.pate_gan.training import train
 
-        problems = self.schema.column_problems(data)
-        if problems:
-            raise DataError(f"the table does not fit the schema: {'; '.join(problems)}")
+        require_columns(data, self.schema)
         self._require_device()
-        given = self.label_proportions is Proportions.PRIVATE
-        head = Head(self.schema, given=given)
-        public = encode(data, self.schema)
-        rows: dict[Schema, npt.NDArray[np.float32]] = {}  # models of one scale share theirs
-        schemas, trainees = [], []
-        for job in jobs:
-            kept = np.delete(np.arange(len(data)), list(job.dropped_rows))
-            # The public encoding is hashed whatever the bounds: the partition depends on no others.
-            key = rng_of(job.seed, "partition").bytes(32)
-            owned = [kept[cell] for cell in cells(public[kept], teachers=self.teachers, key=key)]
-            bits = RandomBits(job.seed, "histogram noise")
-            own = data.iloc[kept]
-            schema = self._scale(own, bits)
-            if schema not in rows:
-                scaled = public if schema == self.schema else encode(data, schema)
-                scaled = np.clip(scaled, 0.0, 1.0)  # a value beyond counts as one
-                rows[schema] = scaled[:, head.order].astype(np.float32)
-            records, proportions = Records(rows[schema], owned), self._proportions(own, bits)
-            trainees.append(Trainee(records, proportions, self.plan.labels, job.seed))
-            schemas.append(schema)
+        head = Head(self.schema, given=self.label_proportions is Proportions.PRIVATE)
+        prepared = prepare(self, data, jobs, head=head)
         weights = train(
-            trainees,
+            [one.trainee for one in prepared],
             head=head,
             plan=self.plan,
             settings=self,
             device=torch.device(self.device),
             observer=observer,
         )
-        return PateGanBatch(tuple(map(self._model, schemas, trainees, weights)))
+        models = [self._model(*one, own) for one, own in zip(prepared, weights, strict=True)]
+        return PateGanBatch(tuple(models))
 
     def trace(
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
@@ -302,27 +279,3 @@ class PateGan(TrainingSettings):
             proportions=trainee.proportions,
             claim=replace(self.claim, source=f"{self.claim.source}; {noise}"),
         )
-
-    @property
-    def _label(self) -> Column | None:
-        return next((c for c in self.schema.columns if c.name == self.schema.label), None)
-
-    def _scale(self, data: pd.DataFrame, bits: RandomBits) -> Schema:
-        """The schema whose bounds scale the numbers."""
-        if self.bounds is Bounds.DATA:
-            return schema_of_data(self.schema, data)
-        if self.bounds is Bounds.SCHEMA:
-            return self.schema
-        columns = tuple(
-            private_bounds(column, data[column.name], epsilon=self.split.each, bits=bits)
-            if column.kind.numeric
-            else column
-            for column in self.schema.columns
-        )
-        return replace(self.schema, columns=columns)
-
-    def _proportions(self, data: pd.DataFrame, bits: RandomBits) -> tuple[float, ...]:
-        label = self._label
-        if self.label_proportions is Proportions.GENERATED or label is None:
-            return ()
-        return private_proportions(label, data[label.name], epsilon=self.split.each, bits=bits)

@@ -13,6 +13,7 @@ import pandas as pd
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.encoding import table_of, values_of
 from dpaudit.model.schema import Schema
+from dpaudit_generators.batches import TrainedTogether
 from dpaudit_generators.pate_gan.trainee import Weights
 
 
@@ -59,20 +60,12 @@ class PateGanModel:
 
 
 @dataclass(frozen=True, eq=False)
-class PateGanBatch:
-    """Models trained together; none knows of the others.
+class PateGanBatch(TrainedTogether[PateGanModel]):
+    """PATE-GANs that were trained together.
 
     Attributes:
         models: The models, in the order of their jobs.
     """
-
-    models: tuple[PateGanModel, ...]
-
-    def __len__(self) -> int:
-        return len(self.models)
-
-    def __getitem__(self, index: int) -> PateGanModel:
-        return self.models[index]
 
     def sample_many(self, n: int, seeds: Sequence[int | None]) -> npt.NDArray[np.float64]:
         """Values [M, n, d] of n records of each model, as `encoding.values_of` gives them.

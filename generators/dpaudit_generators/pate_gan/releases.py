@@ -19,8 +19,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.schema import MISSING, OTHER, Column, Kind, as_numbers
+from dpaudit.model.schema import Column, Kind, as_numbers
 from dpaudit_generators.pate import RandomBits, discrete_laplace
+from dpaudit_generators.tables import count_codes
 
 GRID: Final = 64
 """Cells of the histogram of a number: equal parts of the public bounds."""
@@ -150,9 +151,7 @@ def private_proportions(
         Proportions that add up to 1; equal ones where noise leaves no count above 0.
     """
     classes = len(column.categories) + column.missing
-    codes = column.codes(values)
-    codes = np.where(codes == MISSING, classes - 1 if column.missing else OTHER, codes)
-    exact = np.bincount(codes[codes != OTHER], minlength=classes)
+    exact = count_codes(column.codes(values), cells=classes, missing=column.missing)
     counts = np.maximum(released_counts(exact, epsilon=epsilon, bits=bits), 0)
     if not counts.any():
         counts = np.ones(classes, dtype=np.int64)

@@ -10,6 +10,7 @@ ones, whose weights are the biases; what is behind that is zero and stays zero.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import torch
@@ -25,19 +26,29 @@ def padded(width: int) -> int:
     return -(-(width + 1) // LANES) * LANES
 
 
-def logistic(values: Tensor) -> Tensor:
-    """The logistic function of values [M, ...], in their place where that can be.
+def in_whole_vectors(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
+    """An elementwise function of values [M, ...], each entry of M as it would be alone.
 
-    Each entry of M is as it would be alone.
+    Torch takes two vectors at a time, and what is left over by another routine with another last
+    bit: padding leaves nothing over.
 
-    Torch takes two vectors at a time, and what is left by another routine: there is to be nothing
-    left.
+    Args:
+        function: The function; it may work in place.
+        values: Its arguments.
     """
     size = values.numel() // values.shape[0]
     if size % PAIR == 0:
-        return torch.sigmoid_(values)
+        return function(values)
     flat = torch.nn.functional.pad(values.reshape(len(values), size), (0, -size % PAIR))
-    return torch.sigmoid_(flat)[:, :size].view(values.shape)
+    return function(flat)[:, :size].reshape(values.shape)
+
+
+def logistic(values: Tensor) -> Tensor:
+    """The logistic function of values [M, ...], in place where nothing needs padding.
+
+    Each entry of M is as it would be alone.
+    """
+    return in_whole_vectors(torch.sigmoid_, values)
 
 
 def with_ones(*parts: Tensor) -> Tensor:

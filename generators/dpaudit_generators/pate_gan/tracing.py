@@ -17,8 +17,8 @@ from torch import Tensor
 
 from dpaudit.model.encoding import table_of, values_of
 from dpaudit.model.schema import Kind, Schema
-from dpaudit.plugins.protocols import Job, World
 from dpaudit.plugins.recorder import Reader, Recorder, Stage
+from dpaudit_generators.batches import whole_table
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan.rounds import Round
 from dpaudit_generators.pate_gan.rows import Head
@@ -41,7 +41,7 @@ def traced(
     recorder.constant("labels", plan.labels)
     recorder.promised(plan.table)
     teller = _Teller(generator, recorder, rows=len(data))
-    model = generator.fit_many(data, [Job(World.IN, 0, (), seed)], observer=teller)[0]
+    model = generator.fit_many(data, [whole_table(seed)], observer=teller)[0]
     for column in model.schema.columns:
         if column.kind.numeric:
             recorder.scaling(column.name, column.bounds)

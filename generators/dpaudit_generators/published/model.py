@@ -15,6 +15,7 @@ from dpaudit.model.encoding import table_of
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import Reader, Recorder, Stage
+from dpaudit_generators.batches import TrainedTogether
 from dpaudit_generators.pate_gan.trainee import Weights
 from dpaudit_generators.published.recipes import Inputs, Recipe
 from dpaudit_generators.published.scaling import Scaling
@@ -67,20 +68,12 @@ class PublishedModel:
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedBatch:
-    """Models trained together; none knows of the others.
+class PublishedBatch(TrainedTogether[PublishedModel]):
+    """Published PATE-GANs that were trained together.
 
     Attributes:
         models: The models, in the order of their jobs.
     """
-
-    models: tuple[PublishedModel, ...]
-
-    def __len__(self) -> int:
-        return len(self.models)
-
-    def __getitem__(self, index: int) -> PublishedModel:
-        return self.models[index]
 
     def sample_many(self, n: int, seeds: Sequence[int | None]) -> FloatArray:
         """Values [M, n, d] of n records of each model, as `encoding.values_of` gives them.

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from dpaudit_generators.pate_gan.adam import Adam
-from dpaudit_generators.pate_gan.slices import PAIR, padded
+from dpaudit_generators.pate_gan.slices import in_whole_vectors, padded
 from dpaudit_generators.pate_gan.stack import SLOPE
 from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
 from dpaudit_generators.published.recipes import Activation, Architecture, Optimiser, Recipe
@@ -121,21 +121,9 @@ def activated(sums: Tensor, activation: Activation) -> Tensor:
         case Activation.LEAKY:
             return torch.nn.functional.leaky_relu(sums, SLOPE)
         case Activation.TANH:
-            return whole(torch.tanh, sums)
+            return in_whole_vectors(torch.tanh, sums.contiguous())
         case Activation.SIGMOID:
-            return whole(torch.sigmoid, sums)
-
-
-def whole(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
-    """A function of values [networks, ...] that torch computes otherwise in vectors than singly.
-
-    So that each network's are as they would be alone, nothing is left over behind the vectors.
-    """
-    size = values[0].numel()
-    if size % PAIR == 0:
-        return function(values.contiguous())
-    flat = torch.nn.functional.pad(values.reshape(len(values), size), (0, -size % PAIR))
-    return function(flat)[:, :size].reshape(values.shape)
+            return in_whole_vectors(torch.sigmoid, sums.contiguous())
 
 
 def _normalised(sums: Tensor, mask: Tensor, width: int) -> Tensor:

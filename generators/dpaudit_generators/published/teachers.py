@@ -109,7 +109,7 @@ class NetworkTeachers:
             if self._first is None:
                 self._first = real
         if recorder is not None:
-            self._tell(recorder, rows[0].numpy(), filled[0].numpy(), before)
+            self._record(recorder, rows[0].numpy(), filled[0].numpy(), before)
 
     def votes(self, records: Tensor) -> IntArray:
         """How many vote 1 on records [M, n, padded(width)]: integers [M, n]."""
@@ -140,7 +140,7 @@ class NetworkTeachers:
             return []
         return [self._networks.flat(index) for index in range(self._k)]
 
-    def _tell(
+    def _record(
         self,
         recorder: Recorder,
         rows: IntArray,
@@ -161,7 +161,7 @@ class NetworkTeachers:
             with torch.no_grad():
                 outputs = self._networks(first)[..., 0].double()
             entropy = torch.nn.functional.softplus(-outputs).mean(dim=1)
-            recorder.losses(float(entropy[0]), float(entropy[1:].mean()) if self._k > 1 else 0.0)
+            _record_losses(recorder, entropy)
 
 
 class LogisticTeachers:
@@ -225,7 +225,7 @@ class LogisticTeachers:
         if self._first is None:
             self._first = seen[0, 0, : self.fakes].astype(np.float64)
         if recorder is not None:
-            self._tell(recorder, read)
+            self._record(recorder, read)
 
     def votes(self, records: Tensor) -> IntArray:
         """How many vote 1 on records [M, n, padded(width)]: integers [M, n]."""
@@ -245,7 +245,7 @@ class LogisticTeachers:
             return part
         return part[(rng.random(self.fakes) * len(part)).astype(np.int64)]
 
-    def _tell(self, recorder: Recorder, read: Sequence[IntArray]) -> None:
+    def _record(self, recorder: Recorder, read: Sequence[IntArray]) -> None:
         found = np.repeat(self._found[0], self._k // self._fits, axis=0)
         for index, after in enumerate(found):
             rows = read[index % self._fits]
@@ -255,7 +255,13 @@ class LogisticTeachers:
         if self._first is not None and len(read[0]):
             margins = self._first @ found[:, :-1].T + found[:, -1]
             entropy = np.logaddexp(0.0, -margins).mean(axis=0)
-            recorder.losses(float(entropy[0]), float(entropy[1:].mean()) if self._k > 1 else 0.0)
+            _record_losses(recorder, entropy)
+
+
+def _record_losses(recorder: Recorder, entropy: Tensor | FloatArray) -> None:
+    """Records the cross-entropy of teacher 0 and the mean of the others'."""
+    others = float(entropy[1:].mean()) if len(entropy) > 1 else 0.0
+    recorder.losses(float(entropy[0]), others)
 
 
 def bank(trainees: Sequence[PublishedTrainee]) -> tuple[Tensor, list[int]]:
