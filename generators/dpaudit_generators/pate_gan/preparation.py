@@ -1,4 +1,4 @@
-"""From a private table and jobs to what each model is trained on."""
+"""What each model is trained on, made from a private table and a job."""
 
 from __future__ import annotations
 
@@ -39,20 +39,23 @@ class PreparedModel(NamedTuple):
 def prepare(
     generator: PateGan, data: pd.DataFrame, jobs: Sequence[Job], *, head: Head
 ) -> list[PreparedModel]:
-    """Releases what a training may know of the table, and deals its records to teachers.
+    """Makes the noisy releases that trainings may use, and deals records to teachers.
 
     Args:
         generator: The settings.
         data: The private table, with the columns of the generator's schema.
         jobs: What to train.
-        head: Says in which order of columns the networks take records.
+        head: Fixes the order of columns in which the networks take records.
+
+    Returns:
+        One for each job.
     """
     public = encode(data, generator.schema)
-    rows: dict[Schema, Float32Array] = {}  # models of one scale share theirs
+    rows: dict[Schema, Float32Array] = {}  # models of one scale share their records
     prepared = []
     for job in jobs:
         kept = kept_rows(job, len(data))
-        # The public encoding is hashed whatever the bounds: the partition depends on no others.
+        # The public encoding is hashed, whatever the bounds: no others may move the partition.
         key = rng_of(job.seed, "partition").bytes(32)
         owned = [kept[cell] for cell in cells(public[kept], teachers=generator.teachers, key=key)]
         bits = RandomBits(job.seed, "histogram noise")

@@ -1,7 +1,7 @@
-"""The oracle: one PATE-GAN at a time in plain torch, to read and to compare `training` with.
+"""The oracle: one PATE-GAN at a time in plain torch, for reading and to compare `training` with.
 
-The same algorithm from the same uniform numbers, with modules, autograd and `torch.optim.Adam`
-in place of stacks and gradients by hand. Tests and benchmarks alone use it.
+The same algorithm on the same uniform numbers, with modules, autograd and `torch.optim.Adam`
+instead of stacks and gradients by hand. Only tests and benchmarks use it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Network(nn.Module):
     Args:
         weights: Networks without padding.
         index: Which of them.
-        settings: Rate and decay rates of Adam.
+        settings: The learning rate and decay rates of Adam.
     """
 
     def __init__(self, weights: Weights, index: int, settings: TrainingSettings) -> None:
@@ -60,7 +60,7 @@ class Network(nn.Module):
         return outputs
 
     def descend(self, loss: Tensor) -> None:
-        """One step down the gradient of a scalar loss."""
+        """Takes one step down the gradient of a scalar loss."""
         self._adam.zero_grad()
         torch.autograd.backward(loss)
         self._adam.step()
@@ -78,13 +78,13 @@ class Network(nn.Module):
 
 
 def records_of(raw: Tensor, noise: Tensor, labels: Tensor, head: Head) -> Tensor:
-    """`Head`, for autograd: hard values forward, the gradient of soft ones back.
+    """Draws records as `Head` does, for autograd: hard values forward, soft gradients back.
 
     Args:
         raw: Raw outputs [n, inputs].
         noise: Gumbel noise [n, choices].
         labels: Given labels [n, classes].
-        head: Which columns there are.
+        head: Fixes the columns.
 
     Returns:
         Records in the head's order, [n, width].
@@ -112,16 +112,16 @@ def train_one(
     head: Head,
     plan: LabelPlan,
     settings: TrainingSettings,
-    watch: Callable[[IndexArray], None] = lambda votes: None,
+    on_votes: Callable[[IndexArray], None] = lambda votes: None,
 ) -> Weights:
     """Trains one model as `training.train` does, up to rounding.
 
     Args:
         trainee: What it is trained on.
-        head: Makes generated records of the form of the private ones.
+        head: Gives generated records the form of private ones.
         plan: How many labels may be released, with which noise.
         settings: The public constants.
-        watch: Is told the votes of each round.
+        on_votes: Called with the votes of each round.
 
     Returns:
         The generator's weights.
@@ -163,7 +163,7 @@ def train_one(
         with torch.no_grad():
             for teacher, cell in zip(teachers, trainee.records.owned, strict=True):
                 votes += (teacher(asked)[:, 0] > 0).numpy() * (len(cell) > 0)
-        watch(votes)
+        on_votes(votes)
         labels = torch.from_numpy(release.release(votes)).float()
 
         chosen = torch.arange(queries)
@@ -182,7 +182,7 @@ def train_one(
 
 
 def _drawn(rows: Float32Array, cell: IndexArray, drawn: IndexArray) -> Float32Array:
-    """A minibatch of a cell, in uniform integers in [0, 2**32); of an empty one zeros."""
+    """The minibatch of a cell that uniform integers in [0, 2**32) select; zeros if it is empty."""
     if len(cell) == 0:
         return np.zeros((len(drawn), rows.shape[1]), dtype=np.float32)
     minibatch: Float32Array = rows[cell[drawn * len(cell) >> 32]]

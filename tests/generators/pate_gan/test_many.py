@@ -120,7 +120,7 @@ class Witness:
                     seen += counts.tolist()
 
                 witness.oracle.append(
-                    train_one(trainee, head=head, plan=plan, settings=settings, watch=watch)
+                    train_one(trainee, head=head, plan=plan, settings=settings, on_votes=watch)
                 )
             return train(
                 trainees, head=head, plan=plan, settings=settings, device=device, **options
