@@ -134,7 +134,7 @@ def _accepts(function: Callable[..., Any], *args: object, **kwargs: object) -> b
         inspect.signature(function).bind(*args, **kwargs)
     except TypeError:
         return False
-    except ValueError:  # a builtin without a signature: the first trial will tell
+    except ValueError:  # a builtin without a signature: the first trial will show
         return True
     return True
 
