@@ -1,4 +1,4 @@
-"""Makes whatever the caller names a `Generator`, or says before any training why it is none."""
+"""Makes a `Generator` of what the caller names, or says before any training why it is none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FunctionModel:
     fit_seed: int | None
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
-        """Calls the function with the table, `n` and a seed made of both seeds."""
+        """Calls the function with the table, `n` and a seed derived from both seeds."""
         rng = rng_of(self.fit_seed, f"function/{seed}")
         return self.function(self.data, n, int(rng.integers(2**32)))
 
@@ -111,6 +111,10 @@ def train(generator: Generator, data: pd.DataFrame, *, seed: int | None) -> Mode
 
 def check_table(generator: Generator, data: pd.DataFrame) -> None:
     """Lets a generator refuse a table before any training.
+
+    Args:
+        generator: The generator; one without a method `check` accepts every table.
+        data: The table.
 
     Raises:
         InputError: If it does.
