@@ -28,7 +28,7 @@ _TITLES = {
 }
 
 
-class ProgressFace:
+class ConsoleProgress:
     """Shows the events of a run; a context manager, and callable with each event.
 
     Args:

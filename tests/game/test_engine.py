@@ -259,7 +259,6 @@ def test_what_generators_write_goes_to_the_log(
 
 
 def test_torch_imported_by_a_worker_is_seeded_from_its_first_draw(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     trial = TRIALS[0]
     again = trial._replace(role=Role.REPLAY)
     with opened(tmp_path) as folder:

@@ -209,9 +209,6 @@ def test_global_state_does_not_pass_from_one_trial_to_the_next() -> None:
 
 @pytest.mark.parametrize("library", ["numpy", "random", "torch"])
 def test_global_randomness_is_seeded_and_put_back(library: str) -> None:
-    if library == "torch":
-        pytest.importorskip("torch")
-
     def drawing(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
         if library == "torch":
             import torch
