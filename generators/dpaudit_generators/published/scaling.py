@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.model.encoding import Block, encode, layout
+from dpaudit.model.encoding import EncodedColumn, encode, layout
 from dpaudit.model.encoding import width as encoded_width
 from dpaudit.model.schema import MISSING, Kind, Schema
 from dpaudit.plugins.protocols import FloatArray
@@ -177,7 +177,7 @@ class Scaling:
         return slice(start, start + SLOTS)
 
     @cached_property
-    def _numeric(self) -> tuple[Block, ...]:
+    def _numeric(self) -> tuple[EncodedColumn, ...]:
         return tuple(block for block in layout(self.schema) if block.column.kind.numeric)
 
     @cached_property

@@ -23,7 +23,7 @@ from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import InterruptedRunError, RunFolderError, SettingsError, TargetError
 from dpaudit.game.progress import TrialProgress, ignore_progress
-from dpaudit.game.selection import SelectionGame, halves
+from dpaudit.game.selection import halves
 from dpaudit.game.store import STORE_FILE, RunFolder
 from dpaudit.game.target import far_records, neighbour_distances
 from dpaudit.game.trial import Payload, Role, Trial
@@ -300,16 +300,13 @@ def test_a_trial_lacks_the_candidates_that_it_does_not_include(table: pd.DataFra
 
 def test_a_game_without_synthetic_rows_is_refused(table: pd.DataFrame) -> None:
     loaded = load(table, None)
-    view = GameView(
-        schema=loaded.schema,
-        others=loaded.data,
-        target=loaded.data,
-        n_rows=0,
-        neighbours=Neighbours.ADD_REMOVE,
-    )
-    with pytest.raises(SettingsError, match="--rows must be at least 1"):
-        SelectionGame(
-            view=view, data=loaded.data, candidates=(0,), included=np.ones((1, 1), dtype=bool)
+    with pytest.raises(SettingsError, match="`rows` must be at least 1"):
+        GameView(
+            schema=loaded.schema,
+            others=loaded.data,
+            target=loaded.data,
+            n_rows=0,
+            neighbours=Neighbours.ADD_REMOVE,
         )
 
 
