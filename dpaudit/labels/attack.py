@@ -13,11 +13,11 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from dpaudit.auditing.plan import POWER
 from dpaudit.bounds import statistic
 from dpaudit.labels.vote_pair import VotePair
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit.results.verdict import POWER
 
 _MOST_LABELS = 2**14
 # Statistics that agree to this many digits are tied: the choice must not hang on rounding.

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpaudit.auditing.plan import Power
-from dpaudit.auditing.verdict import Played, decide
 from dpaudit.bounds import Counts, exact, gdp, max_provable, upper_limits
 from dpaudit.labels.attack import RunSize, choose_cuts, detectable_leak
 from dpaudit.labels.result import LabelAudit
@@ -19,6 +17,8 @@ from dpaudit.labels.settings import Drawing, LabelAuditSettings
 from dpaudit.labels.vote_pair import VotePair
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import IntArray
+from dpaudit.results.decide import decide
+from dpaudit.results.verdict import Power, SampleUnit
 from dpaudit.seeds import Stream
 
 _CHUNK = 2**21
@@ -101,7 +101,7 @@ def run_label_audit(
     caught = None if bound > claim.epsilon else detectable_leak(pair, claim, size)
     highest = max_provable(runs, runs, delta=claim.delta, confidence=confidence)
     power = Power(highest, caught)
-    decision = decide(bound, claim, power, checks=[], confidence=confidence, played=Played.RUNS)
+    decision = decide(bound, claim, power, checks=[], confidence=confidence, unit=SampleUnit.RUNS)
     return LabelAudit(
         claim=claim,
         pair=pair,

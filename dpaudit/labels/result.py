@@ -8,16 +8,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dpaudit.auditing.plan import Power
-from dpaudit.auditing.verdict import Decision, Verdict
 from dpaudit.bounds import Counts
-from dpaudit.formatting import clipped, percent, printable, rounded, rounded_down, rounded_up
+from dpaudit.formatting import (
+    TERMINAL_WIDTH,
+    clipped,
+    percent,
+    printable,
+    rounded,
+    rounded_down,
+    rounded_up,
+)
 from dpaudit.labels.settings import LabelAuditSettings
 from dpaudit.labels.vote_pair import VotePair
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.report.words import headline
-
-_WIDTH = 80
+from dpaudit.results import sentences
+from dpaudit.results.verdict import Decision, Power, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,16 +58,31 @@ class LabelAudit:
         return self.decision.verdict
 
     @property
+    def proved(self) -> float:
+        """The bound, which decides the verdict."""
+        return self.bound
+
+    @property
+    def confidence(self) -> float:
+        """One-sided confidence of the bound."""
+        return self.settings.confidence
+
+    @property
+    def failed_parts(self) -> tuple[str, ...]:
+        """Nothing: a simulation has no controls that could fail."""
+        return ()
+
+    @property
     def headline(self) -> str:
         """The verdict in one line."""
-        return headline(self.to_document())
+        return sentences.headline(self)
 
     def to_document(self) -> dict[str, Any]:
         """The result as a JSON object."""
         pair, claim, leak = self.pair, self.claim, self.pair.leak(self.claim.delta)
         return {
             "verdict": self.verdict.value,
-            "reasons": self.decision.reasons,
+            "reasons": list(self.decision.reasons),
             "claim": {"epsilon": claim.epsilon, "delta": claim.delta, "source": claim.source},
             "proved": self.bound,
             "confidence": self.settings.confidence,
@@ -87,7 +107,7 @@ class LabelAudit:
 
     def __str__(self) -> str:
         """At most nine lines of 80 characters, the verdict first."""
-        return "\n".join(clipped(printable(line), _WIDTH) for line in self._lines())
+        return "\n".join(clipped(printable(line), TERMINAL_WIDTH) for line in self._lines())
 
     def _lines(self) -> Iterator[str]:
         pair, claim, counts = self.pair, self.claim, self.counts

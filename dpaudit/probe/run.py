@@ -8,12 +8,13 @@ from typing import Any, Final, TypeAlias
 
 import pandas as pd
 
-from dpaudit.auditing.spec import check_table, claim_under_audit
 from dpaudit.errors import TrialError
 from dpaudit.formatting import one_line
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, load
+from dpaudit.plugins.adapt import check_table
+from dpaudit.plugins.named import claim_under_audit
 from dpaudit.probe.catalogue import Probe
 from dpaudit.probe.copies import label_counts_copied, rows_copied_verbatim
 from dpaudit.probe.insertions import category_follows_record, range_follows_record

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpaudit.auditing.spec import MAX_SEED
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.model.claim import Neighbours
 from dpaudit.probe.catalogue import PROBES, Probe
+from dpaudit.seeds import check_seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,7 @@ class ProbeSettings:
                 raise SettingsError(f"`{name}` must be at least 1, got {value}")
         if not 0.5 < self.confidence < 1.0:
             raise SettingsError(f"`confidence` must be in (0.5, 1), got {self.confidence}")
-        if not 0 <= self.seed < MAX_SEED:
-            raise SettingsError(f"`seed` must be a whole number in [0, 2**63), got {self.seed}")
+        check_seed(self.seed)
 
     @property
     def probes(self) -> tuple[Probe, ...]:

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dpaudit.auditing.spec import check_table
 from dpaudit.errors import RegistryError
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load
+from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.recorder import can_be_traced
 from dpaudit.trace.accountant import accountant

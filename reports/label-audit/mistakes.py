@@ -1,7 +1,7 @@
 """Published mistakes of PATE-GAN implementations: what they release and what they claim for it.
 
 Each is one mistake switched on; the rest is right. They all claim too little.
-The scale is in Table 2 of Ganev, Annamalai and De Cristofaro 2024; the other two were read in the
+The scale is in Table 2 of Ganev, Annamalai and De Cristofaro 2025; the other two were read in the
 code that they audited.
 """
 

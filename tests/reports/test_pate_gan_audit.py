@@ -42,19 +42,22 @@ def record(path: Path) -> dict[str, Any]:
     return found
 
 
-def test_published_bounds_follow_from_published_errors(study: Study, shared: Path) -> None:
-    vectors = record(shared / "vectors" / "published_audits.json")
+def test_published_bounds_follow_from_published_errors(
+    study: Study, published_audits: dict[str, Any]
+) -> None:
     for ours, theirs in (
         (study.published.AVERAGE, "average_case_cervical_naive"),
         (study.published.WORST, "worst_case_querybased"),
     ):
         assert list(ours) == list(study.published.SIX)
         for name, row in ours.items():
-            auc, epsilon, errors = vectors[theirs][name]
+            auc, epsilon, errors = published_audits[theirs][name]
             assert (row.auc, [row.false_negatives, row.false_positives]) == (auc, errors)
             assert row.clopper_pearson == pytest.approx(epsilon, abs=1e-9)
     assert study.published.AVERAGE["updated"].clopper_pearson == pytest.approx(CEILING, abs=1e-6)
-    assert vectors["teacher_partitions_686_records_5_teachers"] == study.published.PARTITIONS
+    assert (
+        published_audits["teacher_partitions_686_records_5_teachers"] == study.published.PARTITIONS
+    )
 
 
 def test_table_2_has_19_violations_and_5_bugs(study: Study) -> None:
@@ -192,9 +195,9 @@ def played(study: Study, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]
 
 
 def test_the_average_case_is_played_as_published_and_valid(
-    study: Study, played: list[dict[str, Any]], tmp_path: Path, real_data: Path
+    study: Study, played: list[dict[str, Any]], tmp_path: Path, data_folder: Path
 ) -> None:
-    options = [str(real_data), "--results", str(tmp_path), "--models", "10"]
+    options = [str(data_folder), "--results", str(tmp_path), "--models", "10"]
     study.average.main(options)
     games = [(call["generator"], call["hold_out"]) for call in played]
     assert games == [
@@ -212,13 +215,12 @@ def test_the_average_case_is_played_as_published_and_valid(
 
 
 def test_what_remains_is_mended_one_deviation_at_a_time(
-    study: Study, played: list[dict[str, Any]], tmp_path: Path, real_data: Path
+    study: Study, played: list[dict[str, Any]], tmp_path: Path, data_folder: Path
 ) -> None:
-    pytest.importorskip("dpaudit_generators.published.variants")
     options = ["--results", str(tmp_path), "--models", "10"]
     study.worst.main([*options, "--names", "borealis", "--games", "valid"])
     assert played.pop()["parameters"]["gamma"] == 1e-4
-    study.remains.main([str(real_data), *options])
+    study.remains.main([str(data_folder), *options])
     fixed = [set(call["parameters"]["without"].split(",")) for call in played]
     always = {"bounds-from-data", "output-not-inverted"}
     assert fixed[0] == always
@@ -240,14 +242,13 @@ def test_an_audit_is_played_and_its_record_kept(study: Study, tmp_path: Path) ->
     assert (tmp_path / "null-10-0" / "result.json").exists()
 
 
-def test_variants_are_played_and_traced(study: Study, tmp_path: Path, real_data: Path) -> None:
-    pytest.importorskip("dpaudit_generators.published.variants")
+def test_variants_are_played_and_traced(study: Study, tmp_path: Path, data_folder: Path) -> None:
     options = ["--results", str(tmp_path)]
     tiny = ["--models", "10", "--iterations", "2", "--names", "borealis", "--games", "published"]
     study.worst.main([*options, *tiny])
     assert study.kept.read(tmp_path, "worst")["borealis-published"]["counts"]["n_in"] == 4
     few = ["--names", "borealis,smartnoise,updated", "--lambdas", "1", "--iterations", "8"]
-    study.training.main([str(real_data), *options, *few])
+    study.training.main([str(data_folder), *options, *few])
     traced = study.kept.read(tmp_path, "training")
     assert traced["partition-borealis"]["distinct"] == [137, 137, 137, 137, 138]
     assert traced["partition-smartnoise"]["distinct"] == [138, 137, 137, 137, 137]
@@ -325,7 +326,6 @@ def test_sentences_and_figures_follow_from_the_numbers(study: Study, tmp_path: P
         assert (first, second) == ("title", "desc")
 
 
-@pytest.mark.skipif(not RESULTS.is_dir(), reason="the study has not been run")
 def test_the_page_says_what_was_measured(study: Study) -> None:
     found = {part: study.kept.read(RESULTS, part) for part in study.pages.PARTS}
     assert (STUDY / "README.md").read_text() == study.pages.readme(found)

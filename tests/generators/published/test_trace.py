@@ -151,11 +151,10 @@ def plain() -> Notes:
 
 
 @pytest.fixture(scope="module")
-def cervical(request: pytest.FixtureRequest) -> pd.DataFrame:
+def cervical(data_folder: Path) -> pd.DataFrame:
     from prepare_cervical import published_table
 
-    real_data = request.getfixturevalue("real_data")
-    table: pd.DataFrame = published_table(str(real_data / "cervical_cancer.csv.gz"))
+    table: pd.DataFrame = published_table(str(data_folder / "cervical_cancer.csv.gz"))
     return table
 
 

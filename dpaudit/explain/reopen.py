@@ -1,4 +1,4 @@
-"""From the folder of a finished run to the audit that was played there, and what it gave."""
+"""From the folder of a finished run to the audit that ran there, and what it gave."""
 
 from __future__ import annotations
 
@@ -6,51 +6,50 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpaudit.auditing.attacking import Outcomes
-from dpaudit.auditing.plan import Multiplicity, Pace
-from dpaudit.auditing.result import RESULT_FILE, AuditResult
-from dpaudit.auditing.spec import Audit, prepare
-from dpaudit.auditing.verdict import Verdict
-from dpaudit.bounds import ThresholdRule
+from dpaudit.auditing.attacking.run import Outcomes
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import InputError, RunFolderError
 from dpaudit.game.store import STORE_FILE, RunFolder, specification_of
 from dpaudit.game.trial import Role
-from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, load
+from dpaudit.plugins.protocols import World
+from dpaudit.results.result import RESULT_FILE, AuditResult
+from dpaudit.results.verdict import Verdict
 from dpaudit.versions import versions
 
 
-class Run(NamedTuple):
+class FinishedRun(NamedTuple):
     """A finished run.
 
     Attributes:
         folder: Its folder.
-        audit: What was played, complete again.
-        document: Its result document.
+        audit: What ran, complete again.
+        result: Its result.
         outcomes: What every shadow model gave.
     """
 
     folder: Path
-    audit: Audit
-    document: Mapping[str, Any]
+    audit: TwoWorldSpec
+    result: AuditResult
     outcomes: Outcomes
 
     @property
     def models(self) -> int:
-        """Shadow models that were played, of both worlds together."""
-        return 2 * int(self.document["shadow_models"]["in"])
+        """Shadow models that were trained, of both worlds together."""
+        return 2 * self.result.shadow_models[World.IN]
 
 
-def reopened(path: Path) -> Run:
+def reopen(path: Path) -> FinishedRun:
     """Rebuilds the audit of a run that found a violation; trains nothing.
 
     Args:
         path: Its run folder, or the `result.json` in it.
 
     Raises:
-        RunFolderError: If the run is not finished, played another game, found no violation, or
-            cannot be played again as it was: the table, the generator or a library has changed.
+        RunFolderError: If the run is not finished, had another game, found no violation, or cannot
+            be run again as it was: the table, the generator or a library has changed.
         InputError: If there is no run, or what it needs cannot be found.
     """
     if (path / STORE_FILE).is_file() and not (path / RESULT_FILE).is_file():
@@ -58,47 +57,47 @@ def reopened(path: Path) -> Run:
             f"{path} is not finished: run the command that started it again, it resumes"
         )
     result = AuditResult.load(path)
-    folder, document = result.folder, result.document
+    folder = result.folder
     assert folder is not None  # it was loaded from one
-    if document["one_run"] is not None:
+    if result.one_run is not None:
         raise RunFolderError(
-            f"{folder} is a one-run audit: explain plays shadow models; audit without --one-run"
+            f"{folder} is a one-run audit: explain trains shadow models; audit without `one_run`"
         )
     if result.verdict is not Verdict.VIOLATION:
         raise RunFolderError(
             f"{folder} found no violation (verdict: {result.verdict}): there is nothing to explain"
         )
-    if document["data"]["source"] == IN_MEMORY:
+    if result.data.source == IN_MEMORY:
         raise RunFolderError(
-            f"{folder} was played on a table in memory: write it to a file and audit that"
+            f"{folder} was run on a table in memory: write it to a file and audit that"
         )
-    _compare(folder, "versions", document["versions"], versions())
+    _compare(folder, "versions", result.versions, versions())
     spec = specification_of(folder)
-    audit = _prepared(spec, document)
+    audit = _rebuilt(spec, result)
     _compare(folder, "settings", spec, audit.specification)
     with RunFolder(folder, spec=audit.specification, versions=versions()) as store:
-        return Run(folder, audit, document, store.outcomes(Role.AUDIT))
+        return FinishedRun(folder, audit, result, store.outcomes(Role.AUDIT))
 
 
-def _prepared(spec: Mapping[str, Any], document: Mapping[str, Any]) -> Audit:
+def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
     try:
-        return prepare(
-            spec["generator"]["name"],
-            load(document["data"]["source"], Schema.from_json(spec["schema"])),
+        settings = AuditSettings(
             parameters=spec["generator"]["parameters"],
             epsilon=spec["epsilon"],
             delta=spec["delta"],
-            neighbours=Neighbours(spec["neighbours"]),
+            neighbours=spec["neighbours"],
             target=spec["target"]["choice"],
-            attacks=[attack["name"] for attack in spec["attacks"]],
+            attacks=tuple(attack["name"] for attack in spec["attacks"]),
             shadow_models=spec["shadow_models"],
             rows=spec["rows"],
             confidence=spec["confidence"],
-            threshold=ThresholdRule(spec["threshold"]),
-            multiplicity=Multiplicity(spec["multiplicity"]),
-            pace=Pace(spec["pace"]),
+            threshold=spec["threshold"],
+            multiplicity=spec["multiplicity"],
+            sequential=spec["sequential"],
             seed=spec["seed"],
         )
+        table = load(result.data.source, Schema.from_json(spec["schema"]))
+        return build_two_worlds(spec["generator"]["name"], table, settings)
     except InputError as error:
         raise RunFolderError(f"the audit cannot be built again: {error}") from error
 
@@ -108,6 +107,6 @@ def _compare(folder: Path, what: str, there: Mapping[str, Any], here: Mapping[st
     changed = [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
     if changed:
         raise RunFolderError(
-            f"{folder} was played with other {what}: {', '.join(changed)} changed since; "
+            f"{folder} was run with other {what}: {', '.join(changed)} changed since; "
             "audit again, then explain that run"
         )

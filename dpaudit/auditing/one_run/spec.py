@@ -1,8 +1,7 @@
-"""From what the caller asked for to a complete one-run audit; trains nothing."""
+"""The one-run audit: one training on a table that holds each of many canaries by a fair coin."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -10,28 +9,26 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpaudit.auditing.one_run.attack import guesses_of
-from dpaudit.auditing.spec import Prepared, check_table, claim_under_audit
+from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSettings
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.game.canaries import CanaryGame, choose_canaries, flip_coins
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.tables import Table
-from dpaudit.plugins.named import named_generator
+from dpaudit.plugins.adapt import check_table
+from dpaudit.plugins.named import claim_under_audit, named_generator
 from dpaudit.plugins.protocols import BoolArray, GameView, IntArray
-
-MIN_CANARIES = 20
-DEFAULT_CANARIES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneRunAudit(Prepared):
-    """A complete one-run audit, ready to be played.
+class OneRunSpec(AuditSpec):
+    """A complete one-run audit.
 
     Attributes:
         canary_rows: Positions [m] of the canaries in the table handed in, ascending.
 
     Raises:
-        SettingsError: If there are fewer than 20 canaries or more than half of the rows, or the
-            confidence is not in (0.5, 1).
+        SettingsError: If there are fewer than 20 canaries or more than half of the rows.
         ClaimError: If the claim is not for add-remove neighbours.
     """
 
@@ -40,14 +37,11 @@ class OneRunAudit(Prepared):
     canary_rows: IntArray
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_canaries(self.canaries, rows=len(self.table.data))
-        if not 0.5 < self.confidence < 1:
-            raise SettingsError(f"--confidence must be in (0.5, 1), got {self.confidence:g}")
         if self.claim.neighbours is not Neighbours.ADD_REMOVE:
             raise ClaimError(
-                "--one-run adds and removes records, so it says nothing about replace-one "
-                "neighbours: audit an add-remove claim, or leave out --one-run"
+                "`one_run` adds and removes records, so it says nothing about replace-one "
+                "neighbours: audit an add-remove claim, or leave out `one_run`"
             )
 
     @property
@@ -63,7 +57,7 @@ class OneRunAudit(Prepared):
     @property
     def own_specification(self) -> dict[str, Any]:
         """The mode and the number of canaries; which they are follows from the table."""
-        return {"pace": "one-run", "canaries": self.canaries}
+        return {"one_run": True, "canaries": self.canaries}
 
     @property
     def own_options(self) -> list[str]:
@@ -91,41 +85,36 @@ class OneRunAudit(Prepared):
         return CanaryGame(view=view, data=data[~left_out].reset_index(drop=True))
 
 
-def prepare_one_run(
-    generator: object,
-    table: Table,
-    *,
-    parameters: Mapping[str, Any],
-    epsilon: float | None,
-    delta: float | None,
-    neighbours: Neighbours | None,
-    canaries: int | None,
-    rows: int | None,
-    confidence: float,
-    seed: int,
-) -> OneRunAudit:
-    """Validates everything a one-run audit needs; see `dpaudit.audit` for the arguments.
+def build_one_run(generator: object, table: Table, settings: AuditSettings) -> OneRunSpec:
+    """Validates everything that a one-run audit needs.
+
+    Args:
+        generator: As for `dpaudit.audit`.
+        table: The table handed in.
+        settings: Every choice of the audit.
+
+    Returns:
+        The audit.
 
     Raises:
-        InputError: If anything is unusable; says what and how to mend it.
+        InputError: If anything is unusable; says what and how to fix it.
     """
     data, schema = table.data, table.schema
-    wanted = DEFAULT_CANARIES if canaries is None else canaries
-    check_canaries(wanted, rows=len(data))
-    named = named_generator(generator, parameters, {"schema": schema})
-    audit = OneRunAudit(
+    canaries = DEFAULT_CANARIES if settings.canaries is None else settings.canaries
+    check_canaries(canaries, rows=len(data))
+    named = named_generator(generator, settings.parameters, {"schema": schema})
+    spec = OneRunSpec(
         generator=named,
         table=table,
-        claim=claim_under_audit(named, epsilon=epsilon, delta=delta, neighbours=neighbours),
-        claim_is_given=epsilon is not None or delta is not None,
-        rows=len(data) if rows is None else rows,
-        confidence=confidence,
-        seed=seed,
-        canary_rows=choose_canaries(data, schema, wanted),
+        settings=settings,
+        claim=claim_under_audit(
+            named, epsilon=settings.epsilon, delta=settings.delta, neighbours=settings.neighbours
+        ),
+        canary_rows=choose_canaries(data, schema, canaries),
     )
-    _ = audit.game  # validates
+    _ = spec.game  # validates
     check_table(named.generator, data)
-    return audit
+    return spec
 
 
 def check_canaries(canaries: int, *, rows: int) -> None:
@@ -136,6 +125,6 @@ def check_canaries(canaries: int, *, rows: int) -> None:
     """
     if not MIN_CANARIES <= canaries <= rows // 2:
         raise SettingsError(
-            f"--canaries must be a number from {MIN_CANARIES} to half of the table's "
+            f"`canaries` must be a number from {MIN_CANARIES} to half of the table's "
             f"{rows} rows, got {canaries}"
         )

@@ -2,48 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from dpaudit.auditing.spec import Audit, Prepared, Selection
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import RegistryError, SettingsError, TargetError
 from dpaudit.game.selection import SelectionGame, halves
 from dpaudit.game.target import VULNERABLE, far_records
 from dpaudit.model.tables import Table
 from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.protocols import GameView
+from dpaudit.results.record import Selection
 
 MOST_CANDIDATES = 64
 """As in the published audits of PATE-GAN."""
 LARGEST_SHARE = 1 / 4
 """Of the table; half as much is missing from what a model is trained on."""
 
-Ask = Callable[[str], Audit]
-"""Prepares the audit of a target."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class TargetSearch(Prepared):
-    """A complete search for the target of an audit, ready to be played.
+class TargetSearchSpec(AuditSpec):
+    """A complete search for the target of an audit.
 
     Attributes:
-        ask: Prepares the audit of a target, all else as the caller asked.
+        given: The generator as the caller handed it in, which the audit is built of.
         first: The audit of the first candidate.
         candidates: Positions [m] of the candidates in the table, the farthest first.
     """
 
     TRAINED: ClassVar[tuple[str, ...]] = ("target",)
 
-    ask: Ask
-    first: Audit
+    given: object
+    first: TwoWorldSpec
     candidates: tuple[int, ...]
 
     @property
     def trainings(self) -> int:
         """Models to train: as many as the audit has shadow models."""
-        return self.first.size.shadow_models
+        return self.settings.shadow_models
 
     @property
     def plan(self) -> str:
@@ -69,7 +68,7 @@ class TargetSearch(Prepared):
 
     @cached_property
     def game(self) -> SelectionGame:
-        """What the search plays."""
+        """What the search trains on."""
         data = self.table.data
         rows = list(self.candidates)
         view = GameView(
@@ -82,9 +81,11 @@ class TargetSearch(Prepared):
         included = halves(self.trainings, len(rows), self.stream("candidates").rng())
         return SelectionGame(view=view, data=data, candidates=self.candidates, included=included)
 
-    def audit_of(self, row: int) -> Audit:
-        """The audit of the record found: the very one that `--target row:N` asks for."""
-        return replace(self.ask(f"row:{row}"), selection=self.first.selection)
+    def audit_of(self, row: int) -> TwoWorldSpec:
+        """The audit of the record found: the very one that `target="row:N"` asks for."""
+        settings = replace(self.settings, target=f"row:{row}")
+        audit = build_two_worlds(self.given, self.table, settings)
+        return replace(audit, selection=self.first.selection)
 
 
 def candidates_of(table: Table) -> tuple[int, ...]:
@@ -100,47 +101,43 @@ def candidates_of(table: Table) -> tuple[int, ...]:
     rows = far[: min(MOST_CANDIDATES, int(LARGEST_SHARE * len(table.data)))]
     if len(rows) < 2:
         raise TargetError(
-            f"--target {VULNERABLE} compares records without an identical copy, at most a quarter "
-            f"of the table, and finds {len(rows)}: name the target with --target row:N"
+            f'`target="{VULNERABLE}"` compares records without an identical copy, at most a '
+            f'quarter of the table, and finds {len(rows)}: name the target with `target="row:N"`'
         )
     return tuple(int(row) for row in rows)
 
 
-def prepare_search(
-    ask: Ask, generator: object, table: Table, *, parameters: Mapping[str, Any]
-) -> TargetSearch:
+def build_target_search(
+    generator: object, table: Table, settings: AuditSettings
+) -> TargetSearchSpec:
     """Validates everything that a search and the audit after it need; trains nothing.
 
     Args:
-        ask: Prepares the audit of a target.
         generator: As for `dpaudit.audit`.
         table: The table handed in.
-        parameters: Constructor parameters of a generator given by name.
+        settings: Every choice of the audit.
 
     Raises:
         TargetError: If fewer than two records could be candidates.
         SettingsError: If the generator must be told its target when it is built.
-        InputError: If anything else is unusable; says what and how to mend it.
+        InputError: If anything else is unusable; says what and how to fix it.
     """
     candidates = candidates_of(table)
-    first = ask(f"row:{candidates[0]}")
+    first = build_two_worlds(generator, table, replace(settings, target=f"row:{candidates[0]}"))
     try:
-        named = named_generator(generator, parameters, {"schema": table.schema})
+        named = named_generator(generator, settings.parameters, {"schema": table.schema})
     except RegistryError:  # with a target it could be built
         raise SettingsError(
-            f"{first.generator.name} is told the target when it is built, so none can be searched "
-            "for: name it with --target row:N"
+            f"{first.generator.name} takes the target when it is built, so none can be searched "
+            'for: name it with `target="row:N"`'
         ) from None
-    selection = Selection(candidates=len(candidates), trainings=first.size.shadow_models)
-    return TargetSearch(
+    selection = Selection(candidates=len(candidates), trainings=settings.shadow_models)
+    return TargetSearchSpec(
         generator=named,
         table=table,
+        settings=settings,
         claim=first.claim,
-        claim_is_given=first.claim_is_given,
-        rows=first.rows,
-        confidence=first.confidence,
-        seed=first.seed,
-        ask=ask,
+        given=generator,
         first=replace(first, selection=selection),
         candidates=candidates,
     )

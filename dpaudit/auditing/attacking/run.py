@@ -1,4 +1,4 @@
-"""Every attack on one role's trials: split, fit, choose, score."""
+"""Runs every attack on one role's trials."""
 
 from __future__ import annotations
 
@@ -7,18 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpaudit.auditing.membership import (
-    Evaluation,
-    Fitted,
-    Part,
-    Trials,
-    arrange,
-    evaluate,
-    fit_attack,
-    fitting_mask,
-)
-from dpaudit.auditing.plan import Multiplicity, Pace, Size
-from dpaudit.auditing.spec import Audit
+from dpaudit.auditing.attacking.evaluation import Evaluation, evaluate
+from dpaudit.auditing.attacking.fitting import Fitted, fit_attack
+from dpaudit.auditing.attacking.parts import Part, SplitTrials, arrange, fitting_mask
+from dpaudit.auditing.settings import AuditSettings, Multiplicity
+from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.game.trial import Outcome, Role, Trial
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray, FloatArray, World
@@ -46,7 +39,7 @@ class Attacked(NamedTuple):
     failed_out: int
 
 
-class Column(NamedTuple):
+class FeatureSlice(NamedTuple):
     """An attack and where its features lie in the vector of a trial."""
 
     attack: NamedAttack
@@ -57,38 +50,42 @@ class Column(NamedTuple):
         return None if outcome.features is None else outcome.features[self.place]
 
 
-def columns(audit: Audit) -> list[Column]:
+def feature_slices(audit: TwoWorldSpec) -> list[FeatureSlice]:
     """Every attack with the place of its features."""
     found, start = [], 0
     for named in audit.attacks:
         stop = start + len(named.attack.feature_names(audit.game.view))
-        found.append(Column(named, slice(start, stop)))
+        found.append(FeatureSlice(named, slice(start, stop)))
         start = stop
     return found
 
 
-def masks(audit: Audit, role: Role, size: Size) -> list[BoolArray]:
+def masks(audit: TwoWorldSpec, role: Role, settings: AuditSettings) -> list[BoolArray]:
     """For world "in", then "out": which trials [n] form the fitting part.
 
-    A sequential audit scores in the order in which it plays, so that its first trials are the
+    A sequential audit scores in the order in which it runs, so that its first trials are the
     fitting part: trials of a world are exchangeable, and any choice made beforehand is as good.
     """
-    if size.pace is Pace.SEQUENTIAL:
-        return [np.arange(size.per_world) < size.fitted] * 2
+    if settings.sequential:
+        return [np.arange(settings.per_world) < settings.fitted] * 2
     return [
-        fitting_mask(size.per_world, size.fitted, audit.stream(f"{role}/split/{world}").rng())
+        fitting_mask(
+            settings.per_world, settings.fitted, audit.stream(f"{role}/split/{world}").rng()
+        )
         for world in World
     ]
 
 
-def attack_all(audit: Audit, outcomes: Outcomes, role: Role, size: Size) -> list[Attacked]:
-    """Plays the attacks on a role's trials.
+def attack_all(
+    audit: TwoWorldSpec, outcomes: Outcomes, role: Role, settings: AuditSettings
+) -> list[Attacked]:
+    """Runs the attacks on a role's trials.
 
     Args:
         audit: The audit.
         outcomes: All outcomes of the role.
         role: The role.
-        size: Its number of trials and how hypotheses are counted.
+        settings: Its number of trials and how hypotheses are counted.
 
     Returns:
         Every attack that was scored: all of them, or the one that promised most on the fitting
@@ -97,21 +94,24 @@ def attack_all(audit: Audit, outcomes: Outcomes, role: Role, size: Size) -> list
     Raises:
         AttackError: If an attack's scorer does not give one finite score per trial.
     """
-    parts = masks(audit, role, size)
-    fitted: list[tuple[NamedAttack, Trials, Fitted]] = []
-    for column in columns(audit):
+    parts = masks(audit, role, settings)
+    fitted: list[tuple[NamedAttack, SplitTrials, Fitted]] = []
+    for column in feature_slices(audit):
         worlds = [
-            [column.of(outcomes[Trial(role, world, number)]) for number in range(size.per_world)]
+            [
+                column.of(outcomes[Trial(role, world, number)])
+                for number in range(settings.per_world)
+            ]
             for world in World
         ]
         trials = arrange(worlds, parts)
         if trials is None:
             return []
-        fixed = fit(column.attack, trials.fitting, audit, size, purpose=f"{role}/attack")
+        fixed = fit(column.attack, trials.fitting, audit, settings, purpose=f"{role}/attack")
         fitted.append((column.attack, trials, fixed))
-    if size.multiplicity is Multiplicity.SELECT:
+    if settings.multiplicity is Multiplicity.SELECT:
         fitted = [max(fitted, key=lambda one: one[2].promise)]
-    confidence = size.attack_confidence
+    confidence = settings.attack_confidence
     scored = [
         trial
         for world, fits in zip(World, parts, strict=True)
@@ -131,14 +131,16 @@ def attack_all(audit: Audit, outcomes: Outcomes, role: Role, size: Size) -> list
     ]
 
 
-def fit(named: NamedAttack, fitting: Part, audit: Audit, size: Size, *, purpose: str) -> Fitted:
+def fit(
+    named: NamedAttack, fitting: Part, audit: TwoWorldSpec, settings: AuditSettings, *, purpose: str
+) -> Fitted:
     """Fixes one attack on some trials, with the streams of one purpose."""
     return fit_attack(
         named.attack,
         fitting,
-        rule=size.threshold_rule,
+        rule=settings.threshold,
         delta=audit.claim.delta,
-        confidence=size.attack_confidence,
+        confidence=settings.attack_confidence,
         rng=audit.stream(f"{purpose}/{named.name}").rng(),
     )
 
