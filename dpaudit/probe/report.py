@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpaudit.formatting import clipped, percent, printable, rounded
+from dpaudit.formatting import TERMINAL_WIDTH, clipped, percent, printable, rounded
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.severity import Severity
 from dpaudit.probe.result import ProbeResult, ProbeStatus
 
-_WIDTH = 80
 _INDENT = "  "
 
 
@@ -132,7 +131,7 @@ class ProbeReport:
             for result in results:
                 line = f"{result.id}: {printable(result.evidence)}"
                 if status is ProbeStatus.PASSED:
-                    yield _INDENT + clipped(line, _WIDTH - len(_INDENT))
+                    yield _INDENT + clipped(line, TERMINAL_WIDTH - len(_INDENT))
                 else:
                     yield from _wrapped(line, _INDENT, _INDENT * 2)
         yield ""
@@ -149,4 +148,4 @@ def _chance(result: ProbeResult) -> str:
 
 
 def _wrapped(text: str, first: str, then: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=then)
+    return textwrap.wrap(text, TERMINAL_WIDTH, initial_indent=first, subsequent_indent=then)
