@@ -20,15 +20,15 @@ from published import DELTA, EPSILON, SIX
 from setting import TEACHERS, Game, average_schema, average_table, parameters
 
 from dpaudit.account import VoteTable, epsilon_from_moments, pate_moments
-from dpaudit.plugins.protocols import FloatArray
-from dpaudit.plugins.recorder import Traceable
-from dpaudit.plugins.registry import GENERATORS, build
-from dpaudit.research.algorithm_1 import (
+from dpaudit.account.algorithm_1 import (
     AS_PUBLISHED,
     BOREALIS_SMARTNOISE,
     SYNTHCITY,
     algorithm_1_moments,
 )
+from dpaudit.plugins.protocols import FloatArray
+from dpaudit.plugins.recorder import Traceable
+from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.seeds import Stream
 
 LAMBDAS = (0.001, 0.1, 1.0)

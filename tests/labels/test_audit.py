@@ -277,7 +277,7 @@ def test_without_a_claim_the_accountant_s_own_is_audited() -> None:
     ("words", "said"),
     [
         (("--teachers", "0"), "number of teachers is 0"),
-        (("--scale", "0"), "scale is 0"),
+        (("--scale", "0"), "`scale` is 0"),
         (("--labels", "0"), "is 0: release"),
         (("--votes", "50"), "from 0 to 49"),
         (("--runs", "0"), "is 0: simulate"),

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dpaudit.account.algorithm_1 import Deviation, algorithm_1_moments
 from dpaudit.account.moments import data_independent_moments
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
-from dpaudit.research.algorithm_1 import Deviation, algorithm_1_moments
 from dpaudit_generators.published.switches import Switch
 
 _DEVIATIONS: Final = {

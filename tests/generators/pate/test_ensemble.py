@@ -305,7 +305,7 @@ def test_a_table_that_cannot_be_used_is_refused_before_training(
     [
         ({"classes": ("red", "green")}, "2 classes are listed"),
         ({"classes": ("red", "green", "red")}, "listed twice"),
-        ({"labels": 0}, "labels is 0"),
+        ({"labels": 0}, "labels`? is 0"),
         ({"teacher": GaussianNB}, "pass an instance"),
         ({"teacher": torch.nn.Linear(2, 3)}, "wrap a torch module"),
     ],
