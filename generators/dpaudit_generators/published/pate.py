@@ -1,4 +1,4 @@
-"""PATE-GAN's training loop, with the deviations that were asked for, for M models at once."""
+"""PATE-GAN's training loop for M models at once, with any deviations that are on."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def train(
     settings: PublishedSettings,
     recorder: Recorder | None = None,
 ) -> list[Weights]:
-    """Trains M models; none depends on the others by a bit.
+    """Trains M models; each is bit-identical to training alone.
 
-    A model's generator stays as it is once its accountant stops it.
+    A model's generator no longer changes once its accountant stops it.
 
     Args:
         trainees: What each model is trained on; all of one shape.
-        form: Of the records.
+        form: The form of the records.
         recipe: The hyperparameters.
         settings: The public constants.
-        recorder: Is told what happens to the first model.
+        recorder: Records the training of the first model.
 
     Returns:
         The generator's weights of each model.
@@ -127,7 +127,7 @@ class _Training:
         self._batch = batch
 
     def _of_a_kind(self) -> PublishedTeachers:
-        """Networks, or regressions."""
+        """The teachers: networks or regressions."""
         settings, recipe = self._settings, self._recipe
         switches = settings.switches
         if Switch.TEACHERS_REFITTED not in switches:
@@ -167,7 +167,7 @@ class _Training:
         return [self._finished[model] for model in range(len(self._trainees))]
 
     def _may_go_on(self, may: BoolArray) -> bool:
-        """Keeps the weights of models that stop; whether any goes on."""
+        """Keeps the weights of models that stop, and says whether any goes on."""
         self._keep(np.flatnonzero(self._going & ~may).tolist())
         self._going &= may
         return bool(self._going.any())
@@ -217,7 +217,7 @@ class _Training:
     def _train_generator(self) -> None:
         fakes = self._source(*self._fed(self._batch))
         outputs = self._student(fakes)
-        # The generator wants each of its records to be labelled 1.
+        # The generator's goal is that each of its records is labelled 1.
         slope = self._slope(outputs, torch.ones(len(fakes), self._batch))
         ends, slopes = [outputs], [slope]
         if Reader.GENERATOR in self._real:
@@ -227,7 +227,7 @@ class _Training:
         self._source.networks.descend(ends, slopes)
 
     def _slope(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """The loss's gradient by outputs [M, n, padded(1)], given labels [M, n]."""
+        """The loss's gradient with respect to outputs [M, n, padded(1)], given labels [M, n]."""
         slope = torch.zeros_like(outputs)
         if self._recipe.loss is Loss.MEAN:
             slope[..., 0] = (1.0 - 2.0 * target) / self._batch
@@ -241,7 +241,7 @@ class _Training:
             return self._source(*self._fed(n))
 
     def _fed(self, n: int) -> tuple[Tensor, Tensor, Tensor]:
-        """What the generators are fed for n records of each model."""
+        """Draws the generators' inputs for n records of each model."""
         noise, given = self._feed.noise(n), self._feed.labels(n)
         if self._recorder is not None:
             self._recorder.fed(Stage.TRAINING, noise[0].double().numpy())
@@ -254,7 +254,7 @@ class _Training:
 
 
 class _Rows:
-    """Private records for what should see none, drawn from one stream of each model."""
+    """Private records for networks that should see none, drawn from one stream of each model."""
 
     def __init__(self, trainees: Sequence[PublishedTrainee], purpose: str) -> None:
         self._trainees = trainees
@@ -262,7 +262,7 @@ class _Rows:
         self._rngs = [rng_of(trainee.seed, purpose) for trainee in trainees]
 
     def draw(self, n: int, reader: Reader, recorder: Recorder | None) -> Tensor:
-        """Records [M, n, padded(width)]."""
+        """Draws records [M, n, padded(width)]."""
         rows = [
             rng.integers(len(trainee.records), size=n)
             for rng, trainee in zip(self._rngs, self._trainees, strict=True)
