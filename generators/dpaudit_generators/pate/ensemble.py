@@ -52,14 +52,14 @@ class Pate:
         require_classifier(self.teacher)
         object.__setattr__(self, "classes", tuple(self.classes))
         if len(set(self.classes)) != len(self.classes):
-            raise SettingsError("a class is listed twice: list each class once.")
+            raise SettingsError("a class is listed twice: list each class once")
         if len(self.classes) != self.aggregation.classes:
             raise SettingsError(
                 f"{len(self.classes)} classes are listed and the aggregation has "
-                f"{self.aggregation.classes}: give both the same number."
+                f"{self.aggregation.classes}: give both the same number"
             )
         if self.labels < 1:
-            raise SettingsError(f"labels is {self.labels}: use at least 1.")
+            raise SettingsError(f"labels is {self.labels}: use at least 1")
         _ = self.claim  # validates the budget
 
     @property
@@ -87,16 +87,16 @@ class Pate:
         k = self.aggregation.teachers
         if len(positions) != len(table):
             raise DataError(
-                f"there are {len(table)} rows and {len(positions)} labels: give one for each."
+                f"there are {len(table)} rows and {len(positions)} labels: give one for each"
             )
         if len(table) < k:
             raise DataError(
                 f"the table has {len(table)} rows for {k} teachers: most would have nothing to "
-                "learn from; use fewer teachers."
+                "learn from; use fewer teachers"
             )
         if len(np.unique(positions)) < 2:
             raise DataError(
-                "all labels are of one class, so there is nothing to learn: add records of another."
+                "all labels are of one class, so there is nothing to learn: add records of another"
             )
         key = rng_of(seed, "partition").bytes(32)
         owned = cells(np.column_stack([table, positions]), teachers=k, key=key)
@@ -112,7 +112,7 @@ class Pate:
         if -1 in found:
             raise DataError(
                 f"the label of row {found.index(-1)} is not in the list of classes: correct it, or "
-                "add its class."
+                "add its class"
             )
         return np.array(found, dtype=np.int64)
 
@@ -168,8 +168,8 @@ class TeacherEnsemble:
         asked = _numbers(rows)
         if asked.shape[1] != self._width:
             raise DataError(
-                f"the rows have {asked.shape[1]} columns and the teachers learned {self._width}: "
-                "encode both in the same way."
+                f"the rows have {asked.shape[1]} columns and the teachers learned from "
+                f"{self._width}: encode both in the same way"
             )
         classes = self._pate.aggregation.classes
         counts = np.zeros((len(asked), classes), dtype=np.int64)
@@ -254,7 +254,7 @@ def _numbers(rows: npt.ArrayLike) -> Rows:
     try:
         table = np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError("the rows are not all numbers: encode them, as `labelled` does.") from None
+        raise DataError("the rows are not all numbers: encode them, as `labelled` does") from None
     if table.ndim != 2:
-        raise DataError(f"the rows have shape {table.shape}: give a matrix [n, width].")
+        raise DataError(f"the rows have shape {table.shape}: give a matrix [n, width]")
     return table

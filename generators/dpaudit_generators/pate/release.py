@@ -217,7 +217,7 @@ class ConfidentRelease:
         """
         counts = _counts(votes, self._confident.answer)
         if self._budget.left == 0:
-            raise BudgetError("all labels of the privacy budget are spent: plan a larger budget.")
+            raise BudgetError("all labels of the privacy budget are spent: plan a larger budget")
         if len(counts):
             self._checks.spend(len(counts))
         clear = np.flatnonzero([self._is_clear(max(row)) for row in counts.tolist()])
@@ -256,6 +256,6 @@ def _counts(votes: npt.ArrayLike, noisy_max: NoisyMax) -> IndexArray:
         # The message does not quote the votes, because they are secret.
         raise SettingsError(
             f"the votes are not whole numbers for {noisy_max.classes} classes that add up to "
-            f"{noisy_max.teachers} teachers: count one vote of every teacher for each query."
+            f"{noisy_max.teachers} teachers: count one vote of every teacher for each query"
         )
     return counts.astype(np.int64)

@@ -45,12 +45,12 @@ def labelled(data: pd.DataFrame, schema: Schema) -> Labelled:
     """
     by_name = {column.name: column for column in schema.columns}
     if schema.label is None:
-        raise DataError("the schema names no label column: set `label` to one of its columns.")
+        raise DataError("the schema names no label column: set `label` to one of its columns")
     column = by_name.pop(schema.label)
     if column.kind.numeric or not by_name:
         raise DataError(
             f"column {column.name!r} cannot be the label: it must be binary or categorical, with "
-            "another column to learn from."
+            "another column to learn from"
         )
     require_table(data, schema)
     rows = encode(data, replace(schema, columns=tuple(by_name.values()), label=None))

@@ -41,7 +41,7 @@ class TorchClassifier:
 
     def __post_init__(self) -> None:
         if self.steps < 1 or self.batch < 1 or not self.rate > 0.0:
-            raise SettingsError("steps and batch must be at least 1, and rate above 0.")
+            raise SettingsError("steps and batch must be at least 1, and rate above 0")
 
     def fit(self, rows: npt.ArrayLike, labels: npt.ArrayLike) -> TorchClassifier:
         """Trains on rows [n, width] and class positions [n]."""

@@ -66,7 +66,7 @@ class Voter(NamedTuple):
         if named.shape != (len(rows),) or not np.isin(named, np.arange(classes)).all():
             raise SettingsError(
                 f"{type(self.classifier).__name__} did not predict one class position for each "
-                "row: pass a classifier, not a regressor or one of several outputs."
+                "row: pass a classifier, not a regressor or one with several outputs"
             )
         return positions
 
@@ -108,5 +108,5 @@ def require_classifier(classifier: object) -> None:
     if isinstance(classifier, type) or not all(hasattr(classifier, name) for name in needed):
         raise SettingsError(
             f"{classifier!r} is not a scikit-learn classifier: pass an instance, or wrap a torch "
-            "module in TorchClassifier."
+            "module in TorchClassifier"
         )

@@ -104,13 +104,13 @@ class Accountant:
         self._late = Switch.BUDGET_EXCEEDED in switches
         self._free = Switch.QUERIES_NOT_ACCOUNTED in switches
 
-    def begins(self, queries: int) -> BoolArray:
+    def may_begin(self, queries: int) -> BoolArray:
         """Whether each model may begin an iteration whose batches have so many labels [M]."""
         if self._late:
             return self._converted(self._spent) < self._epsilon
         return self._room(queries)
 
-    def affords(self, queries: int) -> BoolArray:
+    def may_buy(self, queries: int) -> BoolArray:
         """Whether each model may buy so many labels within an iteration [M]."""
         return np.ones(len(self._spent), dtype=np.bool_) if self._late else self._room(queries)
 

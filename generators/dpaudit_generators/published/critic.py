@@ -96,9 +96,11 @@ class CriticSettings:
 
     def __post_init__(self) -> None:
         if len(self.critic_hidden) != 2:
-            raise SettingsError(f"critic_hidden is {self.critic_hidden!r}: list two widths")
+            raise SettingsError(f"critic_hidden is {self.critic_hidden!r}: give two widths")
         if self.law is Mechanism.NOISY_MAX:
-            raise SettingsError("law is noisy-max: labels take one draw each, gaussian or laplace")
+            raise SettingsError(
+                "law is noisy-max: labels take one draw each; use gaussian or laplace"
+            )
 
 
 @torch.inference_mode()

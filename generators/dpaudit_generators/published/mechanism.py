@@ -80,7 +80,7 @@ class SwitchedPateGan:
             object.__setattr__(self, name, ",".join(sorted(switches_named(getattr(self, name)))))
         for name, good, wanted in (
             ("epsilon", 0.0 < self.epsilon < np.inf, "a positive number"),
-            ("delta", 0.0 < self.delta < 1.0, "one in (0, 1)"),
+            ("delta", 0.0 < self.delta < 1.0, "a number in (0, 1)"),
             ("gamma", 0.0 < self.gamma < np.inf, "a positive number"),
             ("teachers", self.teachers >= 1, "at least 1"),
             ("iterations", self.iterations >= 1, "at least 1"),

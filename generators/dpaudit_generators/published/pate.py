@@ -81,7 +81,7 @@ class _Training:
             )
             for trainee in trainees
         ]
-        self._teachers = self._of_a_kind()
+        self._teachers = self._make_teachers()
         inputs = recipe.noise_width + form.given + form.hints
         generator = [
             initial(
@@ -126,7 +126,7 @@ class _Training:
         self._finished: dict[int, Weights] = {}
         self._batch = batch
 
-    def _of_a_kind(self) -> PublishedTeachers:
+    def _make_teachers(self) -> PublishedTeachers:
         """The teachers: networks or regressions."""
         settings, recipe = self._settings, self._recipe
         switches = settings.switches
@@ -156,7 +156,7 @@ class _Training:
             scale = 1.0 / settings.gamma
             recorder.promised(vote_table(Mechanism.NOISY_MAX, settings.teachers, scale))
         for iteration in range(settings.iterations):
-            if not self._may_go_on(self._accountant.begins(self._batch)):
+            if not self._may_go_on(self._accountant.may_begin(self._batch)):
                 break
             if iteration:
                 for partition in self._partitions:
@@ -178,12 +178,12 @@ class _Training:
     def _iteration(self) -> None:
         if self._recorder is not None:
             self._recorder.iteration()
-        self._teachers.train(self._made(self._teachers.fakes), self._recorder)
+        self._teachers.train(self._generated(self._teachers.fakes), self._recorder)
         for _ in range(self._recipe.rounds):
-            fakes = self._made(self._recipe.student_steps * self._batch)
+            fakes = self._generated(self._recipe.student_steps * self._batch)
             ones = self._teachers.votes(fakes)
             for start in range(0, fakes.shape[1], self._batch):
-                if not self._may_go_on(self._accountant.affords(self._batch)):
+                if not self._may_go_on(self._accountant.may_buy(self._batch)):
                     return
                 part = slice(start, start + self._batch)
                 labels = self._labelled(ones[:, part])
@@ -215,7 +215,7 @@ class _Training:
         self._student.descend([outputs], [self._slope(outputs, target)])
 
     def _train_generator(self) -> None:
-        fakes = self._source(*self._fed(self._batch))
+        fakes = self._source(*self._inputs(self._batch))
         outputs = self._student(fakes)
         # The generator's goal is that each of its records is labelled 1.
         slope = self._slope(outputs, torch.ones(len(fakes), self._batch))
@@ -236,11 +236,11 @@ class _Training:
             slope[..., 0] = (chances - target) / self._batch
         return slope
 
-    def _made(self, n: int) -> Tensor:
+    def _generated(self, n: int) -> Tensor:
         with torch.no_grad():
-            return self._source(*self._fed(n))
+            return self._source(*self._inputs(n))
 
-    def _fed(self, n: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _inputs(self, n: int) -> tuple[Tensor, Tensor, Tensor]:
         """Draws the generators' inputs for n records of each model."""
         noise, given = self._feed.noise(n), self._feed.labels(n)
         if self._recorder is not None:

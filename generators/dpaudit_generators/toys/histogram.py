@@ -124,7 +124,7 @@ class LaplaceHistogram:
         names = self.schema.names
         if self.column is not None and self.column not in names:
             hint = did_you_mean(self.column, names)
-            raise SettingsError(f"no column {self.column!r}{hint}; there is {', '.join(names)}")
+            raise SettingsError(f"no column {self.column!r}{hint}; there are {', '.join(names)}")
         _ = self.claim  # validates
 
     @property
