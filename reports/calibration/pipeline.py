@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from boundary import boundary
-from mechanisms import FloatArray, Mechanism
 
 from dpaudit.auditing.membership import (
     Fitted,
@@ -22,6 +20,8 @@ from dpaudit.auditing.membership import (
 from dpaudit.auditing.plan import Multiplicity, Size
 from dpaudit.bounds import Counts, count_errors, e_process, exact, refit_schedule
 from dpaudit.plugins.protocols import BoolArray, FeatureName, GameView, Scorer
+from reports.calibration.boundary import boundary
+from reports.calibration.mechanisms import FloatArray, Mechanism
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ def largest_bound(scored: list[Scored], *, size: Size, delta: float) -> float:
     )
 
 
-def sequential_audit_accuses(mechanism: Mechanism, *, size: Size, rng: np.random.Generator) -> bool:
-    """Whether an audit that looks as it goes ever exceeds the true epsilon.
+def sequential_audit_flags(mechanism: Mechanism, *, size: Size, rng: np.random.Generator) -> bool:
+    """Whether a sequential audit ever exceeds the true epsilon.
 
     As `dpaudit.auditing.sequential` does: every block of pairs is guessed by an attack fixed on the
     pairs before it and feeds the e-process; at the cap the exact bound is taken once, on the trials

@@ -9,16 +9,21 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
-from boundary import Rule, boundary
-from budget import Budget
-from cells import NOMINALS, Cell, enumerated, simulated, stream
-from mechanisms import FloatArray, Kind, Mechanism, mechanisms
-from pipeline import features_of, largest_bound, scored_attacks, sequential_audit_accuses
 
 from dpaudit.auditing.plan import Multiplicity, Pace, Size
 from dpaudit.bounds import Hypotheses, ThresholdRule, clopper_pearson, e_process, exact, one_run
 from dpaudit.research.bands import BandBound, dkw, equal_local_level, preset_quantiles
 from dpaudit.research.universal import universal_inference
+from reports.calibration.boundary import Rule, boundary
+from reports.calibration.budget import Budget
+from reports.calibration.cells import NOMINALS, Cell, enumerated, simulated, stream
+from reports.calibration.mechanisms import FloatArray, Kind, Mechanism, mechanisms
+from reports.calibration.pipeline import (
+    features_of,
+    largest_bound,
+    scored_attacks,
+    sequential_audit_flags,
+)
 
 BOUNDS: dict[str, Rule] = {"exact": exact, "clopper_pearson": clopper_pearson}
 QUANTILES = (0.5, 0.75, 0.95)
@@ -113,12 +118,12 @@ def _audits(
         features = features_of(mechanism, size.per_world, size.attacks, rng)
         scored = scored_attacks(features, size=size, delta=mechanism.delta, rng=rng)
         errors = [(one.counts.false_negatives, one.counts.false_positives) for one in scored]
-        accused = {name: any(own.proves(*e) for e in errors) for name, own in decide.items()}
-        for name, is_accused in accused.items():
-            violations[name] += is_accused
+        flagged = {name: any(own.proves(*e) for e in errors) for name, own in decide.items()}
+        for name, is_flagged in flagged.items():
+            violations[name] += is_flagged
         if draw < budget.checked:
             bound = largest_bound(scored, size=size, delta=mechanism.delta)
-            if (bound > mechanism.epsilon) != accused["exact"]:
+            if (bound > mechanism.epsilon) != flagged["exact"]:
                 raise AssertionError(f"{label}: evaluate says {bound} at {errors}")
     for name, found in violations.items():
         yield simulated(
@@ -186,7 +191,7 @@ def sequential(budget: Budget) -> Iterator[Cell]:
                         name, ours=True, where=where, n=pairs,
                         nominal=nominal, violations=count, draws=draws,
                     )  # fmt: skip
-    for cap, audits in budget.looked.items():
+    for cap, audits in budget.sequential_caps.items():
         for mechanism in _few():
             for nominal in NOMINALS[: 1 if cap > 100 else 2]:
                 size = Size(
@@ -197,7 +202,7 @@ def sequential(budget: Budget) -> Iterator[Cell]:
                 )
                 rng = stream("looks and cap", mechanism, cap, nominal)
                 count = sum(
-                    sequential_audit_accuses(mechanism, size=size, rng=rng) for _ in range(audits)
+                    sequential_audit_flags(mechanism, size=size, rng=rng) for _ in range(audits)
                 )
                 yield simulated(
                     "sequential audit: looks, refits and exact at the cap", ours=True,

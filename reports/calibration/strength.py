@@ -7,11 +7,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from boundary import Rule
-from budget import Budget
-from cells import NOMINALS, stream
-from mechanisms import Kind, Mechanism
-from pipeline import FirstFeature
 
 from dpaudit.auditing.membership import Part, Trials, evaluate, fit_attack
 from dpaudit.bounds import (
@@ -20,6 +15,11 @@ from dpaudit.bounds import (
     e_process,
     exact,
 )
+from reports.calibration.boundary import Rule
+from reports.calibration.budget import Budget
+from reports.calibration.cells import NOMINALS, stream
+from reports.calibration.mechanisms import Kind, Mechanism
+from reports.calibration.pipeline import FirstFeature
 
 CLAIM, DELTA = 1.0, 1e-5
 
