@@ -16,7 +16,7 @@ from dpaudit.errors import DpauditError
 from dpaudit.files import write_whole
 from reports.data import catalogue
 
-DPAUDIT = (sys.executable, "-c", "from dpaudit.cli.main import main; main()")
+DPAUDIT = (sys.executable, "-m", "dpaudit")
 """The `dpaudit` command of the interpreter that runs the study."""
 DATA_VARIABLE = "DPAUDIT_DATA"
 

@@ -1,10 +1,16 @@
-"""Shared fixtures: where the reference vectors and the real data sets are."""
+"""What every test file shares: reference values, tables, and which tests may be skipped."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any, TypeVar
+
+# Tests run side by side and so need no more threads: torch reads this when it is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis
 import pytest
@@ -20,22 +26,84 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["pytester"]
 
+HERE = Path(__file__).parent
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+DECLARED_SKIPS = ("needs /proc",)
+"""Reasons for which a test may be skipped; any other makes it fail."""
+
+
+def _without_undeclared_skips(report: Report) -> Report:
+    """A skip for another than a declared reason becomes a failure.
+
+    A test that silently stops running protects nothing, so it is better to hear of it.
+    """
+    if report.outcome != "skipped" or hasattr(report, "wasxfail"):
+        return report
+    assert isinstance(report.longrepr, tuple)
+    path, line, message = report.longrepr
+    reason = message.removeprefix("Skipped: ")
+    if reason not in DECLARED_SKIPS:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"{path}:{line}: skipped without being declared in tests/conftest.py: {reason}"
+        )
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _without_undeclared_skips((yield))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return _without_undeclared_skips((yield))
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Single files and tests run in this process: that is sooner done than starting workers."""
+    if any(Path(argument.partition("::")[0]).is_dir() for argument in config.args):
+        return None
+    config.option.dist = "no"
+    return 0
+
+
+def _vectors(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((HERE / "vectors" / name).read_text(encoding="utf-8"))
+    return found
+
 
 @pytest.fixture(scope="session")
-def shared() -> Path:
-    """The folder with `vectors/` and `data/`; skips where it is not at hand."""
-    default = Path(__file__).resolve().parents[2] / "shared"
-    folder = Path(os.environ.get("DPAUDIT_SHARED", default))
-    if not folder.is_dir():
-        pytest.skip(f"reference vectors not found at {folder}; set DPAUDIT_SHARED to their folder")
-    return folder
+def accounting_vectors() -> dict[str, Any]:
+    """Reference values of privacy accounting; `vectors/README.md` names their sources."""
+    return _vectors("accounting.json")
 
 
 @pytest.fixture(scope="session")
-def real_data(request: pytest.FixtureRequest) -> Path:
-    """The folder of real data sets (`DPAUDIT_DATA`, else `data/` beside the vectors)."""
-    named = os.environ.get("DPAUDIT_DATA")
-    folder = Path(named) if named else request.getfixturevalue("shared") / "data"
-    if not folder.is_dir():
-        pytest.skip(f"real data sets not found at {folder}; set DPAUDIT_DATA to their folder")
+def estimator_vectors() -> dict[str, Any]:
+    """Reference values of bounds and estimates of epsilon."""
+    return _vectors("estimators.json")
+
+
+@pytest.fixture(scope="session")
+def published_audits() -> dict[str, Any]:
+    """Published results of audits of six PATE-GANs."""
+    return _vectors("published_audits.json")
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of small real tables; its README names their sources."""
+    return HERE / "data"
+
+
+@pytest.fixture
+def proc() -> Path:
+    """Linux's folder of running processes; a declared skip where there is none."""
+    folder = Path("/proc")
+    if not (folder / "self" / "stat").exists():
+        pytest.skip("needs /proc")
     return folder

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.auditing.membership import Part, Trials, evaluate, fit_attack
+from dpaudit.auditing.attacking.evaluation import evaluate
+from dpaudit.auditing.attacking.fitting import fit_attack
+from dpaudit.auditing.attacking.parts import Part, SplitTrials
 from dpaudit.bounds import (
     ThresholdRule,
     clopper_pearson,
@@ -87,7 +89,7 @@ def _evaluated(
     attack = fit_attack(
         FirstFeature(), fitting, rule=rule, delta=mechanism.delta, confidence=0.95, rng=rng
     )
-    trials = Trials(fitting, counted, failed_in=0, failed_out=0)
+    trials = SplitTrials(fitting, counted, failed_in=0, failed_out=0)
     return evaluate(attack, trials, delta=mechanism.delta, confidence=0.95).proved
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dpaudit.formatting import rounded, rounded_down
-from dpaudit.labels.audit import LabelAudit, audit_labels
+from dpaudit.labels import LabelAudit, audit_labels
 from reports import markdown
 from reports.command import StudyParser, start, write_json
 from reports.label_audit import mistakes
@@ -55,7 +55,7 @@ def audited(plan: Plan) -> dict[str, Any]:
     """All repeats of one scenario."""
     scenario = plan.scenario()
     audits = [_audit(scenario, plan.runs, seed) for seed in range(plan.repeats)]
-    first = audits[0].document()
+    first = audits[0].to_document()
     print(f"{scenario.name}, {plan.runs} runs: {first['verdict']}", flush=True)
     return {
         "name": scenario.name,
@@ -63,7 +63,7 @@ def audited(plan: Plan) -> dict[str, Any]:
         "drawing": scenario.drawing.value,
         **{key: first[key] for key in (*_FIXED, "votes", "attack")},
         "audits": [
-            {"seed": audit.seed, **{key: audit.document()[key] for key in _EACH}}
+            {"seed": audit.settings.seed, **{key: audit.to_document()[key] for key in _EACH}}
             for audit in audits
         ],
     }

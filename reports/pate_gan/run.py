@@ -55,14 +55,13 @@ def main(given: Sequence[str] | None = None) -> None:
             seed=seed,
             jobs=run.jobs,
         )
-        document = result.document
         rows.append(
             {
                 "seed": seed,
                 "verdict": result.verdict.value,
                 "bound": round(result.epsilon_lower_bound, 4),
-                "auc": {a["name"]: round(a["auc"], 4) for a in document["attacks"]},
-                "max_provable_epsilon": document["max_provable_epsilon"],
+                "auc": {one.name: round(one.auc, 4) for one in result.attacks},
+                "max_provable_epsilon": result.max_provable_epsilon,
             }
         )
         write_json(path, summary(rows, size))

@@ -66,7 +66,7 @@ def audit(asked: Asked, plan: Plan) -> Record:
         out=plan.runs / f"{asked.name}-{asked.models}-{asked.seed}",
         on_progress=Tenths(),
     )
-    return digest(dict(result.document))
+    return digest(result.to_document())
 
 
 def digest(document: Record) -> Record:

@@ -14,9 +14,12 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.membership import arrange, evaluate, fit_attack, fitting_mask
-from dpaudit.auditing.plan import Size
+from dpaudit.auditing.attacking.evaluation import evaluate
+from dpaudit.auditing.attacking.fitting import fit_attack
+from dpaudit.auditing.attacking.parts import arrange, fitting_mask
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import ThresholdRule
+from dpaudit.bounds.table import ValidBound
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
@@ -137,9 +140,9 @@ def _values(
 
 def attacked(worlds: list[list[FloatArray | None]], *, models: int, seed: int) -> Record:
     """The published attack on them: hold-out threshold, 400 + 200 + 400 of 1000."""
-    size = Size(shadow_models=2 * models, attacks=1, threshold_rule=ThresholdRule.HOLD_OUT)
+    settings = AuditSettings(shadow_models=2 * models, threshold=ThresholdRule.HOLD_OUT)
     rng = Stream(seed, "worst", "attack").rng()
-    masks = [fitting_mask(models, size.fitted, rng) for _ in World]
+    masks = [fitting_mask(models, settings.fitted, rng) for _ in World]
     trials = arrange(worlds, masks)
     assert trials is not None  # none failed
     fitted = fit_attack(
@@ -155,8 +158,8 @@ def attacked(worlds: list[list[FloatArray | None]], *, models: int, seed: int) -
         "verdict": None,
         "auc": found.auc,
         "counts": dict(zip(COUNTED, found.counts, strict=True)),
-        "exact": found.exact,
-        "clopper_pearson": found.clopper_pearson,
+        "exact": found.bounds[ValidBound.EXACT],
+        "clopper_pearson": found.bounds[ValidBound.CLOPPER_PEARSON],
     }
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +14,8 @@ from dpaudit.account import LabelBudget, LabelPlan, Mechanism, VoteTable, calibr
 from dpaudit.errors import BudgetError, SettingsError
 
 
-def test_plans_match_the_reference_vectors(shared: Path) -> None:
-    vectors = json.loads((shared / "vectors" / "accounting.json").read_text())
-    rows = vectors["defaults_gauss1_exactRDP"]
+def test_plans_match_the_reference_vectors(accounting_vectors: dict[str, Any]) -> None:
+    rows = accounting_vectors["defaults_gauss1_exactRDP"]
     assert len(rows) >= 20
     for row in rows:
         plan = calibrate(
@@ -39,9 +37,10 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("mechanism", Mechanism)
-def test_calibrated_noise_matches_the_reference_vectors(mechanism: Mechanism, shared: Path) -> None:
-    vectors = json.loads((shared / "vectors" / "accounting.json").read_text())
-    rows = vectors["calibration_eps1_delta1e-5"]
+def test_calibrated_noise_matches_the_reference_vectors(
+    mechanism: Mechanism, accounting_vectors: dict[str, Any]
+) -> None:
+    rows = accounting_vectors["calibration_eps1_delta1e-5"]
     assert [row["T"] for row in rows] == [1, 10, 100, 1000, 10_000]
     column, method, inverted = COLUMNS[mechanism]
     for row in rows[:4] if method == "pld" else rows:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,14 +22,16 @@ VECTOR_ORDERS = np.concatenate([np.arange(1.25, 20.0, 0.25), np.geomspace(20.0, 
 """The grid of the reference values."""
 
 
-def sequences(shared: Path) -> list[dict[str, Any]]:
-    vectors = json.loads((shared / "vectors" / "accounting.json").read_text())
-    rows: list[dict[str, Any]] = vectors["pate_sequences"]
+@pytest.fixture(scope="module")
+def sequences(accounting_vectors: dict[str, Any]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = accounting_vectors["pate_sequences"]
     assert len(rows) >= 5
-    for row in rows:
-        n1 = row["n1"]
-        row["T"] = len(n1) if isinstance(n1, list) else n1["times"]
     return rows
+
+
+def labels_of(sequence: dict[str, Any]) -> int:
+    n1 = sequence["n1"]
+    return len(n1) if isinstance(n1, list) else int(n1["times"])
 
 
 def fixed_vote_epsilon(table: VoteTable, labels: int, delta: float, votes: int) -> float:
@@ -49,9 +49,11 @@ def fixed_vote_epsilon(table: VoteTable, labels: int, delta: float, votes: int) 
     return float(brentq(excess, 0.0, 700.0)) if excess(0.0) > 0 else 0.0
 
 
-def test_renyi_and_convolved_costs_match_the_reference_vectors(shared: Path) -> None:
-    for row in sequences(shared):
-        table, labels = VoteTable.noisy_max(row["k"], 1 / row["gamma"]), row["T"]
+def test_renyi_and_convolved_costs_match_the_reference_vectors(
+    sequences: list[dict[str, Any]],
+) -> None:
+    for row in sequences:
+        table, labels = VoteTable.noisy_max(row["k"], 1 / row["gamma"]), labels_of(row)
         rdp = table.epsilon(labels, delta=1e-5, method="rdp")
         assert rdp == pytest.approx(row["exact_data_independent_rdp_cks"], abs=1e-6)
         curve = labels * np.asarray(table.rdp(VECTOR_ORDERS))
@@ -65,11 +67,13 @@ def test_renyi_and_convolved_costs_match_the_reference_vectors(shared: Path) -> 
         assert pld == pytest.approx(row["single_noise_lap1_pld"], abs=1e-3)
 
 
-def test_tight_costs_lie_between_the_lower_bound_and_the_reference(shared: Path) -> None:
-    rows = [row for row in sequences(shared) if "lower_bound_fixed_margin" in row]
+def test_tight_costs_lie_between_the_lower_bound_and_the_reference(
+    sequences: list[dict[str, Any]],
+) -> None:
+    rows = [row for row in sequences if "lower_bound_fixed_margin" in row]
     assert len(rows) >= 4
     for row in rows:
-        table, labels = VoteTable.noisy_max(row["k"], 1 / row["gamma"]), row["T"]
+        table, labels = VoteTable.noisy_max(row["k"], 1 / row["gamma"]), labels_of(row)
         tight = table.epsilon(labels, delta=1e-5, method="tight")
         assert tight >= row["lower_bound_fixed_margin"]
         if "optimal_adaptive_composition_upper" in row:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +15,8 @@ from dpaudit.model.claim import Neighbours
 
 
 @pytest.fixture(scope="module")
-def runs(shared: Path) -> list[dict[str, Any]]:
-    found = json.loads((shared / "vectors" / "accounting.json").read_text())
-    rows: list[dict[str, Any]] = found["dpsgd_poisson_add_remove"]
+def runs(accounting_vectors: dict[str, Any]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = accounting_vectors["dpsgd_poisson_add_remove"]
     return rows
 
 

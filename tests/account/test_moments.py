@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from decimal import Decimal, localcontext
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,12 +27,6 @@ from dpaudit.errors import SettingsError
 EIGHT = np.arange(1.0, 9.0)
 
 
-@pytest.fixture(scope="module")
-def vectors(shared: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((shared / "vectors" / "accounting.json").read_text())
-    return found
-
-
 def votes_of(sequence: dict[str, Any]) -> np.ndarray:
     n1 = sequence["n1"]
     return np.full(n1["times"], n1["repeat"]) if isinstance(n1, dict) else np.array(n1)
@@ -49,8 +41,8 @@ def theorem_3_in_full(q: float, gamma: float, moment: int) -> float:
         return float((right + wrong * growth**moment).ln())
 
 
-def test_single_votes_match_the_reference(vectors: dict[str, Any]) -> None:
-    for vote in vectors["pate_single_vote"]:
+def test_single_votes_match_the_reference(accounting_vectors: dict[str, Any]) -> None:
+    for vote in accounting_vectors["pate_single_vote"]:
         counts, gamma = vote["counts"], vote["gamma"]
         q = wrong_label_probability(counts, gamma=gamma)
         assert q == pytest.approx(vote["q"], rel=1e-9)
@@ -70,15 +62,17 @@ def test_single_votes_match_the_reference(vectors: dict[str, Any]) -> None:
             assert p == pytest.approx(vote["p_label_is_first_class"], rel=1e-9)
 
 
-def test_data_independent_bounds_match_the_reference(vectors: dict[str, Any]) -> None:
-    for row in vectors["lnmax_binary_data_independent"]:
+def test_data_independent_bounds_match_the_reference(accounting_vectors: dict[str, Any]) -> None:
+    for row in accounting_vectors["lnmax_binary_data_independent"]:
         moments = np.array(row["orders"]) - 1.0
         ours = data_independent_moments(gamma=row["gamma"], moments=moments) / moments
         np.testing.assert_allclose(ours, row["pate_bound_rdp"], rtol=1e-9)
 
 
-def test_the_published_epsilons_lie_between_floor_and_ceiling(vectors: dict[str, Any]) -> None:
-    for row in vectors["published_PATE"]:
+def test_the_published_epsilons_lie_between_floor_and_ceiling(
+    accounting_vectors: dict[str, Any],
+) -> None:
+    for row in accounting_vectors["published_PATE"]:
         unanimous = row["T"] * pate_moments([250] + 9 * [0], gamma=0.05, moments=EIGHT)
         floor = epsilon_from_moments(EIGHT, unanimous, delta=row["delta"])
         most = row["T"] * data_independent_moments(gamma=0.05, moments=EIGHT)
@@ -88,10 +82,12 @@ def test_the_published_epsilons_lie_between_floor_and_ceiling(vectors: dict[str,
         assert floor < row["eps"] < ceiling
 
 
-def test_the_moments_contain_the_paper_s_advanced_composition(vectors: dict[str, Any]) -> None:
+def test_the_moments_contain_the_paper_s_advanced_composition(
+    accounting_vectors: dict[str, Any],
+) -> None:
     # 4Tg^2 + 2g sqrt(2T ln 1/d) drops a term of 2 T g^2 l(l+1); with real l, the moments give the
     # concentrated bound 2Tg^2 + 2g sqrt(2T ln 1/d), below it.
-    for row in vectors["published_PATE_advanced_composition"]:
+    for row in accounting_vectors["published_PATE_advanced_composition"]:
         t, g, log_delta = row["T"], row["gamma"], math.log(1 / row["delta"])
         assert 4 * t * g**2 + 2 * g * math.sqrt(2 * t * log_delta) == pytest.approx(row["value"])
         assert abs(row["value"] - row["paper"]) < 0.7
@@ -104,16 +100,18 @@ def test_the_moments_contain_the_paper_s_advanced_composition(vectors: dict[str,
         assert ours < row["value"]
 
 
-def test_no_moments_report_less_than_the_floor(vectors: dict[str, Any]) -> None:
-    for largest, floor in vectors["zero_cost_floor_ln(1/delta)/L"].items():
+def test_no_moments_report_less_than_the_floor(accounting_vectors: dict[str, Any]) -> None:
+    for largest, floor in accounting_vectors["zero_cost_floor_ln(1/delta)/L"].items():
         moments = np.arange(1.0, int(largest) + 1)
         free = pate_moments([10_000, 0], gamma=1.0, moments=moments)
         assert np.all(free == 0.0)
         assert epsilon_from_moments(moments, free, delta=1e-5) == pytest.approx(floor, rel=1e-12)
 
 
-def test_exact_data_dependent_epsilons_match_the_reference(vectors: dict[str, Any]) -> None:
-    for sequence in vectors["pate_sequences"]:
+def test_exact_data_dependent_epsilons_match_the_reference(
+    accounting_vectors: dict[str, Any],
+) -> None:
+    for sequence in accounting_vectors["pate_sequences"]:
         table = VoteTable.noisy_max(sequence["k"], 1 / sequence["gamma"])
         spent = exact_moments(table, votes_of(sequence), moments=ORDERS - 1).sum(axis=0)
         epsilon = epsilon_from_rdp(ORDERS, spent / (ORDERS - 1), delta=sequence["delta"])
@@ -134,8 +132,10 @@ def test_in_pate_s_own_regime_a_strong_consensus_is_nearly_free() -> None:
         assert public == pytest.approx(whatever, abs=1e-2)
 
 
-def test_gamma_l_is_too_small_a_cap_for_two_noisy_counts(vectors: dict[str, Any]) -> None:
-    wrong = vectors["must_fail"][0]
+def test_gamma_l_is_too_small_a_cap_for_two_noisy_counts(
+    accounting_vectors: dict[str, Any],
+) -> None:
+    wrong = accounting_vectors["must_fail"][0]
     gamma, moment = wrong["gamma"], wrong["l"]
     table = VoteTable.noisy_max(301, 1 / gamma)
     exact = exact_moments(table, np.arange(302), moments=[moment]).max()
@@ -145,8 +145,10 @@ def test_gamma_l_is_too_small_a_cap_for_two_noisy_counts(vectors: dict[str, Any]
     assert ours == wrong["two_gamma_l"] >= exact
 
 
-def test_theorem_3_without_its_condition_credits_privacy(vectors: dict[str, Any]) -> None:
-    for wrong, q_limit in zip(vectors["must_fail"][1:3], (0.5, 0.46), strict=True):
+def test_theorem_3_without_its_condition_credits_privacy(
+    accounting_vectors: dict[str, Any],
+) -> None:
+    for wrong, q_limit in zip(accounting_vectors["must_fail"][1:3], (0.5, 0.46), strict=True):
         counts, gamma, moment = wrong["counts"], wrong["gamma"], wrong["l"]
         q = float(wrong_label_probability(counts, gamma=gamma))
         assert theorem_3_limit(gamma) < q <= q_limit
@@ -160,8 +162,8 @@ def test_theorem_3_without_its_condition_credits_privacy(vectors: dict[str, Any]
         assert pate_moments(counts, gamma=gamma, moments=[moment])[0] >= exact
 
 
-def test_the_two_noise_bound_does_not_cover_one_noise(vectors: dict[str, Any]) -> None:
-    wrong = vectors["must_fail"][3]
+def test_the_two_noise_bound_does_not_cover_one_noise(accounting_vectors: dict[str, Any]) -> None:
+    wrong = accounting_vectors["must_fail"][3]
     k, n1, gamma, moment = wrong["k"], wrong["n1"], wrong["gamma"], [wrong["l"]]
     accounted = pate_moments([k - n1, n1], gamma=gamma, moments=moment)[0]
     assert accounted == pytest.approx(wrong["accounted"], rel=1e-9)

@@ -15,10 +15,10 @@ from dpaudit_attacks.queries import TargetQueries
 ATTACKS = [Naive(), Histogram(), Correlation(), Ensemble(), TargetQueries(max_queries=500)]
 
 
-@pytest.mark.parametrize("name", ["adult", "cervical_cancer"])
+@pytest.mark.parametrize("name", ["adult_500", "cervical_cancer"])
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: type(attack).__name__)
-def test_attacks_read_real_tables(real_data: Path, name: str, attack: Attack) -> None:
-    data = load_table(real_data / f"{name}.csv.gz")
+def test_attacks_read_real_tables(data_folder: Path, name: str, attack: Attack) -> None:
+    data = load_table(data_folder / f"{name}.csv.gz")
     data = data[[column for column in data if data[column].nunique() > 1]]
     schema = Schema.infer(data)
     table = fitting(data, schema, source=name)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,8 +18,8 @@ from dpaudit.errors import SettingsError
 SETTING = {"delta": 1e-5, "confidence": 0.95}
 
 
-def test_reference_vectors(shared: Path) -> None:
-    entries = json.loads((shared / "vectors" / "estimators.json").read_text())["two_world"]
+def test_reference_vectors(estimator_vectors: dict[str, Any]) -> None:
+    entries = estimator_vectors["two_world"]
     assert len(entries) >= 15
     for entry in entries:
         counts = entry["n1"] - entry["tp"], entry["fp"], entry["n1"], entry["n0"]

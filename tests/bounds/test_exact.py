@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,8 +68,8 @@ def brute_force_p_value(
     return worst
 
 
-def test_reference_vectors(shared: Path) -> None:
-    entries = json.loads((shared / "vectors" / "estimators.json").read_text())["two_world"]
+def test_reference_vectors(estimator_vectors: dict[str, Any]) -> None:
+    entries = estimator_vectors["two_world"]
     assert sum("buehler_exact" in entry for entry in entries) >= 8
     for entry in entries:
         counts = Counts(entry["n1"] - entry["tp"], entry["fp"], entry["n1"], entry["n0"])
@@ -82,19 +80,18 @@ def test_reference_vectors(shared: Path) -> None:
             assert exact(*counts, **setting) == pytest.approx(entry["buehler_exact"], abs=2e-6)
 
 
-def test_published_counts_give_the_published_epsilons(shared: Path) -> None:
-    document = json.loads((shared / "vectors" / "published_audits.json").read_text())
-    n = document["n_test_per_world"]
+def test_published_counts_give_the_published_epsilons(published_audits: dict[str, Any]) -> None:
+    n = published_audits["n_test_per_world"]
     audits = [
         audit
-        for name, group in document.items()
+        for name, group in published_audits.items()
         if name.startswith(("average_case", "worst_case"))
         for audit in group.values()
     ]
     assert len(audits) >= 17
     for _, epsilon, (one, other) in audits:
         for fn, fp in ((one, other), (other, one)):
-            found = clopper_pearson(fn, fp, n, n, delta=document["delta"], confidence=0.95)
+            found = clopper_pearson(fn, fp, n, n, delta=published_audits["delta"], confidence=0.95)
             assert found == pytest.approx(epsilon, abs=1e-9)
 
 

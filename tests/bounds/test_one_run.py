@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +16,8 @@ from dpaudit.bounds._gaussian import gaussian_epsilon
 from dpaudit.errors import SettingsError
 
 
-def test_reference_vectors(shared: Path) -> None:
-    entries = json.loads((shared / "vectors" / "estimators.json").read_text())["one_run"]
+def test_reference_vectors(estimator_vectors: dict[str, Any]) -> None:
+    entries = estimator_vectors["one_run"]
     assert len(entries) >= 6
     for entry in entries:
         outcome = entry["v"], entry["r"], entry["m"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -336,9 +334,8 @@ def test_pair_bound_covers_the_true_epsilon_at_all_times() -> None:
 # --- universal inference -------------------------------------------------------------------
 
 
-def test_universal_bound_against_reference_vectors(shared: Path) -> None:
-    vectors = json.loads((shared / "vectors" / "estimators.json").read_text(encoding="utf-8"))
-    for vector in vectors["two_world"]:
+def test_universal_bound_against_reference_vectors(estimator_vectors: dict[str, Any]) -> None:
+    for vector in estimator_vectors["two_world"]:
         bound = universal_bound(
             vector["n1"] - vector["tp"],
             vector["fp"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,10 +28,6 @@ def document(*words: str) -> dict[str, Any]:
     assert done.stderr == ""
     found: dict[str, Any] = json.loads(done.stdout)
     return found
-
-
-def vectors(shared: Path, name: str) -> Any:
-    return json.loads((shared / "vectors" / "accounting.json").read_text())[name]
 
 
 def test_the_table_fits_a_terminal_and_says_what_spends_and_what_is_right() -> None:
@@ -84,11 +79,11 @@ def test_one_document_with_everything_the_table_says() -> None:
     ],
 )
 def test_noise_of_a_budget_is_the_reference(
-    shared: Path, mechanism: str, method: str, key: str, tolerance: float
+    accounting_vectors: dict[str, Any], mechanism: str, method: str, key: str, tolerance: float
 ) -> None:
     words = [*BUDGET, "--teachers", "301", "--mechanism", mechanism, "--method", method]
     plans = document(*words)["plans"]
-    wanted = {one["T"]: one[key] for one in vectors(shared, "calibration_eps1_delta1e-5")}
+    wanted = {one["T"]: one[key] for one in accounting_vectors["calibration_eps1_delta1e-5"]}
     assert [plan["labels"] for plan in plans] == [10, 100, 1000, 10000]
     for plan in plans:
         noise = wanted[plan["labels"]]
@@ -96,9 +91,9 @@ def test_noise_of_a_budget_is_the_reference(
         assert 1 - 1e-6 < plan["epsilon"] <= 1
 
 
-def test_a_smaller_proof_buys_less_noise(shared: Path) -> None:
+def test_a_smaller_proof_buys_less_noise(accounting_vectors: dict[str, Any]) -> None:
     words = [*BUDGET, "--teachers", "301", "--labels", "100", "--mechanism", "laplace"]
-    reference = vectors(shared, "calibration_eps1_delta1e-5")[2]
+    reference = accounting_vectors["calibration_eps1_delta1e-5"][2]
     best = document(*words)["plans"][0]
     assert best["scale"] == pytest.approx(1 / reference["L1_PLD_gamma"], rel=1e-3)
     assert best["proof"] == "pld"
@@ -108,8 +103,8 @@ def test_a_smaller_proof_buys_less_noise(shared: Path) -> None:
     assert plan["scale"] < 0.94 * reference["G1_exactRDP_s"]
 
 
-def test_labels_of_a_wanted_accuracy_are_the_reference(shared: Path) -> None:
-    for row in vectors(shared, "defaults_gauss1_exactRDP"):
+def test_labels_of_a_wanted_accuracy_are_the_reference(accounting_vectors: dict[str, Any]) -> None:
+    for row in accounting_vectors["defaults_gauss1_exactRDP"]:
         words = ["--epsilon", str(row["eps"]), "--teachers", str(row["k"]), "--method", "rdp"]
         plan = document(*words, "--accuracy", str(row["acc_at_80pct"]))["plans"][0]
         assert plan["labels"] == row["T"]
@@ -125,10 +120,12 @@ def test_accuracy_can_be_asked_where_fewer_teachers_agree() -> None:
     assert plan["right"]["0.8"] > 0.7
 
 
-def test_probabilities_that_labels_are_right_are_the_reference(shared: Path) -> None:
+def test_probabilities_that_labels_are_right_are_the_reference(
+    accounting_vectors: dict[str, Any],
+) -> None:
     named = {"LN exact": "noisy-max", "L1 PLD": "laplace", "G1 exact": "gaussian"}
     compared = 0
-    for row in vectors(shared, "utility_eps1_delta1e-5")["acc"]:
+    for row in accounting_vectors["utility_eps1_delta1e-5"]["acc"]:
         name = next((to for start, to in named.items() if row["mech"].startswith(start)), None)
         if name is None:
             continue

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import xml.dom.minidom
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from dpaudit.model.schema import Kind, Schema
 from dpaudit.plugins.recorder import Reader
-from reports import cervical
 from reports.pate_gan_audit import (
     audits,
     average,
@@ -39,31 +35,10 @@ from reports.pate_gan_audit.setting import Game
 STUDY = Path(__file__).resolve().parents[2] / "reports" / "pate_gan_audit"
 RESULTS = STUDY / "results"
 CEILING = 4.681517
-ROWS = 686
 
 
 def plan(folder: Path, **given: Any) -> Plan:
     return Plan(out=folder, runs=folder / "runs", **given)
-
-
-@pytest.fixture
-def table(monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
-    """Random records within the public schema of Cervical Cancer, as many as the study has."""
-    schema = Schema.from_json(json.loads(cervical.SCHEMA_FILE.read_text()))
-    rng = np.random.default_rng(1)
-    columns: dict[str, Any] = {}
-    for column in schema.columns:
-        if not column.kind.numeric:
-            columns[column.name] = rng.choice(np.array(column.categories), ROWS)
-        elif column.kind is Kind.INTEGER:
-            assert column.lower is not None
-            assert column.upper is not None
-            columns[column.name] = rng.integers(column.lower, column.upper, ROWS, endpoint=True)
-        else:
-            columns[column.name] = rng.uniform(column.lower, column.upper, ROWS)
-    found = pd.DataFrame(columns)
-    monkeypatch.setattr(cervical, "published_table", lambda folder: found)
-    return found
 
 
 def record(path: Path) -> dict[str, Any]:
@@ -71,19 +46,19 @@ def record(path: Path) -> dict[str, Any]:
     return found
 
 
-def test_published_bounds_follow_from_published_errors(shared: Path) -> None:
-    vectors = record(shared / "vectors" / "published_audits.json")
+def test_published_bounds_follow_from_published_errors(published_audits: dict[str, Any]) -> None:
     for ours, theirs in (
         (published.AVERAGE, "average_case_cervical_naive"),
         (published.WORST, "worst_case_querybased"),
     ):
         assert list(ours) == list(published.SIX)
         for name, row in ours.items():
-            auc, epsilon, errors = vectors[theirs][name]
+            auc, epsilon, errors = published_audits[theirs][name]
             assert (row.auc, [row.false_negatives, row.false_positives]) == (auc, errors)
             assert row.clopper_pearson == pytest.approx(epsilon, abs=1e-9)
     assert published.AVERAGE["updated"].clopper_pearson == pytest.approx(CEILING, abs=1e-6)
-    assert vectors["teacher_partitions_686_records_5_teachers"] == published.PARTITIONS
+    partitions = published_audits["teacher_partitions_686_records_5_teachers"]
+    assert partitions == published.PARTITIONS
 
 
 def test_table_2_has_19_violations_and_5_bugs() -> None:
@@ -91,29 +66,25 @@ def test_table_2_has_19_violations_and_5_bugs() -> None:
     assert sum(map(len, published.BUGS.values())) == 5
 
 
-def test_generators_without_data_are_caught_by_unequal_rows_alone(
-    tmp_path: Path
-) -> None:
-    def played(names: str, game: str, models: int) -> dict[str, dict[str, Any]]:
-        options = ["--names", names, "--games", game, "--models", str(models)]
-        worst.main(["--results", str(tmp_path), *options])
+def test_generators_without_data_are_caught_by_unequal_rows_alone(tmp_path: Path) -> None:
+    def audited(names: str, game: Game, models: int) -> dict[str, dict[str, Any]]:
+        chosen = tuple(names.split(","))
+        worst.run(plan(tmp_path, names=chosen, models=models), games=[game])
         found = kept.read(tmp_path, "worst")
-        return {name: found[f"{name}-{game}"] for name in names.split(",")}
+        return {name: found[f"{name}-{game}"] for name in chosen}
 
-    unequal = played("constant-row,null", "published", 1000)
+    unequal = audited("constant-row,null", Game.PUBLISHED, 1000)
     assert unequal["constant-row"]["asked"]["rows"] == {"in": 5, "out": 4}
     assert unequal["constant-row"]["auc"] == 1.0
     assert unequal["constant-row"]["clopper_pearson"] == pytest.approx(CEILING, abs=1e-6)
     assert unequal["null"]["clopper_pearson"] > 2.0
-    assert played("random-row", "published", 60)["random-row"]["auc"] == 1.0
-    for name, equal in played("constant-row,random-row,null", "valid", 60).items():
+    assert audited("random-row", Game.PUBLISHED, 60)["random-row"]["auc"] == 1.0
+    for name, equal in audited("constant-row,random-row,null", Game.VALID, 60).items():
         assert equal["asked"]["rows"] == {"in": 5, "out": 5}
         assert equal["exact"] == 0.0, name
 
 
-def test_what_is_kept_is_not_done_again_unless_asked_otherwise(
-    tmp_path: Path
-) -> None:
+def test_what_is_kept_is_not_done_again_unless_asked_otherwise(tmp_path: Path) -> None:
     path, done = tmp_path / "part" / "one.json", []
 
     def work() -> dict[str, Any]:
@@ -127,15 +98,15 @@ def test_what_is_kept_is_not_done_again_unless_asked_otherwise(
 
 
 def test_a_valid_game_has_public_bounds() -> None:
-    published, valid = setting.Game.PUBLISHED, setting.Game.VALID
+    as_published, valid = Game.PUBLISHED, Game.VALID
     for name in published.SIX:
-        given = setting.parameters(name, published, iterations=7)
+        given = setting.parameters(name, as_published, iterations=7)
         fixed = setting.parameters(name, valid, iterations=7)
         assert "bounds-from-data" not in given.get("without", "")
         assert "bounds-from-data" in fixed["without"]
         assert "bounds-from-data" not in fixed.get("also", "")
         assert given["iterations"] == fixed["iterations"] == 7
-    assert "bounds-from-data" in setting.parameters("turing", published, iterations=1)["also"]
+    assert "bounds-from-data" in setting.parameters("turing", as_published, iterations=1)["also"]
     schema = setting.average_schema()
     assert all(column.kind.numeric for column in schema.columns)
     assert len(schema.columns) == 29
@@ -154,13 +125,11 @@ def test_figure_4_is_one_of_lambda_1() -> None:
 
 
 def test_partitions_are_counted_by_teacher() -> None:
-    notes = notes.Notes()
-    from dpaudit.plugins.recorder import Reader
-
+    seen = notes.Notes()
     for index, rows in enumerate(([0, 1, 1], [1, 2])):
-        notes.read(Reader.TEACHER, np.array(rows), index=index)
-    notes.read(Reader.STUDENT, np.array([9]))
-    found = training.partition(notes)
+        seen.read(Reader.TEACHER, np.array(rows), index=index)
+    seen.read(Reader.STUDENT, np.array([9]))
+    found = training.partition(seen)
     assert found["distinct"] == [2, 2]
     assert found["shared"] == [1, 1]
     assert found["used"] == 3
@@ -206,77 +175,82 @@ def test_scored_models_are_those_before_the_proof() -> None:
 
 
 @pytest.fixture
-def played(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Audits are not played but noted; each finds a violation."""
-    calls: list[dict[str, Any]] = []
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[audits.Asked]:
+    """Audits are not run but noted; each finds a violation."""
+    calls: list[audits.Asked] = []
 
-    def play(generator: str, table: object, schema: object, **given: Any) -> dict[str, Any]:
-        calls.append({"generator": generator, **given})
+    def audit(asked: audits.Asked, plan: Plan) -> dict[str, Any]:
+        calls.append(asked)
         counts = {"false_negatives": 0, "false_positives": 0, "n_in": 16, "n_out": 16}
-        stopped = {"pairs": 24, "stopped_early": True} if given.get("sequential") else None
+        stopped = {"pairs": 24, "stopped_early": True} if asked.sequential else None
         return {"verdict": "violation", "proved": 2.0, "counts": counts, "stopped": stopped}
 
-    monkeypatch.setattr(audits, "play", play)
+    monkeypatch.setattr(audits, "audit", audit)
     return calls
 
 
-def test_the_average_case_is_played_as_published_and_valid(
-    played: list[dict[str, Any]], tmp_path: Path, real_data: Path
+def test_the_average_case_is_run_as_published_and_valid(
+    asked: list[audits.Asked], tmp_path: Path, data_folder: Path
 ) -> None:
-    options = [str(real_data), "--results", str(tmp_path), "--models", "10"]
-    average.main(options)
-    games = [(call["generator"], call["hold_out"]) for call in played]
-    assert games == [
+    small = plan(tmp_path, data=data_folder, models=10)
+    average.run(small)
+    assert [(call.generator, call.hold_out) for call in asked] == [
         *((name, as_published) for name in published.SIX for as_published in (True, False)),
         ("pate-gan-switched", False),
     ]
-    assert {(call["target"], call["attack"], call["models"]) for call in played} == {
+    assert {(call.target, call.attack, call.models) for call in asked} == {
         (397, "groundhog-naive", 10)
     }
-    average.main(options)
-    assert len(played) == 13, "all are kept"
-    sequential.main([*options[:3], "--cap", "20", "--names", "turing", "--seeds", "2"])
-    assert [call["seed"] for call in played[13:]] == [0, 1]
+    average.run(small)
+    assert len(asked) == 13, "all are kept"
+    turing = plan(tmp_path, data=data_folder, models=20, names=("turing",))
+    sequential.run(turing, seeds=2)
+    assert [(call.seed, call.models) for call in asked[13:]] == [(0, 20), (1, 20)]
     assert kept.read(tmp_path, "sequential")["turing-1"]["scored_models"] == 32
 
 
-def test_what_remains_is_mended_one_deviation_at_a_time(
-    played: list[dict[str, Any]], tmp_path: Path, real_data: Path
+def test_what_remains_is_fixed_one_deviation_at_a_time(
+    asked: list[audits.Asked], tmp_path: Path, data_folder: Path
 ) -> None:
-    pytest.importorskip("dpaudit_generators.published.variants")
-    options = ["--results", str(tmp_path), "--models", "10"]
-    worst.main([*options, "--names", "borealis", "--games", "valid"])
-    assert played.pop()["parameters"]["gamma"] == 1e-4
-    remains.main([str(real_data), *options])
-    fixed = [set(call["parameters"]["without"].split(",")) for call in played]
+    worst.run(plan(tmp_path, models=10, names=("borealis",)), games=[Game.VALID])
+    assert asked.pop().parameters["gamma"] == 1e-4
+    remains.run(plan(tmp_path, data=data_folder, models=10))
+    fixed = [set(call.parameters["without"].split(",")) for call in asked]
     always = {"bounds-from-data", "output-not-inverted"}
     assert fixed[0] == always
     assert all(len(one - always) == 1 for one in fixed[1:])
     assert {"accountant-missing-log", "partition-by-position"} <= set.union(*fixed)
 
 
-def test_an_audit_is_played_and_its_record_kept(tmp_path: Path) -> None:
-    given: dict[str, Any] = {
-        "parameters": {}, "target": 0, "attack": "query-absolute", "models": 10,
-        "hold_out": True, "seed": 0, "runs": tmp_path, "name": "null", "jobs": 1,
-    }  # fmt: skip
-    table, schema = setting.worst_table(), setting.worst_schema()
-    found = audits.play("null", table, schema, **given)
+def test_an_audit_is_run_and_its_record_kept(tmp_path: Path) -> None:
+    null = audits.Asked(
+        generator="null",
+        table=setting.worst_table(),
+        schema=setting.worst_schema(),
+        parameters={},
+        target=0,
+        attack="query-absolute",
+        models=10,
+        hold_out=True,
+        seed=0,
+        name="null",
+    )
+    found = audits.audit(null, plan(tmp_path, jobs=1))
     assert found["controls"] == {"null": True, "positive": True}
     assert found["counts"]["n_in"] == 4
     assert found["shadow_models"] == {"in": 10, "out": 10}
     json.dumps(found)
-    assert (tmp_path / "null-10-0" / "result.json").exists()
+    assert (tmp_path / "runs" / "null-10-0" / "result.json").exists()
 
 
-def test_variants_are_played_and_traced(tmp_path: Path, real_data: Path) -> None:
-    pytest.importorskip("dpaudit_generators.published.variants")
-    options = ["--results", str(tmp_path)]
-    tiny = ["--models", "10", "--iterations", "2", "--names", "borealis", "--games", "published"]
-    worst.main([*options, *tiny])
+def test_variants_are_run_and_traced(tmp_path: Path, data_folder: Path) -> None:
+    tiny = plan(tmp_path, models=10, iterations=2, names=("borealis",))
+    worst.run(tiny, games=[Game.PUBLISHED])
     assert kept.read(tmp_path, "worst")["borealis-published"]["counts"]["n_in"] == 4
-    few = ["--names", "borealis,smartnoise,updated", "--lambdas", "1", "--iterations", "8"]
-    training.main([str(real_data), *options, *few])
+    few = plan(
+        tmp_path, data=data_folder, iterations=8, names=("borealis", "smartnoise", "updated")
+    )
+    training.run(few, lambdas=[1.0])
     traced = kept.read(tmp_path, "training")
     assert traced["partition-borealis"]["distinct"] == [137, 137, 137, 137, 138]
     assert traced["partition-smartnoise"]["distinct"] == [138, 137, 137, 137, 137]
@@ -289,6 +263,21 @@ def test_variants_are_played_and_traced(tmp_path: Path, real_data: Path) -> None
     assert "116, 116" in matrix.table_3(
         {"table-3": {"asked": {"columns": 29}, "settings": settings}}
     )
+
+
+def test_the_committed_results_answer_what_is_asked_today(
+    tmp_path: Path, data_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> dict[str, Any]:
+        raise AssertionError("a committed result would be made again")
+
+    for module, name in ((audits, "audit"), (worst, "features_of"), (training, "traced"),
+                         (tables, "trace"), (tables, "settings")):  # fmt: skip
+        monkeypatch.setattr(module, name, refuse)
+    copy = shutil.copytree(RESULTS, tmp_path / "results", ignore=lambda *_: {"quick"})
+    run.main(["--data", str(data_folder), "--out", str(copy)])
+    for path in RESULTS.glob("*/*.json"):
+        assert (copy / path.relative_to(RESULTS)).read_bytes() == path.read_bytes()
 
 
 def invented() -> dict[str, dict[str, dict[str, Any]]]:
@@ -336,7 +325,7 @@ def invented() -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def test_sentences_and_figures_follow_from_the_numbers(tmp_path: Path) -> None:
-    found = invented(study)
+    found = invented()
     page = pages.readme(found)
     assert "for 6 of 6" in page
     assert "for 1 of 6 (updated)" in page
@@ -354,7 +343,6 @@ def test_sentences_and_figures_follow_from_the_numbers(tmp_path: Path) -> None:
         assert (first, second) == ("title", "desc")
 
 
-@pytest.mark.skipif(not RESULTS.is_dir(), reason="the study has not been run")
 def test_the_page_says_what_was_measured() -> None:
     found = {part: kept.read(RESULTS, part) for part in pages.PARTS}
     assert (STUDY / "README.md").read_text() == pages.readme(found)

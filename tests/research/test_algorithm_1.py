@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,12 +27,6 @@ from dpaudit.research.algorithm_1 import (
 EIGHT = np.arange(1.0, 9.0)
 
 
-@pytest.fixture(scope="module")
-def vectors(shared: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((shared / "vectors" / "accounting.json").read_text())
-    return found
-
-
 def votes_of(sequence: dict[str, Any]) -> np.ndarray:
     n1 = sequence["n1"]
     return np.full(n1["times"], n1["repeat"]) if isinstance(n1, dict) else np.array(n1)
@@ -44,8 +36,8 @@ def reported_epsilon(votes: np.ndarray, **arguments: Any) -> float:
     return algorithm_1_claim(votes, **arguments).epsilon
 
 
-def test_sequences_match_the_reference(vectors: dict[str, Any]) -> None:
-    for sequence in vectors["pate_sequences"]:
+def test_sequences_match_the_reference(accounting_vectors: dict[str, Any]) -> None:
+    for sequence in accounting_vectors["pate_sequences"]:
         votes = votes_of(sequence)
         gamma, delta = sequence["gamma"], sequence["delta"]
 
@@ -66,16 +58,16 @@ def test_sequences_match_the_reference(vectors: dict[str, Any]) -> None:
         assert public.epsilon == pytest.approx(sequence["alg1_data_independent_L100"], rel=1e-9)
 
 
-def test_single_votes_match_pate_s_script(vectors: dict[str, Any]) -> None:
-    for vote in vectors["pate_single_vote"]:
+def test_single_votes_match_pate_s_script(accounting_vectors: dict[str, Any]) -> None:
+    for vote in accounting_vectors["pate_single_vote"]:
         ours = algorithm_1_moments(
             vote["counts"], gamma=vote["gamma"], moments=EIGHT, deviations=PATE_SCRIPT_2017
         )
         np.testing.assert_allclose(ours, vote["pate2017_logmgf_l1to8"], rtol=1e-9)
 
 
-def test_wrong_formulas_are_wrong_and_named(vectors: dict[str, Any]) -> None:
-    hole, half = vectors["must_fail"][1:3]
+def test_wrong_formulas_are_wrong_and_named(accounting_vectors: dict[str, Any]) -> None:
+    hole, half = accounting_vectors["must_fail"][1:3]
     for wrong, deviation, key in (
         (hole, Deviation.UNCONDITIONED, "unconditioned"),
         (half, Deviation.HALF, "pate2017"),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,12 +27,6 @@ EIGHT = np.arange(1.0, 9.0)
 RELEASE = SmoothRelease(order=9.0, beta=0.0078, sigma=5.1)
 
 
-@pytest.fixture(scope="module")
-def vectors(shared: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((shared / "vectors" / "accounting.json").read_text())
-    return found
-
-
 def of_two_normals(order: float, apart: float, first: float, second: float) -> float:
     """D_a(N(apart, first^2) || N(0, second^2)): Gil, Alajaji and Linder 2013, Table 2."""
     mixed = order * second**2 + (1 - order) * first**2
@@ -48,8 +40,10 @@ def theorem_23(order: float, beta: float, sigma: float) -> float:
     return order * math.exp(2 * beta) / sigma**2 + widths / (order - 1)
 
 
-def test_the_script_s_smooth_sensitivity_matches_the_reference(vectors: dict[str, Any]) -> None:
-    for vote in vectors["pate_single_vote"]:
+def test_the_script_s_smooth_sensitivity_matches_the_reference(
+    accounting_vectors: dict[str, Any],
+) -> None:
+    for vote in accounting_vectors["pate_single_vote"]:
         ours = pate_script_smooth_sensitivity(
             vote["counts"], gamma=vote["gamma"], beta=0.09, moments=EIGHT
         )
