@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import typer
+from dpaudit.auditing.verdict import Verdict
 from typer.testing import CliRunner, Result
 
 from dpaudit.account import VoteTable
-from dpaudit.auditing.verdict import Verdict
 from dpaudit.cli.audit_labels import audit_labels as command
 from dpaudit.cli.console import ExitCode
 from dpaudit.errors import SettingsError
