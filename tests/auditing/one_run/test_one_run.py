@@ -31,10 +31,7 @@ from dpaudit.model.tables import load
 from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import World
 from dpaudit.report.render import render_html, render_markdown
-<<<<<<< HEAD
 from dpaudit.results.schema import result_schema
-=======
->>>>>>> game
 
 CANARIES = 100
 ONE_RUN: dict[str, Any] = {"one_run": True, "canaries": CANARIES, "jobs": 1}
