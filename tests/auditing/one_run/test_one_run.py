@@ -10,7 +10,6 @@ import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 import pandas as pd
 import pytest
-from dpaudit.report.schema import result_schema
 from scipy.special import expit
 from scipy.stats import binom
 from typer.testing import CliRunner

@@ -11,8 +11,6 @@ import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 import pandas as pd
 import pytest
-from dpaudit.auditing.target_search.specification import candidates_of
-from dpaudit.report.schema import result_schema
 from typer.testing import CliRunner
 
 import dpaudit
