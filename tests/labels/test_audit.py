@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import typer
-from dpaudit.auditing.verdict import Verdict
 from typer.testing import CliRunner, Result
 
 from dpaudit.account import VoteTable
@@ -22,6 +21,7 @@ from dpaudit.cli.console import ExitCode
 from dpaudit.errors import SettingsError
 from dpaudit.labels import Drawing, LabelAudit, VotePair, audit_labels
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.results.verdict import Verdict
 from reports.label_audit import mistakes
 
 STUDY = Path(__file__).resolve().parents[2] / "reports" / "label_audit"
