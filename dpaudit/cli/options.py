@@ -218,7 +218,23 @@ def _as_option(found: re.Match[str]) -> str:
 
 
 _OTHERS = frozenset(
-    "accuracy consensus data drawing fits jobs labels method only out records runs scale schema "
-    "suspect votes".split()
+    (
+        "accuracy",
+        "consensus",
+        "data",
+        "drawing",
+        "fits",
+        "jobs",
+        "labels",
+        "method",
+        "only",
+        "out",
+        "records",
+        "runs",
+        "scale",
+        "schema",
+        "suspect",
+        "votes",
+    )
 )
 """What messages name beside the settings of an audit: options of other commands."""

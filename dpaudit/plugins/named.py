@@ -1,4 +1,4 @@
-"""Generators and attacks with the names they were asked for by."""
+"""Generators and attacks under the names that the caller gave, and the claim to audit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ _ATTACK_METHODS = ("check", "feature_names", "features", "fit")
 
 
 class NamedGenerator(NamedTuple):
-    """A generator and how it was asked for."""
+    """A generator and how the caller named it.
+
+    Attributes:
+        name: A registered name, `module:attr`, or a file and an attribute.
+        parameters: Constructor parameters; of a ready object, its plain settings.
+        generator: The generator.
+    """
 
     name: str
     parameters: dict[str, Any]
@@ -26,7 +32,7 @@ class NamedGenerator(NamedTuple):
 
 
 class NamedAttack(NamedTuple):
-    """An attack and the name it was asked for by."""
+    """An attack and the name that the caller gave."""
 
     name: str
     attack: Attack

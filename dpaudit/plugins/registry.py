@@ -170,7 +170,7 @@ def parse_parameters(pairs: Sequence[str]) -> dict[str, Any]:
 def carry(value: object) -> None:
     """Makes an object of the caller's picklable for workers that cannot import its module by name.
 
-    Test modules and scripts are such: workers would look their names up in vain, so what they
+    Test modules and scripts are such: workers could not import them by name, so what they
     define travels by value.
 
     Args:
@@ -185,7 +185,7 @@ def carry(value: object) -> None:
 
 
 def _findable(module: ModuleType) -> bool:
-    """Whether a fresh interpreter with this search path would import the very same file."""
+    """Whether a fresh interpreter with this search path would import the same file."""
     file = getattr(module, "__file__", None)
     if file is None:
         return True  # built into the interpreter

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import json
 import math
 import statistics
 from pathlib import Path
-from types import ModuleType
 from typing import cast
 
 import numpy as np
@@ -24,16 +22,11 @@ from dpaudit.errors import SettingsError
 from dpaudit.labels import Drawing, LabelAudit, VotePair, audit_labels
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results.verdict import Verdict
+from reports.label_audit import mistakes
 
-STUDY = Path(__file__).resolve().parents[2] / "reports" / "label-audit"
+STUDY = Path(__file__).resolve().parents[2] / "reports" / "label_audit"
 MISTAKES = ("scale_lambda", "one_noise", "free_queries")
 ONE = PrivacyClaim(epsilon=1.0, delta=1e-5)
-
-
-@pytest.fixture
-def mistakes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(STUDY)
-    return importlib.import_module("mistakes")
 
 
 def reference() -> VotePair:
@@ -101,16 +94,14 @@ def test_what_would_have_been_caught_is_caught() -> None:
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_published_mistake_is_flagged(mistakes: ModuleType, name: str) -> None:
+def test_a_published_mistake_is_flagged(name: str) -> None:
     scenario = getattr(mistakes, name)()
     audit = audit_labels(scenario.pair, scenario.claim, runs=10_000, drawing=scenario.drawing)
     assert audit.verdict is Verdict.VIOLATION, str(audit)
     assert scenario.claim.epsilon < audit.bound <= scenario.pair.leak(scenario.claim.delta)
 
 
-def test_the_same_mechanisms_are_not_flagged_for_their_true_cost(
-    mistakes: ModuleType,
-) -> None:
+def test_the_same_mechanisms_are_not_flagged_for_their_true_cost() -> None:
     for name in ("one_noise", "free_queries"):
         pair = getattr(mistakes, name)().pair
         true = PrivacyClaim(epsilon=pair.leak(1e-5), delta=1e-5)
@@ -118,7 +109,7 @@ def test_the_same_mechanisms_are_not_flagged_for_their_true_cost(
         assert audit.verdict is Verdict.CONSISTENT, str(audit)
 
 
-def test_mistaken_claims_are_what_the_implementations_report(mistakes: ModuleType) -> None:
+def test_mistaken_claims_are_what_the_implementations_report() -> None:
     # alpha(l) = 2 l (l+1) lambda^2 a label, 64 labels, best of 20 moments at delta 1e-5.
     spent = [(64 * 2e-6 * n * (n + 1) + math.log(1e5)) / n for n in range(1, 21)]
     assert mistakes.scale_lambda().claim.epsilon == pytest.approx(min(spent), rel=1e-3)
@@ -300,7 +291,7 @@ def test_bad_input_is_one_line_and_exit_code_2(words: tuple[str, ...], said: str
 
 
 def test_the_committed_study_shows_what_its_page_says() -> None:
-    cells = json.loads((STUDY / "results.json").read_text())
+    cells = json.loads((STUDY / "results" / "audits.json").read_text())
     page = (STUDY / "README.md").read_text()
     by_runs = {cell["runs"]: cell["audits"] for cell in cells if cell["name"] == "reference"}
     assert len(by_runs[100_000]) == 20

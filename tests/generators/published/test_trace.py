@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import combinations
@@ -28,8 +27,7 @@ from dpaudit_generators.published import (
     Turing,
     Updated,
 )
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "reports" / "first-light"))
+from reports.cervical import published_table
 
 AUDITED = {
     "updated": Updated,
@@ -152,10 +150,7 @@ def plain() -> Notes:
 
 @pytest.fixture(scope="module")
 def cervical(data_folder: Path) -> pd.DataFrame:
-    from prepare_cervical import published_table
-
-    table: pd.DataFrame = published_table(str(data_folder / "cervical_cancer.csv.gz"))
-    return table
+    return published_table(data_folder)
 
 
 def numeric(table: pd.DataFrame) -> Schema:
