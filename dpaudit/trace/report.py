@@ -23,7 +23,7 @@ class TraceReport:
         generator: Its name.
         parameters: Its parameters.
         data: Where the table came from.
-        schema_inferred: Whether bounds and categories were read off it.
+        schema_inferred: Whether bounds and categories were inferred from it.
         seed: Of the trainings.
         findings: The deviations, most severe first.
         checked: Ids of deviations that were looked for and not found.
