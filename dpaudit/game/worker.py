@@ -54,7 +54,7 @@ def start(parent: int) -> None:
         parent: Process id of the coordinator.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # `pool` starts it with it blocked
     # Else loky's workers outlive a killed coordinator by a minute and more.
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
 

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, cast
 from dpaudit.errors import ClaimError, RegistryError, SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.adapt import as_generator
+from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import Attack, Generator
-from dpaudit.plugins.registry import ATTACKS, GENERATORS, build, carry, parse_parameters
+from dpaudit.plugins.registry import ATTACKS, GENERATORS, build, parse_parameters
 
 _ATTACK_METHODS = ("check", "feature_names", "features", "fit")
 

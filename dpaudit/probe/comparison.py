@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from dpaudit.model.column import as_numbers
 from dpaudit.model.encoding import values_of_table
-from dpaudit.model.schema import as_numbers
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.probe.subject import Subject
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.model.schema import Category, Column, Kind, Schema, as_numbers
+from dpaudit.model.column import Category, Column, Kind, as_numbers
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.probe.challenge import PILOTS, Rule, challenge, inserted, needed, rule
 from dpaudit.probe.result import NotApplicable, Observation

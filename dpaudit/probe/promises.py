@@ -10,7 +10,8 @@ import pandas as pd
 
 from dpaudit.errors import InputError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.schema import Schema, as_numbers
+from dpaudit.model.column import as_numbers
+from dpaudit.model.schema import Schema
 from dpaudit.model.severity import Severity
 from dpaudit.probe.challenge import PILOTS, Coin, challenge, rule
 from dpaudit.probe.comparison import summary

@@ -15,7 +15,8 @@ from dpaudit.formatting import error_line, one_line
 from dpaudit.game.protocol import without
 from dpaudit.game.synthetic import accept
 from dpaudit.game.target import farthest
-from dpaudit.model.schema import Schema, as_numbers
+from dpaudit.model.column import as_numbers
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import Traceable
 from dpaudit.seeds import Stream
 from dpaudit.trace.collector import Collector, Trace

@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 from dpaudit.errors import DataError, InputError, MissingExtraError, SchemaError
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import decode, encode
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.model.tables import fitting, load_schema, load_table
 
 GOOD = "a,b\n" + "".join(f"{i},{3 * i}\n" for i in range(2000))

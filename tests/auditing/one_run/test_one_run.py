@@ -27,8 +27,8 @@ from dpaudit.game.progress import TrialProgress
 from dpaudit.game.trial import Role
 from dpaudit.model.encoding import encode
 from dpaudit.model.tables import load
+from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import World
-from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.results.schema import result_schema
 

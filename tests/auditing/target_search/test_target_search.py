@@ -30,8 +30,8 @@ from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.encoding import encode
 from dpaudit.model.tables import load
+from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import GameView, World
-from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_markdown
 from dpaudit.results.schema import result_schema
 from dpaudit.versions import versions

@@ -18,8 +18,9 @@ import torch
 from dpaudit.account import LabelBudget, VoteTable, calibrate
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import encode
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import Generator, Model
 from dpaudit_generators.pate import LabelReleases
