@@ -157,6 +157,10 @@ def most_informative_record(data: pd.DataFrame, schema: Schema) -> int:
     the middle; one in the last tenth of the table only if no other holds any. If no record holds an
     extreme alone, the farthest record.
 
+    Args:
+        data: The table, canonical.
+        schema: Its schema.
+
     Raises:
         TargetError: If the table has fewer than two rows.
     """
