@@ -14,7 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from reports import cervical
 
 TEACHERS, GAMMA = 5, 1e-3

@@ -15,16 +15,16 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.account import VoteTable, epsilon_from_moments, pate_moments
-from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import FloatArray
-from dpaudit.plugins.recorder import Traceable
-from dpaudit.plugins.registry import GENERATORS, build
-from dpaudit.research.algorithm_1 import (
+from dpaudit.account.algorithm_1 import (
     AS_PUBLISHED,
     BOREALIS_SMARTNOISE,
     SYNTHCITY,
     algorithm_1_moments,
 )
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FloatArray
+from dpaudit.plugins.recorder import Traceable
+from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.seeds import Stream
 from reports.pate_gan_audit.kept import Record, kept
 from reports.pate_gan_audit.notes import Notes

@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.account.moments import pate_moments
-from dpaudit.account.vote_table import VoteTable
-from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.model.claim import Neighbours
-from dpaudit.research.algorithm_1 import (
+from dpaudit.account.algorithm_1 import (
     AS_PUBLISHED,
     BOREALIS_SMARTNOISE,
     PATE_SCRIPT_2017,
@@ -23,6 +19,10 @@ from dpaudit.research.algorithm_1 import (
     algorithm_1_moments,
     algorithm_1_public_claim,
 )
+from dpaudit.account.moments import pate_moments
+from dpaudit.account.vote_table import VoteTable
+from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.model.claim import Neighbours
 
 EIGHT = np.arange(1.0, 9.0)
 
@@ -172,18 +172,18 @@ def test_a_credited_cost_is_no_claim() -> None:
 def test_senseless_arguments_are_refused() -> None:
     usual: dict[str, Any] = {"teachers": 10, "gamma": 0.1, "delta": 1e-5}
     for change, message in (
-        ({"teachers": 0}, "teachers is 0"),
-        ({"gamma": 0.0}, "gamma is 0"),
-        ({"delta": 0.0}, "delta is 0"),
-        ({"delta": math.nan}, "delta is nan"),
-        ({"moments": 0}, "moments is 0"),
+        ({"teachers": 0}, "teachers`? is 0"),
+        ({"gamma": 0.0}, "`gamma` is 0"),
+        ({"delta": 0.0}, "`delta` is 0"),
+        ({"delta": math.nan}, "`delta` is nan"),
+        ({"moments": 0}, "`moments` is 0"),
         ({"deviations": {Deviation.HALF, Deviation.MISSING_LOG}}, "contradict"),
     ):
         with pytest.raises(SettingsError, match=message):
             algorithm_1_claim([5], **(usual | change))
     with pytest.raises(SettingsError, match=r"0\.\.10"):
         algorithm_1_claim([11], **usual)
-    with pytest.raises(SettingsError, match="labels is 0"):
+    with pytest.raises(SettingsError, match="`labels` is 0"):
         algorithm_1_public_claim(0, gamma=0.1, delta=1e-5)
-    with pytest.raises(SettingsError, match="moments is 0"):
+    with pytest.raises(SettingsError, match="`moments` is 0"):
         algorithm_1_public_claim(1, gamma=0.1, delta=1e-5, moments=0)

@@ -2,8 +2,9 @@
 
 Jordon, Yoon and van der Schaar 2019, "PATE-GAN: Generating Synthetic Data with Differential
 Privacy Guarantees". Nothing here is for accounting a new mechanism: the exact data-independent
-`VoteTable.epsilon` is releasable, and lower at the noise that small budgets need. What this
-module is for is the number that a published implementation believed in, to hold an audit against.
+`VoteTable.epsilon` is releasable, and lower at the noise that small budgets need. This module
+reproduces the number that a published implementation reports: for `dpaudit trace`, which recognises
+its mistakes, for the published generators, and for studies that compare audits with it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PAPER_MOMENTS: Final = 100
 
 
 class Deviation(StrEnum):
-    """How an accountant departs from `pate_moments`; each for one term of the minimum."""
+    """How an accountant deviates from `pate_moments`; each for one term of the minimum."""
 
     UNCAPPED = "accountant-uncapped"
     """The term 2 g l is left out: loose, never wrong."""
@@ -68,7 +69,7 @@ def algorithm_1_moments(
         counts: Votes of each query for each class, shape [..., classes].
         gamma: Inverse scale of the Laplace noise on each count, positive and finite.
         moments: Moments l, positive and finite, shape [L].
-        deviations: Departures from `pate_moments`; at most one of them says how Theorem 3 is
+        deviations: Deviations from `pate_moments`; at most one of them says how Theorem 3 is
             used. None at all gives `pate_moments`.
 
     Returns:
@@ -80,8 +81,8 @@ def algorithm_1_moments(
     chosen = frozenset(deviations)
     if len(chosen & _RULES_FOR_Q) > 1:
         raise SettingsError(
-            f"deviations {', '.join(sorted(chosen & _RULES_FOR_Q))} contradict each other: Theorem "
-            "3 is used in one way."
+            f"`deviations` {', '.join(sorted(chosen & _RULES_FOR_Q))} contradict each other: "
+            "Theorem 3 is used in one way."
         )
     moment = check_moments(moments)
     q = wrong_label_probability(counts, gamma=gamma)
@@ -112,7 +113,7 @@ def algorithm_1_claim(
         gamma: Inverse noise scale that is accounted for (the paper's lambda), positive.
         delta: The delta of the statement, in (0, 1).
         moments: The number L of moments 1..L, at least 1.
-        deviations: Departures from correct accounting, by default those of the paper itself.
+        deviations: Deviations from correct accounting, by default those of the paper itself.
 
     Returns:
         A data-dependent claim: not releasable, and with some deviations not even true.
@@ -122,7 +123,7 @@ def algorithm_1_claim(
         ClaimError: If the reported epsilon is not positive: privacy was credited, not spent.
     """
     if teachers < 1:
-        raise SettingsError(f"teachers is {teachers}: use at least 1.")
+        raise SettingsError(f"`teachers` is {teachers}: use at least 1.")
     ones = check_votes(votes, teachers=teachers)
     orders = _one_to(moments)
     spent = algorithm_1_moments(
@@ -162,7 +163,7 @@ def algorithm_1_public_claim(
         SettingsError: If an argument is outside its range.
     """
     if labels < 1:
-        raise SettingsError(f"labels is {labels}: use at least 1.")
+        raise SettingsError(f"`labels` is {labels}: use at least 1.")
     orders = _one_to(moments)
     spent = labels * data_independent_moments(gamma=gamma, moments=orders)
     return PrivacyClaim(
@@ -186,7 +187,7 @@ def _third_term(
     slip = Deviation.EXPONENT_SLIP in rule
     exponent = 2.0 * gamma * (moment - 1.0) + 1.0 if slip else 2.0 * gamma * moment
     wrong = q[..., None]
-    # Spelt out as the implementations have it, rounding included: it is theirs that is asked for.
+    # Spelt out as in the implementations, rounding included: their number is to be reproduced.
     with np.errstate(all="ignore"):
         ratio = (1.0 - wrong) / (1.0 - np.exp(2.0 * gamma) * wrong)
         moment_generating = (1.0 - wrong) * ratio**moment + wrong * np.exp(exponent)
@@ -202,5 +203,5 @@ def _third_term(
 
 def _one_to(moments: int) -> FloatArray:
     if moments < 1:
-        raise SettingsError(f"moments is {moments}: use at least 1.")
+        raise SettingsError(f"`moments` is {moments}: use at least 1.")
     return np.arange(1, moments + 1, dtype=np.float64)

@@ -1,4 +1,7 @@
-"""How often the order statistics of a uniform sample keep limits set for each of them."""
+"""Probability that the order statistics of a uniform sample all keep their limits.
+
+Only `bands` uses it, and with it `reports/calibration`.
+"""
 
 from __future__ import annotations
 
