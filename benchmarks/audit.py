@@ -5,7 +5,7 @@ Usage: python benchmarks/audit.py [--models 1000] [--iterations 1000] [--jobs 2]
 The network and the size of the published audit (686 x 29, 5 logistic teachers), a random table,
 GroundHog features, one forest, bounds and report. Wall time and CPU time are those of the whole
 audit, its controls, worker processes and their start included; memory is the largest sum of what
-all its processes hold at a time, looked at every 50 ms. Linux.
+all its processes hold at a time, sampled every 50 ms. Linux only.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ def held(root: int) -> dict[int, int]:
     return {pid: resident[pid] for pid in family}
 
 
-class Watch(threading.Thread):
-    """Looks at the memory of this process and its workers until it is told to stop.
+class MemoryMonitor(threading.Thread):
+    """Samples the memory of this process and its workers until `ended` is set.
 
     Attributes:
         most: The largest sum, bytes.
         largest: The most that one process held, bytes.
+        ended: Ends the sampling once it is set.
     """
 
     def __init__(self) -> None:
@@ -61,7 +62,7 @@ class Watch(threading.Thread):
         self.ended = threading.Event()
 
     def run(self) -> None:
-        """Until the end."""
+        """Samples until the end."""
         while not self.ended.wait(0.05):
             family = held(os.getpid())
             self.most = max(self.most, sum(family.values()))
@@ -76,7 +77,7 @@ def cpu() -> float:
 
 
 def measure(*, models: int, iterations: int, jobs: int, attack: str) -> dict[str, Any]:
-    """Plays one audit.
+    """Runs one audit.
 
     Args:
         models: Shadow models of each world.
@@ -87,8 +88,8 @@ def measure(*, models: int, iterations: int, jobs: int, attack: str) -> dict[str
     generator = published(iterations)
     rows = np.random.default_rng(0).random((ROWS, COLUMNS))
     data = pd.DataFrame(rows, columns=generator.schema.names)
-    watch, start, used = Watch(), time.perf_counter(), cpu()
-    watch.start()
+    monitor, start, used = MemoryMonitor(), time.perf_counter(), cpu()
+    monitor.start()
     with tempfile.TemporaryDirectory() as folder:
         result = dpaudit.audit(
             generator,
@@ -103,15 +104,15 @@ def measure(*, models: int, iterations: int, jobs: int, attack: str) -> dict[str
         from loky import get_reusable_executor
 
         get_reusable_executor().shutdown(wait=True)  # so that its workers' time is counted
-    watch.ended.set()
-    watch.join()
+    monitor.ended.set()
+    monitor.join()
     return {
         "audit": f"2 x {models} models, {ROWS} x {COLUMNS}, {iterations} iterations, {attack}",
         "seconds": taken,
         "cpu_seconds": cpu() - used,
         "jobs": jobs,
-        "peak_mib": watch.most / 2**20,
-        "largest_process_mib": watch.largest / 2**20,
+        "peak_mib": monitor.most / 2**20,
+        "largest_process_mib": monitor.largest / 2**20,
         "verdict": result.verdict,
         "versions": versions(),
     }

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -23,6 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from timing import interleaved
 
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.encoding import table_of
@@ -33,7 +33,7 @@ from dpaudit_attacks.groundhog import Correlation, Ensemble, Histogram, Naive
 from dpaudit_attacks.queries import AbsoluteQueries, TargetQueries
 
 TABLES: Final = 2000
-"""Tables whose seconds are told."""
+"""Number of tables that the printed seconds are for."""
 ROWS, COLUMNS = 686, 29
 KINDS = (
     Column(name="continuous", kind=Kind.CONTINUOUS, lower=0.0, upper=1.0),
@@ -52,7 +52,7 @@ BATCH_ATTACKS: dict[str, BatchAttack] = {
 
 
 def schema_of(kinds: tuple[Column, ...], columns: int) -> Schema:
-    """So many columns, which take turns at the kinds."""
+    """A schema of so many columns, of each kind in turn."""
     taken = islice(cycle(kinds), columns)
     return Schema(columns=tuple(replace(kind, name=f"x{i}") for i, kind in enumerate(taken)))
 
@@ -78,13 +78,6 @@ def one_by_one(attack: BatchAttack, tables: list[pd.DataFrame], game: GameView) 
     """The features of each table."""
     for table in tables:
         attack.features(table, game)
-
-
-def seconds(run: Callable[[], object]) -> float:
-    """CPU time of one call."""
-    start = time.process_time()
-    run()
-    return time.process_time() - start
 
 
 def measure(
@@ -113,13 +106,11 @@ def measure(
         runs[name, "features"] = partial(one_by_one, attack, frames, game)
         runs[name, "features_many"] = partial(attack.features_many, values, game)
         attack.features_many(values[:2], game)  # imports, caches
-    times: dict[tuple[str, str], list[float]] = {key: [] for key in runs}
-    for _ in range(repeats):
-        for key, run in runs.items():
-            times[key].append(seconds(run) * TABLES / tables)
+    times = interleaved(runs, repeats=repeats, warm_up=False)
+    taken = {key: median(each) * TABLES / tables for key, each in times.items()}
     result: dict[str, Any] = {}
     for name in attacks:
-        alone, many = (median(times[name, way]) for way in ("features", "features_many"))
+        alone, many = taken[name, "features"], taken[name, "features_many"]
         result[name] = {"features": alone, "features_many": many, "ratio": alone / many}
     return result
 

@@ -13,10 +13,10 @@ of torch; smartnoise-synth imports packaging without requiring it):
 One thread, CPU time, the median of several fits, start-up included, on the table of `training.py`.
 The peer trains until its accountant has spent epsilon; its calls count the iterations. What it
 shares with the published network: 686 x 29, 5 teachers, batch 64, 29 numbers of noise, 5 steps of
-each teacher, 5 of the student and 1 of the generator, 320 labels, Adam. What it fixes otherwise:
+each teacher, 5 of the student and 1 of the generator, 320 labels, Adam. What it fixes differently:
 double precision, teachers with two hidden layers, normalised layers in the generator, new generated
 records for every teacher, and an accountant of 100 orders after each of the student's minibatches,
-whose share is told. That a teacher has 137 records, not the thousand the peer gives it, does not
+whose share is printed. That a teacher has 137 records, not the thousand the peer gives it, does not
 show in the time.
 """
 
@@ -40,7 +40,7 @@ REPEATS: Final = 5
 
 
 class Fit(NamedTuple):
-    """What was seen of one training.
+    """What was measured of one training.
 
     Attributes:
         iterations: Steps of the generator.

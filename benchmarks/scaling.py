@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,14 +21,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
-from training import operations
+from timing import cpu_seconds, interleaved
+from training import network, operations, trainees
 
-from dpaudit.model.schema import Column, Kind, Schema
 from dpaudit.versions import versions
-from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import PUBLISHED, PateGan
 from dpaudit_generators.pate_gan.rows import Head
-from dpaudit_generators.pate_gan.trainee import Records, Trainee
 from dpaudit_generators.pate_gan.training import train
 
 ITERATIONS: Final = 30
@@ -59,7 +56,7 @@ NAMES: Final = {
 }
 
 
-def network(size: Size) -> PateGan:
+def network_of(size: Size) -> PateGan:
     """The published network for a table of another shape, 320 labels in each iteration."""
     wide = size.columns
     settings: dict[str, Any] = dict(PUBLISHED) | {
@@ -68,64 +65,32 @@ def network(size: Size) -> PateGan:
         "generator_hidden": (wide, max(1, wide // 2)),
         "student_hidden": (wide, max(1, wide // 2)),
     }
-    columns = tuple(
-        Column(name=f"x{i}", kind=Kind.CONTINUOUS, lower=0.0, upper=1.0) for i in range(wide)
-    )
-    schema = Schema(columns=columns)
-    return PateGan(schema=schema, teachers=size.teachers, accuracy=0.5002, **settings)
-
-
-def trainees(gan: PateGan, size: Size) -> list[Trainee]:
-    """Models on one random table, each with its own partition and stream."""
-    rows = np.random.default_rng(0).random((size.rows, size.columns))
-    shared = rows.astype(np.float32)
-    return [
-        Trainee(
-            Records(shared, cells(rows, teachers=size.teachers, key=seed.to_bytes(8))),
-            (),
-            gan.plan.labels,
-            seed,
-        )
-        for seed in range(size.models)
-    ]
+    return network(wide, size.teachers, settings)
 
 
 def microseconds(sizes: Sequence[Size]) -> list[float]:
     """CPU time of a model and iteration of each size, start-up included; interleaved rounds."""
-    runs: list[Callable[[], object]] = []
-    for size in sizes:
-        gan = network(size)
-        runs.append(
-            partial(
-                train,
-                trainees(gan, size),
-                head=Head(gan.schema),
-                plan=gan.plan,
-                settings=gan,
-                device=torch.device("cpu"),
-            )
+    runs: dict[int, Callable[[], object]] = {}
+    for place, size in enumerate(sizes):
+        gan = network_of(size)
+        runs[place] = partial(
+            train,
+            trainees(size.models, gan, n_rows=size.rows),
+            head=Head(gan.schema),
+            plan=gan.plan,
+            settings=gan,
+            device=torch.device("cpu"),
         )
-    taken: list[list[float]] = [[] for _ in sizes]
-    for turn in range(ROUNDS + 1):
-        for times, run in zip(taken, runs, strict=True):
-            start = time.process_time()
-            run()
-            if turn:  # the first warms up
-                times.append(time.process_time() - start)
+    taken = interleaved(runs, repeats=ROUNDS, warm_up=True)
     return [
-        1e6 * median(times) / ITERATIONS / size.models
-        for times, size in zip(taken, sizes, strict=True)
+        1e6 * median(taken[place]) / ITERATIONS / size.models for place, size in enumerate(sizes)
     ]
 
 
 def product_speed() -> float:
     """Multiplications and additions a second of one large matrix product."""
     square = torch.rand(1024, 1024)
-    times = []
-    for _ in range(10):
-        start = time.process_time()
-        torch.mm(square, square)
-        times.append(time.process_time() - start)
+    times = [cpu_seconds(lambda: torch.mm(square, square)) for _ in range(10)]
     return 2 * 1024**3 / median(times)
 
 
@@ -167,10 +132,10 @@ def main() -> None:
     for name, values in VARIED.items():
         sizes = [Size(**{name: value}) for value in values]
         if name != "models":  # as many as the game trains at a time
-            most = [network(size).models_at_once for size in sizes]
+            most = [network_of(size).models_at_once for size in sizes]
             sizes = [size._replace(models=min(32, m)) for size, m in zip(sizes, most, strict=True)]
         taken = microseconds(sizes)
-        work = [operations(network(size)) / 1e6 for size in sizes]
+        work = [operations(network_of(size)) / 1e6 for size in sizes]
         results[name] = {
             "values": list(values),
             "models": [size.models for size in sizes],

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+from timing import interleaved
 
 from dpaudit.model.schema import Column, Kind, Schema
 from dpaudit.versions import versions
@@ -38,12 +38,12 @@ from dpaudit_generators.pate_gan.training import train
 
 ROWS, COLUMNS, TEACHERS = 686, 29, 5
 ITERATIONS: Final = 1000
-"""Of a model whose rate is told."""
+"""Of the models that a rate counts."""
 
 
 def published(rounds: int) -> PateGan:
     """The published network, for so many iterations; 320 labels in each."""
-    return _gan(COLUMNS, TEACHERS, dict(PUBLISHED) | {"rounds": rounds})
+    return network(COLUMNS, TEACHERS, dict(PUBLISHED) | {"rounds": rounds})
 
 
 def smallest(rounds: int) -> PateGan:
@@ -54,21 +54,20 @@ def smallest(rounds: int) -> PateGan:
         "student_hidden": (3, 1),
         "batch": 2,
     }
-    return _gan(3, 2, dict(PUBLISHED) | {"rounds": rounds} | small)
+    return network(3, 2, dict(PUBLISHED) | {"rounds": rounds} | small)
 
 
-def _gan(columns: int, teachers: int, settings: dict[str, Any]) -> PateGan:
-    schema = Schema(
-        columns=tuple(
-            Column(name=f"x{i}", kind=Kind.CONTINUOUS, lower=0.0, upper=1.0) for i in range(columns)
-        )
-    )
+def network(columns: int, teachers: int, settings: dict[str, Any]) -> PateGan:
+    """A PATE-GAN for a table of numbers in [0, 1]; `settings` are those of its training."""
+    names = [f"x{i}" for i in range(columns)]
+    unit = [Column(name=name, kind=Kind.CONTINUOUS, lower=0.0, upper=1.0) for name in names]
+    schema = Schema(columns=tuple(unit))
     return PateGan(schema=schema, teachers=teachers, accuracy=0.5002, **settings)
 
 
-def trainees(models: int, gan: PateGan) -> list[Trainee]:
-    """Models on one table, each with its own partition and stream."""
-    rows = np.random.default_rng(0).random((ROWS, len(gan.schema.columns)))
+def trainees(models: int, gan: PateGan, *, n_rows: int = ROWS) -> list[Trainee]:
+    """Models on one random table, each with its own partition and stream."""
+    rows = np.random.default_rng(0).random((n_rows, len(gan.schema.columns)))
     shared = rows.astype(np.float32)
     dealt = [cells(rows, teachers=gan.teachers, key=seed.to_bytes(2)) for seed in range(models)]
     return [
@@ -100,13 +99,6 @@ def operations(gan: PateGan) -> int:
     )
 
 
-def seconds(run: Callable[[], object]) -> float:
-    """CPU time of one call."""
-    start = time.process_time()
-    run()
-    return time.process_time() - start
-
-
 def measure(*, rounds: int, repeats: int, sizes: list[int]) -> dict[str, Any]:
     """Everything, interleaved.
 
@@ -127,9 +119,8 @@ def measure(*, rounds: int, repeats: int, sizes: list[int]) -> dict[str, Any]:
         runs[str(size)] = lambda size=size: train(
             everyone[:size], device=torch.device("cpu"), **options
         )  # type: ignore[misc]
-    for run in runs.values():
-        run()  # imports, caches
-    taken = {name: median(times) for name, times in _interleaved(runs, repeats).items()}
+    times = interleaved(runs, repeats=repeats, warm_up=True)
+    taken = {name: median(each) for name, each in times.items()}
     sequential = rounds / ITERATIONS / taken["sequential"]
     many = {str(size): size * rounds / ITERATIONS / taken[str(size)] for size in sizes}
     speed = 2 * 1024**3 / taken["product"]
@@ -169,30 +160,23 @@ def worst_case(*, rounds: int, repeats: int, models: int) -> dict[str, Any]:
         "sequential": lambda: train_one(everyone[0], **options),
         str(models): lambda: train(everyone, device=torch.device("cpu"), **options),
     }
-    taken = {name: median(times) for name, times in _interleaved(runs, repeats).items()}
-    each = {"sequential": taken["sequential"], str(models): taken[str(models)] / models}
+    times = interleaved(runs, repeats=repeats, warm_up=False)
+    taken = {name: median(each) for name, each in times.items()}
+    alone = {"sequential": taken["sequential"], str(models): taken[str(models)] / models}
     return {
         "network": f"{ROWS} x 3, 2 logistic teachers, minibatches of 2",
-        "speedup": {str(models): each["sequential"] / each[str(models)]},
-        "microseconds_per_iteration": {name: 1e6 * one / rounds for name, one in each.items()},
+        "speedup": {str(models): alone["sequential"] / alone[str(models)]},
+        "microseconds_per_iteration": {name: 1e6 * one / rounds for name, one in alone.items()},
         "timed_iterations": rounds,
         "repeats": repeats,
     }
 
 
-def _interleaved(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(repeats):
-        for name, run in runs.items():
-            times[name].append(seconds(run))
-    return times
-
-
 def peer(python: Path) -> dict[str, Any]:
     """What `peers.py` measures with an interpreter of its own, apart from this one's paths."""
     command: list[str | Path] = [python, "-I", Path(__file__).with_name("peers.py")]
-    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    document: dict[str, Any] = json.loads(told)
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    document: dict[str, Any] = json.loads(printed)
     return document
 
 

@@ -11,18 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpaudit.auditing.entry import audit
-    from dpaudit.auditing.result import AuditResult
-    from dpaudit.auditing.verdict import Verdict
+    from dpaudit.auditing.settings import AuditSettings
     from dpaudit.errors import DpauditError, InputError
     from dpaudit.model.claim import Neighbours, PrivacyClaim
     from dpaudit.model.schema import Column, Kind, Schema
     from dpaudit.plugins.protocols import Attack, FeatureName, GameView, Generator, Model, Scorer
+    from dpaudit.results.result import AuditResult
+    from dpaudit.results.schema import result_schema
+    from dpaudit.results.verdict import Verdict
+    from dpaudit.versions import __version__
 
 _HOME = {
-    # playing an audit
+    # running an audit
     "audit": "auditing.entry",
-    "AuditResult": "auditing.result",
-    "Verdict": "auditing.verdict",
+    "AuditSettings": "auditing.settings",
+    "AuditResult": "results.result",
+    "Verdict": "results.verdict",
+    "result_schema": "results.schema",
     # what is public about a table, and what is promised
     "Schema": "model.schema",
     "Column": "model.schema",
@@ -39,11 +44,13 @@ _HOME = {
     # errors
     "DpauditError": "errors",
     "InputError": "errors",
+    "__version__": "versions",
 }
 
 __all__ = [
     "Attack",
     "AuditResult",
+    "AuditSettings",
     "Column",
     "DpauditError",
     "FeatureName",
@@ -57,7 +64,9 @@ __all__ = [
     "Schema",
     "Scorer",
     "Verdict",
+    "__version__",
     "audit",
+    "result_schema",
 ]
 
 
@@ -65,3 +74,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'dpaudit' has no attribute {name!r}")
     return getattr(import_module(f"dpaudit.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

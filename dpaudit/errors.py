@@ -1,11 +1,11 @@
 """Every error dpaudit raises on purpose, in one tree.
 
 DpauditError
-├── InputError              the caller can mend it; the command line exits with 2
+├── InputError              the caller can correct it; the command line exits with 2
 │   ├── DataError           a table that cannot be read or does not fit its schema
 │   ├── SchemaError         a schema that is malformed or cannot be inferred
 │   ├── ClaimError          an epsilon, delta or neighbouring relation without meaning
-│   ├── SettingsError       an option outside its range
+│   ├── SettingsError       a setting outside its range
 │   ├── TargetError         a target record that does not exist
 │   ├── RegistryError       a generator or attack that cannot be found or built
 │   ├── RunFolderError      a run folder that is locked, unwritable, or holds another audit
@@ -26,7 +26,7 @@ class DpauditError(Exception):
 
 
 class InputError(DpauditError):
-    """The caller handed in something unusable and can mend it."""
+    """The caller handed in something unusable and can correct it."""
 
 
 class DataError(InputError):
@@ -42,7 +42,7 @@ class ClaimError(InputError):
 
 
 class SettingsError(InputError, ValueError):
-    """An option is outside its range."""
+    """A setting is outside its range."""
 
 
 class TargetError(InputError):

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes | str) -> None:
     """Writes a file beside its place, then moves it there; on failure nothing is left behind.
+
+    Readers see the old file or the new one, never half of it. Of several writers at once the last
+    one wins. Permissions are those of any new file (0666 less the umask).
+
+    Args:
+        path: Where the file goes; its folder exists.
+        content: What it holds; text is written as UTF-8, its line ends as they are.
 
     Raises:
         OSError: If the folder is missing, full or cannot be written; an old file is still there.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
+    data = content.encode() if isinstance(content, str) else content
+    # A name of its own for each writer; made with "x", so that none opens another's.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        temporary.write_bytes(content)
+        with temporary.open("xb") as file:
+            file.write(data)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)

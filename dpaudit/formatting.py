@@ -1,4 +1,4 @@
-"""Numbers and foreign strings as a reader sees them; standard library only."""
+"""Numbers, errors and foreign strings as text to read; standard library only."""
 
 from __future__ import annotations
 
@@ -6,37 +6,39 @@ import difflib
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
+TERMINAL_WIDTH = 80
+"""Characters in a line of text for a terminal, at most."""
 _DIGITS = 3
 _NO_VALUE = "none"
 
 
 def rounded(value: float | None, *, digits: int = _DIGITS) -> str:
-    """Write a number to the nearest of so many significant digits; None reads "none"."""
+    """A number to the nearest of so many significant digits; None reads "none"."""
     return _significant(value, digits, ROUND_HALF_EVEN)
 
 
 def rounded_down(value: float | None, *, digits: int = _DIGITS) -> str:
-    """Write a lower bound: rounding never makes it claim more than was proved."""
+    """A lower bound: rounding never makes it claim more than was proved."""
     return _significant(value, digits, ROUND_FLOOR)
 
 
 def rounded_up(value: float | None, *, digits: int = _DIGITS) -> str:
-    """Write a detection limit: rounding never makes the audit look sharper than it is."""
+    """A detection limit: rounding never makes the audit seem sharper than it is."""
     return _significant(value, digits, ROUND_CEILING)
 
 
 def auc_text(value: float | None) -> str:
-    """Write an area under the ROC curve with three decimals."""
+    """An area under the ROC curve, with three decimals."""
     return _NO_VALUE if value is None else f"{value:.3f}"
 
 
 def percent(share: float) -> str:
-    """Write a share such as 0.95 as "95 %"."""
+    """A share such as 0.95 as "95 %"."""
     return f"{100 * share:g} %"
 
 
 def duration(seconds: float) -> str:
-    """Write a time such as 151.2 as "2 min 31 s"."""
+    """A time in seconds, such as 151.2, as "2 min 31 s"."""
     whole = round(seconds)
     if whole < 60:
         return f"{rounded(seconds)} s"
@@ -46,17 +48,26 @@ def duration(seconds: float) -> str:
 
 
 def printable(text: str) -> str:
-    """Put a foreign string on one line and take out what would steer a terminal."""
+    """A foreign string on one line, without the characters that would steer a terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in one_line(text))
 
 
 def one_line(text: str) -> str:
-    """Replace every run of white space with one space."""
+    """A text with every run of white space replaced by one space."""
     return " ".join(text.split())
 
 
+def error_line(error: BaseException) -> str:
+    """An exception on one line, as "TypeName: message"; the type alone if it has no text."""
+    name = type(error).__name__
+    try:
+        return one_line(f"{name}: {error}")
+    except Exception:  # noqa: BLE001 - a foreign exception may fail to describe itself
+        return name
+
+
 def clipped(text: str, width: int) -> str:
-    """Shorten a text to a width in characters, with an ellipsis where something is gone."""
+    """A text shortened to a width in characters, with an ellipsis where something is cut off."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 

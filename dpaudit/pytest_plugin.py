@@ -7,8 +7,8 @@ pandas; the fixture does when a test calls it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Unpack
 
 import pytest
 
@@ -17,13 +17,22 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from dpaudit.auditing.result import AuditResult
+    from dpaudit.auditing.settings import SettingsGiven
+    from dpaudit.game.progress import OnProgress
     from dpaudit.model.schema import Schema
-    from dpaudit.plugins.protocols import Attack
+    from dpaudit.results.result import AuditResult
+
+    class AuditOptions(SettingsGiven, total=False):
+        """What an audit in a test takes: all of `dpaudit.audit` but its folder."""
+
+        schema: Schema | str | Path | None
+        jobs: int | None
+        on_progress: OnProgress
 
     DpAudit = Callable[..., AuditResult]
 
-DEFAULT_SHADOW_MODELS = 100
+SHADOW_MODELS = 100
+"""Fewer than the default of `dpaudit.audit`: a test should end within a minute or two."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,45 +67,22 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def dp_audit(tmp_path: Path) -> DpAudit:
     """Audits a generator inside a test.
 
-    Returns a function `dp_audit(generator, data, *, epsilon=None, delta=None, shadow_models=100,
-    ...)` with the arguments of `dpaudit.audit`; what it returns has `assert_no_violation()`. The
-    report of each audit stays in the test's temporary folder.
+    Returns a function with the arguments of `dpaudit.audit`, whose default for `shadow_models` is
+    100; what it returns has `assert_no_violation()`. The report of each audit stays in the test's
+    temporary folder.
     """
-    played: list[Path] = []
+    folders: list[Path] = []
 
     def audit(
-        generator: object,
-        data: pd.DataFrame | str | Path,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        schema: Schema | str | Path | None = None,
-        attacks: Sequence[str | Attack] | None = None,
-        shadow_models: int | None = None,
-        jobs: int | None = None,
-        **options: Any,
+        generator: object, data: pd.DataFrame | str | Path, **options: Unpack[AuditOptions]
     ) -> AuditResult:
-        from dpaudit.auditing.entry import DEFAULT_ATTACKS
-        from dpaudit.auditing.entry import audit as run_audit
+        from dpaudit.auditing.entry import audit as run
 
-        folder = tmp_path / f"dpaudit-{len(played) + 1}"
-        played.append(folder)
-        if jobs is None and "PYTEST_XDIST_WORKER" in os.environ:
-            jobs = 1  # xdist already keeps every core busy
-        if shadow_models is not None:
-            options["shadow_models"] = shadow_models
-        elif not options.get("one_run"):
-            options["shadow_models"] = DEFAULT_SHADOW_MODELS
-        return run_audit(
-            generator,
-            data,
-            epsilon=epsilon,
-            delta=delta,
-            schema=schema,
-            attacks=DEFAULT_ATTACKS if attacks is None else attacks,
-            jobs=jobs,
-            out=folder,
-            **options,
-        )
+        folders.append(tmp_path / f"dpaudit-{len(folders) + 1}")
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            options.setdefault("jobs", 1)  # xdist already keeps every core busy
+        if not options.get("one_run"):
+            options.setdefault("shadow_models", SHADOW_MODELS)
+        return run(generator, data, **options, out=folders[-1])
 
     return audit

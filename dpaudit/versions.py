@@ -7,15 +7,13 @@ from importlib.metadata import PackageNotFoundError, version
 
 LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy", "statsmodels", "torch", "loky")
 
-
-def dpaudit_version() -> str:
-    """The installed version of dpaudit."""
-    return version("dpaudit")
+__version__ = version("dpaudit")
+"""The installed version of dpaudit."""
 
 
 def versions() -> dict[str, str]:
     """Versions of dpaudit, Python and the libraries that decide numbers, without importing them."""
-    found = {"dpaudit": dpaudit_version(), "python": platform.python_version()}
+    found = {"dpaudit": __version__, "python": platform.python_version()}
     for library in LIBRARIES:
         try:
             found[library] = version(library)

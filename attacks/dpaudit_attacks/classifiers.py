@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from dpaudit.errors import SettingsError
+from dpaudit.formatting import did_you_mean
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Scorer
 
 TREES = 100
@@ -90,9 +90,8 @@ def require_known(name: str) -> None:
         SettingsError: If there is none of that name; names the nearest.
     """
     if name not in _BUILDERS:
-        close = difflib.get_close_matches(str(name), _BUILDERS, n=1)
-        hint = f", did you mean {close[0]!r}?" if close else ";"
-        raise SettingsError(f"unknown classifier {name!r}{hint} there are: {', '.join(_BUILDERS)}")
+        hint = did_you_mean(str(name), list(_BUILDERS))
+        raise SettingsError(f"unknown classifier {name!r}{hint}; there are: {', '.join(_BUILDERS)}")
 
 
 @dataclass(frozen=True)

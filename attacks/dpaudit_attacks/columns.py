@@ -22,7 +22,7 @@ BLOCK = 2**17
 
 
 @dataclass(frozen=True)
-class Stack:
+class ColumnStack:
     """The columns of M tables of n rows.
 
     Attributes:
@@ -35,7 +35,7 @@ class Stack:
     slots: IntArray
 
     @staticmethod
-    def of(values: FloatArray, schema: Schema) -> Stack:
+    def of(values: FloatArray, schema: Schema) -> ColumnStack:
         """Takes apart values [M, n, d], as `dpaudit.model.encoding.values_of` gives them."""
         numeric = np.array([column.kind.numeric for column in schema.columns])
         bounds = [column.bounds for column in schema.columns if column.kind.numeric]
@@ -45,7 +45,7 @@ class Stack:
         codes = by_column[:, ~numeric].astype(np.int64)
         named = [len(column.categories) for column in schema.columns if not column.kind.numeric]
         unnamed = np.array(named, dtype=np.int64)[:, None] + (codes == MISSING)
-        return Stack(
+        return ColumnStack(
             np.clip(by_column[:, numeric], lower - reach, upper + reach),
             np.where(codes < 0, unnamed, codes),
         )

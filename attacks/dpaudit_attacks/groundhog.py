@@ -17,7 +17,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
 from dpaudit_attacks import correlation, histogram, naive
 from dpaudit_attacks.base import ClassifierAttack, require_positive
-from dpaudit_attacks.columns import Stack, in_blocks
+from dpaudit_attacks.columns import ColumnStack, in_blocks
 
 
 class _GroundHog(ClassifierAttack):
@@ -59,7 +59,7 @@ class Naive(_GroundHog):
         return naive.names(game.schema, spread=self.spread)
 
     def _features(self, values: FloatArray, schema: Schema) -> FloatArray:
-        return naive.values(Stack.of(values, schema), schema, spread=self.spread)
+        return naive.values(ColumnStack.of(values, schema), schema, spread=self.spread)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ class Histogram(_GroundHog):
         return histogram.names(game.schema, bins=self.bins)
 
     def _features(self, values: FloatArray, schema: Schema) -> FloatArray:
-        return histogram.values(Stack.of(values, schema), schema, bins=self.bins)
+        return histogram.values(ColumnStack.of(values, schema), schema, bins=self.bins)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,7 @@ class Ensemble(_GroundHog):
         )
 
     def _features(self, values: FloatArray, schema: Schema) -> FloatArray:
-        stack = Stack.of(values, schema)
+        stack = ColumnStack.of(values, schema)
         parts = [
             naive.values(stack, schema, spread=self.spread),
             histogram.values(stack, schema, bins=self.bins),

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpaudit.model.schema import Column, Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
-from dpaudit_attacks.columns import Stack, bin_counts, edges, limits, slot_counts
+from dpaudit_attacks.columns import ColumnStack, bin_counts, edges, limits, slot_counts
 
 
 def names(schema: Schema, *, bins: int) -> tuple[FeatureName, ...]:
@@ -25,7 +25,7 @@ def names(schema: Schema, *, bins: int) -> tuple[FeatureName, ...]:
     )
 
 
-def values(stack: Stack, schema: Schema, *, bins: int) -> FloatArray:
+def values(stack: ColumnStack, schema: Schema, *, bins: int) -> FloatArray:
     """Proportions of rows, column by column.
 
     A number: below the bounds, in each of `bins` equal bins over them, above them. A category:

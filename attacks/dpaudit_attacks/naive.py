@@ -6,7 +6,7 @@ import numpy as np
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray, IntArray
-from dpaudit_attacks.columns import Stack, slot_counts
+from dpaudit_attacks.columns import ColumnStack, slot_counts
 
 SPREADS = ("std", "variance")
 _SPREAD_NAME = {"std": "standard deviation", "variance": "variance"}
@@ -24,7 +24,7 @@ def names(schema: Schema, *, spread: str) -> tuple[FeatureName, ...]:
     )
 
 
-def values(stack: Stack, schema: Schema, *, spread: str) -> FloatArray:
+def values(stack: ColumnStack, schema: Schema, *, spread: str) -> FloatArray:
     """Summary statistics, column by column.
 
     A number: minimum, maximum, mean, median and spread (dividing by the count) of the values
@@ -52,7 +52,7 @@ def values(stack: Stack, schema: Schema, *, spread: str) -> FloatArray:
     return np.concatenate(parts, axis=1)
 
 
-def _numeric(stack: Stack, *, spread: str) -> FloatArray:
+def _numeric(stack: ColumnStack, *, spread: str) -> FloatArray:
     """Summaries [M, numeric columns, 6]; the last is the share missing."""
     numbers, ordered = stack.numbers, stack.ordered
     missing = np.isnan(numbers)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from dpaudit.auditing.membership import Evaluation
-from dpaudit.auditing.verdict import Check, Consequence
+from dpaudit.auditing.attacking.evaluation import Evaluation
 from dpaudit.bounds import choose_threshold, clopper_pearson, count_errors
 from dpaudit.formatting import rounded_down
-from dpaudit.game.trial import Outcome, Status, Trial
+from dpaudit.game.trial import Outcome, Trial, TrialStatus
 from dpaudit.plugins.protocols import BoolArray, FloatArray, World
+from dpaudit.results.record import FailureReason
+from dpaudit.results.verdict import Check, Consequence
 
 SIGNIFICANCE = 0.001
 """A sound run fails each of these tests at most this often."""
@@ -23,19 +23,16 @@ CONTRADICTION = 0.5
 """Share of the largest provable epsilon that a proof of nothing must not fall short of."""
 
 
-class FailureReason(NamedTuple):
-    """How many trials of a world failed for one reason."""
-
-    world: World
-    trials: int
-    error: str
-
-
-def failure_reasons(outcomes: Sequence[Outcome]) -> list[FailureReason]:
+def failure_reasons(outcomes: Sequence[Outcome]) -> tuple[FailureReason, ...]:
     """Why trials failed, the most frequent reasons first (10 at most)."""
-    counted = Counter((o.trial.world, o.error) for o in outcomes if o.status is not Status.FINISHED)
+    counted = Counter(
+        (o.trial.world, o.error) for o in outcomes if o.status is not TrialStatus.FINISHED
+    )
     ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
-    return [FailureReason(world, n, error) for (world, error), n in ordered[:MOST_REASONS]]
+    return tuple(
+        FailureReason(world=world, count=n, error=error)
+        for (world, error), n in ordered[:MOST_REASONS]
+    )
 
 
 def check_failures(
@@ -259,6 +256,6 @@ def check_replay(
 def first_finished(outcomes: Mapping[Trial, Outcome], world: World) -> Trial | None:
     """The first trial of a world, in the order given, that finished."""
     for trial, outcome in outcomes.items():
-        if trial.world is world and outcome.status is Status.FINISHED:
+        if trial.world is world and outcome.status is TrialStatus.FINISHED:
             return trial
     return None

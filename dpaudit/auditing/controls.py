@@ -1,4 +1,4 @@
-"""Controls: two generators with known answers, played through the very game of the audit.
+"""Controls: two generators with known answers, run through the very game of the audit.
 
 A harness that finds a leak in a generator that ignores its data is broken; an attack that does not
 find the record in a generator that copies it proves nothing by finding nothing.
@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 import cloudpickle
 
-from dpaudit.auditing.membership import Evaluation
-from dpaudit.auditing.plan import Pace, Power, Size
-from dpaudit.auditing.spec import Audit
-from dpaudit.auditing.verdict import Check
+from dpaudit.auditing.attacking.evaluation import Evaluation
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.formatting import rounded_down
 from dpaudit.game.trial import Role
 from dpaudit.plugins.registry import GENERATORS, build
+from dpaudit.results.record import ControlOutcome
+from dpaudit.results.verdict import Check, Power
 
 TRIALS_PER_WORLD = 30
 CONFIDENCE = 0.999
@@ -27,7 +28,7 @@ CAUGHT = 0.5
 
 
 class Control(NamedTuple):
-    """One control: the role of its trials and the registered generator that it plays."""
+    """One control: the role of its trials and the registered generator that it audits."""
 
     role: Role
     generator: str
@@ -39,28 +40,14 @@ CONTROLS = (
 )
 
 
-class ControlResult(NamedTuple):
-    """How a control ended.
-
-    Attributes:
-        check: Whether it passed; a failed control invalidates the audit.
-        bound: Proved lower bound on epsilon; None if too few trials finished.
-        auc: AUC of the attack with that bound; None likewise.
-        max_provable_epsilon: What a perfect attack would have proved.
-    """
-
-    check: Check
-    bound: float | None
-    auc: float | None
-    max_provable_epsilon: float
+def control_settings(settings: AuditSettings) -> AuditSettings:
+    """The settings of an audit's controls: fewer trials, the same rules, one analysis."""
+    return replace(
+        settings, shadow_models=2 * TRIALS_PER_WORLD, confidence=CONFIDENCE, sequential=False
+    )
 
 
-def control_size(size: Size) -> Size:
-    """The size of the controls of an audit: fewer trials, the same rules, one look."""
-    return replace(size, shadow_models=2 * TRIALS_PER_WORLD, confidence=CONFIDENCE, pace=Pace.FIXED)
-
-
-def control_generator(control: Control, audit: Audit) -> bytes:
+def control_generator(control: Control, audit: TwoWorldSpec) -> bytes:
     """The pickled generator of a control, built for this audit's schema and target."""
     offered = {"schema": audit.table.schema, "target": audit.target.record}
     built = build(control.generator, GENERATORS, given={}, offered=offered)
@@ -68,7 +55,7 @@ def control_generator(control: Control, audit: Audit) -> bytes:
     return pickled
 
 
-def judge(role: Role, best: Evaluation | None, power: Power) -> ControlResult:
+def judge(role: Role, best: Evaluation | None, power: Power) -> ControlOutcome:
     """Whether a control ended as it must.
 
     Args:
@@ -82,8 +69,10 @@ def judge(role: Role, best: Evaluation | None, power: Power) -> ControlResult:
     highest = power.max_provable_epsilon
     name = role.value.replace("-", " ")
     if best is None:
-        check = Check(name, False, f"{name}: too few of its trials finished")
-        return ControlResult(check, None, None, highest)
+        detail = f"{name}: too few of its trials finished"
+        return ControlOutcome(
+            passed=False, bound=None, auc=None, max_provable_epsilon=highest, detail=detail
+        )
     proved = rounded_down(best.proved)
     if role is Role.NULL_CONTROL:
         passed = best.proved == 0
@@ -101,4 +90,15 @@ def judge(role: Role, best: Evaluation | None, power: Power) -> ControlResult:
             else f"a generator that copies the target was not caught (bound {proved} of "
             f"{rounded_down(highest)}): these attacks cannot see this target"
         )
-    return ControlResult(Check(name, passed, detail), best.proved, best.auc, highest)
+    return ControlOutcome(
+        passed=passed,
+        bound=best.proved,
+        auc=best.auc,
+        max_provable_epsilon=highest,
+        detail=detail,
+    )
+
+
+def control_check(role: Role, outcome: ControlOutcome) -> Check:
+    """A control as a check: if it fails, the run is invalid."""
+    return Check(role.value.replace("-", " "), outcome.passed, outcome.detail)

@@ -1,7 +1,7 @@
-"""Sequential audits: play in batches, look after each, stop as soon as a violation is proved.
+"""Sequential audits: run in batches, test after each, stop as soon as a violation is proved.
 
-Looking often at a fixed-n bound proves far too much; an e-process may be looked at whenever one
-likes (Ville's inequality; `dpaudit.bounds.sequential`). Half of the error probability pays for it;
+Taking a fixed-n bound again and again proves far too much; an e-process may be evaluated at any
+time (Ville's inequality; `dpaudit.bounds.sequential`). Half of the error probability pays for it;
 the other half is kept for the exact bound on the last trials, which is taken at the cap alone. The
 attack that guesses a batch was fixed on the pairs before it, and so was whether it bets at all: its
 bets are predictable. An attack that has hardly learnt would lose what it has to win back later.
@@ -14,17 +14,27 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit.auditing.attacking import Attacked, Column, Outcomes, attack_all, columns, fit
-from dpaudit.auditing.membership import Evaluation, Fitted, Part, gather, score
-from dpaudit.auditing.plan import Multiplicity
-from dpaudit.auditing.spec import Audit
-from dpaudit.bounds import Counts, auc, clopper_pearson, pair_bound, refit_schedule
+from dpaudit.auditing.attacking.evaluation import Evaluation
+from dpaudit.auditing.attacking.fitting import Fitted, score
+from dpaudit.auditing.attacking.parts import Part, gather
+from dpaudit.auditing.attacking.run import (
+    Attacked,
+    FeatureSlice,
+    Outcomes,
+    attack_all,
+    feature_slices,
+    fit,
+)
+from dpaudit.auditing.settings import Multiplicity
+from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.bounds import Counts, auc, clopper_pearson, refit_schedule
+from dpaudit.bounds.table import Observed, ValidBound, valid_bounds
 from dpaudit.game.trial import Role, Trial
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import FloatArray, World
 
-LOOK_EVERY = 8
-"""Pairs played between looks."""
+BATCH_PAIRS = 8
+"""Pairs run between two tests."""
 PROMISING = 0.8
 """Confidence at which an attack's errors in cross-validation must exceed the claim before it bets.
 
@@ -33,7 +43,10 @@ Measured on the stored trials of two published PATE-GANs, 300 pairs in 8 orders:
 143; refits after half as many pairs save another few.
 """
 
-Play = Callable[[Sequence[int]], Outcomes]
+NO_BETS = {ValidBound.SEQUENTIAL: 0.0}
+"""Of an attack that has never bet."""
+
+RunPairs = Callable[[Sequence[int]], Outcomes]
 
 
 @dataclass
@@ -81,15 +94,12 @@ class _Stream:
         n_in, n_out = (len(self.scores[world]) for world in World)
         member = np.arange(n_in + n_out) < n_in
         scores = np.array([value for world in World for value in self.scores[world]])
-        bound = pair_bound(
-            *(self.guesses[world] for world in World), delta=delta, confidence=confidence
-        )
+        guesses = (self.guesses[world] for world in World)
+        bounds = valid_bounds(Observed.PAIRS, *guesses, delta=delta, confidence=confidence)
         evaluation = Evaluation(
             counts=counts,
             threshold=fitted.threshold,
-            exact=None,
-            clopper_pearson=None,
-            sequential=bound,
+            bounds=bounds,
             auc=auc(scores, member),
             scores=scores,
             scorer=fitted.scorer,
@@ -100,12 +110,12 @@ class _Stream:
         return Attacked(attack, trials, Part(vectors, member), evaluation, failed_in, failed_out)
 
 
-def look(audit: Audit, play: Play) -> list[Attacked]:
-    """Plays an audit in batches and looks after each.
+def run_sequential(audit: TwoWorldSpec, run_pairs: RunPairs) -> list[Attacked]:
+    """Runs an audit in batches and tests after each.
 
     Args:
-        audit: The audit; its size is the cap.
-        play: Plays the trials of both worlds with these numbers and gives all outcomes so far.
+        audit: The audit; its number of shadow models is the cap.
+        run_pairs: Runs the trials of both worlds with these numbers and gives all outcomes so far.
 
     Returns:
         Every attack with its bounds. Where a violation was proved before the cap, the sequential
@@ -115,19 +125,19 @@ def look(audit: Audit, play: Play) -> list[Attacked]:
     Raises:
         AttackError: If an attack's scorer does not give one finite score per trial.
     """
-    size, claim = audit.size, audit.claim
+    settings, claim = audit.settings, audit.claim
     streams: dict[str, _Stream] = {}
-    blocks = refit_schedule(size.per_world)
-    outcomes = play(range(blocks[0].start))
+    blocks = refit_schedule(settings.per_world)
+    outcomes = run_pairs(range(blocks[0].start))
     for block in blocks:
         fixed = [
             one
             for one in _fixed_on_the_past(audit, outcomes, block.start)
             if _promises(one[2], audit)
         ]
-        for start in range(block.start, block.stop, LOOK_EVERY):
-            numbers = range(start, min(start + LOOK_EVERY, block.stop))
-            outcomes = play(numbers)
+        for start in range(block.start, block.stop, BATCH_PAIRS):
+            numbers = range(start, min(start + BATCH_PAIRS, block.stop))
+            outcomes = run_pairs(numbers)
             trials = [Trial(Role.AUDIT, world, number) for world in World for number in numbers]
             for key, column, fitted in fixed:
                 batch = {trial: column.of(outcomes[trial]) for trial in trials}
@@ -135,31 +145,31 @@ def look(audit: Audit, play: Play) -> list[Attacked]:
             found = _so_far(streams, audit)
             if any(one.evaluation.proved > claim.epsilon for one in found):
                 return found
-    looked = {one.attack.name: one.evaluation.sequential for one in _so_far(streams, audit)}
+    sequential = {one.attack.name: one.evaluation.bounds for one in _so_far(streams, audit)}
     # With selection there is one stream, whatever attack it ended with.
-    shared = max((bound or 0.0 for bound in looked.values()), default=0.0)
-    select = size.multiplicity is Multiplicity.SELECT
+    select = settings.multiplicity is Multiplicity.SELECT
+    shared = next(iter(sequential.values()), NO_BETS) if select else NO_BETS
     return [
         one._replace(
             evaluation=one.evaluation._replace(
-                sequential=shared if select else looked.get(one.attack.name, 0.0)
+                bounds=one.evaluation.bounds | sequential.get(one.attack.name, shared)
             )
         )
-        for one in attack_all(audit, outcomes, Role.AUDIT, size)
+        for one in attack_all(audit, outcomes, Role.AUDIT, settings)
     ]
 
 
 def _fixed_on_the_past(
-    audit: Audit, outcomes: Outcomes, pairs: int
-) -> list[tuple[str, Column, Fitted]]:
+    audit: TwoWorldSpec, outcomes: Outcomes, pairs: int
+) -> list[tuple[str, FeatureSlice, Fitted]]:
     """The attacks that guess the next batch, fixed on the first pairs, by the key of their stream.
 
     Where attacks are selected, the one that promises most on those pairs is the only one.
     """
     numbers = range(pairs)
     everything = [np.ones(pairs, dtype=np.bool_)] * 2
-    found: list[tuple[str, Column, Fitted]] = []
-    for column in columns(audit):
+    found: list[tuple[str, FeatureSlice, Fitted]] = []
+    for column in feature_slices(audit):
         worlds = [
             [column.of(outcomes[Trial(Role.AUDIT, world, number)]) for number in numbers]
             for world in World
@@ -167,21 +177,21 @@ def _fixed_on_the_past(
         past = gather(worlds, everything, fitting=True)
         if past is None:
             return []
-        fitted = fit(column.attack, past, audit, audit.size, purpose=f"look/{pairs}")
+        fitted = fit(column.attack, past, audit, audit.settings, purpose=f"look/{pairs}")
         found.append((column.attack.name, column, fitted))
-    if audit.size.multiplicity is Multiplicity.SELECT:
+    if audit.settings.multiplicity is Multiplicity.SELECT:
         _, column, fitted = max(found, key=lambda one: one[2].promise)
         return [("the selected attack", column, fitted)]
     return found
 
 
-def _promises(fitted: Fitted, audit: Audit) -> bool:
+def _promises(fitted: Fitted, audit: TwoWorldSpec) -> bool:
     """Whether an attack errs so little on the past that it may prove a violation."""
     bound = clopper_pearson(*fitted.counts, delta=audit.claim.delta, confidence=PROMISING)
     return bound > audit.claim.epsilon
 
 
-def _so_far(streams: dict[str, _Stream], audit: Audit) -> list[Attacked]:
-    delta, confidence = audit.claim.delta, audit.size.attack_confidence
+def _so_far(streams: dict[str, _Stream], audit: TwoWorldSpec) -> list[Attacked]:
+    delta, confidence = audit.claim.delta, audit.settings.attack_confidence
     seen = (stream.attacked(delta=delta, confidence=confidence) for stream in streams.values())
     return [one for one in seen if one is not None]

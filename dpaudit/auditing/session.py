@@ -1,15 +1,15 @@
-"""One audit being played: controls, trials, attacks, findings."""
+"""One audit in two worlds being run: controls, trials, attacks, checks, verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import cloudpickle
 import numpy as np
 
-from dpaudit.auditing.attacking import Attacked, Outcomes, attack_all, best
+from dpaudit.auditing.attacking.attribution import attribute
+from dpaudit.auditing.attacking.run import Attacked, Outcomes, attack_all, best
 from dpaudit.auditing.checks import (
     check_agreement,
     check_failures,
@@ -20,87 +20,83 @@ from dpaudit.auditing.checks import (
     failure_reasons,
     first_finished,
 )
-from dpaudit.auditing.controls import (
-    CONTROLS,
-    ControlResult,
-    control_generator,
-    control_size,
-    judge,
-)
-from dpaudit.auditing.document import Findings, build_document
-from dpaudit.auditing.membership import Leak, explain
-from dpaudit.auditing.plan import Pace, Size, power
-from dpaudit.auditing.sequential import look
-from dpaudit.auditing.spec import Audit
-from dpaudit.auditing.verdict import Check
-from dpaudit.game.engine import OnProgress, run_trials
+from dpaudit.auditing.conclusion import Findings, conclude
+from dpaudit.auditing.controls import CONTROLS, control_generator, control_settings, judge
+from dpaudit.auditing.plan import power
+from dpaudit.auditing.sequential import run_sequential
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.game.engine import run_trials
+from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Payload, Role, Status, Trial
+from dpaudit.game.trial import Payload, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World, trains_many
+from dpaudit.results.record import AuditRecord, ControlOutcome, Leak
+from dpaudit.results.verdict import Check
 
 MOST_LEAKS = 10
 
 
 @dataclass(frozen=True)
 class Session:
-    """One audit being played in one run folder.
+    """One audit in two worlds being run in one run folder.
 
     Attributes:
         audit: The audit.
         store: Its run folder, locked.
         jobs: Worker processes.
-        on_progress: Told after every trial.
+        on_progress: Called after every trial.
     """
 
-    audit: Audit
+    audit: TwoWorldSpec
     store: RunFolder
     jobs: int
     on_progress: OnProgress
 
-    def run(self) -> dict[str, Any]:
-        """Plays what the folder does not hold yet and builds the result document.
+    def run(self) -> AuditRecord:
+        """Runs what the folder does not hold yet and concludes.
 
         Raises:
             AttackError: If an attack fails on a valid synthetic table.
             InterruptedRunError: On Ctrl-C.
         """
         payload = self._payload()
-        size = control_size(self.audit.size)
+        settings = control_settings(self.audit.settings)
         controls = {}
         for control in CONTROLS:
-            self._play(payload, self._planned(control.role, range(size.per_world)))
-            controls[control.role] = self._judge(control.role, size)
+            self._run(payload, self._planned(control.role, range(settings.per_world)))
+            controls[control.role] = self._judge(control.role, settings)
         findings = None
-        if all(result.check.passed for result in controls.values()):
+        if all(outcome.passed for outcome in controls.values()):
             findings = self._audit(payload)
         seconds = sum(self.store.tally(role).seconds for role in Role)
-        return build_document(self.audit, controls, findings, seconds=seconds)
+        return conclude(self.audit, controls, findings, seconds=seconds)
 
     def _audit(self, payload: Payload) -> Findings:
-        """Plays the audit's own trials: all at once, or until a look proves a violation."""
-        size = self.audit.size
-        looked: list[Attacked] | None = None
-        if size.pace is Pace.SEQUENTIAL:
+        """Runs the audit's own trials: all at once, or until a violation is proved."""
+        settings = self.audit.settings
+        attacked: list[Attacked] | None = None
+        if settings.sequential:
             order: list[Trial] = []
-            cap = self._planned(Role.AUDIT, range(size.per_world))
+            cap = self._planned(Role.AUDIT, range(settings.per_world))
 
-            def play(numbers: Sequence[int]) -> Outcomes:
+            def run_pairs(numbers: Sequence[int]) -> Outcomes:
                 batch = self._planned(Role.AUDIT, numbers)
                 order.extend(batch)
-                self._play(payload, batch, among=cap)
+                self._run(payload, batch, among=cap)
                 return self.store.outcomes(Role.AUDIT)
 
-            looked = look(self.audit, play)
+            attacked = run_sequential(self.audit, run_pairs)
         else:
-            order = self._planned(Role.AUDIT, range(size.per_world))
-            self._play(payload, order)
+            order = self._planned(Role.AUDIT, range(settings.per_world))
+            self._run(payload, order)
         replays = self._replays()
         if replays:
-            self._play(payload, replays)
-        return self._findings(order, replays, looked)
+            self._run(payload, replays)
+        return self._findings(order, replays, attacked)
 
     def _replays(self) -> list[Trial]:
-        """What to play twice: of models trained together one in each world, else one."""
+        """What to run twice: of models trained together one in each world, else one."""
         stored = self.store.outcomes(Role.AUDIT)
         found = [first_finished(stored, world) for world in World]
         replays = [trial._replace(role=Role.REPLAY) for trial in found if trial is not None]
@@ -118,11 +114,11 @@ class Session:
             game=self.audit.game,
             generators=generators,
             attacks=[attack for _, attack in self.audit.attacks],
-            root=self.audit.seed,
+            root=self.audit.settings.seed,
             audit=self.audit.id,
         )
 
-    def _play(
+    def _run(
         self, payload: Payload, trials: Sequence[Trial], *, among: Sequence[Trial] | None = None
     ) -> None:
         run_trials(
@@ -141,29 +137,32 @@ class Session:
         order = self.audit.stream(f"{role}/order/{numbers[0]}").rng().permutation(len(trials))
         return [trials[position] for position in order]
 
-    def _judge(self, role: Role, size: Size) -> ControlResult:
-        attacked = attack_all(self.audit, self.store.outcomes(role), role, size)
+    def _judge(self, role: Role, settings: AuditSettings) -> ControlOutcome:
+        attacked = attack_all(self.audit, self.store.outcomes(role), role, settings)
         evaluation = best(attacked).evaluation if attacked else None
-        return judge(role, evaluation, power(size, self.audit.claim))
+        return judge(role, evaluation, power(settings, self.audit.claim))
 
     def _findings(
-        self, order: Sequence[Trial], replays: Sequence[Trial], looked: Sequence[Attacked] | None
+        self, order: Sequence[Trial], replays: Sequence[Trial], attacked: Sequence[Attacked] | None
     ) -> Findings:
         """Attacks, checks and explanation of the audit's own trials."""
-        size, claim = self.audit.size, self.audit.claim
+        settings, claim = self.audit.settings, self.audit.claim
         stored = self.store.outcomes(Role.AUDIT)
         outcomes = [stored[trial] for trial in order]
         failed = {
-            world: sum(o.status is not Status.FINISHED for o in outcomes if o.trial.world is world)
+            world: sum(
+                o.status is not TrialStatus.FINISHED for o in outcomes if o.trial.world is world
+            )
             for world in World
         }
         pairs = len(order) // 2
-        attacked = attack_all(self.audit, stored, Role.AUDIT, size) if looked is None else looked
+        if attacked is None:
+            attacked = attack_all(self.audit, stored, Role.AUDIT, settings)
         deciding = best(attacked) if attacked else None
-        whole = left = power(size, claim)
-        if deciding is not None and deciding.evaluation.exact is not None:
+        whole = left = power(settings, claim)
+        if deciding is not None and not deciding.evaluation.stopped_early:
             left = power(
-                size,
+                settings,
                 claim,
                 false_negatives=deciding.failed_in,
                 false_positives=deciding.failed_out,
@@ -177,7 +176,7 @@ class Session:
         if deciding is None:
             detail = "too few trials finished to fit and score an attack"
             checks.insert(0, Check("enough trials", False, detail))
-        elif deciding.evaluation.exact is not None:  # else later attacks had learnt more
+        elif not deciding.evaluation.stopped_early:  # else later attacks had learnt more
             checks.append(_order_check(order, deciding))
             checks.append(
                 check_agreement(
@@ -185,7 +184,7 @@ class Session:
                     deciding.scored.member,
                     left.max_provable_epsilon,
                     delta=claim.delta,
-                    confidence=size.attack_confidence,
+                    confidence=settings.attack_confidence,
                 )
             )
         return Findings(
@@ -193,22 +192,26 @@ class Session:
             best=deciding,
             pairs=pairs,
             power=left,
-            leaks=self._explained(deciding) if deciding else [],
-            checks=checks,
+            leaks=self._leaks(deciding) if deciding else (),
+            checks=tuple(checks),
             failed=failed,
             failure_reasons=failure_reasons(outcomes),
             claimed_epsilon=max((o.claimed_epsilon or 0.0 for o in outcomes), default=0.0),
         )
 
-    def _explained(self, deciding: Attacked) -> list[Leak]:
+    def _leaks(self, deciding: Attacked) -> tuple[Leak, ...]:
         if deciding.evaluation.proved == 0:
-            return []
-        return explain(
+            return ()
+        found = attribute(
             deciding.evaluation,
             deciding.scored,
             deciding.attack.attack.feature_names(self.audit.game.view),
             most=MOST_LEAKS,
             rng=self.audit.stream("explain").rng(),
+        )
+        return tuple(
+            Leak(column=name.column, feature=name.feature, importance=importance)
+            for name, importance, _ in found
         )
 
     def _replay_check(self, replays: Sequence[Trial]) -> Check:

@@ -1,4 +1,4 @@
-"""From what the caller asked for to a complete, validated audit; trains nothing."""
+"""An audit, complete and validated; it decides every number of the result and trains nothing."""
 
 from __future__ import annotations
 
@@ -6,53 +6,29 @@ import hashlib
 import json
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar
 
-import pandas as pd
-
-from dpaudit.auditing.plan import Multiplicity, Pace, Size
-from dpaudit.bounds import ThresholdRule
-from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.game.target import VULNERABLE, Target, choose_target, copies_of
-from dpaudit.game.worlds import Game, build_game
-from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.schema import Schema
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import Table, data_digest
-from dpaudit.plugins.named import (
-    NamedAttack,
-    NamedGenerator,
-    named_attacks,
-    named_generator,
-    plain_settings,
-    source_digest,
-)
-from dpaudit.plugins.protocols import Attack, Generator
-from dpaudit.plugins.registry import GENERATORS, build
+from dpaudit.plugins.named import NamedGenerator, source_digest
 from dpaudit.seeds import Stream
-from dpaudit.versions import dpaudit_version
-
-MAX_SEED = 2**63
+from dpaudit.versions import __version__
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared(ABC):
-    """What every complete audit has, whatever game it plays.
+class AuditSpec(ABC):
+    """What every complete audit has, whatever its game.
 
     Attributes:
         generator: What is audited.
         table: The table handed in.
-        claim: The claim under audit, for the neighbours that are played.
-        claim_is_given: Whether the caller stated epsilon; else it is the generator's own.
-        rows: Synthetic rows requested of every model.
-        confidence: One-sided confidence of the bound that is reported.
-        seed: Root of every random stream.
-
-    Raises:
-        SettingsError: If the seed is not in [0, 2**63).
+        settings: Every choice of the audit.
+        claim: The claim under audit, for the neighbours of the game.
     """
 
     TRAINED: ClassVar[tuple[str, ...]]
@@ -60,15 +36,14 @@ class Prepared(ABC):
 
     generator: NamedGenerator
     table: Table
+    settings: AuditSettings
     claim: PrivacyClaim
-    claim_is_given: bool
-    rows: int
-    confidence: float
-    seed: int
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.seed < MAX_SEED:
-            raise SettingsError(f"--seed must be a whole number in [0, 2**63), got {self.seed}")
+    @property
+    def rows(self) -> int:
+        """Synthetic rows requested of every model."""
+        given = self.settings.rows
+        return len(self.table.data) if given is None else given
 
     @property
     @abstractmethod
@@ -84,7 +59,7 @@ class Prepared(ABC):
     def specification(self) -> dict[str, Any]:
         """What decides every number of the result, as JSON; a run folder belongs to one."""
         return {
-            "dpaudit": dpaudit_version(),
+            "dpaudit": __version__,
             "generator": {
                 "name": self.generator.name,
                 "parameters": self.generator.parameters,
@@ -96,8 +71,8 @@ class Prepared(ABC):
             "epsilon": self.claim.epsilon,
             "delta": self.claim.delta,
             "rows": self.rows,
-            "confidence": self.confidence,
-            "seed": self.seed,
+            "confidence": self.settings.confidence,
+            "seed": self.settings.seed,
             **self.own_specification,
         }
 
@@ -115,7 +90,7 @@ class Prepared(ABC):
 
     def stream(self, role: str) -> Stream:
         """The random stream of one purpose."""
-        return Stream(self.seed, self.id, role)
+        return Stream(self.settings.seed, self.id, role)
 
     @property
     def default_folder(self) -> Path:
@@ -126,203 +101,18 @@ class Prepared(ABC):
     @property
     def reproduce(self) -> str:
         """The command that gives this result again."""
+        settings = self.settings
         given = [f"{key}={_text(value)}" for key, value in self.generator.parameters.items()]
         words = ["dpaudit", "audit", self.generator.name]
         words += [word for pair in given for word in ("-p", pair)]
         words += ["--data", self.table.source]
         if self.table.schema_source is not None:
             words += ["--schema", self.table.schema_source]
-        if self.claim_is_given:
+        if settings.states_claim:
             words += ["--epsilon", f"{self.claim.epsilon!r}", "--delta", f"{self.claim.delta!r}"]
         words += ["--neighbours", self.claim.neighbours.value, "--rows", str(self.rows)]
-        words += ["--confidence", f"{self.confidence!r}", "--seed", str(self.seed)]
+        words += ["--confidence", f"{settings.confidence!r}", "--seed", str(settings.seed)]
         return shlex.join([*words, *self.own_options])
-
-
-class Selection(NamedTuple):
-    """How the most vulnerable record was searched for.
-
-    Attributes:
-        candidates: Records compared.
-        trainings: Models trained for it, none of which the audit uses.
-    """
-
-    candidates: int
-    trainings: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Audit(Prepared):
-    """A complete audit with shadow models in two worlds, ready to be played.
-
-    Attributes:
-        target: The attacked record.
-        selection: How it was searched for; None where it was named. Decides no number: given its
-            target, an audit is the same however that was found.
-        game: Both worlds.
-        attacks: The attacks, each one hypothesis.
-        size: Trials and confidence.
-    """
-
-    TRAINED: ClassVar[tuple[str, ...]] = ("target", "neighbours")
-
-    target: Target
-    game: Game
-    attacks: tuple[NamedAttack, ...]
-    size: Size
-    selection: Selection | None = None
-
-    @property
-    def own_specification(self) -> dict[str, Any]:
-        """Target, attacks, number of shadow models, and how errors are spent."""
-        return {
-            "target": {
-                "choice": self.target.choice,
-                "row": self.target.row,
-                "record": data_digest(self.target.record),
-            },
-            "attacks": [
-                {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
-                for name, attack in self.attacks
-            ],
-            "shadow_models": self.size.shadow_models,
-            "threshold": self.size.threshold_rule.value,
-            "multiplicity": self.size.multiplicity.value,
-            "pace": self.size.pace.value,
-        }
-
-    @property
-    def own_options(self) -> list[str]:
-        """The same, as words of the command."""
-        words = ["--target", self.target.choice if self.selection is None else VULNERABLE]
-        words += [word for name, _ in self.attacks for word in ("--attack", name)]
-        words += ["--shadow-models", str(self.size.shadow_models)]
-        words += ["--threshold", self.size.threshold_rule.value]
-        words += ["--multiplicity", self.size.multiplicity.value]
-        return [*words, "--sequential"] if self.size.pace is Pace.SEQUENTIAL else words
-
-
-def prepare(
-    generator: object,
-    table: Table,
-    *,
-    parameters: Mapping[str, Any],
-    epsilon: float | None,
-    delta: float | None,
-    neighbours: Neighbours | None,
-    target: str,
-    attacks: Sequence[str | Attack],
-    shadow_models: int,
-    rows: int | None,
-    confidence: float,
-    threshold: ThresholdRule,
-    multiplicity: Multiplicity,
-    pace: Pace,
-    seed: int,
-) -> Audit:
-    """Validates everything an audit needs; see `dpaudit.audit` for the arguments.
-
-    Raises:
-        InputError: If anything is unusable; says what and how to mend it.
-    """
-    size = Size(
-        shadow_models=shadow_models,
-        attacks=len(attacks),
-        confidence=confidence,
-        threshold_rule=threshold,
-        multiplicity=multiplicity,
-        pace=pace,
-    )
-    playing = named_attacks(attacks)
-    data, schema = table.data, table.schema
-    chosen = choose_target(target, data, schema)
-    offered = {"schema": schema, "target": chosen.record}
-    named = named_generator(generator, parameters, offered)
-    claim = claim_under_audit(named, epsilon=epsilon, delta=delta, neighbours=neighbours)
-    replacement = None
-    if claim.neighbours is Neighbours.REPLACE_ONE:
-        replacement = _replacement(chosen.record, schema, Stream(seed, "", "replacement"))
-    game = build_game(
-        data,
-        schema,
-        chosen,
-        n_rows=len(data) if rows is None else rows,
-        neighbours=claim.neighbours,
-        replacement=replacement,
-    )
-    for _, attack in playing:
-        attack.check(game.view)
-    check_table(named.generator, data)
-    return Audit(
-        generator=named,
-        table=table,
-        target=chosen,
-        game=game,
-        claim=claim,
-        claim_is_given=epsilon is not None or delta is not None,
-        attacks=playing,
-        size=size,
-        rows=game.view.n_rows,
-        confidence=confidence,
-        seed=seed,
-    )
-
-
-def check_table(generator: Generator, data: pd.DataFrame) -> None:
-    """Lets a generator refuse a table before any training.
-
-    Raises:
-        InputError: If it does.
-    """
-    check = getattr(generator, "check", None)
-    if check is not None:
-        check(data)
-
-
-def claim_under_audit(
-    named: NamedGenerator,
-    *,
-    epsilon: float | None,
-    delta: float | None,
-    neighbours: Neighbours | None,
-) -> PrivacyClaim:
-    """The claim to hold the generator to: the caller's, else its own.
-
-    Raises:
-        ClaimError: If neither states an epsilon, or the generator's own claim says nothing about
-            the neighbours asked for.
-    """
-    own: PrivacyClaim | None = getattr(named.generator, "claim", None)
-    if epsilon is None and own is None:
-        raise ClaimError(f"{named.name} states no claim: give --epsilon and --delta")
-    relation = neighbours or (own.neighbours if own else Neighbours.ADD_REMOVE)
-    if epsilon is None:
-        assert own is not None
-        restated = own.under(relation)
-        if delta is None:
-            return restated
-        epsilon, source = restated.epsilon, f"{restated.source}; delta given by the caller"
-    else:
-        stated = f"; generator's own: {own.epsilon:g}" if own else ""
-        source = f"given by the caller{stated}"
-    default_delta = own.delta if own else 0.0
-    return PrivacyClaim(
-        epsilon=epsilon,
-        delta=default_delta if delta is None else delta,
-        neighbours=relation,
-        source=source,
-    )
-
-
-def _replacement(target: pd.DataFrame, schema: Schema, stream: Stream) -> pd.DataFrame:
-    """A record drawn from the schema, never from the data, that differs from the target."""
-    null = cast(Generator, build("null", GENERATORS, given={}, offered={"schema": schema}))
-    drawn = null.fit(target, seed=stream.seed()).sample(1000, seed=stream.seed())
-    for position in range(len(drawn)):
-        record = schema.canonical(drawn.iloc[[position]])
-        if not copies_of(record, target, schema):
-            return record
-    raise SettingsError("the schema allows no record but the target: widen its bounds")
 
 
 def _text(value: Any) -> str:

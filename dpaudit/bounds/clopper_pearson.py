@@ -22,10 +22,10 @@ def clopper_pearson(
     """Lower-bound epsilon from simultaneous upper limits on both error rates.
 
     An (ε, δ)-DP mechanism forces e^ε·FPR + FNR ≥ 1 − δ and FPR + e^ε·FNR ≥ 1 − δ on every
-    attack (Kairouz, Oh and Viswanath 2015, Theorem 2.1). Each rate gets a Clopper-Pearson upper
-    limit at level (1 − confidence)/2; both hold at once with probability `confidence`, and the
-    two ratios then hold together, so that taking the larger one costs nothing more
-    (Nasr et al. 2021, whose estimator this is). The attack's threshold must have been fixed
+    attack (Kairouz, Oh and Viswanath 2015, Theorem 2.1). Each rate gets an exact upper limit
+    (Clopper and Pearson 1934) at level (1 − confidence)/2; both hold at once with probability
+    `confidence`, and the two ratios then hold together, so that taking the larger one costs nothing
+    more (Nasr et al. 2021, whose estimator this is). The attack's threshold must have been fixed
     before the trials were scored.
 
     Args:

@@ -25,10 +25,8 @@ from dpaudit.account.practice import (
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import SettingsError
-from dpaudit.formatting import percent, rounded_up
+from dpaudit.formatting import TERMINAL_WIDTH, percent, rounded_up
 from dpaudit.model.claim import Neighbours
-
-_WIDTH = 80
 
 
 class Mechanisms(StrEnum):
@@ -218,7 +216,7 @@ def _show(question: _Question, rows: Sequence[Prospect], warnings: Sequence[str]
         output.print(f"{plan.mechanism:<9}{plan.labels:>11}{cost}  {row.proof:<5}{right}{mark}")
     for warning in warnings:
         output.print("")
-        output.print(textwrap.fill(f"warning: {warning}", _WIDTH))
+        output.print(textwrap.fill(f"warning: {warning}", TERMINAL_WIDTH))
 
 
 def _floor(probability: float) -> float:

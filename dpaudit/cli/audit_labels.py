@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 from typing import Annotated
 
 import typer
@@ -11,9 +10,7 @@ from dpaudit.account import Mechanism, vote_table
 from dpaudit.cli import options
 from dpaudit.cli.console import FailOn, exit_code, guarded, results
 from dpaudit.errors import SettingsError
-from dpaudit.labels.audit import DEFAULT_RUNS, Drawing
-from dpaudit.labels.audit import audit_labels as audited
-from dpaudit.labels.vote_pair import VotePair
+from dpaudit.labels import Drawing, LabelAuditSettings, VotePair, run_label_audit
 from dpaudit.model.claim import PrivacyClaim
 
 
@@ -45,15 +42,17 @@ def audit_labels(
     ] = None,
     runs: Annotated[
         int, typer.Option(metavar="N", help="Simulated runs of each world.")
-    ] = DEFAULT_RUNS,
-    draw: Annotated[
+    ] = LabelAuditSettings.runs,
+    drawing: Annotated[
         Drawing,
         typer.Option(help="Every bit through the sampler, or only their number (for millions)."),
-    ] = Drawing.BITS,
-    seed: Annotated[int, typer.Option(metavar="S", help="Root of every random stream.")] = 0,
-    confidence: options.Confidence = 0.95,
+    ] = LabelAuditSettings.drawing,
+    seed: Annotated[
+        int, typer.Option(metavar="S", help="Root of every random stream.")
+    ] = LabelAuditSettings.seed,
+    confidence: options.Confidence = LabelAuditSettings.confidence,
     fail_on: Annotated[
-        FailOn, typer.Option(help="From which verdict on the exit code is not 0.")
+        FailOn, typer.Option(help="Least severe verdict that fails.")
     ] = FailOn.INCONCLUSIVE,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -74,12 +73,10 @@ def audit_labels(
         claim = table.claim(labels, delta=delta)
     else:
         claim = PrivacyClaim(epsilon=epsilon, delta=delta)
-    result = audited(pair, claim, runs=runs, seed=seed, confidence=confidence, drawing=draw)
-    output = results()
+    settings = LabelAuditSettings(runs=runs, seed=seed, confidence=confidence, drawing=drawing)
+    result = run_label_audit(pair, claim, settings)
     if json:
-        output.print(json_module.dumps(result.document(), indent=2, allow_nan=False))
-    elif quiet:
-        output.print(str(result).splitlines()[0])
+        results().print(result.to_json())
     else:
-        output.print(str(result))
+        results().print(result.headline if quiet else str(result))
     raise typer.Exit(exit_code(result.verdict, fail_on))

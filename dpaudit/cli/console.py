@@ -16,14 +16,16 @@ from typing import NoReturn, ParamSpec, TextIO
 import typer
 from rich.console import Console
 
-from dpaudit.auditing.verdict import Verdict
+from dpaudit.cli.options import spelled
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
+from dpaudit.formatting import one_line
+from dpaudit.results.verdict import Verdict
 
 P = ParamSpec("P")
 
 
 class ExitCode(IntEnum):
-    """What the shell is told."""
+    """The exit codes."""
 
     PASS = 0
     VIOLATION = 1
@@ -34,7 +36,7 @@ class ExitCode(IntEnum):
 
 
 class FailOn(StrEnum):
-    """From which verdict on the exit code is not 0."""
+    """Least severe verdict that fails."""
 
     VIOLATION = "violation"
     INCONCLUSIVE = "inconclusive"
@@ -79,7 +81,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         except typer.Exit:
             raise
         except InputError as error:
-            _fail(f"error: {_one_line(error)}", ExitCode.USAGE)
+            _fail(f"error: {spelled(one_line(str(error)))}", ExitCode.USAGE)
         except InterruptedRunError as error:
             _fail(str(error), ExitCode.INTERRUPTED)
         except KeyboardInterrupt:
@@ -88,16 +90,14 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             sys.stdout = None  # the reader has gone: nothing left to flush
             raise typer.Exit(ExitCode.PASS) from None
         except DpauditError as error:
-            _fail(f"error: {_one_line(error)}", ExitCode.INTERNAL)
+            _fail(f"error: {one_line(str(error))}", ExitCode.INTERNAL)
         except Exception as error:  # noqa: BLE001 - a crash must not exit with 1, a violation's code
             messages().print(traceback.format_exc())
-            _fail(f"internal error: {type(error).__name__}: {_one_line(error)}", ExitCode.INTERNAL)
+            _fail(
+                f"internal error: {type(error).__name__}: {one_line(str(error))}", ExitCode.INTERNAL
+            )
 
     return run
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def _fail(message: str, code: ExitCode) -> NoReturn:

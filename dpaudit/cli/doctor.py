@@ -19,7 +19,7 @@ from dpaudit.plugins.registry import ATTACKS, GENERATORS, plugins
 from dpaudit.versions import versions
 
 
-class Finding(NamedTuple):
+class DoctorLine(NamedTuple):
     """One line of the doctor."""
 
     good: bool
@@ -28,7 +28,7 @@ class Finding(NamedTuple):
 
 @guarded
 def doctor() -> None:
-    """Check this installation: versions, plugins, workers, disk."""
+    """Checks this installation: versions, plugins, workers, disk."""
     output = results()
     findings = list(_findings())
     for finding in findings:
@@ -37,13 +37,13 @@ def doctor() -> None:
         raise typer.Exit(ExitCode.USAGE)
 
 
-def _findings() -> Iterator[Finding]:
+def _findings() -> Iterator[DoctorLine]:
     for name, version in versions().items():
         good = version != "not installed"
-        yield Finding(good, f"{name} {version}" + ("" if good else f": pip install {name}"))
-    yield Finding(sys.version_info >= (3, 11), "Python is 3.11 or newer")
+        yield DoctorLine(good, f"{name} {version}" + ("" if good else f": pip install {name}"))
+    yield DoctorLine(sys.version_info >= (3, 11), "Python is 3.11 or newer")
     parquet = importlib.util.find_spec("pyarrow") is not None
-    yield Finding(
+    yield DoctorLine(
         True, "Parquet can be read" if parquet else "no Parquet: pip install 'dpaudit[parquet]'"
     )
     yield from _plugin_findings()
@@ -51,35 +51,35 @@ def _findings() -> Iterator[Finding]:
     yield _worker_finding()
 
 
-def _plugin_findings() -> Iterator[Finding]:
+def _plugin_findings() -> Iterator[DoctorLine]:
     for group in (GENERATORS, ATTACKS):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             found = plugins(group)
-        yield Finding(bool(found), f"{group}: {', '.join(name for name, _ in found)}")
+        yield DoctorLine(bool(found), f"{group}: {', '.join(name for name, _ in found)}")
         for warning in caught:
-            yield Finding(False, str(warning.message))
+            yield DoctorLine(False, str(warning.message))
 
 
-def _store_finding() -> Finding:
+def _store_finding() -> DoctorLine:
     from dpaudit.game.store import RunFolder
 
     try:
         with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
             RunFolder(Path(folder), spec={}, versions={}).close()
     except (RunFolderError, OSError) as error:
-        return Finding(False, f"run folders cannot be written: {error}")
-    return Finding(True, f"run folders can be written (SQLite {sqlite3.sqlite_version})")
+        return DoctorLine(False, f"run folders cannot be written: {error}")
+    return DoctorLine(True, f"run folders can be written (SQLite {sqlite3.sqlite_version})")
 
 
-def _worker_finding() -> Finding:
+def _worker_finding() -> DoctorLine:
     import loky
 
     executor = loky.get_reusable_executor(max_workers=1, timeout=10)
     try:
         answer = executor.submit(pow, 2, 10).result(timeout=60)
     except (TimeoutError, RuntimeError, OSError) as error:
-        return Finding(False, f"worker processes do not start: {error}")
+        return DoctorLine(False, f"worker processes do not start: {error}")
     finally:
         executor.shutdown(wait=True, kill_workers=True)
-    return Finding(answer == 1024, f"worker processes start ({loky.cpu_count()} core(s))")
+    return DoctorLine(answer == 1024, f"worker processes start ({loky.cpu_count()} core(s))")

@@ -45,13 +45,13 @@ def explain(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Explain a violation: play its audit again with one suspect fixed at a time.
+    """Explains a violation: runs its audit again with one suspect fixed at a time.
 
     Suspects are the fixes that the generator offers, the order of the table's rows (shuffled in
     each training), and all of them together. The same command resumes what was interrupted.
     Exit codes: 0 a fix removes the leak, 2 wrong use or input, 3 none does, 4 internal error.
     """
-    from dpaudit.cli.progress import ProgressFace
+    from dpaudit.cli.progress import ConsoleProgress
     from dpaudit.errors import InterruptedRunError
     from dpaudit.explain import ROW_ORDER, inquire
 
@@ -61,21 +61,21 @@ def explain(
         if list(inquiry.suspects) == [ROW_ORDER] and not suspect:
             errors.print(f"{inquiry.run.audit.generator.name} offers no fixes of its own")
         names = ", ".join(inquiry.suspects)
-        errors.print(f"suspects: {names}; {inquiry.size.shadow_models} shadow models each")
-    findings = []
+        errors.print(f"suspects: {names}; {inquiry.settings.shadow_models} shadow models each")
+    fixed = []
     try:
         for place, name in enumerate(inquiry.suspects, start=1):
             if not quiet:
                 errors.print(f"{place} of {len(inquiry.suspects)}: {name} fixed")
-            with ProgressFace(errors, quiet=quiet) as progress:
-                findings.append(inquiry.play(name, jobs=jobs, on_progress=progress))
+            with ConsoleProgress(errors, quiet=quiet) as progress:
+                fixed.append(inquiry.audit_fixed(name, jobs=jobs, on_progress=progress))
     except (InterruptedRunError, KeyboardInterrupt) as error:
         again = shlex.join(["dpaudit", *sys.argv[1:]])
         raise InterruptedRunError(f"{str(error) or 'interrupted'}\nresume with: {again}") from None
-    explanation = inquiry.conclude(findings)
+    explanation = inquiry.conclude(fixed)
     output = results()
     if json:
-        output.print(json_module.dumps(explanation.document, indent=2, allow_nan=False))
+        output.print(json_module.dumps(explanation.to_document(), indent=2, allow_nan=False))
     elif quiet:
         output.print(explanation.conclusion)
     else:

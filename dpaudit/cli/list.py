@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from dpaudit.bounds.table import BOUNDS, BoundEntry
 from dpaudit.cli.console import guarded, messages, results
 from dpaudit.plugins.registry import Plugin, plugins
 
@@ -21,28 +22,30 @@ class Group(StrEnum):
     BOUNDS = "bounds"
 
 
-_BOUNDS = {
-    "exact": "Buehler bound: inverts the exact unconditional test; the verdict's bound.",
-    "clopper_pearson": "Clopper-Pearson limits on both error rates; as published audits use it.",
-}
-
-
 @guarded
 def list_registered(
     group: Annotated[Group | None, typer.Argument(help="What to list.", show_default=False)] = None,
 ) -> None:
-    """List registered generators, attacks and bounds."""
+    """Lists registered generators, attacks and bounds."""
     output = results()
     for one in Group if group is None else (group,):
         if group is None:
             output.print(f"{one}:")
         if one is Group.BOUNDS:
-            entries = dict(_BOUNDS)
+            entries = {entry.key.value: _worth(entry) for entry in BOUNDS}
         else:
             entries = {name: _summary(value) for name, value in _plugins(f"dpaudit.{one}")}
         width = max((len(name) for name in entries), default=0)
         for name, summary in entries.items():
             output.print(f"  {name:<{width}}  {summary}")
+
+
+def _worth(entry: BoundEntry) -> str:
+    """What a bound is worth, and where it comes from."""
+    worth = "bound" if entry.valid else "estimate, not a proof"
+    if entry.decides:
+        worth = "bound, may decide"
+    return f"{worth}; {entry.meaning} ({entry.source})"
 
 
 def _plugins(group: str) -> list[Plugin]:

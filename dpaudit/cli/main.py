@@ -19,7 +19,7 @@ from dpaudit.cli.report import report
 from dpaudit.cli.show import show
 from dpaudit.cli.synthesize import synthesize
 from dpaudit.cli.trace import trace
-from dpaudit.versions import dpaudit_version
+from dpaudit.versions import __version__
 
 app = typer.Typer(
     name="dpaudit",
@@ -47,7 +47,7 @@ app.command()(doctor)
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"dpaudit {dpaudit_version()}")
+        typer.echo(f"dpaudit {__version__}")
         raise typer.Exit
 
 
@@ -64,7 +64,3 @@ def _root(
 def main() -> None:
     """Entry point of the console script."""
     app()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,15 +1,31 @@
-"""Options that several commands share."""
+"""The options of commands, and how the settings of an audit are spelled as options.
+
+A setting's option is one entry of `SETTINGS`. A command takes the settings as one parameter of
+type `AuditSettings`; `takes_settings` shows typer one option for each field instead.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from dpaudit.auditing.plan import Multiplicity
+from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.bounds import ThresholdRule
 from dpaudit.model.claim import Neighbours
+from dpaudit.plugins.registry import parse_parameters
+
+
+def _option(*names: str, metavar: str | None = None, help: str, shown: bool = True) -> Any:
+    """An option; without `shown` its help says the default in words."""
+    return typer.Option(*names, metavar=metavar, help=help, show_default=shown)
+
 
 GeneratorName = Annotated[
     str,
@@ -19,112 +35,189 @@ GeneratorName = Annotated[
         show_default=False,
     ),
 ]
+RunFolderArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run folder, or its result.json.")
+]
 Data = Annotated[
     str,
-    typer.Option(
-        metavar="FILE",
-        help="Table: CSV (also .gz), Parquet, or sample:breast-cancer.",
-        show_default=False,
+    _option(
+        metavar="FILE", help="Table: CSV (also .gz), Parquet, or sample:breast-cancer.", shown=False
     ),
 ]
 SchemaFile = Annotated[
     Path | None,
-    typer.Option(
+    _option(
         metavar="FILE",
         help="Public schema (JSON, also SDV metadata). Inferred from the table if not given.",
-        show_default=False,
+        shown=False,
     ),
 ]
 Parameters = Annotated[
     list[str] | None,
-    typer.Option(
+    _option(
         "-p",
         "--parameter",
         metavar="KEY=VALUE",
         help="A parameter of the generator; repeatable.",
-        show_default=False,
+        shown=False,
     ),
 ]
 Epsilon = Annotated[
     float | None,
-    typer.Option(
+    _option(
         metavar="E",
         help="Epsilon of the claim under audit. Default: the generator's own.",
-        show_default=False,
+        shown=False,
     ),
 ]
 Delta = Annotated[
     float | None,
-    typer.Option(
-        metavar="D",
-        help="Delta of the claim. Default: the generator's own, else 0.",
-        show_default=False,
+    _option(
+        metavar="D", help="Delta of the claim. Default: the generator's own, else 0.", shown=False
     ),
 ]
 Relation = Annotated[
     Neighbours | None,
-    typer.Option(
-        help="How D and D' differ. Default: as the claim says, else add-remove.",
-        show_default=False,
-    ),
-]
-Target = Annotated[
-    str,
-    typer.Option(
-        metavar="farthest|vulnerable|row:N|record:FILE",
-        help="The attacked record; rows count from 0. vulnerable: the one that small attacks find "
-        "easiest, for as many trainings as --shadow-models.",
-    ),
-]
-Attacks = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--attack",
-        metavar="NAME[,KEY=VALUE]",
-        help="Attack; repeatable, each costs confidence. Default: groundhog and query-target.",
-        show_default=False,
-    ),
-]
-ShadowModels = Annotated[
-    int, typer.Option(metavar="N", help="Models to train, both worlds together.")
+    _option(help="How D and D' differ. Default: as the claim says, else add-remove.", shown=False),
 ]
 Rows = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help="Synthetic rows per model. Default: the rows of the table.",
-        show_default=False,
+    _option(
+        metavar="N", help="Synthetic rows per model. Default: the rows of the table.", shown=False
     ),
 ]
-Confidence = Annotated[float, typer.Option(metavar="C", help="One-sided confidence of the bound.")]
-Threshold = Annotated[
-    ThresholdRule, typer.Option(help="Where thresholds are chosen, always on unscored trials.")
-]
-MultiplicityRule = Annotated[
-    Multiplicity,
-    typer.Option(help="Several attacks: score all and correct, or select one beforehand."),
-]
-Sequential = Annotated[
-    bool,
-    typer.Option(
-        "--sequential", help="Look after every batch, stop once proved; --shadow-models is a cap."
-    ),
-]
-OneRun = Annotated[
-    bool,
-    typer.Option("--one-run", help="Train once, with many canaries; for slow generators."),
-]
-Canaries = Annotated[
-    int | None,
-    typer.Option(
-        metavar="M",
-        help="With --one-run: records that are each in by a fair coin. Default: 100.",
-        show_default=False,
-    ),
-]
+Confidence = Annotated[float, _option(metavar="C", help="One-sided confidence of the bound.")]
+Seed = Annotated[int, _option(metavar="S", help="Root of every random stream.")]
 Jobs = Annotated[
     int | None,
-    typer.Option(metavar="J", help="Worker processes. Default: one per core.", show_default=False),
+    _option(metavar="J", help="Worker processes. Default: one per core.", shown=False),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress; one line of result.")]
+Json = Annotated[bool, _option("--json", help="Print one JSON document and nothing else.")]
+Quiet = Annotated[bool, _option("-q", "--quiet", help="No progress; one line of result.")]
+
+SETTINGS: dict[str, Any] = {
+    "parameters": Parameters,
+    "epsilon": Epsilon,
+    "delta": Delta,
+    "neighbours": Relation,
+    "target": Annotated[
+        str,
+        _option(
+            metavar="farthest|vulnerable|row:N|record:FILE",
+            help="The attacked record; rows count from 0. vulnerable: the one that small attacks "
+            "find easiest, for as many trainings as --shadow-models.",
+        ),
+    ],
+    "attacks": Annotated[
+        list[str] | None,
+        _option(
+            "--attack",
+            metavar="NAME[,KEY=VALUE]",
+            help="Attack; repeatable, each costs confidence. Default: groundhog and query-target.",
+            shown=False,
+        ),
+    ],
+    "shadow_models": Annotated[
+        int, _option(metavar="N", help="Models to train, both worlds together.")
+    ],
+    "rows": Rows,
+    "confidence": Confidence,
+    "threshold": Annotated[
+        ThresholdRule, _option(help="Where thresholds are chosen, always on unscored trials.")
+    ],
+    "multiplicity": Annotated[
+        Multiplicity,
+        _option(help="Several attacks: score all and correct, or select one beforehand."),
+    ],
+    "sequential": Annotated[
+        bool,
+        _option(
+            "--sequential",
+            help="Test after every batch, stop once proved; --shadow-models is a cap.",
+        ),
+    ],
+    "one_run": Annotated[
+        bool, _option("--one-run", help="Train once, with many canaries; for slow generators.")
+    ],
+    "canaries": Annotated[
+        int | None,
+        _option(
+            metavar="M",
+            help="With --one-run: records that are each in by a fair coin. Default: 100.",
+            shown=False,
+        ),
+    ],
+    "seed": Seed,
+}
+"""The option of every setting."""
+
+REPEATABLE = {"parameters": "-p", "attacks": "--attack"}
+"""Settings of several values, and the option that gives one."""
+
+
+def takes_settings(
+    *names: str,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorates a command that takes `settings: AuditSettings`.
+
+    Args:
+        names: The settings that the command has options for; all if none is named.
+
+    Returns:
+        The decorator; typer then sees an option for each setting in the parameter's place.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        given = inspect.signature(command, eval_str=True)
+        chosen = [one for one in fields(AuditSettings) if one.name in (names or SETTINGS)]
+
+        @functools.wraps(command)
+        def run(**options: Any) -> None:
+            asked = {one.name: options.pop(one.name) for one in chosen}
+            command(**options, settings=_settings(asked))
+
+        shown = [
+            inspect.Parameter(
+                one.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None if one.name in REPEATABLE else one.default,
+                annotation=SETTINGS[one.name],
+            )
+            for one in chosen
+        ]
+        own = [
+            one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in given.parameters.values()
+        ]
+        place = next(n for n, one in enumerate(own) if one.annotation is AuditSettings)
+        vars(run)["__signature__"] = given.replace(
+            parameters=[*own[:place], *shown, *own[place + 1 :]]
+        )
+        return run
+
+    return decorate
+
+
+def _settings(asked: dict[str, Any]) -> AuditSettings:
+    given = {name: value for name, value in asked.items() if value is not None}
+    if "parameters" in given:
+        given["parameters"] = parse_parameters(given["parameters"])
+    return AuditSettings(**given)
+
+
+def spelled(message: str) -> str:
+    """A message of the core with its settings spelled as options: `` `one_run` `` as --one-run."""
+    return re.sub(r"`(\w+)(?:=\"?([^`\"]*)\"?)?`", _as_option, message)
+
+
+def _as_option(found: re.Match[str]) -> str:
+    name, value = found.groups()
+    if name not in SETTINGS and name not in _OTHERS:
+        return found[0]
+    option = REPEATABLE.get(name, f"--{name.replace('_', '-')}")
+    return option if value in (None, "True") else f"{option} {value}"
+
+
+_OTHERS = frozenset(
+    ("data", "schema", "jobs", "out", "only", "records", "fits", "runs", "draw", "suspect")
+)
+"""What messages name beside the settings of an audit: options of other commands."""

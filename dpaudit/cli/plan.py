@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import json as json_module
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from dpaudit.auditing.plan import (
-    DEFAULT_SHADOW_MODELS,
-    AssumedAttack,
-    Size,
-    needed_shadow_models,
-    power,
-)
+from dpaudit.auditing.plan import AssumedAttack, needed_shadow_models, power
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.formatting import duration, rounded_down, rounded_up
-from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.claim import PrivacyClaim
 
 ALTERNATIVES = (50, 100, 200, 400, 1000, 2000)
 
 
 @guarded
+@options.takes_settings(
+    "epsilon", "delta", "parameters", "neighbours", "attacks", "shadow_models", "confidence"
+)
 def plan(
+    settings: AuditSettings,
     generator: Annotated[
         str | None,
         typer.Argument(
@@ -37,13 +37,6 @@ def plan(
         str | None, typer.Option(metavar="FILE", help="As for audit.", show_default=False)
     ] = None,
     schema: options.SchemaFile = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    parameter: options.Parameters = None,
-    neighbours: options.Relation = None,
-    attack: options.Attacks = None,
-    shadow_models: options.ShadowModels = DEFAULT_SHADOW_MODELS,
-    confidence: options.Confidence = 0.95,
     detect: Annotated[
         float | None,
         typer.Option(
@@ -69,38 +62,29 @@ def plan(
     jobs: options.Jobs = None,
     json: options.Json = False,
 ) -> None:
-    """Say what an audit can prove and what it costs; trains nothing (or one model, to time it)."""
-    from dpaudit.auditing.entry import DEFAULT_ATTACKS
-
-    attacks = len(attack or DEFAULT_ATTACKS)
+    """Says what an audit can prove and what it costs; trains nothing (or one model, to time it)."""
     if jobs is not None and jobs < 1:
-        raise SettingsError(f"--jobs must be at least 1, got {jobs}")
+        raise SettingsError(f"`jobs` must be at least 1, got {jobs}")
     if seconds_per_model is not None and not seconds_per_model > 0:
         raise SettingsError(f"--seconds-per-model must be positive, got {seconds_per_model:g}")
-    claim, timed = _claim(
-        generator, data, schema, epsilon, delta, parameter, neighbours, time_one=time_one
-    )
-    seconds_per_model = seconds_per_model or timed
-    attack_assumed = _assumed(claim, detect=detect, tpr=tpr, fpr=fpr)
-    needed = None
-    if attack_assumed is not None:
-        sized = Size(shadow_models=shadow_models, attacks=attacks, confidence=confidence)
-        needed = needed_shadow_models(claim, attack_assumed, sized)
+    claim, timed = _claim(generator, data, schema, settings, time_one=time_one)
+    seconds = _cost(settings.shadow_models, seconds_per_model or timed, jobs)
+    assumed = _assumed(claim, detect=detect, tpr=tpr, fpr=fpr)
+    needed = None if assumed is None else needed_shadow_models(claim, assumed, settings)
     rows = [
-        _row(Size(shadow_models=n, attacks=attacks, confidence=confidence), claim)
-        for n in sorted({*ALTERNATIVES, shadow_models})
+        _row(replace(settings, shadow_models=n), claim)
+        for n in sorted({*ALTERNATIVES, settings.shadow_models})
     ]
-    asked = next(row for row in rows if row["shadow_models"] == shadow_models)
-    seconds = _cost(shadow_models, seconds_per_model, jobs)
     if json:
-        document = {**asked, "epsilon": claim.epsilon, "delta": claim.delta, "attacks": attacks}
-        document |= {"confidence": confidence, "seconds": seconds, "alternatives": rows}
-        document["needed_shadow_models"] = needed
+        asked = next(row for row in rows if row["shadow_models"] == settings.shadow_models)
+        document = {**asked, "epsilon": claim.epsilon, "delta": claim.delta}
+        document |= {"attacks": len(settings.attacks), "confidence": settings.confidence}
+        document |= {"seconds": seconds, "alternatives": rows, "needed_shadow_models": needed}
         results().print(json_module.dumps(document, indent=2))
         return
-    _show(rows, shadow_models, claim, attacks, confidence, seconds)
-    if attack_assumed is not None:
-        power_of = f"true positives {attack_assumed.tpr:.3g} at false {attack_assumed.fpr:.3g}"
+    _show(rows, settings, claim, seconds)
+    if assumed is not None:
+        power_of = f"true positives {assumed.tpr:.3g} at false {assumed.fpr:.3g}"
         count = "more than 200,000" if needed is None else f"about {needed}"
         results().print(f"needed for 80 % power ({power_of}): {count} shadow models")
 
@@ -130,29 +114,27 @@ def _claim(
     generator: str | None,
     data: str | None,
     schema: Path | None,
-    epsilon: float | None,
-    delta: float | None,
-    parameter: list[str] | None,
-    neighbours: Neighbours | None,
+    settings: AuditSettings,
     *,
     time_one: bool,
 ) -> _Claimed:
     if generator is None or data is None:
         if time_one:
-            raise SettingsError("--time-one needs a GENERATOR with --data")
-        if epsilon is None:
-            raise ClaimError("plan needs a claim: give --epsilon, or a GENERATOR with --data")
-        return _Claimed(PrivacyClaim(epsilon=epsilon, delta=delta or 0.0), None)
-    from dpaudit.auditing.spec import claim_under_audit
+            raise SettingsError("--time-one needs a GENERATOR with `data`")
+        if settings.epsilon is None:
+            raise ClaimError("plan needs a claim: give `epsilon`, or a GENERATOR with `data`")
+        claim = PrivacyClaim(epsilon=settings.epsilon, delta=settings.delta or 0.0)
+        return _Claimed(claim, None)
     from dpaudit.model.tables import load
     from dpaudit.plugins.adapt import train
-    from dpaudit.plugins.named import named_generator
-    from dpaudit.plugins.registry import parse_parameters
+    from dpaudit.plugins.named import claim_under_audit, named_generator
 
     table = load(data, schema)
     offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
-    named = named_generator(generator, parse_parameters(parameter or []), offered)
-    claim = claim_under_audit(named, epsilon=epsilon, delta=delta, neighbours=neighbours)
+    named = named_generator(generator, settings.parameters, offered)
+    claim = claim_under_audit(
+        named, epsilon=settings.epsilon, delta=settings.delta, neighbours=settings.neighbours
+    )
     if not time_one:
         return _Claimed(claim, None)
     start = time.perf_counter()
@@ -160,12 +142,12 @@ def _claim(
     return _Claimed(claim, time.perf_counter() - start)
 
 
-def _row(size: Size, claim: PrivacyClaim) -> dict[str, Any]:
-    highest, smallest = power(size, claim)
+def _row(settings: AuditSettings, claim: PrivacyClaim) -> dict[str, Any]:
+    highest, smallest = power(settings, claim)
     return {
-        "shadow_models": size.shadow_models,
-        "fitted_per_world": size.fitted,
-        "scored_per_world": size.scored,
+        "shadow_models": settings.shadow_models,
+        "fitted_per_world": settings.fitted,
+        "scored_per_world": settings.scored,
         "max_provable_epsilon": highest,
         "detectable_epsilon": smallest,
     }
@@ -181,16 +163,14 @@ def _cost(shadow_models: int, seconds_per_model: float | None, jobs: int | None)
 
 def _show(
     rows: list[dict[str, Any]],
-    shadow_models: int,
+    settings: AuditSettings,
     claim: PrivacyClaim,
-    attacks: int,
-    confidence: float,
     seconds: float | None,
 ) -> None:
-    output = results()
+    output, shadow_models = results(), settings.shadow_models
     output.print(
         f"claim: epsilon {claim.epsilon:g}, delta {claim.delta:g}; "
-        f"confidence {confidence:g}, {attacks} attack(s)"
+        f"confidence {settings.confidence:g}, {len(settings.attacks)} attack(s)"
     )
     output.print("")
     output.print("shadow models   scored per world   largest provable   caught with 80 % power")

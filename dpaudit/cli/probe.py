@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 from typing import Annotated
 
 import typer
@@ -35,7 +34,7 @@ def probe(
     ] = 64,
     confidence: Annotated[
         float,
-        typer.Option(metavar="C", help="That no probe accuses a generator which keeps its claim."),
+        typer.Option(metavar="C", help="That no probe flags a generator which keeps its claim."),
     ] = 0.99,
     seed: Annotated[int, typer.Option(metavar="S", help="Root of every random stream.")] = 0,
     json: options.Json = False,
@@ -46,34 +45,35 @@ def probe(
     Exit codes: 0 no violation found, 1 violation, 2 wrong use or input, 3 every probe failed.
     """
     from dpaudit.plugins.registry import parse_parameters
-    from dpaudit.probe import ProbeResult, Status, text_of, verdict_of
-    from dpaudit.probe import probe as probed
+    from dpaudit.probe import ProbeResult, ProbeSettings, ProbeStatus, run_probes
 
-    def told(result: ProbeResult) -> None:
+    def show(result: ProbeResult) -> None:
         messages().print(f"{result.id}: {result.status} ({result.fits} fits)")
 
-    report = probed(
-        generator,
-        data,
-        schema=schema,
-        parameters=parse_parameters(parameter or []),
+    settings = ProbeSettings(
         epsilon=epsilon,
         delta=delta,
         neighbours=neighbours,
-        only=only or (),
+        only=tuple(only or ()),
         rows=rows,
         records=records,
         fits=fits,
         confidence=confidence,
         seed=seed,
-        told=None if quiet else told,
     )
-    output = results()
+    report = run_probes(
+        generator,
+        data,
+        settings,
+        schema=schema,
+        parameters=parse_parameters(parameter or []),
+        on_progress=None if quiet else show,
+    )
     if json:
-        output.print(json_module.dumps(report.document(), indent=2, allow_nan=False))
+        results().print(report.to_json())
     else:
-        output.print(verdict_of(report) if quiet else text_of(report))
+        results().print(report.headline if quiet else str(report))
     if report.violations:
         raise typer.Exit(ExitCode.VIOLATION)
-    if len(report.of(Status.FAILED)) == len(report.results):
+    if len(report.of(ProbeStatus.FAILED)) == len(report.results):
         raise typer.Exit(ExitCode.INCONCLUSIVE)

@@ -16,7 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from dpaudit.game.engine import Progress as Event
+from dpaudit.game.progress import TrialProgress
 from dpaudit.game.trial import Role
 
 _TITLES = {
@@ -28,7 +28,7 @@ _TITLES = {
 }
 
 
-class ProgressFace:
+class ConsoleProgress:
     """Shows the events of a run; a context manager, and callable with each event.
 
     Args:
@@ -64,7 +64,7 @@ class ProgressFace:
     ) -> None:
         self._bars.stop()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: TrialProgress) -> None:
         """Shows one event."""
         title = _TITLES.get(event.role)
         if title is None or self._quiet:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
 
 
 @guarded
-def report(
-    run_folder: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A run folder, or its result.json.")
-    ],
-    json: options.Json = False,
-) -> None:
-    """Write report.html and report.md again from a finished run's result.json."""
-    from dpaudit.auditing.result import AuditResult
+def report(run_folder: options.RunFolderArgument, json: options.Json = False) -> None:
+    """Writes report.html and report.md again from a finished run's result.json."""
     from dpaudit.report.write import write_reports
+    from dpaudit.results.result import AuditResult
 
     result = AuditResult.load(run_folder)
     assert result.folder is not None  # it was loaded from one
-    write_reports(result.document, result.folder)
+    write_reports(result, result.folder)
     output = results()
     if json:
         output.print(result.to_json(), end="")

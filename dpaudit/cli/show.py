@@ -17,7 +17,7 @@ from dpaudit.plugins.registry import ATTACKS, GENERATORS, names, resolve
 def show(
     name: Annotated[str, typer.Argument(help="A generator or an attack, as for audit.")],
 ) -> None:
-    """Show what a generator or an attack is and which parameters it takes."""
+    """Shows what a generator or an attack is and which parameters it takes."""
     value = _find(name)
     output = results()
     output.print(name)

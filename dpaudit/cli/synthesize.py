@@ -33,20 +33,19 @@ def synthesize(
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fit a generator on a table, write synthetic rows as CSV and its claim as JSON."""
-    from dpaudit.auditing.spec import check_table
+    """Fits a generator on a table, writes synthetic rows as CSV and its claim as JSON."""
     from dpaudit.game.synthetic import accept
     from dpaudit.model.tables import load
-    from dpaudit.plugins.adapt import train
+    from dpaudit.plugins.adapt import check_table, train
     from dpaudit.plugins.named import named_generator
     from dpaudit.plugins.registry import parse_parameters
 
     table = load(data, schema)
     n_rows = len(table.data) if rows is None else rows
     if n_rows < 1:
-        raise SettingsError(f"--rows must be at least 1, got {n_rows}")
+        raise SettingsError(f"`rows` must be at least 1, got {n_rows}")
     if not out.parent.is_dir():
-        raise InputError(f"folder {out.parent} does not exist: make it, or give another --out")
+        raise InputError(f"folder {out.parent} does not exist: make it, or give another `out`")
     named = named_generator(generator, parse_parameters(parameter or []), {"schema": table.schema})
     check_table(named.generator, table.data)
     model = train(named.generator, table.data, seed=seed)
@@ -88,5 +87,5 @@ def _write(path: Path, text: str) -> None:
         write_whole(path, text.encode())
     except OSError as error:
         raise InputError(
-            f"{path} cannot be written: {error.strerror}; give another --out"
+            f"{path} cannot be written: {error.strerror}; give another `out`"
         ) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 from typing import Annotated
 
 import typer
@@ -38,13 +37,13 @@ def trace(
         parameters=parse_parameters(parameter or []),
         rows=rows,
         seed=seed,
-        told=(lambda told: None) if quiet else errors.print,
+        on_progress=None if quiet else errors.print,
     )
     output = results()
     if json:
-        output.print(json_module.dumps(report.document(), indent=2, allow_nan=False))
+        output.print(report.to_json())
     elif quiet:
-        output.print(report.summary)
+        output.print(report.headline)
     else:
         output.print(str(report))
         if report.schema_inferred:

@@ -1,15 +1,15 @@
-"""Which part of a generator leaks (`dpaudit explain`): suspects, mended one at a time.
+"""Which part of a generator leaks (`dpaudit explain`): suspects, fixed one at a time.
 
-An audit that found a violation is played again with one suspect mended: what the generator offers
-in `fixes()`, the order of the table's rows, and all of them together. A mended generator that no
+An audit that found a violation is run again with one suspect fixed: what the generator offers
+in `fixes()`, the order of the table's rows, and all of them together. A fixed generator that no
 longer violates the claim, and whose worlds no attack of the audit tells apart better than the
 claim allows, names the leak. Each bound holds by itself at the audit's confidence; which suspect
 is to blame is read off several of them, and is no theorem.
 """
 
-from dpaudit.explain.effect import Effect, Finding
+from dpaudit.explain.effect import Effect, FixedAudit
 from dpaudit.explain.explanation import Explanation
-from dpaudit.explain.inquiry import Inquiry, explain, inquire
+from dpaudit.explain.run import Inquiry, explain, inquire
 from dpaudit.explain.suspects import ROW_ORDER, TOGETHER
 
 __all__ = [
@@ -17,7 +17,7 @@ __all__ = [
     "TOGETHER",
     "Effect",
     "Explanation",
-    "Finding",
+    "FixedAudit",
     "Inquiry",
     "explain",
     "inquire",

@@ -1,16 +1,16 @@
-"""What mending one suspect did to a leak."""
+"""What fixing one suspect did to a leak."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scipy.special import expit
 from statsmodels.stats.proportion import proportion_confint
 
-from dpaudit.auditing.verdict import Verdict
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.results.record import AuditRecord
+from dpaudit.results.verdict import Verdict
 
 
 class Effect(StrEnum):
@@ -23,7 +23,7 @@ class Effect(StrEnum):
     REMAINS = "remains"
     """A violation is still proved."""
     INVALID = "invalid"
-    """The mended generator's audit is not valid."""
+    """The fixed generator's audit is not valid."""
 
 
 class Interval(NamedTuple):
@@ -33,53 +33,44 @@ class Interval(NamedTuple):
     high: float
 
 
-class Finding(NamedTuple):
-    """How the audit of a mended generator ended.
+class FixedAudit(NamedTuple):
+    """How the audit of a fixed generator ended.
 
     Attributes:
-        suspect: What was mended.
+        suspect: What was fixed.
         effect: What that did.
-        document: The result document of the mended generator's audit.
+        result: The result of the fixed generator's audit.
         auc: Of the attack that separates the worlds most; None if none was scored.
         limits: Confidence limits of it.
-        folder: Where the mended generator was played, under the run's folder.
+        folder: Where that audit ran, under the run's folder.
     """
 
     suspect: str
     effect: Effect
-    document: Mapping[str, Any]
+    result: AuditRecord
     auc: float | None
     limits: Interval | None
     folder: str
 
-    @property
-    def proved(self) -> float | None:
-        """The bound that was proved; None if no attack was scored."""
-        proved: float | None = self.document["proved"]
-        return proved
 
-
-def judged(
-    suspect: str, document: Mapping[str, Any], claim: PrivacyClaim, *, folder: str
-) -> Finding:
-    """What a mended generator's audit says of the leak.
+def judge_fix(suspect: str, result: AuditRecord, claim: PrivacyClaim, *, folder: str) -> FixedAudit:
+    """What a fixed generator's audit says of the leak.
 
     Args:
-        suspect: What was mended.
-        document: The result document of its audit.
+        suspect: What was fixed.
+        result: The result of its audit.
         claim: The claim under audit.
-        folder: Where it was played.
+        folder: Where it ran.
     """
-    attacks = document["attacks"]
+    attacks = result.attacks
     if not attacks:
-        return Finding(suspect, Effect.INVALID, document, None, None, folder)
-    most = max(attacks, key=lambda attack: abs(attack["auc"] - 0.5))
-    counts = most["counts"]
-    # Of several attacks the one that separates most is looked at: each gets a share of the error.
-    confidence = 1.0 - (1.0 - document["confidence"]) / len(attacks)
-    scored = min(counts["n_in"], counts["n_out"])
-    limits = auc_limits(most["auc"], scored, confidence=confidence)
-    verdict = Verdict(document["verdict"])
+        return FixedAudit(suspect, Effect.INVALID, result, None, None, folder)
+    most = max(attacks, key=lambda attack: abs(attack.auc - 0.5))
+    # Of several attacks the one that separates most counts: each gets a share of the error.
+    confidence = 1.0 - (1.0 - result.confidence) / len(attacks)
+    scored = min(most.counts.n_in, most.counts.n_out)
+    limits = auc_limits(most.auc, scored, confidence=confidence)
+    verdict = result.verdict
     if verdict is Verdict.VIOLATION:
         effect = Effect.REMAINS
     elif verdict is Verdict.INVALID:
@@ -88,7 +79,7 @@ def judged(
         effect = Effect.REMOVES
     else:
         effect = Effect.UNPROVED
-    return Finding(suspect, effect, document, most["auc"], limits, folder)
+    return FixedAudit(suspect, effect, result, most.auc, limits, folder)
 
 
 def auc_limits(auc: float, scored: int, *, confidence: float) -> Interval:
@@ -119,6 +110,6 @@ def allowed_auc(claim: PrivacyClaim) -> float:
 
 
 def _harmless(limits: Interval, claim: PrivacyClaim) -> bool:
-    """Whether attacks are as good as blind, or surely no better than the claim allows."""
-    blind = limits.low <= 0.5 <= limits.high
-    return blind or max(limits.high, 1.0 - limits.low) <= allowed_auc(claim)
+    """Whether attacks are at chance level, or significantly no better than the claim allows."""
+    at_chance = limits.low <= 0.5 <= limits.high
+    return at_chance or max(limits.high, 1.0 - limits.low) <= allowed_auc(claim)

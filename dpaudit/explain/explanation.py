@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dpaudit.explain.effect import Effect, Finding, allowed_auc
+from dpaudit.explain.effect import Effect, FixedAudit, allowed_auc
 from dpaudit.explain.suspects import TOGETHER
 from dpaudit.formatting import auc_text, duration, percent, printable, rounded, rounded_down
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.plugins.protocols import World
+from dpaudit.results.document import to_document
+from dpaudit.results.verdict import Verdict
 
 SCHEMA_VERSION = 1
 
@@ -22,7 +25,7 @@ _EFFECTS = {
 
 
 class Before(NamedTuple):
-    """The leak as it was found, with as many shadow models as mended generators are given.
+    """The leak as it was found, with as many shadow models as fixed generators are given.
 
     Attributes:
         attack: The attack that proved most.
@@ -37,15 +40,15 @@ class Before(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """What mending each suspect did to a leak.
+    """What fixing each suspect did to a leak.
 
     Attributes:
         generator: Name of the generator that leaks.
         claim: The claim that it violates.
         confidence: Of each bound by itself.
-        shadow_models: Models that each mended generator was given at most.
+        shadow_models: Models that each fixed generator was given at most.
         before: The leak.
-        findings: One for each suspect.
+        fixed: One audit for each suspect.
         reproduce: The command that gives this explanation again.
     """
 
@@ -54,24 +57,24 @@ class Explanation:
     confidence: float
     shadow_models: int
     before: Before
-    findings: Sequence[Finding]
+    fixed: Sequence[FixedAudit]
     reproduce: str
 
     @property
-    def removing(self) -> list[Finding]:
+    def removing(self) -> list[FixedAudit]:
         """The suspects without which the leak is gone: each alone if there are any, else all."""
-        found = [one for one in self.findings if one.effect is Effect.REMOVES]
+        found = [one for one in self.fixed if one.effect is Effect.REMOVES]
         return [one for one in found if one.suspect != TOGETHER] or found
 
     @property
     def conclusion(self) -> str:
         """What is to blame, in one sentence."""
         before, removing = rounded_down(self.before.proved), self.removing
-        after = ", ".join(rounded_down(one.proved) for one in removing)
+        after = ", ".join(rounded_down(one.result.proved) for one in removing)
         bounds = f"bound {before} -> {after}"
         if [one.suspect for one in removing] == [TOGETHER]:
-            if len(self.findings) == 1:
-                return f"mending all suspects together removes it: {bounds}"
+            if len(self.fixed) == 1:
+                return f"fixing all suspects together removes it: {bounds}"
             return f"no fix that was tried removes it alone, all together do: {bounds}"
         if removing:
             names = " or ".join(one.suspect for one in removing)
@@ -87,40 +90,34 @@ class Explanation:
         return "no fix that was tried removes it: the leak is elsewhere"
 
     def _with(self, effect: Effect) -> str:
-        return " or ".join(one.suspect for one in self.findings if one.effect is effect)
+        return " or ".join(one.suspect for one in self.fixed if one.effect is effect)
 
-    @property
-    def document(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """All of it as JSON."""
         return {
             "schema_version": SCHEMA_VERSION,
             "generator": self.generator,
-            "claim": {
-                "epsilon": self.claim.epsilon,
-                "delta": self.claim.delta,
-                "neighbours": self.claim.neighbours.value,
-                "source": self.claim.source,
-            },
+            "claim": to_document(self.claim),
             "confidence": self.confidence,
             "shadow_models": self.shadow_models,
             "allowed_auc": allowed_auc(self.claim),
             "before": self.before._asdict(),
             "conclusion": self.conclusion,
             "removed_by": [one.suspect for one in self.removing],
-            "suspects": [_entry(one) for one in self.findings],
+            "suspects": [_entry(one) for one in self.fixed],
             "reproduce": self.reproduce,
         }
 
     def __str__(self) -> str:
         """The conclusion, a line for each suspect, and what the words mean."""
-        width = max(len(one.suspect) for one in self.findings)
+        width = max(len(one.suspect) for one in self.fixed)
         lines = [
             self.conclusion,
             f"{printable(self.generator)} violates epsilon {rounded(self.claim.epsilon)}: bound "
             f"{rounded_down(self.before.proved)}, AUC {auc_text(self.before.auc)} "
             f"({self.before.attack}); with one suspect fixed:",
         ]
-        lines += [f"  {one.suspect:<{width}}  {_in_words(one)}" for one in self.findings]
+        lines += [f"  {one.suspect:<{width}}  {_in_words(one)}" for one in self.fixed]
         lines.append(
             f"Each bound holds at {percent(self.confidence)} by itself. Removed: not proved any "
             "more, and no attack of this audit tells the worlds apart better than the claim "
@@ -129,29 +126,29 @@ class Explanation:
         return "\n".join(lines)
 
 
-def _entry(one: Finding) -> dict[str, Any]:
+def _entry(one: FixedAudit) -> dict[str, Any]:
     return {
         "name": one.suspect,
         "effect": one.effect.value,
-        "verdict": one.document["verdict"],
-        "reasons": list(one.document["reasons"]),
-        "proved": one.proved,
+        "verdict": one.result.verdict.value,
+        "reasons": list(one.result.reasons),
+        "proved": one.result.proved,
         "auc": one.auc,
         "auc_limits": None if one.limits is None else list(one.limits),
-        "max_provable_epsilon": one.document["max_provable_epsilon"],
-        "detectable_epsilon": one.document["detectable_epsilon"],
-        "shadow_models": 2 * one.document["shadow_models"]["in"],
-        "seconds": one.document["seconds"],
+        "max_provable_epsilon": one.result.max_provable_epsilon,
+        "detectable_epsilon": one.result.detectable_epsilon,
+        "shadow_models": 2 * one.result.shadow_models[World.IN],
+        "seconds": one.result.seconds,
         "folder": one.folder,
     }
 
 
-def _in_words(one: Finding) -> str:
+def _in_words(one: FixedAudit) -> str:
     words = _EFFECTS[one.effect]
     if one.effect is Effect.INVALID or one.limits is None:
-        return f"{words}: {printable(one.document['reasons'][0])}"
-    words += f": bound {rounded_down(one.proved)}, AUC {auc_text(one.auc)}"
+        return f"{words}: {printable(one.result.reasons[0])}"
+    words += f": bound {rounded_down(one.result.proved)}, AUC {auc_text(one.auc)}"
     words += f" ({rounded(one.limits.low)} to {rounded(one.limits.high)})"
-    if one.effect is Effect.UNPROVED and one.document["verdict"] == "inconclusive":
-        words += f"; {printable(one.document['reasons'][0])}"
-    return f"{words}; {duration(one.document['seconds'])}"
+    if one.effect is Effect.UNPROVED and one.result.verdict is Verdict.INCONCLUSIVE:
+        words += f"; {printable(one.result.reasons[0])}"
+    return f"{words}; {duration(one.result.seconds)}"

@@ -1,4 +1,4 @@
-"""What may be to blame for a leak: generators with one thing mended."""
+"""What may be to blame for a leak: generators with one thing fixed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import RegistryError
+from dpaudit.formatting import error_line
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.adapt import as_generator, train
 from dpaudit.plugins.protocols import (
@@ -27,22 +28,22 @@ from dpaudit.seeds import rng_of
 ROW_ORDER: Final = "row-order"
 """The suspect of every generator: the places of the records in the table."""
 TOGETHER: Final = "all-together"
-"""All suspects mended at once."""
+"""All suspects fixed at once."""
 
 MOST_TOGETHER: Final = 32
 """Models that a shuffled batch trains at once: its table holds the rows of each."""
 
 
 def suspects_of(generator: Generator, *, name: str) -> dict[str, Generator]:
-    """The generator with each suspect mended alone, and with all of them if there are several.
+    """The generator with each suspect fixed alone, and with all of them if there are several.
 
     Args:
         generator: The generator that leaks.
         name: Named in messages.
 
     Returns:
-        Mended generators by suspect: what `fixes` offers, the order of rows, all together. The
-        last is missing where mended ones do not offer the remaining fixes.
+        Fixed generators by suspect: what `fixes` offers, the order of rows, all together. The
+        last is missing where fixed ones do not offer the remaining fixes.
 
     Raises:
         RegistryError: If `fixes` fails, or what it returns is no mapping to generators.
@@ -50,16 +51,16 @@ def suspects_of(generator: Generator, *, name: str) -> dict[str, Generator]:
     offered = fixes_of(generator, name=name)
     found = dict(offered)
     found.setdefault(ROW_ORDER, with_rows_shuffled(generator))
-    mended: Generator | None = generator
+    fixed: Generator | None = generator
     for fix in offered:
-        mended = fixes_of(mended, name=name).get(fix) if mended is not None else None
-    if mended is not None and len(found) > 1:
-        found[TOGETHER] = mended if ROW_ORDER in offered else with_rows_shuffled(mended)
+        fixed = fixes_of(fixed, name=name).get(fix) if fixed is not None else None
+    if fixed is not None and len(found) > 1:
+        found[TOGETHER] = fixed if ROW_ORDER in offered else with_rows_shuffled(fixed)
     return found
 
 
 def fixes_of(generator: object, *, name: str) -> dict[str, Generator]:
-    """What a generator offers to mend; nothing if it has no `fixes`.
+    """What a generator offers to fix; nothing if it has no `fixes`.
 
     Raises:
         RegistryError: As for `suspects_of`.
@@ -70,8 +71,7 @@ def fixes_of(generator: object, *, name: str) -> dict[str, Generator]:
     try:
         offered = offer()
     except Exception as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise RegistryError(f"fixes() of {name} fails: {reason}") from error
+        raise RegistryError(f"fixes() of {name} fails: {error_line(error)}") from error
     if not isinstance(offered, Mapping):
         raise RegistryError(f"fixes() of {name} returns no mapping of names to generators")
     for fix in offered:
@@ -80,13 +80,13 @@ def fixes_of(generator: object, *, name: str) -> dict[str, Generator]:
                 f"fixes() of {name} offers {fix!r}: name a fix with letters, digits, - _ and ., "
                 f"and not {TOGETHER}"
             )
-    return {fix: as_generator(mended, name=f"{name}: {fix}") for fix, mended in offered.items()}
+    return {fix: as_generator(fixed, name=f"{name}: {fix}") for fix, fixed in offered.items()}
 
 
 def with_rows_shuffled(generator: Generator) -> Generator:
     """The generator on a table whose rows are put in an order drawn from each training's seed.
 
-    A record's place then tells nothing. One that trains many at once still does.
+    A record's place then says nothing. One that trains many at once still does.
     """
     if trains_many(generator):
         return ShuffledBatch(generator)

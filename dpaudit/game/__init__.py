@@ -1,1 +1,1 @@
-"""The distinguishing game: worlds, trials, their store, and the engine that plays them."""
+"""The distinguishing game: worlds, trials, their store, and the engine that runs them."""

@@ -1,4 +1,4 @@
-"""Cuts trials into tiles: those whose models a worker trains together."""
+"""Batches of trials: those whose models a worker trains together."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from dpaudit.model.encoding import width
 from dpaudit.plugins.protocols import World, trains_many
 
 MEMORY = 256 * 2**20
-"""Bytes that the synthetic records of one tile may take."""
+"""Bytes that the synthetic records of one batch may take."""
 
-Tile = tuple[Trial, ...]
-"""Trials that one worker plays in one go."""
+Batch = tuple[Trial, ...]
+"""Trials that one worker runs in one go."""
 
 
-def cut(
+def make_batches(
     trials: Sequence[Trial], payload: Payload, generator: object, *, workers: int
-) -> list[Tile]:
-    """Cuts trials into tiles of nearly equal size, so that every worker has as many as the others.
+) -> list[Batch]:
+    """Groups trials into batches of nearly equal size, so that all workers have the same load.
 
     Args:
-        trials: The trials, in the order to play them; kept within a tile.
-        payload: What they are played from.
-        generator: What they train; tiles of one unless it is a `BatchGenerator`.
+        trials: The trials, in the order to run them; a batch keeps that order.
+        payload: What they are run from.
+        generator: What they train; batches of one unless it is a `BatchGenerator`.
         workers: Number of worker processes.
 
     Returns:
-        The tiles; of each the models have one shape and one number of requested rows. Of one trial
-        each where the generator cannot say what it trains together.
+        The batches; the models of each have one shape and one number of requested rows. Batches
+        of one trial where the generator cannot say what it trains together.
     """
     groups: dict[Hashable, list[Trial]] = {}
     try:
@@ -42,22 +42,25 @@ def cut(
             groups.setdefault(group, []).append(trial)
     except Exception:  # noqa: BLE001 - the generator's: what it cannot train will fail as trials
         return [(trial,) for trial in trials]
-    # As few rounds of all workers as can be, and equal shares of them.
+    # As few rounds of all workers as possible, and equal shares of them.
     rounds = -(-len(trials) // (workers * max(1, most)))
     size = -(-len(trials) // (workers * rounds))
-    return [tile for group in groups.values() for tile in _shares(group, size)]
+    return [batch for group in groups.values() for batch in _shares(group, size)]
 
 
 def affordable(payload: Payload) -> int:
-    """How many models' synthetic records fit into `MEMORY`, encoded and as values; at least 1."""
+    """The number of models whose synthetic records fit into `MEMORY`, encoded and as values.
+
+    At least 1.
+    """
     view = payload.game.view
     rows = max(payload.game.rows_requested(world) for world in World)
     numbers = rows * (width(view.schema) + len(view.schema.columns))
     return max(1, MEMORY // (8 * numbers))
 
 
-def _shares(trials: Sequence[Trial], size: int) -> list[Tile]:
-    """Parts of at most this size, as equal as can be."""
+def _shares(trials: Sequence[Trial], size: int) -> list[Batch]:
+    """Parts of at most this size, as equal as possible."""
     parts = -(-len(trials) // size)
     bounds = [len(trials) * part // parts for part in range(parts + 1)]
     return [tuple(trials[start:stop]) for start, stop in pairwise(bounds)]

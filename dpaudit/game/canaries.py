@@ -22,17 +22,10 @@ class CanaryGame:
         view: What the attacker knows; its target is the table [m] of all canaries.
         data: The other rows and the included canaries, canonical, in the order of the table
             handed in.
-
-    Raises:
-        SettingsError: If fewer than one synthetic row is requested.
     """
 
     view: GameView
     data: pd.DataFrame
-
-    def __post_init__(self) -> None:
-        if self.view.n_rows < 1:
-            raise SettingsError(f"--rows must be at least 1, got {self.view.n_rows}")
 
     def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
         """None: the training reads every record of `data`."""
@@ -70,7 +63,7 @@ def choose_canaries(data: pd.DataFrame, schema: Schema, canaries: int) -> IntArr
     alone = far_records(data, schema)
     if len(alone) < canaries:
         raise SettingsError(
-            f"--canaries is {canaries}, but only {len(alone)} records of the table have no "
+            f"`canaries` is {canaries}, but only {len(alone)} records of the table have no "
             "identical copy: give fewer, or drop duplicate rows"
         )
     return np.sort(alone[:canaries])

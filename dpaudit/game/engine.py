@@ -1,8 +1,8 @@
-"""Plays tiles of trials on worker processes and commits each trial as its tile arrives.
+"""Runs batches of trials on worker processes and commits each trial as its batch arrives.
 
-The coordinator alone writes the store. A worker that dies takes only its own trial with it: what
-was in flight is played again one trial at a time, so that the trial that kills its worker is found,
-and after three attempts that trial is recorded as crashed.
+The coordinator alone writes the store. A worker that dies costs only its own trial: what was in
+flight is run again one trial at a time, so that the trial that kills its worker is found, and
+after three attempts that trial is recorded as crashed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import threading
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from queue import SimpleQueue
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import cloudpickle
 from loky import get_reusable_executor
@@ -31,28 +31,13 @@ from loky.backend import resource_tracker as loky_resource_tracker
 
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game import worker
-from dpaudit.game.batches import Tile, cut
+from dpaudit.game.batches import Batch, make_batches
+from dpaudit.game.progress import OnProgress, TrialProgress, ignore_progress
 from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial
+from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 
 MAX_ATTEMPTS = 3
 IDLE_SECONDS = 60
-
-
-class Progress(NamedTuple):
-    """How far one role's trials are."""
-
-    role: Role
-    done: int
-    total: int
-    failed: int
-
-
-OnProgress = Callable[[Progress], None]
-
-
-def ignore_progress(progress: Progress) -> None:
-    """Consumes progress silently."""
 
 
 def run_trials(
@@ -65,18 +50,18 @@ def run_trials(
     on_progress: OnProgress = ignore_progress,
     among: Sequence[Trial] | None = None,
 ) -> None:
-    """Plays those trials that the folder does not hold yet.
+    """Runs those trials that the folder does not hold yet.
 
-    What they give does not depend on how they are cut into tiles, nor on the number of workers.
+    Their outcomes depend neither on how they are grouped into batches nor on the number of workers.
 
     Args:
-        trials: Trials of one role, in the order to play them.
+        trials: Trials of one role, in the order to run them.
         payload: What workers need.
         folder: The run folder; every outcome is committed as it arrives.
         jobs: Number of worker processes.
         generator: What the trials train, where that may be a `BatchGenerator`; never trained here.
-        on_progress: Told after every outcome.
-        among: The trials that progress is counted among, where these are a batch of them.
+        on_progress: Called after every outcome.
+        among: The trials that progress is counted among, where `trials` are only some of them.
 
     Raises:
         InterruptedRunError: On Ctrl-C; what finished is in the folder.
@@ -94,21 +79,21 @@ def run_trials(
     state.report(trials[0].role)
     try:
         with warnings.catch_warnings():
-            # An idle worker that leaves is no news; as an error it would break the pool.
+            # Idle workers stop: as an error, this warning would break the pool.
             warnings.filterwarnings("ignore", message="A worker (stopped|was restarted) while")
-            tiles = cut(pending, payload, generator, workers=jobs)
-            _play(tiles, _write(payload, folder.path), state, jobs=jobs)
+            batches = make_batches(pending, payload, generator, workers=jobs)
+            _run(batches, _write(payload, folder.path), state, jobs=jobs)
     except KeyboardInterrupt:
         with _interrupts_held() as held:
             _kill_workers()
             kept = len(folder.finished(counted))
-            held.clear()  # whoever presses Ctrl-C twice wants this very stop
+            held.clear()  # a second Ctrl-C asks for the same stop
         raise InterruptedRunError(
             f"interrupted: {kept} of {len(counted)} trials ({trials[0].role}) are kept in "
             f"{folder.path}"
         ) from None
     except BaseException:
-        _kill_workers()  # else the program ends only when the trials under way do
+        _kill_workers()  # else the program would wait for the trials under way
         raise
     finally:
         _erase_payloads(folder.path)
@@ -129,18 +114,18 @@ class _State:
     def commit(self, outcome: Outcome) -> None:
         self.folder.save(outcome)
         self.done += 1
-        self.failed += outcome.status is not Status.FINISHED
+        self.failed += outcome.status is not TrialStatus.FINISHED
         self.report(outcome.trial.role)
 
     def report(self, role: Role) -> None:
-        self.on_progress(Progress(role, self.done, self.total, self.failed))
+        self.on_progress(TrialProgress(role, self.done, self.total, self.failed))
 
 
-def _play(
-    tiles: Sequence[Tile], payload_file: worker.PayloadFile, state: _State, *, jobs: int
+def _run(
+    batches: Sequence[Batch], payload_file: worker.PayloadFile, state: _State, *, jobs: int
 ) -> None:
-    queue = deque(tiles)
-    suspects: deque[Tile] = deque()
+    queue = deque(batches)
+    suspects: deque[Batch] = deque()
     attempts: Counter[Trial] = Counter()
 
     def commit(outcomes: Sequence[Outcome]) -> None:
@@ -152,9 +137,9 @@ def _play(
         source = suspects if alone else queue
         in_flight = _Flight(payload_file, workers=jobs)
         try:
-            while source or in_flight.tiles:
-                # A suspect flies alone, so that a crash names it; the rest keep workers fed.
-                while source and len(in_flight.tiles) < (1 if alone else 2 * jobs):
+            while source or in_flight.batches:
+                # A suspect runs alone, so that a crash identifies it; else all workers stay busy.
+                while source and len(in_flight.batches) < (1 if alone else 2 * jobs):
                     in_flight.submit(source[0])
                     attempts.update(source.popleft())
                 commit(in_flight.collect())
@@ -169,11 +154,11 @@ def _play(
 
 
 class _Flight:
-    """Tiles handed to an executor and not collected yet."""
+    """Batches handed to an executor and not collected yet."""
 
     def __init__(self, payload_file: worker.PayloadFile, *, workers: int) -> None:
         self.payload_file = payload_file
-        self.tiles: dict[Future[list[Outcome]], Tile] = {}
+        self.batches: dict[Future[list[Outcome]], Batch] = {}
         self.ended: SimpleQueue[Future[list[Outcome]]] = SimpleQueue()
         with _interrupts_held():
             self.executor: Any = get_reusable_executor(
@@ -185,37 +170,37 @@ class _Flight:
                 kill_workers=True,
             )
 
-    def submit(self, tile: Tile) -> None:
+    def submit(self, batch: Batch) -> None:
         with _interrupts_held():
-            future = self.executor.submit(worker.work, self.payload_file, tile)
-            self.tiles[future] = tile
+            future = self.executor.submit(worker.work, self.payload_file, batch)
+            self.batches[future] = batch
             future.add_done_callback(self.ended.put)
 
     def collect(self) -> list[Outcome]:
-        """Waits for the next tile's outcomes; raises BrokenProcessPool if a worker died."""
+        """Waits for the next batch's outcomes; raises BrokenProcessPool if a worker died."""
         # Not concurrent.futures.wait: a Ctrl-C inside it can leave futures locked for ever.
         future = self.ended.get()
         outcomes = future.result()
-        del self.tiles[future]
+        del self.batches[future]
         return outcomes
 
     def salvage(self) -> Iterator[list[Outcome]]:
-        """What finished before the pool broke; waits until every future knows its fate."""
-        for future in list(self.tiles):
+        """What finished before the pool broke; waits until every future has ended."""
+        for future in list(self.batches):
             if future.exception() is None:
-                del self.tiles[future]
+                del self.batches[future]
                 yield future.result()
 
     def lost(self) -> list[Trial]:
-        """Trials that went down with the pool, in the order they were handed out."""
-        return [trial for tile in self.tiles.values() for trial in tile]
+        """Trials that were lost with the pool, in the order they were submitted."""
+        return [trial for batch in self.batches.values() for trial in batch]
 
 
 @contextmanager
 def _interrupts_held() -> Iterator[list[int]]:
-    """Holds Ctrl-C and polite kills back: a pool half made or half told cannot be stopped.
+    """Holds Ctrl-C and SIGTERM back: a pool that is half started or half stopped cannot be killed.
 
-    Workers and the pool's threads that start in here start with Ctrl-C blocked, for it reaches the
+    Workers and threads of the pool that start in here start with Ctrl-C blocked: it reaches the
     whole process group and would stop a worker in the middle of its imports.
 
     Yields:
@@ -255,7 +240,7 @@ def _kill_workers() -> None:
 def _crashed(trial: Trial) -> Outcome:
     return Outcome(
         trial=trial,
-        status=Status.CRASHED,
+        status=TrialStatus.CRASHED,
         error=f"its worker process died in each of {MAX_ATTEMPTS} attempts",
     )
 

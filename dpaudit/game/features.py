@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import AttackError
+from dpaudit.formatting import error_line
 from dpaudit.model.encoding import table_of
 from dpaudit.plugins.protocols import BatchAttack, FloatArray, GameView
 
@@ -78,4 +79,4 @@ def _called(attack: TakesFeatures, compute: Callable[[], FloatArray]) -> FloatAr
         return np.asarray(compute(), dtype=np.float64)
     except Exception as error:
         name = type(attack).__name__
-        raise AttackError(f"attack {name} failed: {type(error).__name__}: {error}") from error
+        raise AttackError(f"attack {name} failed: {error_line(error)}") from error

@@ -10,8 +10,8 @@ import pandas as pd
 from dpaudit.plugins.protocols import GameView, World
 
 
-class Playable(Protocol):
-    """A game that the engine can play."""
+class GameProtocol(Protocol):
+    """A game whose trials the engine can run."""
 
     @property
     def view(self) -> GameView:

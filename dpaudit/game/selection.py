@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpaudit.errors import SettingsError
 from dpaudit.game.protocol import without
 from dpaudit.plugins.protocols import BoolArray, GameView, World
 
@@ -16,28 +15,21 @@ from dpaudit.plugins.protocols import BoolArray, GameView, World
 class SelectionGame:
     """One set of models that are in both worlds of all candidates: half in each, at random.
 
-    It adds and removes records whatever relation the audit plays: a record that stands out when it
-    is left out also stands out when it is replaced. Trials are all of world "out", for each lacks
-    records of the table.
+    It adds and removes records whatever relation the audit uses: a record that stands out when it
+    is left out also stands out when it is replaced. All trials belong to world "out", for each
+    lacks records of the table.
 
     Attributes:
         view: What the attacker knows; its target is the table [m] of all candidates.
         data: The table, canonical.
         candidates: Positions [m] of the candidates in it.
         included: Which candidates each trial trains with [n, m].
-
-    Raises:
-        SettingsError: If fewer than one synthetic row is requested.
     """
 
     view: GameView
     data: pd.DataFrame
     candidates: tuple[int, ...]
     included: BoolArray
-
-    def __post_init__(self) -> None:
-        if self.view.n_rows < 1:
-            raise SettingsError(f"--rows must be at least 1, got {self.view.n_rows}")
 
     def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
         """The candidates that a trial trains without."""

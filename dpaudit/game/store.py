@@ -20,7 +20,8 @@ from typing import IO, Any, NamedTuple, Self
 import numpy as np
 
 from dpaudit.errors import RunFolderError
-from dpaudit.game.trial import Outcome, Role, Status, Trial
+from dpaudit.formatting import clipped, one_line
+from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 
 _TABLES = """
@@ -65,7 +66,7 @@ class RunFolder:
         self.path = path
         self._lock = _locked(path)
         try:
-            with self._usable("hold a run", "give another --out"):
+            with self._usable("hold a run", "give another `out`"):
                 self._db = sqlite3.connect(path / STORE_FILE, isolation_level=None)
                 try:
                     self._db.execute("PRAGMA journal_mode=WAL")
@@ -101,7 +102,7 @@ class RunFolder:
         try:
             yield
         except (sqlite3.Error, ValueError, TypeError) as error:
-            reason = " ".join(str(error).split())
+            reason = one_line(str(error))
             raise RunFolderError(f"{self.path} cannot {what}: {reason}; {advice}") from error
 
     def _claim_for(self, spec: Mapping[str, Any], versions: Mapping[str, str]) -> None:
@@ -109,10 +110,10 @@ class RunFolder:
         self._db.execute(
             "INSERT OR IGNORE INTO audit VALUES (1, ?, ?)", (text, json.dumps(dict(versions)))
         )
-        stored, played = self._db.execute("SELECT spec_json, versions_json FROM audit").fetchone()
+        stored, used = self._db.execute("SELECT spec_json, versions_json FROM audit").fetchone()
         there, here = json.loads(stored), json.loads(text)
         if there == here:
-            self._compare_versions(json.loads(played), versions)
+            self._compare_versions(json.loads(used), versions)
             return
         fields = [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
         shown = "; ".join(
@@ -120,7 +121,7 @@ class RunFolder:
             for key in fields[:3]
         )
         raise RunFolderError(
-            f"{self.path} holds another audit: {shown}. Give another --out: adding to a run after "
+            f"{self.path} holds another audit: {shown}. Give another `out`: adding to a run after "
             "looking at it would void its confidence level"
         )
 
@@ -129,8 +130,8 @@ class RunFolder:
         for name in sorted({*there, *here}):
             if there.get(name) != here.get(name):
                 raise RunFolderError(
-                    f"{self.path} was played with {name} {there.get(name)}, this is "
-                    f"{here.get(name)}: install that version to resume it, or give another --out"
+                    f"{self.path} was run with {name} {there.get(name)}, this is "
+                    f"{here.get(name)}: install that version to resume it, or give another `out`"
                 )
 
     def save(self, outcome: Outcome) -> None:
@@ -152,7 +153,7 @@ class RunFolder:
             outcome.seconds,
             outcome.attempts,
         )
-        with self._usable("take another trial", "mend that and run the same command again"):
+        with self._usable("take another trial", "fix that and run the same command again"):
             self._db.execute(
                 "INSERT OR IGNORE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
             )
@@ -183,7 +184,7 @@ class RunFolder:
                     raise ValueError(f"the features of trial {trial.id} have changed")
                 found[trial] = Outcome(
                     trial=trial,
-                    status=Status(status),
+                    status=TrialStatus(status),
                     features=None if blob is None else np.frombuffer(blob, dtype=_LITTLE_ENDIAN),
                     error=error,
                     claimed_epsilon=claimed,
@@ -201,7 +202,7 @@ class RunFolder:
         return Tally(int(count), float(seconds))
 
     def _readable(self) -> AbstractContextManager[None]:
-        return self._usable("be read", f"its {STORE_FILE} is damaged: give another --out")
+        return self._usable("be read", f"its {STORE_FILE} is damaged: give another `out`")
 
 
 def specification_of(path: Path) -> dict[str, Any]:
@@ -218,7 +219,7 @@ def specification_of(path: Path) -> dict[str, Any]:
             [text] = db.execute("SELECT spec_json FROM audit").fetchone()
         found: dict[str, Any] = json.loads(text)
     except (sqlite3.Error, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(str(error))
         raise RunFolderError(f"{file} cannot be read: {reason}; it is damaged") from error
     return found
 
@@ -230,23 +231,22 @@ def _locked(path: Path) -> IO[bytes]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise RunFolderError(
-            f"run folder {path} cannot be written: {reason}; give another --out"
+            f"run folder {path} cannot be written: {reason}; give another `out`"
         ) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.close()
         raise RunFolderError(
-            f"another process is using {path}: wait for it, or give another --out"
+            f"another process is using {path}: wait for it, or give another `out`"
         ) from None
     except OSError as error:
         lock.close()
         raise RunFolderError(
-            f"run folder {path} cannot be locked: {error.strerror}; give an --out on a local disk"
+            f"run folder {path} cannot be locked: {error.strerror}; give an `out` on a local disk"
         ) from None
     return lock
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return clipped(json.dumps(value), 60)

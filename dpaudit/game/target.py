@@ -15,6 +15,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.model.tables import fitting, load_table
 from dpaudit.plugins.protocols import FloatArray, IntArray
 
+FARTHEST = "farthest"
 VULNERABLE = "vulnerable"
 """The choice of target that takes trainings: `dpaudit.auditing.target_search`."""
 NEIGHBOURS_AVERAGED = 5
@@ -53,7 +54,7 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
             exactly one record.
         DataError: If the record does not fit the schema.
     """
-    if choice == "farthest":
+    if choice == FARTHEST:
         return _row(choice, farthest(data, schema), data)
     kind, _, rest = choice.partition(":")
     if kind == "row":
@@ -71,7 +72,7 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
         record = fitting(record, schema, source=f"target {rest}")
         same = _equal_rows(record, data, schema)
         return Target(choice, int(same[0]) if len(same) else None, record)
-    raise TargetError(f"target {choice!r} is none of farthest, {VULNERABLE}, row:N, record:FILE")
+    raise TargetError(f"target {choice!r} is none of {FARTHEST}, {VULNERABLE}, row:N, record:FILE")
 
 
 def farthest(data: pd.DataFrame, schema: Schema) -> int:

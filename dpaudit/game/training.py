@@ -1,4 +1,4 @@
-"""Plays trials: trains shadow models, samples them, takes the attacks' features, drops the rest."""
+"""Runs trials: trains shadow models, samples them, keeps the attacks' features, drops the rest."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpaudit.errors import ClaimError, TrialError
+from dpaudit.errors import ClaimError
 from dpaudit.game.features import features_of_table, features_of_values
 from dpaudit.game.synthetic import accept, accept_stack, accept_values
-from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial
+from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus, reason_of
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.adapt import train
@@ -19,18 +19,18 @@ from dpaudit.plugins.protocols import BatchGenerator, Generator, trains_many
 from dpaudit.seeds import seeded_globals
 
 
-def play(payload: Payload, trial: Trial) -> Outcome:
-    """Plays one trial on its own; see `play_many`."""
-    return play_many(payload, [trial])[0]
+def run_trial(payload: Payload, trial: Trial) -> Outcome:
+    """Runs one trial on its own; see `run_batch`."""
+    return run_batch(payload, [trial])[0]
 
 
-def play_many(payload: Payload, trials: Sequence[Trial]) -> list[Outcome]:
-    """Plays trials of one role; whatever the generator does wrong is their outcome.
+def run_batch(payload: Payload, trials: Sequence[Trial]) -> list[Outcome]:
+    """Runs trials of one role; whatever the generator does wrong is their outcome.
 
     A `BatchGenerator` trains their models together; where that fails, one at a time, so that the
-    trial that made it fail is found. A replay is the other way to the same model: `fit` on the
-    trial's own table, alone. It tells whether a model trained with others knows of them, or of the
-    row that it should lack.
+    trial that made it fail is found. A replay trains the same model the other way: `fit` on
+    the trial's own table, alone. It shows whether a model trained with others depends on them, or
+    on the row that it should lack.
 
     Args:
         payload: The run.
@@ -53,7 +53,7 @@ def play_many(payload: Payload, trials: Sequence[Trial]) -> list[Outcome]:
         return _together(payload, trials, generator)
     if len(trials) == 1:
         return [_alone(payload, trials[0], generator)]
-    return [play(payload, trial) for trial in trials]
+    return [run_trial(payload, trial) for trial in trials]
 
 
 def _together(
@@ -69,7 +69,7 @@ def _together(
     except BaseException as error:  # noqa: BLE001 - as above
         if len(trials) == 1:
             return [_failed(trials[0], error, start)]
-        return [play(payload, trial) for trial in trials]
+        return [run_trial(payload, trial) for trial in trials]
     claims: dict[int, float | None] = {}
     failed: dict[int, Outcome] = {}
     for position, trial in enumerate(trials):
@@ -85,7 +85,7 @@ def _together(
     finished = {
         position: Outcome(
             trial=trials[position],
-            status=Status.FINISHED,
+            status=TrialStatus.FINISHED,
             features=vector,
             claimed_epsilon=claimed,
         )
@@ -99,8 +99,8 @@ def _alone(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
     torch_was_loaded = "torch" in sys.modules
     outcome = _trained(payload, trial, generator)
     if not torch_was_loaded and "torch" in sys.modules:
-        # Torch came in while training, so its first draws were not seeded: play it again.
-        outcome = play(payload, trial)
+        # Torch came in while training, so its first draws were not seeded: run it again.
+        outcome = run_trial(payload, trial)
     return outcome
 
 
@@ -115,7 +115,7 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
             raw = model.sample(n_rows, seed=payload.seed(trial, "sample"))
         table = accept(raw, schema, n_rows)
         claimed = _claimed_epsilon(model, game.view.neighbours)
-        if trains_many(generator):  # a replay: to the bit as its trial was
+        if trains_many(generator):  # a replay: bit-identical to its trial
             values = values_of_table(table, schema)
             accept_values(values, schema)
     except BaseException as error:  # noqa: BLE001 - as above
@@ -126,7 +126,7 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
         [features] = features_of_values(values[None], payload.attacks, game.view)
     return Outcome(
         trial=trial,
-        status=Status.FINISHED,
+        status=TrialStatus.FINISHED,
         features=features,
         claimed_epsilon=claimed,
         seconds=time.perf_counter() - start,
@@ -136,25 +136,14 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
 def _failed(trial: Trial, error: BaseException, start: float) -> Outcome:
     return Outcome(
         trial=trial,
-        status=Status.FAILED,
-        error=_reason(error),
+        status=TrialStatus.FAILED,
+        error=reason_of(error),
         seconds=time.perf_counter() - start,
     )
 
 
-def _reason(error: BaseException) -> str:
-    """Why a trial failed: one line of text that any store and any terminal can hold."""
-    name = type(error).__name__
-    try:
-        text = str(error) if isinstance(error, TrialError) else f"{name}: {error}"
-    except Exception:  # noqa: BLE001 - the generator's exception cannot say what it is
-        text = name
-    printable = text.encode("utf-8", "backslashreplace").decode()
-    return " ".join(printable.split())[:300]
-
-
 def _claimed_epsilon(model: object, neighbours: Neighbours) -> float | None:
-    """What a fitted model itself claims for the neighbours played; None if nothing follows."""
+    """What a fitted model itself claims for the neighbours of the game; None if nothing follows."""
     claim: PrivacyClaim | None = getattr(model, "claim", None)
     if claim is None:
         return None

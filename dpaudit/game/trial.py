@@ -1,4 +1,4 @@
-"""One trial: its name, what it is played from, and what it gave."""
+"""One trial: its name, what it is run from, and its outcome."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from dpaudit.errors import TrialError
+from dpaudit.formatting import error_line
 from dpaudit.game.features import TakesFeatures
-from dpaudit.game.protocol import Playable
+from dpaudit.game.protocol import GameProtocol
 from dpaudit.plugins.protocols import FloatArray, Job, World
 from dpaudit.seeds import Stream
 
+_LONGEST_REASON = 300
+
 
 class Role(StrEnum):
-    """What a trial is played for."""
+    """What a trial is run for."""
 
     NULL_CONTROL = "null-control"
     POSITIVE_CONTROL = "positive-control"
@@ -42,7 +46,7 @@ class Trial(NamedTuple):
         return Stream(root, audit, f"{role}/{purpose}", self.number, self.world).seed()
 
 
-class Status(StrEnum):
+class TrialStatus(StrEnum):
     """How a trial ended."""
 
     FINISHED = "finished"
@@ -52,7 +56,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a trial gave.
+    """What came of one trial.
 
     Attributes:
         trial: Which one.
@@ -66,7 +70,7 @@ class Outcome:
     """
 
     trial: Trial
-    status: Status
+    status: TrialStatus
     features: FloatArray | None = None
     error: str = ""
     claimed_epsilon: float | None = None
@@ -74,12 +78,27 @@ class Outcome:
     attempts: int = 1
 
 
+def reason_of(error: BaseException) -> str:
+    """Why a trial failed: one line of text that any store and any terminal can hold.
+
+    Args:
+        error: What the generator raised, or a `TrialError` about what it returned.
+
+    Returns:
+        At most 300 characters, with the type of every error but our own.
+    """
+    line = error_line(error)
+    if isinstance(error, TrialError):
+        line = line.removeprefix(f"{type(error).__name__}: ")
+    return line.encode("utf-8", "backslashreplace").decode()[:_LONGEST_REASON]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Payload:
-    """What a worker needs to play any trial of a run.
+    """What a worker needs to run any trial of an audit.
 
     Attributes:
-        game: What is played.
+        game: The game whose trials they are.
         generators: One pickled generator per role; each trial, or each batch of trials, unpickles
             a fresh one, so that no state passes from one to the next.
         attacks: Take features of every synthetic table.
@@ -87,7 +106,7 @@ class Payload:
         audit: Identifies the audit in the names of random streams.
     """
 
-    game: Playable
+    game: GameProtocol
     generators: dict[Role, bytes]
     attacks: Sequence[TakesFeatures]
     root: int

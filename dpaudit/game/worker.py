@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from dpaudit.game.batches import Tile
-from dpaudit.game.training import play_many
+from dpaudit.game.batches import Batch
+from dpaudit.game.training import run_batch
 from dpaudit.game.trial import Outcome, Payload
 
 PARENT_POLL_SECONDS = 0.5
@@ -28,7 +28,7 @@ ENVIRONMENT = {
     "MALLOC_MMAP_THRESHOLD_": str(2**26),
     "MALLOC_TRIM_THRESHOLD_": str(2**28),
 }
-"""Of every worker, so that a trial does not depend on which worker plays it."""
+"""Of every worker, so that a trial does not depend on which worker runs it."""
 
 
 class PayloadFile(NamedTuple):
@@ -52,15 +52,15 @@ def start(parent: int) -> None:
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
 
 
-def work(payload_file: PayloadFile, tile: Tile) -> list[Outcome]:
-    """Plays the trials of one tile of a run."""
+def work(payload_file: PayloadFile, batch: Batch) -> list[Outcome]:
+    """Runs the trials of one batch."""
     payload = _load(payload_file)
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != 1:
         torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # into the log: a generator's warnings are not ours
-        return play_many(payload, tile)
+        return run_batch(payload, batch)
 
 
 _payloads: set[str] = set()

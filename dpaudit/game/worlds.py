@@ -27,7 +27,7 @@ class Game:
         missing: Position in `data` of the one record that a world lacks, or None.
 
     Raises:
-        SettingsError: If fewer than one row is requested, or the worlds are not neighbours.
+        SettingsError: If the worlds are not neighbours.
     """
 
     view: GameView
@@ -35,8 +35,6 @@ class Game:
     missing: dict[World, int | None]
 
     def __post_init__(self) -> None:
-        if self.view.n_rows < 1:
-            raise SettingsError(f"--rows must be at least 1, got {self.view.n_rows}")
         lacking = sorted(row for row in self.missing.values() if row is not None)
         if self.view.neighbours is Neighbours.ADD_REMOVE:
             sound = self.missing[World.IN] is None and len(lacking) == 1
@@ -80,7 +78,7 @@ def build_game(
         schema: Its schema.
         target: The attacked record; where its row is None it is added to make world "in".
         n_rows: Synthetic rows to request.
-        neighbours: The relation to play.
+        neighbours: The neighbouring relation.
         replacement: For replace-one, the record (one canonical row) that stands in the target's
             place in world "out".
 

@@ -30,8 +30,8 @@ class Rates(NamedTuple):
     out: float
 
 
-class Cuts(NamedTuple):
-    """Every attack worth making, with its exact error rates.
+class LikelihoodRatioCuts(NamedTuple):
+    """Every likelihood-ratio test, with its exact error rates.
 
     Attributes:
         first: The attack guesses "in" from this count of telling labels on; shape [m].
@@ -69,7 +69,7 @@ class VotePair:
 
     def __post_init__(self) -> None:
         if self.labels < 1:
-            raise SettingsError(f"labels is {self.labels}: release at least 1.")
+            raise SettingsError(f"`labels` is {self.labels}: release at least 1.")
         for world, votes in (("in", self.votes_in), ("out", self.votes_out)):
             if not 0 <= votes <= self.table.teachers:
                 raise SettingsError(
@@ -102,7 +102,7 @@ class VotePair:
         return Rates(*((p if self.telling else one - p) / one for p in ones))
 
     @cached_property
-    def cuts(self) -> Cuts:
+    def cuts(self) -> LikelihoodRatioCuts:
         """The likelihood-ratio tests: the ratio grows with the count of telling labels.
 
         No attack has fewer errors of both kinds (Neyman and Pearson 1933), and nothing has to be
@@ -111,7 +111,7 @@ class VotePair:
         low = max(1, int(binom.ppf(_NEVER, self.labels, self.rates.out)))
         high = min(self.labels, int(binom.isf(_NEVER, self.labels, self.rates.in_)) + 1)
         first = np.arange(low, high + 1, dtype=np.int64)
-        return Cuts(
+        return LikelihoodRatioCuts(
             first=first,
             fnr=np.asarray(binom.cdf(first - 1, self.labels, self.rates.in_)),
             fpr=np.asarray(binom.sf(first - 1, self.labels, self.rates.out)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from dpaudit.errors import ClaimError
@@ -36,7 +36,7 @@ class PrivacyClaim:
     delta: float = 0.0
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     source: str = "given by the caller"
-    data_dependent: bool = False
+    data_dependent: bool = field(default=False, metadata={"document": False})
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.epsilon) or self.epsilon <= 0:
@@ -66,7 +66,7 @@ class PrivacyClaim:
         if neighbours is Neighbours.ADD_REMOVE:
             raise ClaimError(
                 "a claim for replace-one neighbours says nothing about add-remove ones: "
-                "audit with --neighbours replace-one, or state an add-remove claim with --epsilon"
+                'audit with `neighbours="replace-one"`, or state an add-remove claim with `epsilon`'
             )
         delta = (1 + math.exp(min(self.epsilon, 700.0))) * self.delta
         return replace(

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import SchemaError
+from dpaudit.files import write_whole
 
 FORMAT = "dpaudit-schema/1"
 OTHER = -2
@@ -249,7 +250,7 @@ class Schema:
 
     def save(self, path: Path | str) -> None:
         """Writes the schema as JSON."""
-        Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
+        write_whole(Path(path), json.dumps(self.to_json(), indent=2) + "\n")
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> Schema:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from dpaudit.errors import DataError, MissingExtraError, SchemaError
-from dpaudit.formatting import did_you_mean
+from dpaudit.formatting import did_you_mean, one_line
 from dpaudit.model.inference import schema_from_sdv
 from dpaudit.model.schema import Schema
 
@@ -188,7 +188,7 @@ def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
     except pd.errors.ParserWarning:
         raise DataError(f"{path} is not a CSV table: rows are longer than its header") from None
     except (ValueError, OSError, EOFError, zlib.error) as error:  # ParserError, gzip
-        reason = " ".join(str(error).split())
+        reason = one_line(str(error))
         raise DataError(
             f"{path} is not a CSV table: {reason}; save it as comma-separated text with a header"
         ) from None
@@ -215,7 +215,7 @@ def _parquet(path: Path) -> pd.DataFrame:
     except ImportError:
         raise MissingExtraError("reading Parquet", "pyarrow", "parquet") from None
     except Exception as error:  # noqa: BLE001 - pyarrow's errors share no base but Exception
-        reason = " ".join(str(error).split())
+        reason = one_line(str(error))
         raise DataError(f"{path} is not a Parquet table: {reason}") from None
 
 

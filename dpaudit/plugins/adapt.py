@@ -47,7 +47,7 @@ class FunctionGenerator:
 
 
 def as_generator(value: object, *, name: str) -> Generator:
-    """Turns an instance or a bare function into a generator that the game can play.
+    """Turns an instance or a bare function into a generator that can be audited.
 
     Args:
         value: An object with `fit`, or a function `f(data, n_rows, seed)`.
@@ -107,6 +107,17 @@ def train(generator: Generator, data: pd.DataFrame, *, seed: int | None) -> Mode
     if not hasattr(model, "sample"):
         raise TrialError(f"fit returned {type(model).__name__}, which has no method sample")
     return typing.cast(Model, model)
+
+
+def check_table(generator: Generator, data: pd.DataFrame) -> None:
+    """Lets a generator refuse a table before any training.
+
+    Raises:
+        InputError: If it does.
+    """
+    check = getattr(generator, "check", None)
+    if check is not None:
+        check(data)
 
 
 def _checked_function(function: Callable[..., Any], name: str) -> TableFunction:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from dpaudit.errors import RegistryError, SettingsError
+from dpaudit.errors import ClaimError, RegistryError, SettingsError
+from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.adapt import as_generator
 from dpaudit.plugins.protocols import Attack, Generator
 from dpaudit.plugins.registry import ATTACKS, GENERATORS, build, carry, parse_parameters
@@ -56,7 +57,7 @@ def named_generator(
             f"{generator.__name__} is a class: hand in an instance, {generator.__name__}(...)"
         )
     if parameters:
-        raise RegistryError("parameters are for generators given by name, not for ready objects")
+        raise RegistryError("`parameters` are for generators given by name, not for ready objects")
     own = generator if inspect.isroutine(generator) else type(generator)
     carry(generator)
     name = f"{own.__module__}:{own.__qualname__}"
@@ -93,6 +94,50 @@ def named_attacks(attacks: Sequence[str | Attack]) -> tuple[NamedAttack, ...]:
     if len(set(names)) < len(names):
         raise SettingsError(f"an attack is named twice: {', '.join(names)}; name each once")
     return tuple(found)
+
+
+def claim_under_audit(
+    named: NamedGenerator,
+    *,
+    epsilon: float | None,
+    delta: float | None,
+    neighbours: Neighbours | None,
+) -> PrivacyClaim:
+    """The claim to hold the generator to: the caller's, else its own.
+
+    Args:
+        named: The generator.
+        epsilon: What the caller claims; None leaves it to the generator.
+        delta: As epsilon.
+        neighbours: The relation asked for; by default the generator's own, else add-remove.
+
+    Returns:
+        The claim, restated for the neighbours asked for.
+
+    Raises:
+        ClaimError: If neither states an epsilon, or the generator's own claim says nothing about
+            the neighbours asked for.
+    """
+    own: PrivacyClaim | None = getattr(named.generator, "claim", None)
+    if epsilon is None and own is None:
+        raise ClaimError(f"{named.name} states no claim: give `epsilon` and `delta`")
+    relation = neighbours or (own.neighbours if own else Neighbours.ADD_REMOVE)
+    if epsilon is None:
+        assert own is not None
+        restated = own.under(relation)
+        if delta is None:
+            return restated
+        epsilon, source = restated.epsilon, f"{restated.source}; delta given by the caller"
+    else:
+        stated = f"; generator's own: {own.epsilon:g}" if own else ""
+        source = f"given by the caller{stated}"
+    default_delta = own.delta if own else 0.0
+    return PrivacyClaim(
+        epsilon=epsilon,
+        delta=default_delta if delta is None else delta,
+        neighbours=relation,
+        source=source,
+    )
 
 
 def plain_settings(value: object) -> dict[str, Any]:

@@ -13,7 +13,7 @@ A generator may also have, each optional:
 
 A fitted model may have a `claim` of its own: where the accountant's result depends on the data, or
 to say how its noise was drawn. The audit compares with the largest one it saw in either world,
-restated for the neighbours played.
+restated for the neighbours of the game.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dpaudit.errors import SettingsError
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema
 
@@ -123,7 +124,10 @@ class GameView:
         others: D' for add-remove neighbours: the table without the target; canonical dtypes.
         target: The attacked record, a table of one row; in a one-run game the canaries [m].
         n_rows: Synthetic rows requested from every model, in both worlds.
-        neighbours: The relation played.
+        neighbours: The neighbouring relation of the game.
+
+    Raises:
+        SettingsError: If fewer than one synthetic row is requested.
     """
 
     schema: Schema
@@ -131,6 +135,10 @@ class GameView:
     target: pd.DataFrame
     n_rows: int
     neighbours: Neighbours
+
+    def __post_init__(self) -> None:
+        if self.n_rows < 1:
+            raise SettingsError(f"`rows` must be at least 1, got {self.n_rows}")
 
 
 class FeatureName(NamedTuple):
@@ -155,7 +163,7 @@ class Attack(Protocol):
     """A membership inference attack on synthetic tables."""
 
     def check(self, game: GameView) -> None:
-        """Raises `InputError` if this attack cannot play this game."""
+        """Raises `InputError` if this attack cannot be used in this game."""
         ...
 
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:

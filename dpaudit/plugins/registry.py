@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from dpaudit.errors import DpauditError, RegistryError
-from dpaudit.formatting import did_you_mean
+from dpaudit.formatting import did_you_mean, error_line
 
 GENERATORS = "dpaudit.generators"
 ATTACKS = "dpaudit.attacks"
@@ -47,7 +47,8 @@ def plugins(group: str) -> list[Plugin]:
             found.append(Plugin(entry.name, entry.load()))
         except Exception as error:  # noqa: BLE001 - another package's import may raise anything
             warnings.warn(
-                f"plugin {entry.name!r} ({entry.value}) is broken and left out: {_line(error)}",
+                f"plugin {entry.name!r} ({entry.value}) is broken and left out: "
+                f"{error_line(error)}",
                 stacklevel=2,
             )
     return found
@@ -85,7 +86,7 @@ def resolve(name: str, group: str) -> object:
         return matches[0].load()
     except Exception as error:
         raise RegistryError(
-            f"plugin {name!r} ({matches[0].value}) fails to import: {_line(error)}"
+            f"plugin {name!r} ({matches[0].value}) fails to import: {error_line(error)}"
         ) from error
 
 
@@ -117,7 +118,7 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
     try:
         accepted = inspect.signature(value).parameters
     except ValueError:
-        raise RegistryError(f"{name} tells no signature: wrap it in a class of your own") from None
+        raise RegistryError(f"{name} has no signature: wrap it in a class of your own") from None
     takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in accepted.values())
     for key in given:
         if key not in accepted and not takes_any:
@@ -136,15 +137,13 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
         and key not in arguments
     ]
     if needed:
-        raise RegistryError(
-            f"{name} needs the parameter {needed[0]!r}: give it with -p {needed[0]}=..."
-        )
+        raise RegistryError(f"{name} needs the parameter {needed[0]!r}: give {needed[0]}=...")
     try:
         return value(**arguments)
     except DpauditError:
         raise
     except Exception as error:
-        raise RegistryError(f"{name} cannot be built: {_line(error)}") from error
+        raise RegistryError(f"{name} cannot be built: {error_line(error)}") from error
 
 
 def parse_parameters(pairs: Sequence[str]) -> dict[str, Any]:
@@ -214,9 +213,9 @@ def _module(place: str) -> ModuleType:
             raise RegistryError(
                 f"no module {place!r}: name an importable module, or a file as path/to/file.py:attr"
             ) from None
-        raise RegistryError(f"importing {place} fails: {_line(error)}") from error
+        raise RegistryError(f"importing {place} fails: {error_line(error)}") from error
     except (Exception, SystemExit) as error:
-        raise RegistryError(f"importing {place} fails: {_line(error)}") from error
+        raise RegistryError(f"importing {place} fails: {error_line(error)}") from error
 
 
 def _module_from_file(path: Path) -> ModuleType:
@@ -240,7 +239,7 @@ def _module_from_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise RegistryError(f"importing {path} fails: {_line(error)}") from error
+        raise RegistryError(f"importing {path} fails: {error_line(error)}") from error
     finally:
         sys.path.remove(folder)
         _forget(set(sys.modules) - before - {name}, path.parent)
@@ -264,7 +263,3 @@ def _forget(imported: set[str], folder: Path) -> None:
     for key in imported:
         if key.partition(".")[0] in beside:
             del sys.modules[key]
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())

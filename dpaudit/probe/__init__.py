@@ -1,22 +1,22 @@
-"""Metamorphic checks of generators that cannot be looked into: a handful of fits each."""
+"""Black-box, metamorphic checks of any generator: a handful of fits each, no instrumentation."""
 
 from __future__ import annotations
 
 from dpaudit.model.severity import Severity
-from dpaudit.probe.result import ProbeReport, ProbeResult, Status
-from dpaudit.probe.running import FITS, PROBES, RECORDS, Probe, probe
-from dpaudit.probe.words import text_of, verdict_of
+from dpaudit.probe.catalogue import PROBES, Probe
+from dpaudit.probe.report import ProbeReport
+from dpaudit.probe.result import ProbeResult, ProbeStatus
+from dpaudit.probe.run import probe, run_probes
+from dpaudit.probe.settings import ProbeSettings
 
 __all__ = [
-    "FITS",
     "PROBES",
-    "RECORDS",
     "Probe",
     "ProbeReport",
     "ProbeResult",
+    "ProbeSettings",
+    "ProbeStatus",
     "Severity",
-    "Status",
     "probe",
-    "text_of",
-    "verdict_of",
+    "run_probes",
 ]

@@ -23,7 +23,7 @@ from dpaudit.bounds import one_run_p_value
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Generator
-from dpaudit.probe.result import Found, Skip
+from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import Subject
 from dpaudit.probe.trainer import Trainer
 
@@ -124,12 +124,12 @@ def needed(claim: PrivacyClaim, alpha: float) -> int | None:
     return None
 
 
-def unprovable(claim: PrivacyClaim, told: str, fits: int | None) -> Skip:
+def unprovable(claim: PrivacyClaim, basis: str, fits: int | None) -> NotApplicable:
     """Why nothing is said about what a pilot saw: the claim permits too much."""
     most = "thousands of" if fits is None else str(fits)
-    return Skip(
-        f"pilot fits only: {told}; to tell that from what epsilon {claim.epsilon:.3g} permits "
-        f"takes {most} more: allow them with --fits, or probe at a smaller epsilon"
+    return NotApplicable(
+        f"pilot fits only: {basis}; to tell that from what epsilon {claim.epsilon:.3g} permits "
+        f"takes {most} more: raise `fits`, or probe at a smaller `epsilon`"
     )
 
 
@@ -142,12 +142,12 @@ def challenge(
     guess: Callable[[pd.DataFrame], Sequence[bool]],
     *,
     schema: Schema,
-    told: str,
+    basis: str,
     claim: PrivacyClaim | None = None,
     never: Sequence[int] = (),
     rows: int | None = None,
     seeded: bool = True,
-) -> Found | Skip:
+) -> Observation | NotApplicable:
     """Plays the test and counts right guesses.
 
     It stops as soon as an alarm is out of reach, which can only lower the false-alarm rate.
@@ -160,7 +160,7 @@ def challenge(
         coins: The coins of one fit.
         guess: Guesses them from a synthetic table.
         schema: The table's schema.
-        told: What the guesses are from, in words.
+        basis: What the guesses are based on, in words.
         claim: What limits right guesses; the subject's by default.
         never: Positions that no fit sees.
         rows: Synthetic records asked of each model; the subject's by default.
@@ -171,19 +171,19 @@ def challenge(
     """
     claim = subject.claim if claim is None else claim
     claim = one_coin(claim) if len(coins) == 1 else claim
-    guesses = needed(claim, subject.alpha)
+    guesses = needed(claim, subject.settings.alpha)
     fits = None if guesses is None else -(-guesses // len(coins))
-    if fits is None or fits > subject.most_fits:
-        return unprovable(claim, told, fits)
+    if fits is None or fits > subject.settings.fits:
+        return unprovable(claim, basis, fits)
     total = fits * len(coins)
     toss = trainer.stream("coins").rng().random((fits, len(coins))) < 0.5
     spare = next(
         wrong
         for wrong in range(total, -2, -1)
-        if wrong < 0 or _p_value(total - wrong, total, claim) <= subject.alpha
+        if wrong < 0 or _p_value(total - wrong, total, claim) <= subject.settings.alpha
     )
     at_once = getattr(generator, "models_at_once", _AT_ONCE)
-    right = played = 0
+    right = tossed = 0
     for start in range(0, fits, at_once):
         chunk = toss[start : start + at_once]
         tables = trainer.tables(
@@ -202,17 +202,17 @@ def challenge(
         )
         for table, row in zip(tables, chunk, strict=True):
             right += int(np.count_nonzero(np.asarray(guess(table), dtype=bool) == row))
-            played += len(row)
-        if played - right > spare:
+            tossed += len(row)
+        if tossed - right > spare:
             break
-    p_value = _p_value(right, total, claim) if played == total else 1.0
-    alarm = played == total and p_value <= subject.alpha
-    return Found(
+    p_value = _p_value(right, total, claim) if tossed == total else 1.0
+    alarm = tossed == total and p_value <= subject.settings.alpha
+    return Observation(
         alarm,
-        f"{told}: {right} of {played} coins guessed right",
+        f"{basis}: {right} of {tossed} coins guessed right",
         {
             "right": right,
-            "guesses": played,
+            "guesses": tossed,
             "planned": total,
             "epsilon_tested": claim.epsilon,
         },

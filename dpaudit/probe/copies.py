@@ -13,7 +13,7 @@ from dpaudit.bounds import one_run_p_value
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Column, Kind, Schema
 from dpaudit.probe.challenge import challenge, dropped, inserted, needed, unprovable
-from dpaudit.probe.result import Found, Skip
+from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import Subject
 from dpaudit.probe.trainer import Trainer
 
@@ -29,7 +29,7 @@ _DIGITS: Final = 5
 """Significant digits to which equal numbers agree: networks compute in single precision."""
 
 
-def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Found | Skip:
+def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Coins put each of many records in or leave it out: are those in among the synthetic rows?
 
     Chance makes rows of a small table too, but those left out as often. A fixed number of guesses:
@@ -38,7 +38,7 @@ def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Found | Skip:
     keys = _keys(subject.data, subject.schema)
     single = np.flatnonzero(~pd.Series(keys).duplicated(keep=False).to_numpy())
     if len(single) < _FEWEST:
-        return Skip(f"only {len(single)} of {len(keys)} records are unlike all others")
+        return NotApplicable(f"only {len(single)} of {len(keys)} records are unlike all others")
     generator, schema = subject.build(), subject.schema
     [table] = trainer.tables(
         generator, subject.data, [trainer.fit_of(0)], schema=schema, rows=subject.rows
@@ -47,16 +47,16 @@ def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Found | Skip:
     numbers = {"equal_to_real": share, "records": len(single)}
     if share == 0.0:
         words = f"no synthetic row equals one of {len(single)} records"
-        return Found(False, words, numbers, 1.0)
-    told = f"{100 * share:.3g} % of the records are among the synthetic rows"
-    guesses = needed(subject.claim, subject.alpha)
+        return Observation(False, words, numbers, 1.0)
+    basis = f"{100 * share:.3g} % of the records are among the synthetic rows"
+    guesses = needed(subject.claim, subject.settings.alpha)
     if guesses is None:
-        return unprovable(subject.claim, told, None)
+        return unprovable(subject.claim, basis, None)
     rng = trainer.stream("canaries").rng()
     m = min(_CANARIES, len(single) // 2)
-    fits = min(subject.most_fits, math.ceil(_MARGIN * guesses / (0.5 * m * share)))
+    fits = min(subject.settings.fits, math.ceil(_MARGIN * guesses / (0.5 * m * share)))
     if fits * m < guesses:
-        return unprovable(subject.claim, told, math.ceil(guesses / m))
+        return unprovable(subject.claim, basis, math.ceil(guesses / m))
     drawn = rng.choice(single, m, replace=False)
     others = rng.choice(np.setdiff1d(np.arange(len(keys)), drawn), m)
     data = schema.canonical(pd.concat([subject.data, subject.data.iloc[others]], ignore_index=True))
@@ -75,17 +75,20 @@ def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Found | Skip:
     p_value = one_run_p_value(
         right, guesses, fits * m, epsilon=subject.claim.epsilon, delta=subject.claim.delta
     )
-    words = f"{told}; of {guesses} guesses which ones a fit was given {right} were right"
-    return Found(
-        p_value <= subject.alpha, words, numbers | {"right": right, "guesses": guesses}, p_value
+    words = f"{basis}; of {guesses} guesses which ones a fit was given {right} were right"
+    return Observation(
+        p_value <= subject.settings.alpha,
+        words,
+        numbers | {"right": right, "guesses": guesses},
+        p_value,
     )
 
 
-def label_counts_copied(subject: Subject, trainer: Trainer) -> Found | Skip:
+def label_counts_copied(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """A coin puts one record more into the table: do label counts tell of it?"""
     columns = [column for column in subject.schema.columns if _may_be_label(column, subject)]
     if not columns:
-        return Skip("no column has few enough values to be a label")
+        return NotApplicable("no column has few enough values to be a label")
     generator, data, n = subject.build(), subject.data, len(subject.data)
     tables = trainer.tables(
         generator,
@@ -100,7 +103,7 @@ def label_counts_copied(subject: Subject, trainer: Trainer) -> Found | Skip:
     else:
         names = ", ".join(column.name for column in columns[:3])
         words = f"counts of {names} differ from the table's"
-        return Found(False, words, {"columns": len(columns)}, 1.0)
+        return Observation(False, words, {"columns": len(columns)}, 1.0)
     # The record comes first and the last one has another label: whether labels are used in order,
     # over and over, or cut off, the first n tell whether the record is among them.
     counts = _counts(data, column)
@@ -119,7 +122,7 @@ def label_counts_copied(subject: Subject, trainer: Trainer) -> Found | Skip:
         inserted([0], [1], subject.claim),
         lambda table: [_counts(table, column) != expected],
         schema=subject.schema,
-        told=f"counts of {column.name} equal the table's in {_PILOTS} of {_PILOTS} fits",
+        basis=f"counts of {column.name} equal the table's in {_PILOTS} of {_PILOTS} fits",
         rows=n,
     )
 

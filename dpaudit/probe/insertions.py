@@ -12,7 +12,7 @@ import pandas as pd
 from dpaudit.model.schema import Category, Column, Kind, Schema, as_numbers
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.probe.challenge import PILOTS, Rule, challenge, inserted, needed, rule
-from dpaudit.probe.result import Found, Skip
+from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import SCHEMA, Subject
 from dpaudit.probe.trainer import Trainer
 
@@ -41,7 +41,7 @@ class Canary(NamedTuple):
         numbers = numbers[~np.isnan(numbers)]
         return (float(numbers.max()), float(numbers.min())) if len(numbers) else (0.0, 0.0)
 
-    def told(self, feature: int) -> str:
+    def describe(self, feature: int) -> str:
         """The feature in words."""
         if pd.isna(self.value):
             return f"missing values of {self.column.name}"
@@ -50,7 +50,7 @@ class Canary(NamedTuple):
         return f"the {('maximum', 'minimum')[feature]} of {self.column.name}"
 
 
-def range_follows_record(subject: Subject, trainer: Trainer) -> Found | Skip:
+def range_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Extreme numbers, within public bounds."""
     schema = widened(subject)
     canaries = []
@@ -61,11 +61,11 @@ def range_follows_record(subject: Subject, trainer: Trainer) -> Found | Skip:
             above = upper - np.nanmax(numbers) >= np.nanmin(numbers) - lower
             canaries.append(Canary(column, upper if above else lower))
     if not canaries:
-        return Skip("the table has no numeric column beside its label")
+        return NotApplicable("the table has no numeric column beside its label")
     return _followed(subject, trainer, schema, subject.data, canaries)
 
 
-def category_follows_record(subject: Subject, trainer: Trainer) -> Found | Skip:
+def category_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Categories that the schema allows and no record has."""
     schema = _with_new_categories(subject)
     canaries = [
@@ -75,20 +75,20 @@ def category_follows_record(subject: Subject, trainer: Trainer) -> Found | Skip:
         and (absent := [c for c in column.categories if not (subject.data[column.name] == c).any()])
     ]
     if not canaries:
-        return Skip("no column has a category that the schema allows and no record has")
+        return NotApplicable("no column has a category that the schema allows and no record has")
     return _followed(subject, trainer, schema, subject.data, canaries)
 
 
-def missing_follows_record(subject: Subject, trainer: Trainer) -> Found | Skip:
+def missing_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Missing values, in columns that may have them and in this table have none."""
     may = [column for column in subject.schema.columns if column.missing]
     if not may:
-        return Skip("the schema allows no missing values")
+        return NotApplicable("the schema allows no missing values")
     filled = subject.data.copy()
     for column in may:
         present = filled[column.name].dropna()
         if present.empty:
-            return Skip(f"column {column.name!r} has no values")
+            return NotApplicable(f"column {column.name!r} has no values")
         filled[column.name] = filled[column.name].where(
             filled[column.name].notna(), present.mode().iloc[0]
         )
@@ -145,7 +145,7 @@ def _followed(
     schema: Schema,
     base: pd.DataFrame,
     canaries: Sequence[Canary],
-) -> Found | Skip:
+) -> Observation | NotApplicable:
     """Pilot fits with all records and with none choose features; then coins decide on each."""
     rng = trainer.stream("canaries").rng()
     if len(canaries) > _MOST_COLUMNS:
@@ -175,8 +175,10 @@ def _followed(
         if (found := rule(sides[0][position], sides[1][position])) is not None
     }
     if not rules:
-        return Found(False, f"none of {m} inserted records moved the output in the pilot", {}, 1.0)
-    most = needed(subject.claim, subject.alpha) or m
+        return Observation(
+            False, f"none of {m} inserted records moved the output in the pilot", {}, 1.0
+        )
+    most = needed(subject.claim, subject.settings.alpha) or m
     best = sorted(rules, key=lambda position: -rules[position].score)[:most]
     return challenge(
         subject,
@@ -186,7 +188,7 @@ def _followed(
         [coins[position] for position in best],
         lambda table: _guesses(table, [(canaries[i], rules[i]) for i in best]),
         schema=schema,
-        told=_told(canaries, rules, best, sides),
+        basis=_basis(canaries, rules, best, sides),
         never=sorted(
             position for i, coin in enumerate(coins) if i not in best for position in coin.tails
         ),
@@ -197,7 +199,7 @@ def _guesses(table: pd.DataFrame, ruled: Sequence[tuple[Canary, Rule]]) -> list[
     return [found.guess(np.asarray(canary.features(table))) for canary, found in ruled]
 
 
-def _told(
+def _basis(
     canaries: Sequence[Canary],
     rules: dict[int, Rule],
     best: Sequence[int],
@@ -207,6 +209,6 @@ def _told(
     values = [float(side[first][:, feature].mean()) for side in sides]
     others = f" and {len(best) - 1} more" if len(best) > 1 else ""
     return (
-        f"{canaries[first].told(feature)} ({values[0]:.4g} with the record, {values[1]:.4g} "
+        f"{canaries[first].describe(feature)} ({values[0]:.4g} with the record, {values[1]:.4g} "
         f"without){others}"
     )

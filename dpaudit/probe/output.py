@@ -14,7 +14,7 @@ from dpaudit.model.schema import Column, Kind, Schema, as_numbers
 from dpaudit.model.severity import Severity
 from dpaudit.probe.challenge import dropped, inserted, needed, one_coin, unprovable
 from dpaudit.probe.insertions import missing_follows_record
-from dpaudit.probe.result import Found, Skip
+from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import SCHEMA, Subject
 from dpaudit.probe.trainer import Trainer
 
@@ -25,13 +25,13 @@ _MORE: Final = 13
 """Rows asked for beyond those of the table."""
 
 
-def scale_wrong(subject: Subject, trainer: Trainer) -> Found | Skip:
+def scale_wrong(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Numbers, and their public bounds, moved far from 0: does the output move with them?"""
     moved = [c for c in subject.schema.columns if c.kind.numeric and c.name != subject.schema.label]
     if not moved:
-        return Skip("the table has no numeric column beside its label")
+        return NotApplicable("the table has no numeric column beside its label")
     if SCHEMA not in subject.maker.takes:
-        return Skip("the generator takes no schema, so its bounds cannot be moved")
+        return NotApplicable("the generator takes no schema, so its bounds cannot be moved")
     schema, data = _away(subject.schema, subject.data, moved)
     tables = trainer.tables(
         subject.build(schema, data),
@@ -49,11 +49,11 @@ def scale_wrong(subject: Subject, trainer: Trainer) -> Found | Skip:
     certainty = "a generator that keeps to public bounds has no value outside them"
     if not wrong:
         words = "output moves with the bounds when all numbers are moved far from 0"
-        return Found(False, words, {"columns": len(moved)}, certainty=certainty)
+        return Observation(False, words, {"columns": len(moved)}, certainty=certainty)
     [column] = [column for column in schema.columns if column.name == wrong[0]]
     values = as_numbers(tables[0][column.name])
     lower, upper = column.bounds
-    return Found(
+    return Observation(
         True,
         f"{len(wrong)} of {len(moved)} columns lie mostly outside their bounds: {column.name} in "
         f"[{np.nanmin(values):.4g}, {np.nanmax(values):.4g}], bounds [{lower:.6g}, {upper:.6g}]",
@@ -62,7 +62,7 @@ def scale_wrong(subject: Subject, trainer: Trainer) -> Found | Skip:
     )
 
 
-def integers_truncated(subject: Subject, trainer: Trainer) -> Found | Skip:
+def integers_truncated(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Whole numbers declared continuous, the same seed: what was done to them?"""
     whole = [
         column
@@ -70,9 +70,9 @@ def integers_truncated(subject: Subject, trainer: Trainer) -> Found | Skip:
         if column.kind is Kind.INTEGER and column.name != subject.schema.label
     ]
     if not whole:
-        return Skip("the table has no column of whole numbers beside its label")
+        return NotApplicable("the table has no column of whole numbers beside its label")
     if SCHEMA not in subject.maker.takes:
-        return Skip("the generator takes no schema, so kinds cannot be changed")
+        return NotApplicable("the generator takes no schema, so kinds cannot be changed")
     twin = replace(
         subject.schema,
         columns=tuple(
@@ -95,13 +95,13 @@ def integers_truncated(subject: Subject, trainer: Trainer) -> Found | Skip:
     )
     steps = steps[~np.isnan(steps)]
     if not len(steps) or np.abs(steps).max() >= 1.0 or not np.any(steps):
-        return Skip(
+        return NotApplicable(
             "declared continuous, whole numbers are made another way or stay whole: nothing to "
             "compare"
         )
     mean, low, high = float(steps.mean()), float(steps.min()), float(steps.max())
     down = high <= 1e-6 and low < -0.6
-    return Found(
+    return Observation(
         down,
         f"against the same column declared continuous, whole numbers differ by {low:.2f} to "
         f"{high:.2f}, {mean:.3f} on average",
@@ -110,7 +110,7 @@ def integers_truncated(subject: Subject, trainer: Trainer) -> Found | Skip:
     )
 
 
-def row_count_leaks(subject: Subject, trainer: Trainer) -> Found | Skip:
+def row_count_leaks(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Other numbers of rows than the table's are asked for; then missing values are looked at."""
     generator, data, n = subject.build(), subject.data, len(subject.data)
     asked = n + _MORE
@@ -131,26 +131,28 @@ def row_count_leaks(subject: Subject, trainer: Trainer) -> Found | Skip:
     found = counts([True, False], 0)
     if found == [asked, asked]:
         missing = missing_follows_record(subject, trainer)
-        if isinstance(missing, Skip):
+        if isinstance(missing, NotApplicable):
             words = f"as many rows as asked for; {missing.why}"
-            return Found(False, words, {"asked": asked}, 1.0)
+            return Observation(False, words, {"asked": asked}, 1.0)
         return missing
-    told = f"asked for {asked} rows it gives {found[0]}, or {found[1]} for another table"
+    basis = f"asked for {asked} rows it gives {found[0]}, or {found[1]} for another table"
     numbers = {"asked": asked, "given": found[0], "given_without_record": found[1]}
     sizes = [n, n - 1]
     if found != sizes or subject.claim.neighbours is Neighbours.REPLACE_ONE:
         certainty = "a count of rows is what was asked for or it is not"
-        return Found(True, told, numbers, certainty=certainty, severity=Severity.BUG)
+        return Observation(True, basis, numbers, certainty=certainty, severity=Severity.BUG)
     claim = one_coin(subject.claim)
-    guesses = needed(claim, subject.alpha)
-    if guesses is None or guesses > subject.most_fits:
-        return unprovable(claim, told, guesses)
+    guesses = needed(claim, subject.settings.alpha)
+    if guesses is None or guesses > subject.settings.fits:
+        return unprovable(claim, basis, guesses)
     toss = [bool(x) for x in trainer.stream("coins").rng().random(guesses) < 0.5]
     given = counts(toss, 2)
     right = sum((count == n) == fell for count, fell in zip(given, toss, strict=True))
     p_value = one_run_p_value(right, guesses, guesses, epsilon=claim.epsilon, delta=0.0)
-    words = f"{told}: as many as it was trained on"
-    return Found(p_value <= subject.alpha, words, numbers | {"right": right}, p_value)
+    words = f"{basis}: as many as it was trained on"
+    return Observation(
+        p_value <= subject.settings.alpha, words, numbers | {"right": right}, p_value
+    )
 
 
 def _away(schema: Schema, data: pd.DataFrame, moved: list[Column]) -> tuple[Schema, pd.DataFrame]:

@@ -13,8 +13,8 @@ from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.schema import Schema, as_numbers
 from dpaudit.model.severity import Severity
 from dpaudit.probe.challenge import PILOTS, Coin, challenge, rule
-from dpaudit.probe.result import Found, Skip
-from dpaudit.probe.settings import summary
+from dpaudit.probe.comparison import summary
+from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import Subject
 from dpaudit.probe.trainer import Trainer
 
@@ -24,20 +24,20 @@ _DELTAS = (1e-12, 0.1)
 """Far apart, so that any noise that depends on delta differs."""
 
 
-def epsilon_ignored(subject: Subject, trainer: Trainer) -> Found | Skip:
+def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """At a tiny epsilon even another table altogether must give the same output, nearly."""
     if "epsilon" not in subject.maker.takes:
-        return Skip("the generator is built without an epsilon")
+        return NotApplicable("the generator is built without an epsilon")
     n = len(subject.data)
     steps = n if subject.claim.neighbours is Neighbours.REPLACE_ONE else 2 * n
     try:
         generator = subject.build(epsilon=_GROUP_EPSILON / steps)
     except InputError as error:
-        return Skip(f"the generator refuses epsilon {_GROUP_EPSILON / steps:.2g}: {error}")
+        return NotApplicable(f"the generator refuses epsilon {_GROUP_EPSILON / steps:.2g}: {error}")
     own: PrivacyClaim | None = getattr(generator, "claim", None)
     claim = replace(subject.claim, epsilon=_GROUP_EPSILON / steps) if own is None else own
     if claim.epsilon > 2.0 * _GROUP_EPSILON / steps:
-        return Found(
+        return Observation(
             True,
             f"built with epsilon {_GROUP_EPSILON / steps:.2g} it claims {claim.epsilon:.3g}",
             {"asked": _GROUP_EPSILON / steps, "claimed": claim.epsilon},
@@ -46,7 +46,7 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Found | Skip:
         )
     group = group_claim(claim, steps)
     if group is None:
-        return Skip(f"delta {claim.delta:g} for {steps} records at once says nothing")
+        return NotApplicable(f"delta {claim.delta:g} for {steps} records at once says nothing")
     data = pd.concat([subject.data, turned(subject.data, subject.schema)], ignore_index=True)
     data = subject.schema.canonical(data)
     coin = Coin(tuple(range(n)), tuple(range(n, 2 * n)))
@@ -63,7 +63,7 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Found | Skip:
     found = rule(*sides)
     at = f"at epsilon {claim.epsilon:.2g}"
     if found is None:
-        return Found(False, f"{at} two opposite tables give outputs alike", {}, 1.0)
+        return Observation(False, f"{at} two opposite tables give outputs alike", {}, 1.0)
     return challenge(
         subject,
         trainer,
@@ -73,24 +73,26 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Found | Skip:
         lambda table: [found.guess(np.array(summary(table, subject)))],
         schema=subject.schema,
         claim=group,
-        told=f"{at} the outputs of two opposite tables differ",
+        basis=f"{at} the outputs of two opposite tables differ",
     )
 
 
-def delta_ignored(subject: Subject, trainer: Trainer) -> Found | Skip:
+def delta_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Other deltas: does the claim follow, and does anything else?"""
     if "delta" not in subject.maker.takes:
-        return Skip("the generator is built without a delta")
+        return NotApplicable("the generator is built without a delta")
     try:
         others = [subject.build(delta=delta) for delta in _DELTAS]
     except InputError as error:
-        return Skip(f"the generator refuses delta {_DELTAS[0]:g} or {_DELTAS[1]:g}: {error}")
+        return NotApplicable(
+            f"the generator refuses delta {_DELTAS[0]:g} or {_DELTAS[1]:g}: {error}"
+        )
     generators = [subject.build(), *others]
     claims = [getattr(generator, "claim", None) for generator in generators]
     claimed = {claim.delta for claim in claims if claim is not None}
     if None not in claims and len(claimed) == 1:
         [delta] = claimed
-        return Found(
+        return Observation(
             True,
             f"built with delta {_DELTAS[0]:g} or {_DELTAS[1]:g} it claims {delta:.2g}",
             {"claimed": delta},
@@ -108,7 +110,7 @@ def delta_ignored(subject: Subject, trainer: Trainer) -> Found | Skip:
     ]
     same = all(tables[0].equals(table) for table in tables[1:])
     shown = "the same table: nothing but the claim depends on delta" if same else "other tables"
-    return Found(
+    return Observation(
         same,
         f"with delta {_DELTAS[0]:g} and {_DELTAS[1]:g} the same seed gives {shown}",
         certainty="tables are compared to the bit",

@@ -7,7 +7,7 @@ from typing import Final
 import pandas as pd
 
 from dpaudit.probe.challenge import challenge, inserted
-from dpaudit.probe.result import Found, Skip
+from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import Subject
 from dpaudit.probe.trainer import Trainer
 
@@ -15,22 +15,22 @@ _TRIED: Final = 3
 """Records tried one after another."""
 
 
-def seed_ignored(subject: Subject, trainer: Trainer) -> Found | Skip:
+def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Fits and samples with other seeds: the same table, and one that tells of a record?
 
     Both seeds differ, because noise may be drawn with either.
     """
     if getattr(subject.build(), "seedable", True) is False:
-        return Skip("the generator says that it cannot be seeded")
+        return NotApplicable("the generator says that it cannot be seeded")
     return _determined(subject, trainer, seeded=True)
 
 
-def nothing_random(subject: Subject, trainer: Trainer) -> Found | Skip:
+def nothing_random(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """The same without seeds, as production needs it."""
     return _determined(subject, trainer, seeded=False)
 
 
-def _determined(subject: Subject, trainer: Trainer, *, seeded: bool) -> Found | Skip:
+def _determined(subject: Subject, trainer: Trainer, *, seeded: bool) -> Observation | NotApplicable:
     """A fixed output is private if it does not depend on the data: a coin must be told from it."""
     generator, data, n = subject.build(), subject.data, len(subject.data)
     what = "fits with different seeds" if seeded else "fits without a seed"
@@ -42,10 +42,10 @@ def _determined(subject: Subject, trainer: Trainer, *, seeded: bool) -> Found | 
         rows=subject.rows,
     )
     if not one.equals(other):
-        return Found(False, f"two {what} give two outputs", {}, 1.0)
+        return Observation(False, f"two {what} give two outputs", {}, 1.0)
     record = _telling(subject, trainer, one, seeded=seeded)
     if record is None:
-        return Found(False, f"{what} give one output; no record tried moves it", {}, 1.0)
+        return Observation(False, f"{what} give one output; no record tried moves it", {}, 1.0)
     with_base = pd.concat([data, data.iloc[[(record + 1) % n]]], ignore_index=True)
     return challenge(
         subject,
@@ -55,7 +55,7 @@ def _determined(subject: Subject, trainer: Trainer, *, seeded: bool) -> Found | 
         inserted([record], [n], subject.claim),
         lambda table: [table.equals(one)],
         schema=subject.schema,
-        told=f"{what} give one output, and another without record {record}",
+        basis=f"{what} give one output, and another without record {record}",
         seeded=seeded,
     )
 

@@ -1,168 +1,67 @@
-"""Probes for settings that follow the number of records, and for records whose order matters."""
+"""The settings of a probe run: what the generator is held to, and how much is trained."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-import numpy as np
-import pandas as pd
-
-from dpaudit.model.encoding import values_of_table
-from dpaudit.model.schema import as_numbers
-from dpaudit.plugins.protocols import FloatArray
-from dpaudit.probe.result import Found, Skip
-from dpaudit.probe.subject import Subject
-from dpaudit.probe.trainer import Fit, Trainer
-
-_THRESHOLDS: Final = (1000, 2000)
-_DEEPEST: Final = 6
-_ROUNDING: Final = 1e-6
-_SIDE: Final = 7
-"""Fits of either order: 3432 ways to deal 14."""
+from dpaudit.errors import SettingsError
+from dpaudit.formatting import did_you_mean
+from dpaudit.model.claim import Neighbours
+from dpaudit.probe.catalogue import PROBES, Probe
+from dpaudit.seeds import check_seed
 
 
-def settings_follow_rows(subject: Subject, trainer: Trainer) -> Found | Skip:
-    """The table repeated to just below and just above a threshold: does the model's shape jump?"""
-    data = subject.data
-    most = max(_THRESHOLDS) + 2
-    repeated = pd.concat([data] * -(-most // len(data)), ignore_index=True).iloc[:most]
-    generator = subject.build()
-    seen = 0
-    for threshold in _THRESHOLDS:
-        sizes = (threshold - 2, threshold - 1, threshold, threshold + 1)
-        fits = [
-            Fit(tuple(range(size, most)), trainer.stream("fit", i).seed(), 0)
-            for size in sizes
-            for i in range(2)
-        ]
-        models = [_visible(model) for model in trainer.models(generator, repeated, fits)]
-        paths = set.intersection(*(set(model) for model in models))
-        everything = set.union(*(set(model) for model in models))
-        seen = max(seen, len(everything))
-        for path in sorted(everything):
-            low = {model.get(path) for model in models[:4]}
-            high = {model.get(path) for model in models[4:]}
-            if len(low) == len(high) == 1 and low != high:
-                before, after = low.pop(), high.pop()
-                return Found(
-                    True,
-                    f"{path} is {before} for {threshold - 2} and {threshold - 1} records and "
-                    f"{after} for {threshold} and {threshold + 1}",
-                    {"threshold": threshold, "visible": len(paths)},
-                    certainty="the same for two seeds and two sizes on either side of one record",
-                )
-    if not seen:
-        return Skip("the model shows no arrays, networks or whole numbers as plain attributes")
-    return Found(
-        False,
-        f"{seen} visible shapes and whole numbers do not jump at "
-        f"{' or '.join(map(str, _THRESHOLDS))} records",
-        {"visible": seen},
-        certainty="the same for two seeds and two sizes on either side of one record",
-    )
+@dataclass(frozen=True, kw_only=True)
+class ProbeSettings:
+    """Every choice of a probe run.
 
+    Attributes:
+        epsilon: Of the claim; the generator's own by default.
+        delta: Of the claim; the generator's own by default.
+        neighbours: Of the claim; as the claim says by default.
+        only: Ids of the probes to run; all by default.
+        rows: Synthetic records of each model; by default as many as are probed.
+        records: Largest number of records to probe; a larger table is sampled, independently of its
+            values.
+        fits: Largest number of fits of one probe after its pilot.
+        confidence: Probability, in (0.5, 1), with which at least no probe at all flags a generator
+            that keeps its claim.
+        seed: Root of every random stream.
 
-def row_order_matters(subject: Subject, trainer: Trainer) -> Found | Skip:
-    """The same records in another order, with the same seed."""
-    generator, data = subject.build(), subject.data
-    order = trainer.stream("order").rng().permutation(len(data))
-    shuffled = data.iloc[order].reset_index(drop=True)
-
-    def tables(table: pd.DataFrame, fits: Sequence[Fit]) -> list[pd.DataFrame]:
-        return trainer.tables(generator, table, fits, schema=subject.schema, rows=subject.rows)
-
-    one, again = tables(data, [trainer.fit_of(0), trainer.fit_of(0)])
-    if one.equals(again):
-        [other] = tables(shuffled, [trainer.fit_of(0)])
-        same = _alike(one, other, subject)
-        return Found(
-            not same,
-            "the same seed gives "
-            + ("the same table" if same else "another table")
-            + " for the records in another order",
-            certainty="the same order and seed give the same table twice",
-        )
-    sides = [
-        tables(table, [trainer.fit_of(_SIDE * i + j + 1) for j in range(_SIDE)])
-        for i, table in enumerate((data, shuffled))
-    ]
-    values = np.array([summary(table, subject) for side in sides for table in side])
-    p_value = permutation_p(values)
-    words = f"{_SIDE} fits in each order, without usable seeds: exact permutation test"
-    return Found(p_value <= subject.alpha, words, {"fits_of_each_order": _SIDE}, p_value)
-
-
-def _alike(one: pd.DataFrame, other: pd.DataFrame, subject: Subject) -> bool:
-    """Whether two tables are equal up to the rounding of sums in another order."""
-    first, second = (values_of_table(table, subject.schema) for table in (one, other))
-    return np.allclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
-
-
-def summary(table: pd.DataFrame, subject: Subject) -> list[float]:
-    """Numbers that describe a synthetic table: means and extremes, shares of categories."""
-    found: list[float] = []
-    for column in subject.schema.columns:
-        values = table[column.name]
-        if column.kind.numeric:
-            numbers = as_numbers(values)
-            numbers = numbers[~np.isnan(numbers)]
-            found += (
-                [float(numbers.mean()), float(numbers.min()), float(numbers.max())]
-                if len(numbers)
-                else [0.0, 0.0, 0.0]
-            )
-        else:
-            found += [float((values == category).mean()) for category in column.categories]
-    return found
-
-
-def permutation_p(values: FloatArray) -> float:
-    """Exact p-value that the first half of the rows [2 s, f] is from the same law as the second.
-
-    The statistic is the largest standardised difference of means over the f features.
+    Raises:
+        SettingsError: If a setting is out of range, or a probe is unknown.
     """
-    total = len(values)
-    centred = values - values.mean(axis=0)
-    scale = centred.std(axis=0)
-    usable = scale > 1e-12 * (1.0 + np.abs(values).max(axis=0))
-    if not usable.any():
-        return 1.0
-    standard = centred[:, usable] / scale[usable]
-    deals = np.array(list(combinations(range(total), total // 2)))
-    picked = np.zeros((len(deals), total))
-    np.put_along_axis(picked, deals, 1.0, axis=1)
-    statistics = np.abs(picked @ standard).max(axis=1)
-    return float(np.mean(statistics >= statistics[0] * (1.0 - 1e-12)))
 
+    epsilon: float | None = None
+    delta: float | None = None
+    neighbours: Neighbours | None = None
+    only: Sequence[str] = ()
+    rows: int | None = None
+    records: int = 1000
+    fits: int = 64
+    confidence: float = 0.99
+    seed: int = 0
 
-def _visible(model: object) -> Mapping[str, object]:
-    """Shapes of arrays and networks, and whole numbers, by where they stand in an object."""
-    return dict(_walk(model, "model", _DEEPEST, set()))
+    def __post_init__(self) -> None:
+        known = [one.id for one in PROBES]
+        for name in self.only:
+            if name not in known:
+                hint = did_you_mean(name, known)
+                raise SettingsError(f"no probe {name!r}{hint}; there is {', '.join(known)}")
+        for name, value in (("rows", self.rows), ("records", self.records), ("fits", self.fits)):
+            if value is not None and value < 1:
+                raise SettingsError(f"`{name}` must be at least 1, got {value}")
+        if not 0.5 < self.confidence < 1.0:
+            raise SettingsError(f"`confidence` must be in (0.5, 1), got {self.confidence}")
+        check_seed(self.seed)
 
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """The probes to run, in the order of the report."""
+        return tuple(one for one in PROBES if not self.only or one.id in self.only)
 
-def _walk(value: Any, path: str, depth: int, seen: set[int]) -> Iterator[tuple[str, object]]:
-    if isinstance(value, bool | str | bytes | float | pd.DataFrame | pd.Series) or value is None:
-        return
-    if isinstance(value, int | np.integer):
-        yield path, int(value)
-        return
-    if depth == 0 or id(value) in seen or (callable(value) and not hasattr(value, "state_dict")):
-        return
-    seen = seen | {id(value)}
-    if isinstance(value, np.ndarray) or (hasattr(value, "shape") and hasattr(value, "dtype")):
-        yield path, tuple(int(size) for size in value.shape)
-    elif callable(getattr(value, "state_dict", None)):
-        for name, tensor in value.state_dict().items():
-            yield from _walk(tensor, f"{path}.{name}", depth - 1, seen)
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _walk(item, f"{path}[{key!r}]", depth - 1, seen)
-    elif isinstance(value, list | tuple | set | frozenset):
-        yield f"len({path})", len(value)
-        for position, item in enumerate(list(value)[:100]):
-            yield from _walk(item, f"{path}[{position}]", depth - 1, seen)
-    else:
-        for name, item in getattr(value, "__dict__", {}).items():
-            yield from _walk(item, f"{path}.{name}", depth - 1, seen)
+    @property
+    def alpha(self) -> float:
+        """Largest probability of a false alarm of one probe, whichever probes are run."""
+        return (1.0 - self.confidence) / len(PROBES)

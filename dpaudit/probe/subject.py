@@ -15,6 +15,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.named import NamedGenerator, named_generator
 from dpaudit.plugins.protocols import Generator
 from dpaudit.plugins.registry import GENERATORS, resolve
+from dpaudit.probe.settings import ProbeSettings
 
 SCHEMA = "schema"
 
@@ -72,27 +73,26 @@ def maker(
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A generator, a table, and how sure an alarm must be.
+    """A generator, a table, and the settings of the run.
 
     Attributes:
         maker: Builds the generator.
         data: The table, canonical.
         schema: Its schema.
         claim: What the generator is held to.
-        rows: Synthetic records asked of each model.
-        seed: Root of every random stream.
-        alpha: Largest probability of a false alarm of one probe.
-        most_fits: Most trainings of one probe in its test, after its pilot.
+        settings: Every choice of the run.
     """
 
     maker: Maker
     data: pd.DataFrame
     schema: Schema
     claim: PrivacyClaim
-    rows: int
-    seed: int
-    alpha: float
-    most_fits: int
+    settings: ProbeSettings
+
+    @property
+    def rows(self) -> int:
+        """Synthetic records asked of each model."""
+        return len(self.data) if self.settings.rows is None else self.settings.rows
 
     def build(
         self, schema: Schema | None = None, data: pd.DataFrame | None = None, **changes: Any

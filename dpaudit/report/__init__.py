@@ -1,12 +1,5 @@
-"""Reports: result.json to one HTML file and a Markdown summary; nothing is computed anew.
+"""Reports: a result as one HTML file and as Markdown; nothing is computed anew.
 
-Importing this package loads only `words`, which needs the standard library alone: the command
-line and the pytest plugin print a verdict without waiting for matplotlib. The renderers are in
-`render`, the files in `write`, the JSON Schema of the document in `schema`.
+`content` and `about` say what a report has, `structure` how it is arranged, `render` turns it into
+text, `figures` draws, `write` puts the files beside `result.json`.
 """
-
-from __future__ import annotations
-
-from dpaudit.report.words import headline, summary_lines
-
-__all__ = ["headline", "summary_lines"]

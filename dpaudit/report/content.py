@@ -1,68 +1,35 @@
-"""What a report says about the claim: the verdict in sentences, and the findings behind it."""
+"""What a report says about the claim: the findings behind the verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
 
+from dpaudit.bounds import Direction, Threshold
 from dpaudit.formatting import auc_text, percent, rounded, rounded_down, rounded_up
 from dpaudit.report.about import about_the_run
-from dpaudit.report.curves import has_scores, histogram, largest_tpr, operating_point
-from dpaudit.report.structure import BOUND_NAMES, MOST_ROWS, Block, Level, Picture, Table, left_out
-from dpaudit.report.words import claim_and_proof, failed_part, feature_in_words
-
-_PROVES_NOTHING = "The audit is invalid: these numbers prove nothing; they help to find out why."
-
-
-def subject(document: Mapping[str, Any]) -> str:
-    """Name what was audited: the line above the verdict."""
-    return f"Audit of {document['generator']['name']} on {document['data']['source']}"
+from dpaudit.report.curves import has_scores, histogram, largest_tpr, operating_point, shown_bounds
+from dpaudit.report.structure import MOST_ROWS, Block, Level, Picture, ReportTable, left_out
+from dpaudit.results.record import AuditRecord
+from dpaudit.results.sentences import PROVES_NOTHING, claim_and_proof, feature
+from dpaudit.results.verdict import Verdict
 
 
-def lead(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Say in plain sentences what was claimed, what was proved, and what could have been."""
-    claim = document["claim"]
-    claimed, proved = claim_and_proof(document)
-    confidence = percent(document["confidence"])
-    promise = (
-        "The generator is claimed to satisfy differential privacy with "
-        f"epsilon {claimed} and delta {rounded(claim['delta'])}: its output should hardly show "
-        "whether any one record was in the table"
-    )
-    verdict = document["verdict"]
-    if verdict == "violation":
-        return (
-            f"{promise}. This audit proved, at {confidence} confidence, that it shows as much as "
-            f"epsilon {proved} or more: the claim does not hold.",
-            _power(document),
-        )
-    if verdict == "consistent":
-        return (
-            f"{promise}. The most that this audit proved, at {confidence} confidence, is epsilon "
-            f"{proved}, which the claim allows.",
-            "No violation found. This is not evidence of privacy.",
-            _power(document),
-        )
-    if verdict == "inconclusive":
-        return (
-            f"{promise}. This audit could not put that to a fair test: it neither contradicts the "
-            "claim nor supports it.",
-            _power(document),
-        )
-    return (f"{promise}. This audit says nothing about it: {failed_part(document)}.",)
+def subject(result: AuditRecord) -> str:
+    """Names what was audited: the line above the verdict."""
+    return f"Audit of {result.generator.name} on {result.data.source}"
 
 
-def blocks(document: Mapping[str, Any]) -> tuple[Block, ...]:
-    """Arrange everything below the verdict.
+def blocks(result: AuditRecord) -> tuple[Block, ...]:
+    """Arranges everything below the verdict.
 
     Args:
-        document: A result document.
+        result: The record of an audit.
 
     Returns:
         The parts of the report in reading order; parts without content are left out, except
         where their absence is news.
     """
-    sections: tuple[Callable[[Mapping[str, Any]], Iterable[Block]], ...] = (
+    sections: tuple[Callable[[AuditRecord], Iterable[Block]], ...] = (
         _reasons,
         _claim_against_bound,
         _leaks,
@@ -70,33 +37,18 @@ def blocks(document: Mapping[str, Any]) -> tuple[Block, ...]:
         _attacks,
         _scores,
     )
-    findings = (block for section in sections for block in section(document))
-    return (*findings, *about_the_run(document))
+    findings = (block for section in sections for block in section(result))
+    return (*findings, *about_the_run(result))
 
 
-def _power(document: Mapping[str, Any]) -> str:
-    if document["max_provable_epsilon"] is None:
-        return "No trial was scored, so no leak could have been caught."
-    limit = (
-        f"no audit of this size proves more than {rounded_down(document['max_provable_epsilon'])}"
-    )
-    least = document["detectable_epsilon"]
-    if least is None:
-        return f"No leak, however large, would have been caught with 80 % power; {limit}."
-    return (
-        f"A leak of epsilon {rounded_up(least)} or more that the attack picks up would have been "
-        f"caught with 80 % power; {limit}."
-    )
+def _reasons(result: AuditRecord) -> Iterable[Block]:
+    if result.reasons:
+        yield Block(title="Why", items=tuple(result.reasons))
 
 
-def _reasons(document: Mapping[str, Any]) -> Iterable[Block]:
-    if document["reasons"]:
-        yield Block(title="Why", items=tuple(document["reasons"]))
-
-
-def _claim_against_bound(document: Mapping[str, Any]) -> Iterable[Block]:
+def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
     title = "Claim against bound"
-    if document["proved"] is None:
+    if result.proved is None:
         yield Block(
             title=title,
             paragraphs=(
@@ -105,12 +57,11 @@ def _claim_against_bound(document: Mapping[str, Any]) -> Iterable[Block]:
             ),
         )
         return
-    claimed, proved = claim_and_proof(document)
-    confidence = percent(document["confidence"])
+    claimed, proved = claim_and_proof(result)
+    confidence = percent(result.confidence)
     methods = tuple(
-        (f"Proved, {name}", rounded_down(value), meaning)
-        for key, name, meaning in BOUND_NAMES
-        if (value := document["bounds"][key]) is not None
+        (f"Proved, {entry.label}", rounded_down(value), entry.meaning)
+        for _, entry, value in shown_bounds(result)
     )
     rows = (
         ("Claimed", claimed, "what the generator promises"),
@@ -118,35 +69,35 @@ def _claim_against_bound(document: Mapping[str, Any]) -> Iterable[Block]:
         *methods,
         (
             "Caught with 80 % power",
-            rounded_up(document["detectable_epsilon"]),
+            rounded_up(result.detectable_epsilon),
             "smallest leak that this audit exposes four times in five",
         ),
         (
             "Largest provable",
-            rounded_down(document["max_provable_epsilon"]),
+            rounded_down(result.max_provable_epsilon),
             "the bound of an attack that never errs",
         ),
     )
-    invalid = document["verdict"] == "invalid"
+    invalid = result.verdict is Verdict.INVALID
     yield Block(
         title=title,
-        paragraphs=(_PROVES_NOTHING,) if invalid else (),
+        paragraphs=(PROVES_NOTHING,) if invalid else (),
         picture=Picture.CLAIM,
-        table=Table(("Quantity", "Epsilon", "Meaning"), rows, frozenset({1})),
+        table=ReportTable(("Quantity", "Epsilon", "Meaning"), rows, frozenset({1})),
     )
 
 
-def _one_run(document: Mapping[str, Any]) -> Iterable[Block]:
-    found = document["one_run"]
-    if found is None or found["correct"] is None:
+def _one_run(result: AuditRecord) -> Iterable[Block]:
+    found = result.one_run
+    if found is None or found.correct is None:
         return
-    estimate = found["gaussian_estimate"]
+    estimate = found.gaussian_estimate
     rows = [
-        ("Canaries", str(found["canaries"]), "records far from others, each by its own fair coin"),
-        ("Included", str(found["included"]), "in the table that the generator was trained on"),
-        ("Guessed in", str(found["guesses"]), "a number fixed beforehand; no guess on the rest"),
-        ("Guessed right", str(found["correct"]), "by chance: half of the guesses"),
-        ("AUC", auc_text(document["auc"]), "of the scores of all canaries; 0.5 is chance"),
+        ("Canaries", str(found.canaries), "records far from others, each by its own fair coin"),
+        ("Included", str(found.included), "in the table that the generator was trained on"),
+        ("Guessed in", str(found.guesses), "a number fixed beforehand; no guess on the rest"),
+        ("Guessed right", str(found.correct), "by chance: half of the guesses"),
+        ("AUC", auc_text(result.auc), "of the scores of all canaries; 0.5 is chance"),
     ]
     if estimate is not None:
         meaning = "assumes a Gaussian trade-off curve; an estimate, not a proof; never decides"
@@ -154,68 +105,68 @@ def _one_run(document: Mapping[str, Any]) -> Iterable[Block]:
     yield Block(
         title="One training, many canaries",
         paragraphs=(
-            f"The generator was trained once. The attack {document['attack']} looked for each "
+            f"The generator was trained once. The attack {result.attack} looked for each "
             "canary in the synthetic table and guessed which were in the training table; what "
             "(epsilon, delta)-DP allows of right guesses gives the bound.",
         ),
-        table=Table(("Quantity", "Number", "Meaning"), tuple(rows), frozenset({1})),
+        table=ReportTable(("Quantity", "Number", "Meaning"), tuple(rows), frozenset({1})),
     )
 
 
-def _leaks(document: Mapping[str, Any]) -> Iterable[Block]:
-    leaks = document["leaks"]
-    violation = document["verdict"] == "violation"
-    if document["counts"] is None or not (leaks or violation):
+def _leaks(result: AuditRecord) -> Iterable[Block]:
+    leaks = result.leaks
+    violation = result.verdict is Verdict.VIOLATION
+    if result.counts is None or not (leaks or violation):
         return
     title = "Where the leak is" if violation else "What the attack relied on"
     if not leaks:
         yield Block(title=title, paragraphs=("No single feature carries the attack.",))
         return
-    words = feature_in_words(leaks[0])
+    words = feature(leaks[0])
     say = f"The leak is in {words}." if violation else f"Most of all on {words}; no leak is proved."
     yield Block(
         title=title,
         paragraphs=(say, *left_out(leaks, "features")),
-        table=Table(
+        table=ReportTable(
             ("Feature", "AUC lost without it"),
-            tuple((feature_in_words(of), rounded(of["importance"])) for of in leaks[:MOST_ROWS]),
+            tuple((feature(of), rounded(of.importance)) for of in leaks[:MOST_ROWS]),
             frozenset({1}),
         ),
     )
 
 
-def _attacks(document: Mapping[str, Any]) -> Iterable[Block]:
-    if not document["attacks"]:
+def _attacks(result: AuditRecord) -> Iterable[Block]:
+    if not result.attacks:
         return
-    shown = [entry for entry in BOUND_NAMES if document["bounds"][entry[0]] is not None]
+    shown = shown_bounds(result)
     rows = tuple(
         (
-            attack["name"],
-            auc_text(attack["auc"]),
-            _rule(attack["threshold"]),
-            f"{attack['counts']['false_negatives']} of {attack['counts']['n_in']}",
-            f"{attack['counts']['false_positives']} of {attack['counts']['n_out']}",
-            *(rounded_down(attack["bounds"][key]) for key, _, _ in shown),
+            attack.name,
+            auc_text(attack.auc),
+            _rule(attack.threshold),
+            f"{attack.counts.false_negatives} of {attack.counts.n_in}",
+            f"{attack.counts.false_positives} of {attack.counts.n_out}",
+            *(rounded_down(attack.bounds[bound.key]) for bound in shown),
         )
-        for attack in document["attacks"]
+        for attack in result.attacks
     )
     header = (
         *("Attack", "AUC", "Guesses in", "In missed", "Out mistaken"),
-        *(name.capitalize() for _, name, _ in shown),
+        *(bound.entry.label.capitalize() for bound in shown),
     )
     yield Block(
         title="Attacks",
         paragraphs=(
-            f"The deciding attack is {document['attack']}. Thresholds were fixed before these "
+            f"The deciding attack is {result.attack}. Thresholds were fixed before these "
             "trials were scored; the last columns are lower bounds on epsilon. "
-            f"{_multiplicity(document)}",
+            f"{_multiplicity(result)}",
         ),
-        table=Table(header, rows, frozenset(range(1, len(header)))),
+        table=ReportTable(header, rows, frozenset(range(1, len(header)))),
     )
 
 
-def _multiplicity(document: Mapping[str, Any]) -> str:
-    rule, hypotheses = document["multiplicity"]["rule"], document["multiplicity"]["hypotheses"]
+def _multiplicity(result: AuditRecord) -> str:
+    rule, hypotheses = result.multiplicity.rule, result.multiplicity.hypotheses
     if rule == "select":
         return "One attack was chosen on trials that were not scored, so nothing is corrected."
     if hypotheses == 1:
@@ -223,16 +174,16 @@ def _multiplicity(document: Mapping[str, Any]) -> str:
     return f"They are corrected for {hypotheses} attacks (Bonferroni)."
 
 
-def _rule(threshold: Mapping[str, Any]) -> str:
-    sign = "≥" if threshold["direction"] == "higher" else "<"
-    return f"{sign} {rounded(threshold['value'])}"
+def _rule(threshold: Threshold) -> str:
+    sign = "≥" if threshold.direction is Direction.HIGHER else "<"
+    return f"{sign} {rounded(threshold.value)}"
 
 
-def _scores(document: Mapping[str, Any]) -> Iterable[Block]:
-    if not has_scores(document):
+def _scores(result: AuditRecord) -> Iterable[Block]:
+    if not has_scores(result):
         return
-    scores, claim = document["scores"], document["claim"]
-    one_run = document["one_run"] is not None
+    scores, claim = result.scores, result.claim
+    one_run = result.one_run is not None
     trials = "Canaries" if one_run else "Trials"
     say = (
         "A high score says that a synthetic record lies near the canary. The better the attack, "
@@ -254,23 +205,23 @@ def _scores(document: Mapping[str, Any]) -> Iterable[Block]:
         title="Included and excluded canaries" if one_run else "Distribution in the two worlds",
         level=Level.SUBSECTION,
         picture=Picture.SCORES,
-        table=Table(("Score", f"{trials} in", f"{trials} out"), rows, frozenset({1, 2})),
+        table=ReportTable(("Score", f"{trials} in", f"{trials} out"), rows, frozenset({1, 2})),
     )
-    if one_run:
+    if result.counts is None:
         return  # canaries share a training: the claim's region is of independent trials
-    point = operating_point(document["counts"])
-    permitted = largest_tpr(claim["epsilon"], claim["delta"], point.fpr)
+    point = operating_point(result)
+    permitted = largest_tpr(claim.epsilon, claim.delta, point.fpr)
     yield Block(
         title="ROC curve",
         level=Level.SUBSECTION,
         picture=Picture.ROC,
-        table=Table(
+        table=ReportTable(
             ("At the chosen threshold", "Rate"),
             (
                 ("False positives: out guessed in", rounded(point.fpr)),
                 ("True positives: in guessed in", rounded(point.tpr)),
                 ("Most true positives the claim permits there", rounded(permitted)),
-                ("Area under the curve (0.5 is chance)", auc_text(document["auc"])),
+                ("Area under the curve (0.5 is chance)", auc_text(result.auc)),
             ),
             frozenset({1}),
         ),

@@ -1,22 +1,33 @@
-"""The points that the pictures draw, from the numbers of a result document."""
+"""The points that the pictures draw, from the numbers of a result result."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.bounds import RocCurve, roc
+from dpaudit.bounds import Direction, RocCurve, roc
+from dpaudit.bounds.table import BOUNDS, BoundEntry, ValidBound
+from dpaudit.plugins.protocols import World
+from dpaudit.results.record import AuditRecord
 
 _BINS = 20
 # e^700 is near the largest float; a claim beyond it permits everything.
 _LARGEST_EXPONENT = 700.0
 
 
-class Histogram(NamedTuple):
+class ShownBound(NamedTuple):
+    """A bound of a result: its key, what it is, and its value."""
+
+    key: ValidBound
+    entry: BoundEntry
+    value: float
+
+
+class ScoreHistogram(NamedTuple):
     """Scored trials of both worlds by score.
 
     Attributes:
@@ -37,43 +48,60 @@ class Point(NamedTuple):
     tpr: float
 
 
-def has_scores(document: Mapping[str, Any]) -> bool:
-    """Tell whether there are scores of both worlds to draw, with a threshold if there must be."""
-    scores = document["scores"]
-    fixed = document["one_run"] is not None or (document["threshold"] and document["counts"])
-    return bool(scores["in"] and scores["out"] and fixed)
+def shown_bounds(result: AuditRecord) -> list[ShownBound]:
+    """The bounds that a result has, in the table's order."""
+    values = result.bounds or {}
+    return [
+        ShownBound(entry.key, entry, value)
+        for entry in BOUNDS
+        if isinstance(entry.key, ValidBound) and (value := values.get(entry.key)) is not None
+    ]
 
 
-def histogram(scores: Mapping[str, list[float]]) -> Histogram:
-    """Count the scores of each world in bins of equal width.
+def has_scores(result: AuditRecord) -> bool:
+    """Tells whether there are scores of both worlds to draw, with a threshold if there must be."""
+    scores = result.scores
+    fixed = result.one_run is not None or (result.threshold and result.counts)
+    return bool(scores[World.IN] and scores[World.OUT] and fixed)
+
+
+def histogram(scores: Mapping[World, Sequence[float]]) -> ScoreHistogram:
+    """Counts the scores of each world in bins of equal width.
 
     They span 0 to 1 where all scores are such, as of a classifier's probabilities; else the scores.
     """
-    every = [*scores["in"], *scores["out"]]
+    every = [*scores[World.IN], *scores[World.OUT]]
     low, high = min(every), max(every)
     if low >= 0.0 and high <= 1.0:
         low, high = 0.0, 1.0
     edges = np.linspace(low, high, _BINS + 1)
-    return Histogram(
-        edges, np.histogram(scores["in"], edges)[0], np.histogram(scores["out"], edges)[0]
+    return ScoreHistogram(
+        edges, np.histogram(scores[World.IN], edges)[0], np.histogram(scores[World.OUT], edges)[0]
     )
 
 
-def roc_of(document: Mapping[str, Any]) -> RocCurve:
-    """Trace the ROC curve of the scores, turned so that the attack's direction is up."""
-    scores = document["scores"]
-    values = np.array([*scores["in"], *scores["out"]], dtype=np.float64)
-    if document["threshold"]["direction"] == "lower":
+def roc_of(result: AuditRecord) -> RocCurve:
+    """Traces the ROC curve of the scores, turned so that the attack's direction is up."""
+    scores = result.scores
+    values = np.array([*scores[World.IN], *scores[World.OUT]], dtype=np.float64)
+    if result.threshold is not None and result.threshold.direction is Direction.LOWER:
         values = -values
-    member = np.repeat([True, False], [len(scores["in"]), len(scores["out"])])
+    member = np.repeat([True, False], [len(scores[World.IN]), len(scores[World.OUT])])
     return roc(values, member)
 
 
-def operating_point(counts: Mapping[str, int]) -> Point:
-    """Rates at the chosen threshold."""
+def operating_point(result: AuditRecord) -> Point:
+    """Rates at the chosen threshold.
+
+    Raises:
+        ValueError: If no attack was scored.
+    """
+    counts = result.counts
+    if counts is None:
+        raise ValueError("no attack was scored, so there are no rates")
     return Point(
-        fpr=counts["false_positives"] / counts["n_out"],
-        tpr=1.0 - counts["false_negatives"] / counts["n_in"],
+        fpr=counts.false_positives / counts.n_out,
+        tpr=1.0 - counts.false_negatives / counts.n_in,
     )
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from dpaudit.formatting import rounded, rounded_down, rounded_up
-from dpaudit.report.curves import claim_region, histogram, operating_point, roc_of
-from dpaudit.report.structure import BOUND_NAMES, Picture
+from dpaudit.report.curves import claim_region, histogram, operating_point, roc_of, shown_bounds
+from dpaudit.report.structure import Picture
+from dpaudit.results.record import AuditRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,16 +37,16 @@ _FAR = 3.0
 _MARKERS = 2
 
 
-def draw(picture: Picture, document: Mapping[str, Any]) -> str:
-    """Draw one picture.
+def draw(picture: Picture, result: AuditRecord) -> str:
+    """Draws one picture.
 
     Args:
         picture: Which one; SCORES and ROC need scores, CLAIM needs bounds.
-        document: A result document.
+        result: The record of an audit.
 
     Returns:
         An `<svg>` element whose identifiers begin with the picture's name; the same bytes for
-        the same document.
+        the same result.
     """
     painter, title = {
         Picture.CLAIM: (_claim, "Claimed epsilon against the proved lower bound"),
@@ -55,7 +55,7 @@ def draw(picture: Picture, document: Mapping[str, Any]) -> str:
     }[picture]
     with mpl.rc_context(_STYLE):
         figure = Figure(layout="constrained")
-        description = painter(figure, document)
+        description = painter(figure, result)
         return _inline_svg(figure, picture=picture, title=title, description=description)
 
 
@@ -67,12 +67,12 @@ class _Row(NamedTuple):
     note: str
 
 
-def _claim(figure: Figure, document: Mapping[str, Any]) -> str:
+def _claim(figure: Figure, result: AuditRecord) -> str:
     """Bars from 0 to the bounds, marks for what the audit could reach, a line for the claim."""
     figure.set_size_inches(_WIDTH, 2.6)
     axes = figure.subplots()
-    rows = _claim_rows(document)
-    claim: float = document["claim"]["epsilon"]
+    rows = _claim_rows(result)
+    claim = result.claim.epsilon
     reach = max([row.value for row in rows if row.value is not None] + [0.1])
     far = claim > _FAR * reach
     bars = len(rows) - _MARKERS
@@ -99,14 +99,13 @@ def _claim(figure: Figure, document: Mapping[str, Any]) -> str:
     return f"Claimed epsilon: {rounded(claim)}; {listed}."
 
 
-def _claim_rows(document: Mapping[str, Any]) -> tuple[_Row, ...]:
+def _claim_rows(result: AuditRecord) -> tuple[_Row, ...]:
     """The lines of the picture from top to bottom; bars first, then two markers."""
-    least, most = document["detectable_epsilon"], document["max_provable_epsilon"]
+    least, most = result.detectable_epsilon, result.max_provable_epsilon
     return (
         *(
-            _Row(f"proved\n({name})", value, rounded_down(value))
-            for key, name, _ in BOUND_NAMES
-            if (value := document["bounds"][key]) is not None
+            _Row(f"proved\n({entry.label})", value, rounded_down(value))
+            for _, entry, value in shown_bounds(result)
         ),
         _Row("caught with\n80 % power", least, rounded_up(least)),
         _Row("largest\nprovable", most, rounded_down(most)),
@@ -141,13 +140,13 @@ def _beside(axes: Axes, row: int, value: float, note: str) -> None:
     )
 
 
-def _scores(figure: Figure, document: Mapping[str, Any]) -> str:
+def _scores(figure: Figure, result: AuditRecord) -> str:
     """One panel per world over a common axis: hatched for in, outlined for out."""
     figure.set_size_inches(_WIDTH, 3.4)
     upper, lower = figure.subplots(2, 1, sharex=True, sharey=True)
-    bins = histogram(document["scores"])
-    threshold = document["threshold"]
-    if document["one_run"] is None:
+    bins = histogram(result.scores)
+    threshold = result.threshold
+    if result.one_run is None:
         unit, meaning = "trials", ("trained with the target", "trained without the target")
     else:
         unit, meaning = "canaries", ("canaries trained on", "canaries left out")
@@ -166,7 +165,7 @@ def _scores(figure: Figure, document: Mapping[str, Any]) -> str:
             linewidth=1.6,
         )
         if threshold is not None:
-            axes.axvline(threshold["value"], color=_INK, linestyle="--", linewidth=1.2)
+            axes.axvline(threshold.value, color=_INK, linestyle="--", linewidth=1.2)
         axes.set_title(title, loc="left", fontsize=10, color=colour)
         axes.set_ylabel(f"% of {unit}")
     lower.set_ylim(bottom=0.0)
@@ -177,22 +176,22 @@ def _scores(figure: Figure, document: Mapping[str, Any]) -> str:
     if threshold is None:
         lower.set_xlabel("score")
         return f"{listed} The table below has the counts."
-    left, right = min(0.0, threshold["value"]), max(1.0, threshold["value"])
+    left, right = min(0.0, threshold.value), max(1.0, threshold.value)
     margin = 0.02 * (right - left)
     lower.set_xlim(left - margin, right + margin)
-    lower.set_xlabel(f"score (dashed: threshold {rounded(threshold['value'])})")
+    lower.set_xlabel(f"score (dashed: threshold {rounded(threshold.value)})")
     return (
-        f"{listed} The dashed line is the threshold {rounded(threshold['value'])}; "
-        f"{threshold['direction']} scores are guessed in. The table below has the counts."
+        f"{listed} The dashed line is the threshold {rounded(threshold.value)}; "
+        f"{threshold.direction} scores are guessed in. The table below has the counts."
     )
 
 
-def _roc(figure: Figure, document: Mapping[str, Any]) -> str:
+def _roc(figure: Figure, result: AuditRecord) -> str:
     """The curve, the point that was counted, chance, and what the claim permits."""
     figure.set_size_inches(_WIDTH, 4.6)
     axes = figure.subplots()
-    claim = document["claim"]
-    region = claim_region(claim["epsilon"], claim["delta"])
+    claim = result.claim
+    region = claim_region(claim.epsilon, claim.delta)
     axes.fill(
         [point.fpr for point in region],
         [point.tpr for point in region],
@@ -200,12 +199,12 @@ def _roc(figure: Figure, document: Mapping[str, Any]) -> str:
         edgecolor=_CLAIM,
         linestyle="--",
         linewidth=1.4,
-        label=f"permitted by the claim (epsilon {rounded(claim['epsilon'])})",
+        label=f"permitted by the claim (epsilon {rounded(claim.epsilon)})",
     )
     axes.plot([0, 1], [0, 1], ":", color=_INK, linewidth=1.2, label="chance")
-    curve = roc_of(document)
+    curve = roc_of(result)
     axes.plot(curve.fpr, curve.tpr, "-", color=_IN, linewidth=2, label="attack", clip_on=False)
-    point = operating_point(document["counts"])
+    point = operating_point(result)
     axes.plot(
         [point.fpr],
         [point.tpr],
@@ -230,7 +229,7 @@ def _roc(figure: Figure, document: Mapping[str, Any]) -> str:
 
 
 def _inline_svg(figure: Figure, *, picture: Picture, title: str, description: str) -> str:
-    """Serialise a figure for inclusion in HTML: own identifiers, a title, and a description."""
+    """Serialises a figure for inclusion in HTML: own identifiers, a title, and a description."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata=_NO_METADATA, transparent=True)
     drawing = buffer.getvalue()

@@ -1,66 +1,73 @@
-"""Result document to HTML and Markdown: pure functions, the same bytes for the same document."""
+"""Result result to HTML and Markdown: pure functions, the same bytes for the same result."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dpaudit.report.content import blocks, lead, subject
+from dpaudit.report.content import blocks, subject
 from dpaudit.report.figures import draw
-from dpaudit.report.words import headline
+from dpaudit.results.record import AuditRecord
+from dpaudit.results.sentences import headline, lead
+from dpaudit.results.verdict import Verdict
 
-# Told by shape as well as by colour; a tick for "consistent" would say more than was found.
-_SYMBOLS = {"violation": "✕", "consistent": "○", "inconclusive": "?", "invalid": "!"}
+# Known by shape as well as by colour; a tick for "consistent" would say more than was found.
+_SYMBOLS = {
+    Verdict.VIOLATION: "✕",
+    Verdict.CONSISTENT: "○",
+    Verdict.INCONCLUSIVE: "?",
+    Verdict.INVALID: "!",
+}
 # Underscores inside a word are plain text in GitHub's Markdown; escaped they hurt the eye.
 _MARKDOWN_SPECIAL = re.compile(r"[\\`*\[\]|~#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _HTML_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
-def render_html(document: Mapping[str, Any]) -> str:
-    """Render the report as one HTML file without scripts or anything from the network.
+def render_html(result: AuditRecord) -> str:
+    """Renders the report as one HTML file without scripts or anything from the network.
 
     Args:
-        document: A result document that fits `dpaudit.report.schema.result_schema`.
+        result: The record of an audit.
 
     Returns:
         The HTML text.
     """
     environment = _environment(autoescape=True)
     return environment.get_template("report.html.j2").render(
-        **_context(document), draw=lambda picture: Markup(draw(picture, document))
+        **_context(result), draw=lambda picture: Markup(draw(picture, result))
     )
 
 
-def render_markdown(document: Mapping[str, Any]) -> str:
-    """Render the report as Markdown (GitHub's), without pictures; their tables are there.
+def render_markdown(result: AuditRecord) -> str:
+    """Renders the report as Markdown (GitHub's), without pictures; their tables are there.
 
     Args:
-        document: A result document that fits `dpaudit.report.schema.result_schema`.
+        result: The record of an audit.
 
     Returns:
         The Markdown text, short enough for a GitHub step summary.
     """
     environment = _environment(autoescape=False, finalize=_markdown)
     return environment.get_template("report.md.j2").render(
-        **_context(document), fenced=_fenced, hashes=_hashes, rule=_rule
+        **_context(result), fenced=_fenced, hashes=_hashes, rule=_rule
     )
 
 
-def _context(document: Mapping[str, Any]) -> dict[str, Any]:
-    word, _, finding = headline(document).partition(": ")
+def _context(result: AuditRecord) -> dict[str, Any]:
+    word, _, finding = headline(result).partition(": ")
     return {
-        "verdict": document["verdict"],
-        "symbol": _SYMBOLS[document["verdict"]],
+        "verdict": result.verdict,
+        "symbol": _SYMBOLS[result.verdict],
         "word": word,
         "finding": finding,
-        "subject": subject(document),
-        "lead": lead(document),
-        "blocks": blocks(document),
-        "version": document["versions"].get("dpaudit", ""),
+        "subject": subject(result),
+        "lead": lead(result),
+        "blocks": blocks(result),
+        "version": result.versions.get("dpaudit", ""),
     }
 
 
@@ -79,7 +86,7 @@ def _environment(
 
 
 def _markdown(value: object) -> object:
-    """Escape whatever a Markdown template prints, unless it is markup already."""
+    """Escapes whatever a Markdown template prints, unless it is markup already."""
     if isinstance(value, Markup):
         return value
     text = " ".join(str(value).split())
@@ -96,7 +103,7 @@ def _rule(numeric: bool) -> Markup:
 
 
 def _fenced(code: str) -> Markup:
-    """Put a command into a code block whose fence is longer than any run of backticks in it."""
+    """Puts a command into a code block whose fence is longer than any run of backticks in it."""
     longest = max((len(run) for run in re.findall("`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
     return Markup(f"{fence}sh\n{code}\n{fence}")

@@ -15,7 +15,7 @@ BOUND_NAMES = (
     ("sequential", "sequential", "while looking after every batch, as the e-process allows"),
     ("one_run", "one-run", "from the right guesses of the coins in one training"),
 )
-"""Key, name and meaning of every bound that a document may hold, in the order shown."""
+"""Key, name and meaning of every bound that a result may hold, in the order shown."""
 
 
 class Picture(StrEnum):
@@ -34,7 +34,7 @@ class Level(IntEnum):
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A table whose first column names the rows.
 
     Attributes:
@@ -75,11 +75,11 @@ class Block:
     paragraphs: tuple[str, ...] = ()
     items: tuple[str, ...] = ()
     picture: Picture | None = None
-    table: Table | None = None
+    table: ReportTable | None = None
     command: str | None = None
 
 
 def left_out(entries: Sequence[object], noun: str) -> tuple[str, ...]:
-    """Say how many entries did not fit into a table, if any."""
+    """Says how many entries did not fit into a table, if any."""
     more = len(entries) - MOST_ROWS
     return (f"{more} more {noun} are in result.json.",) if more > 0 else ()

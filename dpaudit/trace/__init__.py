@@ -1,13 +1,20 @@
-"""Looks into a generator that tells what it does: the white box.
+"""White-box findings about PATE-like generators that record their own training.
 
-`trace` trains it a few times, on the table and on changed ones, and gives findings:
-deviations from what its promise needs, proved by what it told (`dpaudit.plugins.recorder`).
+It serves generators whose privacy rests on PATE: teachers that each read a part of the records,
+votes, noise on the votes, an accountant that charges for the labels. They can be traced if they
+have a method `trace` that reports these facts to a recorder (`dpaudit.plugins.recorder`); a
+generator without votes can have one too, and then most checks are skipped or say so. Others are
+for `dpaudit.probe`, which needs no instrumentation.
+
+`trace` trains the generator a few times, on the table and on changed tables, and returns findings:
+deviations from what its privacy proof needs, shown by the recorded facts alone.
 """
 
 from __future__ import annotations
 
 from dpaudit.model.severity import Severity
 from dpaudit.trace.findings import Finding
-from dpaudit.trace.tracing import TraceReport, trace
+from dpaudit.trace.report import TraceReport
+from dpaudit.trace.run import trace
 
 __all__ = ["Finding", "Severity", "TraceReport", "trace"]

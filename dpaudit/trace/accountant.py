@@ -1,4 +1,4 @@
-"""Whether what was charged for votes is what they cost, by recomputing it from the votes."""
+"""Whether the charges for votes are what the votes cost, recomputed from the votes themselves."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dpaudit.account.moments import exact_moments
 from dpaudit.model.severity import Severity
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.research.algorithm_1 import Deviation, algorithm_1_moments
-from dpaudit.trace.collected import Trace
-from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
+from dpaudit.trace.collector import Trace
+from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped, found
 from dpaudit.trace.noise import draws_per_label
-from dpaudit.trace.played import Played
 from dpaudit.trace.promise import promise_of, teachers_of
+from dpaudit.trace.trainings import Trainings
 
 _DISAGREES: Final = "accountant-disagrees"
 _ONE_NOISE: Final = "one-noise-charged-as-two"
@@ -26,7 +26,7 @@ _TOLERANCE: Final = 1e-6
 _TINY: Final = 1e-300
 """Stands for a log moment of 0 or less in a factor."""
 _CORRECT: Final = "Algorithm 1"
-"""The way without deviations."""
+"""Name of the way without deviations."""
 
 _RULES: Final[Mapping[str, tuple[Deviation, ...]]] = {
     "": (),
@@ -35,7 +35,7 @@ _RULES: Final[Mapping[str, tuple[Deviation, ...]]] = {
     "accountant-missing-log": (Deviation.MISSING_LOG,),
     "accountant-exponent-slip": (Deviation.EXPONENT_SLIP,),
 }
-"""How Theorem 3's term is used, by the finding that it is; the first three are none."""
+"""Ways of using Theorem 3's term, by the finding each is; the first three are no finding."""
 
 
 class Cost(NamedTuple):
@@ -43,8 +43,8 @@ class Cost(NamedTuple):
 
     Attributes:
         by_votes: Log moments of a label by its votes for 1 [k + 1, L].
-        finding: The finding that charging so is; "" for none.
-        two_noises: Whether it holds for two noisy counts only.
+        finding: The finding that this way of charging is; "" for none.
+        two_noises: Whether it is valid for two noisy counts only.
     """
 
     by_votes: FloatArray
@@ -58,7 +58,7 @@ class Charged(NamedTuple):
     Attributes:
         counts: How many labels had each count of votes [k + 1].
         moments: What was charged [L].
-        room: By how much that may be off by rounding [L].
+        room: Rounding error allowed for [L].
     """
 
     counts: FloatArray
@@ -72,22 +72,28 @@ class Charged(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What a training was charged, and what there is to hold it against."""
+    """What a training was charged, and what to compare it with.
+
+    Attributes:
+        trace: The training.
+        charges: Its charges whose votes are known.
+        costs: Every known way of charging, by name.
+    """
 
     trace: Trace
     charges: list[Charged]
     costs: dict[str, Cost]
 
 
-def accountant(played: Played) -> Iterator[Said]:
-    """Which way of charging explains all charges, on the table and in the exercises."""
+def accountant(trainings: Trainings) -> Iterator[CheckOutcome]:
+    """Finds which way of charging explains all charges, on the table and in the exercises."""
     compared = [
         Compared(trace, charges, costs)
-        for trace in played.charged
+        for trace in trainings.charged
         if (charges := charged(trace)) and (costs := ways(trace, charges[0].moments.size))
     ]
     if not compared:
-        why = "no log moments were told with the votes they are for"
+        why = "no log moments were recorded with the votes they are for"
         yield from (Skipped(id_, why) for id_ in (*_IDS, _ONE_NOISE))
         return
     names = set.intersection(*(set(costs) for _, _, costs in compared))
@@ -104,7 +110,7 @@ def accountant(played: Played) -> Iterator[Said]:
         yield from (Skipped(id_, alike) if id_ in slips else Passed(id_) for id_ in _IDS)
     elif len(slips) == 1:
         id_ = slips.pop()
-        # Held against the paper's own accountant, which has this one mistake less.
+        # Compared with the paper's own accountant, which lacks just this mistake.
         way = min(explain).replace(id_, Deviation.UNCONDITIONED)
         yield _wrong(id_, compared, way)
         yield from (Passed(other) for other in _IDS if other != id_)
@@ -158,7 +164,7 @@ def ways(trace: Trace, moments: int) -> dict[str, Cost]:
     for name, factor in (("two noises", 1.0), ("one noise", 0.5)):
         concentrated = 2.0 * (factor * gamma) ** 2 * orders * (orders + 1.0)
         capped = np.minimum(concentrated, 2.0 * factor * gamma * orders)
-        # What holds for two noises holds for one, which tells less.
+        # What holds for two noises holds for one, which reveals less.
         found_[f"{name}, Theorem 2"] = Cost(_all(k, concentrated), "", False)
         found_[f"{name}, Theorem 2 and the pure cost"] = Cost(_all(k, capped), "", False)
     counts = np.stack([k - ones, ones], axis=-1)
@@ -178,7 +184,7 @@ def _all(k: int, moments: FloatArray) -> FloatArray:
 
 
 def _wrong(id_: str, compared: list[Compared], way: str) -> Finding:
-    """Where charges are farthest from those of another way, and in which direction."""
+    """The charge that is farthest from that of another way, and in which direction."""
     apart = max(
         (_apart(charge, one, way) for one in compared for charge in one.charges),
         key=lambda apart: abs(apart.log_factor),
@@ -225,16 +231,16 @@ def _apart(charge: Charged, compared: Compared, way: str) -> _Apart:
     )
 
 
-def _one_noise(compared: Compared, *, single: bool) -> Said:
+def _one_noise(compared: Compared, *, single: bool) -> CheckOutcome:
     """Whether labels with one draw each are charged as if there were two."""
     trace, charges, costs = compared
     each = draws_per_label(trace)
     if each is None:
-        return Skipped(_ONE_NOISE, "draws on votes were not told for every label")
+        return Skipped(_ONE_NOISE, "draws on votes were not recorded for every label")
     if each == 2:
         return Passed(_ONE_NOISE)
     if single:
-        return Skipped(_ONE_NOISE, "the term for two noises never was the smallest, or is not used")
+        return Skipped(_ONE_NOISE, "the term for two noises was never the smallest, or is not used")
     exact = costs["one noise, by votes"].by_votes
     under = [
         float(np.max(charge.counts @ exact / np.maximum(charge.moments, _TINY)))

@@ -1,4 +1,4 @@
-"""Every finding by its stable name: how grave it is, what is correct, and where that is told."""
+"""Every finding by its stable name: its severity, what is correct, and a reference for that."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ GAUSSIAN: Final = "Dwork and Roth 2014, Theorem A.1"
 
 
 class Entry(NamedTuple):
-    """What is known of a finding before it is made."""
+    """What is known of a finding before it is made.
+
+    Attributes:
+        severity: What follows from it.
+        correct: What a correct implementation does.
+        reference: Where that is proved or stated.
+    """
 
     severity: Severity
     correct: str
@@ -28,7 +34,7 @@ _V, _B, _N = Severity
 _DEAL = "each record belongs to one of k fixed, disjoint parts, and each teacher reads its own only"
 _PUBLIC = "settings are constants, public before the table is seen"
 _DELTA = "delta is the one that is claimed"
-_POST = "beside the teachers, whose votes are noised, nothing reads private records"
+_POST = "only the teachers, whose votes are noised, read private records"
 
 CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
     {
@@ -58,7 +64,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
         "generator-sees-real-rows": Entry(_V, _POST, f"{PATE_GAN}, lines 26 to 28"),
         "conditions-from-data": Entry(
             _V,
-            "what records are generated given is drawn from public or noised frequencies",
+            "the conditions of generated records are drawn from public or noised frequencies",
             f"{PATE_GAN}, lines 26 to 28",
         ),
         # noise
@@ -76,7 +82,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
             _V, "noise of the scale that is accounted for", f"{PATE}, section 2.2; {GAUSSIAN}"
         ),
         "noise-wrong-law": Entry(
-            _V, "noise of the law that is accounted for", f"{PATE}, section 2.2"
+            _V, "noise of the distribution that is accounted for", f"{PATE}, section 2.2"
         ),
         "labels-not-from-votes": Entry(
             _V,
@@ -131,7 +137,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
         # what the table decides
         "bounds-from-data": Entry(
             _V,
-            "what scales a column is public, or released with noise",
+            "the numbers that scale a column are public, or released with noise",
             f"{TABLE_2} (metadata)",
         ),
         "labels-copied": Entry(
@@ -157,7 +163,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
             f"{TABLE_2} (teachers); {PATE_GAN}, lines 8 to 10",
         ),
         "output-not-inverted": Entry(
-            _B, "numbers are in the scale of the table", f"{TABLE_2} (processing)"
+            _B, "numbers are on the scale of the table", f"{TABLE_2} (processing)"
         ),
         "output-shifted": Entry(
             _B,
@@ -169,7 +175,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
         ),
         "sampling-noise-differs": Entry(
             _B,
-            "the generator is sampled with inputs of the law it was trained with",
+            "the generator is sampled with inputs from the distribution it was trained with",
             PATE_GAN + ", lines 11 and 26",
         ),
     }

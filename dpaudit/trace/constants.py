@@ -1,4 +1,4 @@
-"""What should be public but follows from the table: settings, scales, counts of labels."""
+"""Whether what should be public follows from the table: settings, scales, counts of labels."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from dpaudit.model.schema import Column, as_numbers
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit.trace.collected import Trace
-from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
-from dpaudit.trace.played import Played
+from dpaudit.trace.collector import Trace
+from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped, found
+from dpaudit.trace.trainings import Trainings
 
 _OWN: Final = {"teachers": "teachers-from-rows", "batch": "batch-from-rows"}
 _OTHER: Final = "constant-from-rows"
@@ -20,15 +20,15 @@ _USUAL_PENALTY: Final = 10.0
 _SHOWN: Final = 3
 
 
-def constants(played: Played) -> Iterator[Said]:
-    """Whether settings are the same for tables of other sizes, and the gradient penalty is 10."""
-    runs = [played.table, played.without, played.more]
-    if isinstance(played.fewer, str):
-        yield Skipped("batch-from-rows", f"a smaller table could not be used: {played.fewer}")
+def constants(trainings: Trainings) -> Iterator[CheckOutcome]:
+    """Checks that settings are the same for tables of other sizes, and that the penalty is 10."""
+    runs = [trainings.table, trainings.without, trainings.more]
+    if isinstance(trainings.fewer, str):
+        yield Skipped("batch-from-rows", f"a smaller table could not be used: {trainings.fewer}")
     else:
-        runs.append(played.fewer)
-    told = {name for run in runs for name in run.constants}
-    for name in sorted(told):
+        runs.append(trainings.fewer)
+    recorded = {name for run in runs for name in run.constants}
+    for name in sorted(recorded):
         # A penalty that is the number of teachers follows from that: a finding of its own.
         if name == _PENALTY and all(_penalty_is_teachers(run) for run in runs):
             continue
@@ -42,22 +42,26 @@ def constants(played: Played) -> Iterator[Said]:
             yield found(id_, f"{name} is {seen}", **rows)
         else:
             yield Passed(id_)
-    yield from (Skipped(id_, f"{n} was not told") for n, id_ in _OWN.items() if n not in told)
-    yield from _penalty(played.table)
+    yield from (
+        Skipped(id_, f"{name} was not recorded")
+        for name, id_ in _OWN.items()
+        if name not in recorded
+    )
+    yield from _penalty(trainings.table)
 
 
 def _penalty_is_teachers(trace: Trace) -> bool:
     return trace.constants.get(_PENALTY) == trace.constants.get("teachers")
 
 
-def _penalty(trace: Trace) -> Iterator[Said]:
+def _penalty(trace: Trace) -> Iterator[CheckOutcome]:
     id_ = "penalty-from-teachers"
     weight = trace.constants.get(_PENALTY)
     if weight is None:
-        yield Skipped(id_, "no gradient penalty was told")
+        yield Skipped(id_, "no gradient penalty was recorded")
     elif weight == _USUAL_PENALTY:
         if _penalty_is_teachers(trace):
-            yield Skipped(id_, "there are 10 teachers: use another number to tell them apart")
+            yield Skipped(id_, "there are 10 teachers: use another number to distinguish the two")
         else:
             yield Passed(id_)
     elif _penalty_is_teachers(trace):
@@ -70,54 +74,56 @@ def _penalty(trace: Trace) -> Iterator[Said]:
         )
 
 
-def scaling(played: Played) -> Iterator[Said]:
-    """Whether what scales the columns follows from the table."""
+def scaling(trainings: Trainings) -> Iterator[CheckOutcome]:
+    """Checks whether the numbers that scale the columns follow from the table."""
     id_ = "bounds-from-data"
-    told = played.table.scaling
-    if not told:
-        yield Skipped(id_, "no numbers that scale a column were told")
+    numbers = trainings.table.scaling
+    if not numbers:
+        yield Skipped(id_, "no numbers that scale a column were recorded")
         return
-    moved = [name for name in told if not _close(told[name], played.without.scaling.get(name))]
+    moved = [
+        name for name in numbers if not _close(numbers[name], trainings.without.scaling.get(name))
+    ]
     # Numbers that were released with noise move too, but with the seed as well.
-    steady = [name for name in moved if _close(told[name], played.reseeded.scaling.get(name))]
-    known = {column.name: column for column in played.schema.columns if column.kind.numeric}
+    steady = [name for name in moved if _close(numbers[name], trainings.reseeded.scaling.get(name))]
+    known = {column.name: column for column in trainings.schema.columns if column.kind.numeric}
     extreme = [
         name
         for name, column in known.items()
-        if name in told and _is_extremes(told[name], column, played.table)
+        if name in numbers and _is_extremes(numbers[name], column, trainings.table)
     ]
     if steady or extreme:
-        yield _bounds(played, steady, extreme)
+        yield _bounds(trainings, steady, extreme)
     elif moved:
         yield Skipped(
             id_,
-            f"what scales {_names(moved)} moves with the seed as with the record: it may be a "
+            f"what scales {_names(moved)} changes with the seed as with the record: it may be a "
             "private release, whose noise is not traced",
         )
     else:
         yield Passed(id_)
 
 
-def _bounds(played: Played, steady: list[str], extreme: list[str]) -> Finding:
-    told, without = played.table.scaling, played.without.scaling
+def _bounds(trainings: Trainings, steady: list[str], extreme: list[str]) -> Finding:
+    numbers, without = trainings.table.scaling, trainings.without.scaling
     shown = []
     if steady:
         name = steady[0]
         shown.append(
-            f"without record {played.removed} what scales {_names(steady)} changes: {name} from "
-            f"{_numbers(told[name])} to {_numbers(without.get(name, ()))}"
+            f"without record {trainings.removed} what scales {_names(steady)} changes: {name} from "
+            f"{_shown(numbers[name])} to {_shown(without.get(name, ()))}"
         )
     if extreme:
         name = extreme[0]
-        column = next(c for c in played.schema.columns if c.name == name)
+        column = next(c for c in trainings.schema.columns if c.name == name)
         shown.append(
             f"{_names(extreme)} scaled by the extremes of the table: {name} by "
-            f"{_numbers(told[name])} where the schema says {_numbers(column.bounds)}"
+            f"{_shown(numbers[name])} where the schema says {_shown(column.bounds)}"
         )
     return found(
         "bounds-from-data",
         "; ".join(shown),
-        columns=len(told),
+        columns=len(numbers),
         columns_that_move=len(steady),
         columns_at_extremes=len(extreme),
     )
@@ -130,15 +136,15 @@ def _is_extremes(numbers: tuple[float, ...], column: Column, trace: Trace) -> bo
     return _close(numbers, extremes) and not _close(extremes, column.bounds)
 
 
-def labels(played: Played) -> Iterator[Said]:
-    """Whether the classes of generated records are counted off the table."""
+def labels(trainings: Trainings) -> Iterator[CheckOutcome]:
+    """Checks whether the classes of generated records are counted on the table."""
     id_ = "labels-copied"
-    runs = (played.table, played.without, played.more)
+    runs = (trainings.table, trainings.without, trainings.more)
     if any(run.label_counts is None for run in runs):
-        yield Skipped(id_, "no counts of labels were told")
+        yield Skipped(id_, "no counts of labels were recorded")
         return
-    label = played.schema.label
-    columns = played.schema.names if label is None else [label]
+    label = trainings.schema.label
+    columns = trainings.schema.names if label is None else [label]
     copied = [name for name in columns if all(_counts_are(run, name) for run in runs)]
     if not copied:
         yield Passed(id_)
@@ -147,16 +153,16 @@ def labels(played: Played) -> Iterator[Said]:
     yield found(
         id_,
         f"records to generate by class: {table}, as the table has them in {copied[0]!r}; without "
-        f"record {played.removed}: {without}, again as the table",
+        f"record {trainings.removed}: {without}, again as the table",
         **{f"class_{index}": count for index, count in enumerate(table)},
     )
 
 
 def _counts_are(trace: Trace, column: str) -> bool:
-    """Whether the counts told are those of a column's values, in any order."""
+    """Whether the recorded counts are those of a column's values, in any order."""
     own = trace.data[column].value_counts(dropna=False).to_numpy()
-    told = np.array([count for count in trace.label_counts or () if count])
-    return np.array_equal(np.sort(own), np.sort(told))
+    recorded = np.array([count for count in trace.label_counts or () if count])
+    return np.array_equal(np.sort(own), np.sort(recorded))
 
 
 def _close(one: tuple[float, ...], other: tuple[float, ...] | None) -> bool:
@@ -167,7 +173,7 @@ def _close(one: tuple[float, ...], other: tuple[float, ...] | None) -> bool:
     )
 
 
-def _numbers(numbers: tuple[float, ...]) -> str:
+def _shown(numbers: tuple[float, ...]) -> str:
     shown = ", ".join(f"{number:.6g}" for number in numbers[:4])
     return f"({shown}{', ...' if len(numbers) > 4 else ''})"
 

@@ -1,4 +1,4 @@
-"""What a check says: a finding, that it found nothing, or that it could not look."""
+"""The outcome of a check: a finding, a pass, or a reason why it could not be made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpaudit.trace.catalogue import CATALOGUE
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A deviation that a trace proves.
+    """A deviation that a trace shows.
 
     Attributes:
         id: Its stable name, a key of `CATALOGUE`.
@@ -21,7 +21,7 @@ class Finding:
         evidence: What was seen, in words and numbers.
         numbers: The same numbers by name.
         correct: What a correct implementation does.
-        reference: Where that is proved or told.
+        reference: Where that is proved or stated.
     """
 
     id: str
@@ -31,8 +31,8 @@ class Finding:
     correct: str
     reference: str
 
-    def document(self) -> dict[str, Any]:
-        """This finding as a JSON object."""
+    def to_document(self) -> dict[str, Any]:
+        """The finding as a JSON object."""
         return {
             "id": self.id,
             "severity": self.severity.value,
@@ -44,24 +44,24 @@ class Finding:
 
 
 class Passed(NamedTuple):
-    """A check looked for a deviation and did not find it."""
+    """A check that looked for a deviation and did not find it."""
 
     id: str
 
 
 class Skipped(NamedTuple):
-    """A check could not look for a deviation."""
+    """A check that could not be made, and why."""
 
     id: str
     why: str
 
 
-Said: TypeAlias = Finding | Passed | Skipped
-"""What a check yields for an id; of several, the gravest finding counts, then passed."""
+CheckOutcome: TypeAlias = Finding | Passed | Skipped
+"""What a check yields for an id; of several, the most severe finding counts, then a pass."""
 
 
 def found(id_: str, evidence: str, **numbers: float) -> Finding:
-    """A finding with what the catalogue says of it.
+    """A finding, completed from the catalogue.
 
     Args:
         id_: A key of `CATALOGUE`.

@@ -1,4 +1,4 @@
-"""What samples say of the law they were drawn from; each decision errs once in a million times."""
+"""Tests of the distribution that noise was drawn from; each errs with probability 1e-6."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from scipy import stats
 from dpaudit.plugins.protocols import FloatArray
 
 ERROR: Final = 1e-6
-"""Probability that one test alarms although nothing is wrong."""
+"""Probability of a false alarm of one test."""
 FEWEST: Final = 1200
-"""From so many draws on, normal and Laplace draws are told apart at `ERROR` on both sides."""
+"""Fewest draws by which normal and Laplace noise are distinguished with both errors at `ERROR`."""
 
 
 class Law(StrEnum):
-    """Laws of noise with mean 0."""
+    """Distributions of noise with mean 0."""
 
     NORMAL = "normal"
     LAPLACE = "Laplace"
@@ -37,20 +37,20 @@ _SHAPES: Final = {
     Law.LAPLACE: _Shape(math.sqrt(1 / 2), math.sqrt(1 / 2) / 2),
 }
 _BEYOND: Final = float(stats.norm.isf(ERROR / 20))
-"""Standard errors; the spare factor covers that the ratio is not quite normal."""
+"""Standard errors; the spare factor of 20 covers that the ratio is only roughly normal."""
 
 
 def laws_of(draws: FloatArray) -> tuple[Law, ...]:
-    """The laws that draws [n] may be of, whatever their scale.
+    """The distributions that draws [n] may come from, whatever their scale.
 
-    The ratio of mean absolute value and root mean square is the likelihood ratio of the two laws,
-    each at its likeliest scale.
+    The ratio of mean absolute value and root mean square is the likelihood ratio of the two, each
+    at its likeliest scale.
 
     Args:
         draws: At least `FEWEST`.
 
     Returns:
-        Laws that are not rejected: none, one; both only if there are too few draws.
+        Those that are not rejected: none, one, or both if there are too few draws.
     """
     root = math.sqrt(float(np.mean(draws**2)))
     if not 0.0 < root < math.inf:
@@ -70,7 +70,7 @@ def scale_of(draws: FloatArray, law: Law) -> float:
 
 
 def may_have_scale(draws: FloatArray, law: Law, scale: float) -> bool:
-    """Whether draws [n] of a law may have a scale; exact, both sides together at `ERROR`.
+    """Whether draws [n] may have a scale: an exact two-sided test at `ERROR`.
 
     The sum of squares over the variance is chi-square with n degrees of freedom; the sum of
     absolute values over the Laplace scale is Gamma(n).
@@ -86,10 +86,10 @@ def may_have_scale(draws: FloatArray, law: Law, scale: float) -> bool:
 
 
 def more_than_chance(cells: int, draws: int, empty: int) -> bool:
-    """Whether more of the cells are empty than draws from all of them, uniform, would leave.
+    """Whether more cells are empty than uniform draws from all of them would leave.
 
-    Each is empty with probability (1 - 1/cells)^draws, or less if draws are without replacement;
-    that one is empty makes it less likely that others are, so the binomial tail is a bound.
+    Each is empty with probability (1 - 1/cells)^draws, or less if draws are without replacement.
+    An empty cell makes other empty cells less likely, so the binomial tail is an upper bound.
     """
     if cells < 1 or empty < 1:
         return False

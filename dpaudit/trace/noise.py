@@ -1,4 +1,4 @@
-"""Whether noise has the law and the scale that is accounted for, and labels follow from votes."""
+"""Whether noise has the accounted distribution and scale, and labels follow from the votes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from scipy import stats
 from dpaudit.account import Mechanism, VoteTable
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.plugins.recorder import NoiseOn
-from dpaudit.trace.collected import Trace
-from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
+from dpaudit.trace.collector import Trace
+from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped, found
 from dpaudit.trace.laws import ERROR, FEWEST, Law, laws_of, may_have_scale, scale_of
-from dpaudit.trace.played import Played
 from dpaudit.trace.promise import Promise, promise_of, teachers_of
+from dpaudit.trace.trainings import Trainings
 
 _LABELS: Final = "labels-not-from-votes"
 _ON_LABELS: Final = "noise-gaussian-on-labels"
@@ -24,13 +24,15 @@ _FEWEST_FOR_SCALE: Final = 30
 _SCALES: Final = ("noise-scale-inverted", "noise-wrong-scale")
 
 
-def noise(played: Played) -> Iterator[Said]:
-    """Every check of noise, on the table and in the exercises."""
-    said = [one for trace in played.charged for one in (*_on_votes(trace), *_on_labels(trace))]
-    yield from said
-    # An exercise may be too short to tell which noise it has; its labels have it all the same.
-    wrong = [one.id for one in said if isinstance(one, Finding)]
-    yield from (_follow(trace, wrong) for trace in played.charged)
+def noise(trainings: Trainings) -> Iterator[CheckOutcome]:
+    """Runs every check of noise, on the table and in the exercises."""
+    outcomes = [
+        one for trace in trainings.charged for one in (*_on_votes(trace), *_on_labels(trace))
+    ]
+    yield from outcomes
+    # An exercise may be too short to identify its noise, and its labels show the same mistake.
+    wrong = [one.id for one in outcomes if isinstance(one, Finding)]
+    yield from (_follow(trace, wrong) for trace in trainings.charged)
 
 
 def draws_per_label(trace: Trace) -> int | None:
@@ -39,7 +41,7 @@ def draws_per_label(trace: Trace) -> int | None:
     return next((each for each in (1, 2) if drawn and drawn == each * labels), None)
 
 
-def _on_votes(trace: Trace) -> Iterator[Said]:
+def _on_votes(trace: Trace) -> Iterator[CheckOutcome]:
     ids = (*_SCALES, "noise-wrong-law")
     draws, promise = trace.noise[NoiseOn.VOTES], promise_of(trace)
     if promise is None or draws.size < _FEWEST_FOR_SCALE:
@@ -51,8 +53,8 @@ def _on_votes(trace: Trace) -> Iterator[Said]:
     if likely and law not in likely:
         yield found(
             "noise-wrong-law",
-            f"{draws.size} draws on votes are of {likely[0]} law, {law} noise is accounted for; "
-            f"a mistake has probability {ERROR:g}",
+            f"{draws.size} draws on votes have a {likely[0]} distribution, {law} noise is "
+            f"accounted for; the false-alarm probability is {ERROR:g}",
             draws=draws.size,
             mean_absolute_over_deviation=_ratio(draws),
         )
@@ -60,7 +62,10 @@ def _on_votes(trace: Trace) -> Iterator[Said]:
     if likely:
         yield Passed("noise-wrong-law")
     else:
-        yield Skipped("noise-wrong-law", f"{draws.size} draws on votes do not tell their law")
+        yield Skipped(
+            "noise-wrong-law",
+            f"{draws.size} draws on votes are too few to identify their distribution",
+        )
     if may_have_scale(draws, law, promise.scale):
         yield from (Passed(id_) for id_ in _SCALES)
         return
@@ -79,7 +84,7 @@ def _on_votes(trace: Trace) -> Iterator[Said]:
     )
 
 
-def _on_labels(trace: Trace) -> Iterator[Said]:
+def _on_labels(trace: Trace) -> Iterator[CheckOutcome]:
     draws = trace.noise[NoiseOn.LABELS]
     if draws.size < FEWEST:
         if draws.size:
@@ -87,7 +92,7 @@ def _on_labels(trace: Trace) -> Iterator[Said]:
         elif trace.noise[NoiseOn.VOTES].size or trace.labels.size:
             yield Passed(_ON_LABELS)
         else:
-            yield Skipped(_ON_LABELS, "no noise was told")
+            yield Skipped(_ON_LABELS, "no noise was recorded")
         return
     if laws_of(draws) != (Law.NORMAL,):
         yield Passed(_ON_LABELS)
@@ -95,9 +100,9 @@ def _on_labels(trace: Trace) -> Iterator[Said]:
     seen = scale_of(draws, Law.NORMAL)
     yield found(
         _ON_LABELS,
-        f"{draws.size} draws of normal law with standard deviation {seen:.4g} are added to labels "
-        f"that are 0 or 1; mean absolute value over deviation is {_ratio(draws):.3f}, of Laplace "
-        f"noise 0.707; a mistake has probability {ERROR:g}",
+        f"{draws.size} normal draws with standard deviation {seen:.4g} are added to labels that "
+        f"are 0 or 1; mean absolute value over deviation is {_ratio(draws):.3f}, for Laplace "
+        f"noise 0.707; the false-alarm probability is {ERROR:g}",
         draws=draws.size,
         deviation=seen,
         excess_kurtosis=float(stats.kurtosis(draws)),
@@ -105,8 +110,8 @@ def _on_labels(trace: Trace) -> Iterator[Said]:
     yield from _gaussian_scale(trace, draws)
 
 
-def _gaussian_scale(trace: Trace, draws: FloatArray) -> Iterator[Said]:
-    """Whether normal noise is sqrt(2 ln(1.25 / delta)) / epsilon, the Gaussian mechanism's."""
+def _gaussian_scale(trace: Trace, draws: FloatArray) -> Iterator[CheckOutcome]:
+    """Checks that normal noise has the scale sqrt(2 ln(1.25 / delta)) / epsilon."""
     claim = trace.claim
     if claim is None or not claim.delta:
         yield Skipped("noise-wrong-scale", "normal noise, but no delta is claimed")
@@ -127,7 +132,7 @@ def _gaussian_scale(trace: Trace, draws: FloatArray) -> Iterator[Said]:
         id_,
         f"normal noise has standard deviation {seen:.4g}; for epsilon {claim.epsilon:g} and delta "
         f"{claim.delta:g} the Gaussian mechanism needs {right:.4g}"
-        + (f", and {meant[id_]:.4g} is what this mistake gives" if fitting else ""),
+        + (f", and this mistake gives {meant[id_]:.4g}" if fitting else ""),
         draws=draws.size,
         deviation=seen,
         needed=right,
@@ -135,7 +140,7 @@ def _gaussian_scale(trace: Trace, draws: FloatArray) -> Iterator[Said]:
 
 
 def inverse_deltas(delta: float) -> dict[str, float]:
-    """What stands for 1 / delta, by finding; the correct one under ""."""
+    """Values used for 1 / delta, by finding; the correct one under ""."""
     meant = {"": 1.0 / delta, "delta-multiplied": 10.0**delta}
     slipped = 10 ^ round(-math.log10(delta))
     if slipped > 1:
@@ -143,13 +148,13 @@ def inverse_deltas(delta: float) -> dict[str, float]:
     return meant
 
 
-def _follow(trace: Trace, wrong: list[str]) -> Said:
-    """Whether released labels have the promised probabilities."""
+def _follow(trace: Trace, wrong: list[str]) -> CheckOutcome:
+    """Checks whether released labels have the promised probabilities."""
     promise, k = promise_of(trace), teachers_of(trace)
     table = trace.promised
     if promise is not None and k is not None:
         if draws_per_label(trace) == 1 and promise.mechanism is Mechanism.NOISY_MAX:
-            promise = Promise(Mechanism.LAPLACE, promise.scale)  # a finding of its own
+            promise = Promise(Mechanism.LAPLACE, promise.scale)  # one-noise-charged-as-two
             table = None
         table = table or promise.table(k)
     if not trace.labels.size:
@@ -163,8 +168,8 @@ def _follow(trace: Trace, wrong: list[str]) -> Said:
     return _tested(trace, table)
 
 
-def _tested(trace: Trace, table: VoteTable) -> Said:
-    """An exact binomial test for each count of votes, all together at `ERROR`."""
+def _tested(trace: Trace, table: VoteTable) -> CheckOutcome:
+    """Runs an exact binomial test for each count of votes, all together at `ERROR`."""
     cast, places = np.unique(trace.ones, return_inverse=True)
     released = np.bincount(places, weights=trace.labels).astype(int)
     times = np.bincount(places)

@@ -1,4 +1,4 @@
-"""How records are dealt to teachers, or to the steps of a single critic, from what these read."""
+"""How records are assigned to teachers, or to the steps of a single critic, by what these read."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from scipy import stats
 
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.plugins.recorder import Reader
-from dpaudit.trace.collected import Reading, Trace
-from dpaudit.trace.findings import Finding, Passed, Said, Skipped, found
+from dpaudit.trace.collector import Reading, Trace
+from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped, found
 from dpaudit.trace.laws import ERROR, more_than_chance
-from dpaudit.trace.played import Played
+from dpaudit.trace.trainings import Trainings
 
-_DEALT: Final = (
+_ASSIGNED: Final = (
     "partition-all-rows",
     "partition-last-only",
     "partition-reshuffled",
     "partition-overlapping",
 )
 _FULLER: Final = 1.2
-"""A part that read so many times n / k records is larger than a cell."""
+"""A part that read more than this many times n / k records is larger than a cell."""
 _SEEN: Final = 0.9
-"""Share of the records whose teacher must be known in both runs for "none moved"."""
+"""Share of the records whose teacher must be known in both runs to conclude that none moved."""
 _SHOWN: Final = 6
 
 
-class Dealing(NamedTuple):
-    """What parts of one kind read.
+class Assignment(NamedTuple):
+    """What readers of one kind read.
 
     Attributes:
         name: "teacher", or "critic's step".
-        parts: What each read in all.
+        parts: What each read in all iterations together.
         within: Whether two read the same record in the same iteration.
         iterations: In how many iterations anything was read.
         rows: Records of the table.
@@ -54,7 +54,7 @@ class Dealing(NamedTuple):
 
     @property
     def union(self) -> IntArray:
-        """What any part read."""
+        """Row numbers that any part read."""
         return np.unique(np.concatenate([reading.rows for reading in self.parts.values()]))
 
     @property
@@ -63,8 +63,8 @@ class Dealing(NamedTuple):
         return sum(reading.draws for reading in self.parts.values())
 
 
-def dealing(trace: Trace) -> Dealing | None:
-    """What teachers read, or without teachers the steps of what stands for them; None if nobody."""
+def assignment(trace: Trace) -> Assignment | None:
+    """What teachers read, or the steps of a single critic where there are none; None if nobody."""
     reader, name = Reader.TEACHER, "teacher"
     if not trace.readings(reader):
         reader, name = Reader.STUDENT, "critic's step"
@@ -77,50 +77,50 @@ def dealing(trace: Trace) -> Dealing | None:
         iterations += bool(read)
         joined = np.concatenate([np.empty(0, dtype=np.int64), *read])
         within = within or np.unique(joined).size < joined.size
-    return Dealing(name, parts, within, iterations, len(trace.data))
+    return Assignment(name, parts, within, iterations, len(trace.data))
 
 
-def partition(played: Played) -> Iterator[Said]:
-    """Whether records are dealt to fixed, disjoint parts, each record by itself.
+def partition(trainings: Trainings) -> Iterator[CheckOutcome]:
+    """Checks that records belong to fixed, disjoint parts, each record by itself.
 
-    Where a single part reads the table, which is so where their number is one of thousands of rows,
-    the table repeated is looked at.
+    Where a single part reads the table, as when the number of teachers is n // 1000, the repeated
+    table is checked instead.
     """
-    on, dealt = played.table, dealing(played.table)
-    more = dealing(played.more)
-    if dealt is not None and len(dealt.parts) < 2 and more is not None:
-        on, dealt = played.more, more
-    if dealt is None or len(dealt.parts) < 2:
-        why = "no teacher told what it read" if dealt is None else "a single part read records"
-        yield from (Skipped(id_, why) for id_ in (*_DEALT, "partition-by-position"))
+    on, assigned = trainings.table, assignment(trainings.table)
+    more = assignment(trainings.more)
+    if assigned is not None and len(assigned.parts) < 2 and more is not None:
+        on, assigned = trainings.more, more
+    if assigned is None or len(assigned.parts) < 2:
+        why = "no teacher recorded its rows" if assigned is None else "a single part read records"
+        yield from (Skipped(id_, why) for id_ in (*_ASSIGNED, "partition-by-position"))
         yield Skipped("rows-never-used", why)
         return
-    if not dealt.disjoint:
-        yield _overlap(dealt)
-        yield from (Passed(id_) for id_ in _DEALT)
+    if not assigned.disjoint:
+        yield _overlap(assigned)
+        yield from (Passed(id_) for id_ in _ASSIGNED)
         yield Skipped("partition-by-position", "the parts are not disjoint")
         return
     yield from (
-        Passed(id_) for id_ in _DEALT if id_ != "partition-reshuffled" or dealt.iterations > 1
+        Passed(id_) for id_ in _ASSIGNED if id_ != "partition-reshuffled" or assigned.iterations > 1
     )
-    if dealt.iterations < 2:
+    if assigned.iterations < 2:
         yield Skipped("partition-reshuffled", "records were read in one iteration only")
-    yield _never_used(dealt)
-    yield _by_position(played, on, dealt)
+    yield _never_used(assigned)
+    yield _by_position(trainings, on, assigned)
 
 
-def _overlap(dealt: Dealing) -> Finding:
-    """Which kind of overlap there is."""
-    n, k = dealt.rows, len(dealt.parts)
+def _overlap(assigned: Assignment) -> Finding:
+    """The finding for this kind of overlap."""
+    n, k = assigned.rows, len(assigned.parts)
     shared = [
         np.intersect1d(one.rows, other.rows, assume_unique=True).size
-        for one, other in combinations(dealt.parts.values(), 2)
+        for one, other in combinations(assigned.parts.values(), 2)
     ]
-    unused = n - dealt.union.size
-    sizes = [reading.rows.size for reading in dealt.parts.values()]
+    unused = n - assigned.union.size
+    sizes = [reading.rows.size for reading in assigned.parts.values()]
     evidence = (
-        f"{dealt.name}s {_range(dealt.parts)} read {_list(sizes)} of {n} records in "
-        f"{dealt.iterations} iterations; two of them share {min(shared)} to {max(shared)}"
+        f"{assigned.name}s {_range(assigned.parts)} read {_list(sizes)} of {n} records in "
+        f"{assigned.iterations} iterations; two of them share {min(shared)} to {max(shared)}"
     )
     numbers = {
         "records": n,
@@ -131,44 +131,44 @@ def _overlap(dealt: Dealing) -> Finding:
         "most_shared": max(shared),
         "never_read": unused,
     }
-    if not dealt.within:
+    if not assigned.within:
         return found("partition-reshuffled", f"{evidence}, though none in one iteration", **numbers)
-    if more_than_chance(n, dealt.draws, unused) and _alike(dealt, dealt.union.size):
+    if more_than_chance(n, assigned.draws, unused) and _alike(assigned, assigned.union.size):
         return found(
             "partition-last-only",
             f"{evidence}: all the same ones, where 1 / {k} of the table is {n // k}; "
             f"{unused} records are never read",
             **numbers,
         )
-    if _alike(dealt, n) and min(sizes) > _FULLER * n / k:
+    if _alike(assigned, n) and min(sizes) > _FULLER * n / k:
         return found(
             "partition-all-rows",
-            f"{evidence}; as many as draws from the whole table give",
+            f"{evidence}; as many as draws from the whole table would give",
             **numbers,
         )
     return found("partition-overlapping", evidence, **numbers)
 
 
-def _alike(dealt: Dealing, cells: int) -> bool:
-    """Whether every part may have drawn from the same so many records."""
+def _alike(assigned: Assignment, cells: int) -> bool:
+    """Whether every part may have drawn from the same records, so many of them."""
     return not any(
         more_than_chance(cells, reading.draws, cells - reading.rows.size)
-        for reading in dealt.parts.values()
+        for reading in assigned.parts.values()
     )
 
 
-def _never_used(dealt: Dealing) -> Said:
-    """Whether records belong to no part: more are unread than draws from disjoint cells leave."""
-    n, k = dealt.rows, len(dealt.parts)
-    unused = n - dealt.union.size
-    # No hashed cell is larger, but for one table in a million; the fuller, the more is left unread.
+def _never_used(assigned: Assignment) -> CheckOutcome:
+    """Checks whether records belong to no part: more are unread than chance would leave."""
+    n, k = assigned.rows, len(assigned.parts)
+    unused = n - assigned.union.size
+    # No hashed cell is larger, but in one table in a million; a fuller one leaves more unread.
     largest = int(stats.binom.isf(ERROR / k, n, 1.0 / k))
-    fewest = min(reading.draws for reading in dealt.parts.values())
+    fewest = min(reading.draws for reading in assigned.parts.values())
     unread = (1.0 - 1.0 / max(2, largest)) ** fewest
     if unused and stats.binom.sf(unused - 1, n, unread) < ERROR:
         return found(
             "rows-never-used",
-            f"{unused} of {n} records are read by none of {k} {dealt.name}s",
+            f"{unused} of {n} records are read by none of {k} {assigned.name}s",
             records=n,
             never_read=unused,
             parts=k,
@@ -176,43 +176,43 @@ def _never_used(dealt: Dealing) -> Said:
     return Passed("rows-never-used")
 
 
-def _by_position(played: Played, on: Trace, dealt: Dealing) -> Said:
-    """Whether records change teachers when another one is removed."""
+def _by_position(trainings: Trainings, on: Trace, assigned: Assignment) -> CheckOutcome:
+    """Checks whether records change teachers when another one is removed."""
     id_ = "partition-by-position"
-    without = played.without if on is played.table else played.more_without
-    other = dealing(without)
+    without = trainings.without if on is trainings.table else trainings.more_without
+    other = assignment(without)
     if on.constants.get("teachers") != without.constants.get("teachers"):
-        return Skipped(id_, "the number of teachers itself changed with one record less")
+        return Skipped(id_, "the number of teachers itself changes with one record less")
     if other is None or not other.disjoint:
         return Skipped(id_, "without one record the parts are not disjoint")
-    before, after = _owners(dealt), np.insert(_owners(other), played.removed, -1)
+    before, after = _owners(assigned), np.insert(_owners(other), trainings.removed, -1)
     both = (before >= 0) & (after >= 0)
     moved = both & (before != after)
     if moved.any():
         changed = np.union1d(before[moved], after[moved]).size
         return found(
             id_,
-            f"record {played.removed} of {dealt.rows} removed: {moved.sum()} of the {both.sum()} "
-            f"other records that were read both times are read by another {dealt.name}, and "
-            f"{changed} of {len(dealt.parts)} change",
-            records=dealt.rows,
+            f"record {trainings.removed} of {assigned.rows} removed: {moved.sum()} of the "
+            f"{both.sum()} other records that were read both times are read by another "
+            f"{assigned.name}, and {changed} of {len(assigned.parts)} change",
+            records=assigned.rows,
             compared=both.sum(),
             moved=moved.sum(),
             parts_changed=changed,
         )
-    if both.sum() < _SEEN * (dealt.rows - 1):
+    if both.sum() < _SEEN * (assigned.rows - 1):
         return Skipped(
             id_,
-            f"only {both.sum()} of {dealt.rows - 1} records were read both times; none of them "
+            f"only {both.sum()} of {assigned.rows - 1} records were read both times; none of them "
             "moved",
         )
     return Passed(id_)
 
 
-def _owners(dealt: Dealing) -> IntArray:
+def _owners(assigned: Assignment) -> IntArray:
     """Which part read each record [n]; -1 for none."""
-    owners = np.full(dealt.rows, -1, dtype=np.int64)
-    for index, reading in dealt.parts.items():
+    owners = np.full(assigned.rows, -1, dtype=np.int64)
+    for index, reading in assigned.parts.items():
         owners[reading.rows] = index
     return owners
 

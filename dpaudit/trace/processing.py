@@ -1,4 +1,4 @@
-"""What is wrong with synthetic records without touching privacy."""
+"""Bugs that spoil synthetic records without touching privacy."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from scipy import stats
 from dpaudit.model.schema import Column, Kind, as_numbers
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.plugins.recorder import Stage
-from dpaudit.trace.collected import Trace
-from dpaudit.trace.findings import Passed, Said, Skipped, found
+from dpaudit.trace.collector import Trace
+from dpaudit.trace.findings import CheckOutcome, Passed, Skipped, found
 from dpaudit.trace.laws import ERROR
-from dpaudit.trace.played import Played
+from dpaudit.trace.trainings import Trainings
 
 _WIDE: Final = 2.0
 """Bounds at least so far apart are not those of numbers left in [0, 1]."""
 _ROUNDING: Final = 1e-6
 _FEWEST: Final = 100
-"""From so many on, the limit of Kolmogorov and Smirnov's law serves for far tails."""
+"""Fewest inputs for which the limiting Kolmogorov-Smirnov distribution is exact enough."""
 
 
-def output(played: Played) -> Iterator[Said]:
-    """Whether numbers come in the scale of the table, and whole ones rounded."""
-    numeric = [column for column in played.schema.columns if column.kind.numeric]
-    trace = played.table
+def output(trainings: Trainings) -> Iterator[CheckOutcome]:
+    """Checks that numbers are on the scale of the table, and whole numbers rounded."""
+    numeric = [column for column in trainings.schema.columns if column.kind.numeric]
+    trace = trainings.table
     given = {c.name: as_numbers(trace.synthetic[c.name]) for c in numeric}
     yield _not_inverted(trace, numeric, given)
     raw = trace.unrounded
     shape = (len(trace.synthetic), len(numeric))
     if raw is None or raw.shape != shape:
-        why = "the output before rounding was not told"
+        why = "the output before rounding was not recorded"
         if raw is not None:
             why = f"the output before rounding has shape {raw.shape}, not {shape}"
         yield from (Skipped(id_, why) for id_ in ("output-shifted", "integers-truncated"))
@@ -46,8 +46,10 @@ def output(played: Played) -> Iterator[Said]:
     yield _truncated(raw[:, whole], values)
 
 
-def _not_inverted(trace: Trace, numeric: list[Column], given: dict[str, FloatArray]) -> Said:
-    """Whether every column whose own values lie elsewhere lies in [0, 1]."""
+def _not_inverted(
+    trace: Trace, numeric: list[Column], given: dict[str, FloatArray]
+) -> CheckOutcome:
+    """Checks whether every column whose own values lie elsewhere was left in [0, 1]."""
     id_ = "output-not-inverted"
     telling = [c for c in numeric if _elsewhere(c, as_numbers(trace.data[c.name]))]
     if not telling:
@@ -80,8 +82,8 @@ def _elsewhere(column: Column, values: FloatArray) -> bool:
     return upper - lower >= _WIDE and bool(np.nanmax(values) > 1.0 or np.nanmin(values) < 0.0)
 
 
-def _shifted(numeric: list[Column], raw: FloatArray) -> Said:
-    """Whether numbers fill [lower, upper + lower] in place of [lower, upper]."""
+def _shifted(numeric: list[Column], raw: FloatArray) -> CheckOutcome:
+    """Checks whether numbers fill [lower, upper + lower] in place of [lower, upper]."""
     id_ = "output-shifted"
     lower, upper = np.array([column.bounds for column in numeric]).T
     if not np.any(lower > 0):
@@ -109,7 +111,7 @@ def _shifted(numeric: list[Column], raw: FloatArray) -> Said:
     return Passed(id_)
 
 
-def _truncated(raw: FloatArray, values: FloatArray) -> Said:
+def _truncated(raw: FloatArray, values: FloatArray) -> CheckOutcome:
     id_ = "integers-truncated"
     known = np.isfinite(raw) & np.isfinite(values)
     before, after = raw[known], values[known]
@@ -128,10 +130,10 @@ def _truncated(raw: FloatArray, values: FloatArray) -> Said:
     )
 
 
-def inputs(played: Played) -> Iterator[Said]:
-    """Whether the generator is sampled with numbers of the law it was trained with."""
+def inputs(trainings: Trainings) -> Iterator[CheckOutcome]:
+    """Checks that inputs in sampling have the distribution of those in training."""
     id_ = "sampling-noise-differs"
-    trained, sampled = (played.table.fed[stage] for stage in Stage)
+    trained, sampled = (trainings.table.fed[stage] for stage in Stage)
     if min(trained.size, sampled.size) < _FEWEST:
         yield Skipped(
             id_, f"{trained.size} inputs in training and {sampled.size} in sampling: too few"
@@ -156,16 +158,16 @@ def inputs(played: Played) -> Iterator[Said]:
     )
 
 
-def teachers(played: Played) -> Iterator[Said]:
-    """Whether teachers go on learning or begin anew in every iteration."""
+def teachers(trainings: Trainings) -> Iterator[CheckOutcome]:
+    """Checks whether teachers continue learning or start afresh in every iteration."""
     id_ = "teachers-refitted"
-    renewed = played.table.renewed
+    renewed = trainings.table.renewed
     if not renewed:
-        yield Skipped(id_, "no teacher told its parameters in two iterations")
+        yield Skipped(id_, "no teacher recorded its parameters in two iterations")
     elif all(renewed):
         yield found(
             id_,
-            f"in none of {len(renewed)} trainings after its first did a teacher begin with the "
+            f"in none of {len(renewed)} trainings after its first did a teacher start from the "
             "parameters it had ended with",
             trainings=len(renewed),
         )

@@ -1,4 +1,4 @@
-"""Which noise a promised table of probabilities stands for."""
+"""Identifies the noise that a promised table of probabilities stands for."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from scipy.optimize import brentq
 
 from dpaudit.account import Mechanism, VoteTable
 from dpaudit.account.mechanism import wrong_at
-from dpaudit.trace.collected import Trace
+from dpaudit.trace.collector import Trace
 
 _EXACT: Final = 1e-9
 _CLIPPED: Final = 2e-6
 """Probabilities nearer to 0 or 1 may have been clipped (`VoteTable.quantised`)."""
 _SAME: Final = 1e-6
 _NARROWEST: Final = 1e3
-"""Margin over scale: noise that narrow decides nothing either."""
+"""Margin over scale: noise that narrow changes no label."""
 _WIDEST: Final = 1e9
-"""Votes: noise of a larger scale decides nothing."""
+"""Votes: noise of a larger scale drowns every vote."""
 
 
 class Promise(NamedTuple):
-    """A noise.
+    """A mechanism and its scale.
 
     Attributes:
-        mechanism: Which.
+        mechanism: The mechanism.
         scale: Standard deviation of normal noise, scale of Laplace noise, in votes.
     """
 
@@ -46,7 +46,7 @@ class Promise(NamedTuple):
 def promise_of(trace: Trace) -> Promise | None:
     """The noise that a training promised.
 
-    By its table of probabilities; without one by `gamma`, as PATE has it.
+    It follows from the promised table of probabilities, or without one from `gamma`, as in PATE.
 
     Returns:
         The noise; None if nothing was promised, or it is not known which.
@@ -61,14 +61,14 @@ def teachers_of(trace: Trace) -> int | None:
     """The number k of teachers, if it is known."""
     if trace.promised is not None:
         return trace.promised.teachers
-    told = trace.constants.get("teachers", 0.0)
-    return int(told) if told >= 1 and told == int(told) else None
+    number = trace.constants.get("teachers", 0.0)
+    return int(number) if number >= 1 and number == int(number) else None
 
 
 def _fitted(table: VoteTable, gamma: float) -> Promise | None:
     """The noise that a table of probabilities comes from.
 
-    Few teachers or much noise leave several: then the one of scale 1 / gamma.
+    Few teachers or much noise leave several candidates: then the one of scale 1 / gamma.
     """
     k = table.teachers
     wrong = table.probabilities[: k // 2 + 1]
@@ -79,7 +79,9 @@ def _fitted(table: VoteTable, gamma: float) -> Promise | None:
     wrong, margins = wrong[telling], margins[telling]
     fitting = []
     for mechanism in Mechanism:
-        scale = _scale(mechanism, float(margins[0]), float(wrong[0]))  # the widest tells most
+        scale = _scale(
+            mechanism, float(margins[0]), float(wrong[0])
+        )  # the widest margin is the most informative
         if scale and np.all(np.abs(wrong_at(mechanism, margins / scale) - wrong) < _EXACT):
             fitting.append(Promise(mechanism, scale))
     if len(fitting) == 1:
@@ -89,7 +91,7 @@ def _fitted(table: VoteTable, gamma: float) -> Promise | None:
 
 
 def _scale(mechanism: Mechanism, margin: float, wrong: float) -> float | None:
-    """The scale at which a label contradicts such a majority with such a probability."""
+    """The scale at which a label contradicts a majority of this margin with this probability."""
 
     def excess(log_x: float) -> float:
         return float(wrong_at(mechanism, np.exp(np.array(log_x))) - wrong)

@@ -1,4 +1,4 @@
-"""Who reads private records beside the teachers."""
+"""Checks of who reads private records beside the teachers."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from dpaudit.plugins.recorder import Reader
-from dpaudit.trace.collected import Reading
-from dpaudit.trace.findings import Passed, Said, Skipped, found
-from dpaudit.trace.played import Played
+from dpaudit.trace.collector import Reading
+from dpaudit.trace.findings import CheckOutcome, Passed, Skipped, found
+from dpaudit.trace.trainings import Trainings
 
 
-def readers(played: Played) -> Iterator[Said]:
-    """Whether anything but teachers reads private records, and whether anybody votes."""
-    trace = played.table
+def readers(trainings: Trainings) -> Iterator[CheckOutcome]:
+    """Checks whether anything but teachers reads private records, and whether anybody votes."""
+    trace = trainings.table
     voted = trace.ones.size > 0
     read = {reader: _rows(trace.readings(reader)) for reader in Reader}
     n = len(trace.data)
     reached = read[Reader.STUDENT]
     if not any(read.values()):
-        why = "no part told what it read"
+        why = "no reader recorded what it read"
         yield from (Skipped(id_, why) for id_ in ("no-pate", "student-sees-real-rows"))
     elif reached and not voted:
         yield found(
@@ -42,14 +42,14 @@ def readers(played: Played) -> Iterator[Said]:
         yield _seen(id_, name, read[reader], n, trace.ones.size)
 
 
-def _seen(id_: str, name: str, read: int, n: int, votes: int) -> Said:
+def _seen(id_: str, name: str, read: int, n: int, votes: int) -> CheckOutcome:
     if not read:
         return Passed(id_)
-    evidence = f"{read} of {n} records reach {name} themselves, beside {votes} votes of teachers"
+    evidence = f"{read} of {n} records reach {name} directly, beside {votes} votes of teachers"
     return found(id_, evidence, records=n, read=read, votes=votes)
 
 
 def _rows(parts: Mapping[int, Reading]) -> int:
-    """How many records the parts of a kind read."""
+    """How many records the readers of a kind read."""
     rows = [reading.rows for reading in parts.values()]
     return np.unique(np.concatenate(rows)).size if rows else 0

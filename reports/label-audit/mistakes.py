@@ -1,7 +1,7 @@
 """Published mistakes of PATE-GAN implementations: what they release and what they claim for it.
 
 Each is one mistake switched on; the rest is right. They all claim too little.
-The scale is in Table 2 of Ganev, Annamalai and De Cristofaro 2024; the other two were read in the
+The scale is in Table 2 of Ganev, Annamalai and De Cristofaro 2025; the other two were read in the
 code that they audited.
 """
 
@@ -13,8 +13,7 @@ import numpy as np
 from scipy.stats import binom
 
 from dpaudit.account import Mechanism, VoteTable, calibrate, epsilon_from_moments
-from dpaudit.labels.audit import Drawing
-from dpaudit.labels.vote_pair import VotePair
+from dpaudit.labels import Drawing, VotePair
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.research.algorithm_1 import algorithm_1_moments
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import mistakes
 
 from dpaudit.formatting import rounded, rounded_down
-from dpaudit.labels.audit import LabelAudit, audit_labels
+from dpaudit.labels import LabelAudit, audit_labels
 
 TABLE = "<!-- table -->"
 
@@ -45,7 +45,7 @@ def played(plan: Plan) -> dict[str, Any]:
     """All repeats of one scenario."""
     scenario = plan.scenario()
     audits = [_audit(scenario, plan.runs, seed) for seed in range(plan.repeats)]
-    first = audits[0].document()
+    first = audits[0].to_document()
     print(f"{scenario.name}, {plan.runs} runs: {first['verdict']}", flush=True)
     fixed = ("claim", "leak_of_the_table", "detectable_epsilon", "teachers", "noise", "labels")
     return {
@@ -54,7 +54,7 @@ def played(plan: Plan) -> dict[str, Any]:
         "drawing": scenario.drawing.value,
         **{key: first[key] for key in (*fixed, "votes", "attack")},
         "audits": [
-            {"seed": audit.seed, **{key: audit.document()[key] for key in _EACH}}
+            {"seed": audit.settings.seed, **{key: audit.to_document()[key] for key in _EACH}}
             for audit in audits
         ],
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.files import write_whole
-from dpaudit.game.engine import Progress
+from dpaudit.game.progress import TrialProgress
 from dpaudit.versions import versions
 
 Record = dict[str, Any]
@@ -71,7 +71,7 @@ class Tenths:
     def __init__(self) -> None:
         self._shown: dict[str, int] = {}
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: TrialProgress) -> None:
         """Takes an event of the engine."""
         tenth = 10 * progress.done // max(1, progress.total)
         if tenth > self._shown.get(progress.role, 0):

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.model.schema import Column, Kind, Schema
-from dpaudit.probe import PROBES, Status, probe
+from dpaudit.probe import PROBES, ProbeStatus, probe
 from dpaudit.versions import versions
 
 RUNS = 100
@@ -56,8 +56,8 @@ def run(generator: str, seed: int) -> dict[str, Any]:
     report = probe(generator, table(), schema=SCHEMA, seed=seed)
     ended = {
         status.value: [result.id for result in report.of(status)]
-        for status in Status
-        if status is not Status.PASSED
+        for status in ProbeStatus
+        if status is not ProbeStatus.PASSED
     }
     seconds = round(time.perf_counter() - start, 2)
     return {"seed": seed, "fits": report.fits, "seconds": seconds, **ended}

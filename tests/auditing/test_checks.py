@@ -22,16 +22,18 @@ from dpaudit.auditing.checks import (
 from dpaudit.auditing.membership import Evaluation
 from dpaudit.auditing.verdict import Check, Consequence
 from dpaudit.bounds import Counts, Direction, Threshold
-from dpaudit.game.trial import Outcome, Role, Status, Trial
+from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 
 
 def finished(world: World, number: int, *features: float) -> Outcome:
     trial = Trial(Role.AUDIT, world, number)
-    return Outcome(trial=trial, status=Status.FINISHED, features=np.array(features))
+    return Outcome(trial=trial, status=TrialStatus.FINISHED, features=np.array(features))
 
 
-def failed(world: World, number: int, error: str, status: Status = Status.FAILED) -> Outcome:
+def failed(
+    world: World, number: int, error: str, status: TrialStatus = TrialStatus.FAILED
+) -> Outcome:
     return Outcome(trial=Trial(Role.AUDIT, world, number), status=status, error=error)
 
 
@@ -120,7 +122,7 @@ def test_reasons_are_counted_by_world_and_the_most_frequent_come_first() -> None
     outcomes = [
         *(failed(World.IN, n, "a") for n in range(2)),
         *(failed(World.OUT, n, "a") for n in range(3)),
-        failed(World.IN, 5, "worker died", Status.CRASHED),
+        failed(World.IN, 5, "worker died", TrialStatus.CRASHED),
         finished(World.IN, 6, 1.0),
     ]
     assert failure_reasons(outcomes) == [
@@ -230,7 +232,7 @@ def test_tables_that_repeat_their_neighbours_are_not_independent() -> None:
         return [
             Outcome(
                 trial=Trial(Role.AUDIT, world, number),
-                status=Status.FINISHED,
+                status=TrialStatus.FINISHED,
                 features=np.array([value]),
             )
             for world in World

@@ -24,7 +24,7 @@ from dpaudit.explain import inquiry as inquiry_module
 from dpaudit.explain.effect import Finding, allowed_auc, auc_limits, judged
 from dpaudit.explain.explanation import Before, Explanation
 from dpaudit.explain.suspects import suspects_of, with_rows_shuffled
-from dpaudit.game.engine import Progress
+from dpaudit.game.progress import TrialProgress
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import Job, World, trains_many
 from dpaudit.report.render import render_markdown
@@ -212,7 +212,7 @@ def test_a_fix_that_removes_nothing_exits_3(folder: Path, plain: None) -> None:
 
 
 def test_what_an_interrupted_explanation_played_is_kept(folder: Path, plain: None) -> None:
-    def stop(event: Progress) -> None:
+    def stop(event: TrialProgress) -> None:
         if event.role == "audit" and event.done >= 12:
             raise KeyboardInterrupt
 

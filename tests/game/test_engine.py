@@ -22,9 +22,10 @@ from loky import get_reusable_executor
 
 from dpaudit.auditing.entry import audit
 from dpaudit.errors import AttackError, InterruptedRunError
-from dpaudit.game.engine import Progress, _Flight, run_trials
+from dpaudit.game.engine import _Flight, run_trials
+from dpaudit.game.progress import TrialProgress
 from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial
+from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.game.worker import PayloadFile
 from dpaudit.game.worlds import Game
 from dpaudit.model.claim import Neighbours
@@ -205,7 +206,7 @@ def test_every_worker_is_alike(tmp_path: Path) -> None:
 
 
 def test_progress_counts_what_is_there(tmp_path: Path) -> None:
-    seen: list[Progress] = []
+    seen: list[TrialProgress] = []
     with opened(tmp_path) as folder:
         run_trials(TRIALS[:4], payload(Uniform()), folder, jobs=2)
         run_trials(TRIALS[:6], payload(Uniform()), folder, jobs=2, on_progress=seen.append)
@@ -219,11 +220,11 @@ def test_a_trial_that_kills_its_worker_takes_no_other_with_it(tmp_path: Path) ->
     outcomes = played(tmp_path, lethal)
     for trial, outcome in outcomes.items():
         if trial in (killer, quitter):
-            assert outcome.status is Status.CRASHED
+            assert outcome.status is TrialStatus.CRASHED
             assert outcome.attempts == 3
             assert outcome.error == "its worker process died in each of 3 attempts"
         else:
-            assert outcome.status is Status.FINISHED
+            assert outcome.status is TrialStatus.FINISHED
     calm = features(played(tmp_path / "calm", Uniform()))
     assert features(outcomes).items() <= calm.items()
 
@@ -232,9 +233,9 @@ def test_what_finished_before_the_pool_broke_is_not_lost() -> None:
     nowhere = PayloadFile(path="", digest="", log="", search_path=())
     flight = _Flight(nowhere, workers=1)  # no process starts before something is submitted
     ended, broken = Future[list[Outcome]](), Future[list[Outcome]]()
-    flight.tiles = {ended: tuple(TRIALS[:1]), broken: tuple(TRIALS[1:3])}
+    flight.batches = {ended: tuple(TRIALS[:1]), broken: tuple(TRIALS[1:3])}
     broken.set_exception(BrokenProcessPool("a worker died"))
-    ended.set_result([Outcome(trial=TRIALS[0], status=Status.FINISHED)])
+    ended.set_result([Outcome(trial=TRIALS[0], status=TrialStatus.FINISHED)])
     assert [outcome.trial for [outcome] in flight.salvage()] == [TRIALS[0]]
     assert flight.lost() == TRIALS[1:3]
 
@@ -243,7 +244,7 @@ def test_a_worker_that_dies_once_leaves_no_trace_but_an_attempt(tmp_path: Path) 
     unlucky = TRIALS[3]
     generator = Lethal(exits=frozenset({seed_of(unlucky)}), once=tmp_path / "died")
     outcomes = played(tmp_path / "run", generator)
-    assert all(outcome.status is Status.FINISHED for outcome in outcomes.values())
+    assert all(outcome.status is TrialStatus.FINISHED for outcome in outcomes.values())
     assert outcomes[unlucky].attempts == 2
 
 
@@ -265,7 +266,7 @@ def test_torch_imported_by_a_worker_is_seeded_from_its_first_draw(tmp_path: Path
             run_trials([one], payload(LazyTorch()), folder, jobs=1)
         first = folder.outcomes(Role.AUDIT)[trial]
         second = folder.outcomes(Role.REPLAY)[again]
-    assert first.status is Status.FINISHED, first.error
+    assert first.status is TrialStatus.FINISHED, first.error
     assert features({trial: first})[trial] == features({trial: second})[trial]
 
 
@@ -277,7 +278,7 @@ def test_an_attack_that_fails_stops_the_run_and_its_workers(tmp_path: Path) -> N
 
 
 def test_an_interrupt_keeps_what_finished_and_the_next_call_goes_on(tmp_path: Path) -> None:
-    def stop_at_five(progress: Progress) -> None:
+    def stop_at_five(progress: TrialProgress) -> None:
         if progress.done == 5:
             signal.raise_signal(signal.SIGINT)
 
@@ -304,7 +305,7 @@ def test_a_payload_that_a_killed_run_left_is_erased(tmp_path: Path) -> None:
 def test_the_payload_is_for_its_owner_alone(tmp_path: Path) -> None:
     modes = []
 
-    def look(progress: Progress) -> None:
+    def look(progress: TrialProgress) -> None:
         modes.extend(path.stat().st_mode & 0o777 for path in tmp_path.glob("payload*"))
 
     with opened(tmp_path) as folder:

@@ -13,7 +13,7 @@ import pytest
 
 from dpaudit.errors import RunFolderError
 from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Outcome, Role, Status, Trial
+from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 
 SPEC = {"seed": 0, "rows": 10, "data": "abc"}
@@ -32,7 +32,7 @@ def test_other_versions_of_a_library_are_refused(tmp_path: Path) -> None:
 
 
 def finished(trial: Trial, *, seconds: float = 2.0) -> Outcome:
-    return Outcome(trial=trial, status=Status.FINISHED, features=NUMBERS, seconds=seconds)
+    return Outcome(trial=trial, status=TrialStatus.FINISHED, features=NUMBERS, seconds=seconds)
 
 
 def filled(path: Path) -> Path:
@@ -49,10 +49,10 @@ def edited(path: Path, sql: str) -> None:
 
 
 def test_outcomes_come_back_bit_by_bit(tmp_path: Path) -> None:
-    failed = Outcome(trial=SECOND, status=Status.FAILED, error="no\ud7ff", attempts=2)
+    failed = Outcome(trial=SECOND, status=TrialStatus.FAILED, error="no\ud7ff", attempts=2)
     claiming = Outcome(
         trial=Trial(Role.REPLAY, World.IN, 0),
-        status=Status.FINISHED,
+        status=TrialStatus.FINISHED,
         features=NUMBERS,
         claimed_epsilon=0.1,
     )
@@ -79,9 +79,9 @@ def test_outcomes_come_back_bit_by_bit(tmp_path: Path) -> None:
 def test_a_trial_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
     with opened(tmp_path) as folder:
         folder.save(finished(FIRST, seconds=2.0))
-        folder.save(Outcome(trial=FIRST, status=Status.FAILED, error="later"))
+        folder.save(Outcome(trial=FIRST, status=TrialStatus.FAILED, error="later"))
         stored = folder.outcomes(Role.AUDIT)[FIRST]
-        assert (stored.status, stored.seconds) == (Status.FINISHED, 2.0)
+        assert (stored.status, stored.seconds) == (TrialStatus.FINISHED, 2.0)
 
 
 def test_an_acknowledged_trial_is_on_disk_at_once(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_another_audit_is_refused_by_field(
     filled(tmp_path)
     with pytest.raises(RunFolderError, match=named) as raised:
         opened(tmp_path, **changed)
-    assert "Give another --out" in str(raised.value)
+    assert "Give another `out`" in str(raised.value)
     assert len(str(raised.value)) < 500
     opened(tmp_path).close()  # the refusal did not keep the lock
 
@@ -131,7 +131,7 @@ def test_a_lock_file_of_a_dead_process_blocks_nobody(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["file", "file/run", "/proc/dpaudit/run"])
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("a file")
-    with pytest.raises(RunFolderError, match=r"cannot be written: .*; give another --out"):
+    with pytest.raises(RunFolderError, match=r"cannot be written: .*; give another `out`"):
         opened(tmp_path / place)
 
 
@@ -179,8 +179,8 @@ def test_a_store_that_takes_no_more_says_so_and_loses_nothing(tmp_path: Path) ->
         # As on a full disk: the next page cannot be had.
         pages = folder._db.execute("PRAGMA page_count").fetchone()[0]
         folder._db.execute(f"PRAGMA max_page_count = {pages}")
-        large = Outcome(trial=SECOND, status=Status.FINISHED, features=np.zeros(10_000))
-        with pytest.raises(RunFolderError, match=r"another trial: .*full; mend that"):
+        large = Outcome(trial=SECOND, status=TrialStatus.FINISHED, features=np.zeros(10_000))
+        with pytest.raises(RunFolderError, match=r"another trial: .*full; fix that"):
             folder.save(large)
         assert set(folder.outcomes(Role.AUDIT)) == {FIRST}
         folder._db.execute("PRAGMA max_page_count = 100000")

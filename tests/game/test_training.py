@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 from dpaudit.errors import AttackError
-from dpaudit.game.training import play
-from dpaudit.game.trial import Outcome, Payload, Role, Status, Trial
+from dpaudit.game.training import run_trial
+from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.game.worlds import Game
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.schema import Column, Kind, Schema
@@ -84,28 +84,28 @@ def good(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
 
 def changed(change: Callable[[pd.DataFrame], Any]) -> Outcome:
     """The outcome of a trial whose generator returns a changed good table."""
-    return play(payload(lambda data, n, seed: change(good(data, n, seed))), FIRST)
+    return run_trial(payload(lambda data, n, seed: change(good(data, n, seed))), FIRST)
 
 
 def raising(error: BaseException) -> Outcome:
     def generate(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
         raise error
 
-    return play(payload(generate), FIRST)
+    return run_trial(payload(generate), FIRST)
 
 
 def features_of(outcome: Outcome) -> FloatArray:
-    assert outcome.status is Status.FINISHED, outcome.error
+    assert outcome.status is TrialStatus.FINISHED, outcome.error
     assert outcome.features is not None
     return outcome.features
 
 
 def test_a_good_trial_finishes_and_its_replay_is_the_same() -> None:
-    outcome = play(payload(good), FIRST)
+    outcome = run_trial(payload(good), FIRST)
     assert outcome.error == ""
     assert outcome.seconds > 0
-    assert np.array_equal(features_of(outcome), features_of(play(payload(good), REPLAY)))
-    other = play(payload(good), FIRST._replace(number=1))
+    assert np.array_equal(features_of(outcome), features_of(run_trial(payload(good), REPLAY)))
+    other = run_trial(payload(good), FIRST._replace(number=1))
     assert not np.array_equal(features_of(outcome), features_of(other))
 
 
@@ -131,7 +131,7 @@ def test_a_table_that_is_none_is_a_failed_trial(
     change: Callable[[pd.DataFrame], Any], reason: str
 ) -> None:
     outcome = changed(change)
-    assert outcome.status is Status.FAILED
+    assert outcome.status is TrialStatus.FAILED
     assert outcome.features is None
     assert reason in outcome.error
 
@@ -146,7 +146,7 @@ def test_a_table_that_is_none_is_a_failed_trial(
     ],
 )
 def test_a_table_in_another_form_is_accepted(change: Callable[[pd.DataFrame], Any]) -> None:
-    assert changed(change).status is Status.FINISHED
+    assert changed(change).status is TrialStatus.FINISHED
 
 
 class MuteError(Exception):
@@ -168,14 +168,16 @@ class MuteError(Exception):
 )
 def test_whatever_is_raised_is_a_reason_in_one_line(error: BaseException, reason: str) -> None:
     outcome = raising(error)
-    assert outcome.status is Status.FAILED
+    assert outcome.status is TrialStatus.FAILED
     assert outcome.error == reason
     outcome.error.encode()  # any store can hold it
 
 
 def test_a_fit_that_returns_no_model_is_a_failed_trial() -> None:
     generator = SimpleNamespace(fit=lambda data, seed: 7)
-    assert play(payload(generator), FIRST).error == "fit returned int, which has no method sample"
+    assert (
+        run_trial(payload(generator), FIRST).error == "fit returned int, which has no method sample"
+    )
 
 
 def test_a_generator_cannot_change_the_game() -> None:
@@ -186,8 +188,8 @@ def test_a_generator_cannot_change_the_game() -> None:
         return table
 
     shared = payload(spoiling)
-    first = features_of(play(shared, FIRST))
-    assert np.array_equal(first, features_of(play(shared, REPLAY)))
+    first = features_of(run_trial(shared, FIRST))
+    assert np.array_equal(first, features_of(run_trial(shared, REPLAY)))
     pd.testing.assert_frame_equal(shared.game.table(World.IN, 0), TABLE)
 
 
@@ -202,7 +204,7 @@ def counting(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
 def test_global_state_does_not_pass_from_one_trial_to_the_next() -> None:
     shared = payload(counting)
     for number in range(3):
-        assert features_of(play(shared, FIRST._replace(number=number))) == [1.0]
+        assert features_of(run_trial(shared, FIRST._replace(number=number))) == [1.0]
 
 
 @pytest.mark.parametrize("library", ["numpy", "random", "torch"])
@@ -220,10 +222,10 @@ def test_global_randomness_is_seeded_and_put_back(library: str) -> None:
 
     shared = payload(drawing)
     state = random.getstate()
-    first = features_of(play(shared, FIRST))
+    first = features_of(run_trial(shared, FIRST))
     random.random()  # noqa: TID251 - somebody else draws in between
-    assert np.array_equal(first, features_of(play(shared, REPLAY)))
-    other = features_of(play(shared, FIRST._replace(number=1)))
+    assert np.array_equal(first, features_of(run_trial(shared, REPLAY)))
+    other = features_of(run_trial(shared, FIRST._replace(number=1)))
     assert not np.array_equal(first, other)
     random.setstate(state)
 
@@ -259,8 +261,8 @@ def test_torch_that_comes_in_while_training_is_seeded_too(
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     shared = payload(good)
     monkeypatch.setattr("dpaudit.game.training.pickle.loads", lambda blob: lazy)
-    first = features_of(play(shared, FIRST))
-    assert np.array_equal(first, features_of(play(shared, REPLAY)))
+    first = features_of(run_trial(shared, FIRST))
+    assert np.array_equal(first, features_of(run_trial(shared, REPLAY)))
     assert state == [0.5 + 1]  # what the first, unseeded attempt left
     del sys.modules["torch"]  # the real one comes back with the patch undone
 
@@ -277,9 +279,9 @@ class Claiming:
 
 
 def test_the_claim_of_a_fitted_model_is_kept() -> None:
-    assert play(payload(Claiming(PrivacyClaim(epsilon=0.25))), FIRST).claimed_epsilon == 0.25
-    assert play(payload(Claiming(None)), FIRST).claimed_epsilon is None
-    assert play(payload(Claiming("strong")), FIRST).status is Status.FAILED
+    assert run_trial(payload(Claiming(PrivacyClaim(epsilon=0.25))), FIRST).claimed_epsilon == 0.25
+    assert run_trial(payload(Claiming(None)), FIRST).claimed_epsilon is None
+    assert run_trial(payload(Claiming("strong")), FIRST).status is TrialStatus.FAILED
 
 
 def test_the_claim_of_a_fitted_model_is_restated_for_the_neighbours_played() -> None:
@@ -288,7 +290,7 @@ def test_the_claim_of_a_fitted_model_is_restated_for_the_neighbours_played() -> 
         view = replace(shared.game.view, neighbours=neighbours)
         lacks_in = None if neighbours is Neighbours.ADD_REMOVE else 1
         game = Game(view=view, data=TABLE, missing={World.IN: lacks_in, World.OUT: 2})
-        return play(replace(shared, game=game), FIRST).claimed_epsilon
+        return run_trial(replace(shared, game=game), FIRST).claimed_epsilon
 
     of_two = PrivacyClaim(epsilon=0.25, neighbours=Neighbours.REPLACE_ONE)
     assert claimed(PrivacyClaim(epsilon=0.25), Neighbours.REPLACE_ONE) == 0.5
@@ -312,4 +314,4 @@ class Bad(Means):
 )
 def test_an_attack_that_fails_is_nobodys_outcome(features: Any, reason: str) -> None:
     with pytest.raises(AttackError, match=reason):
-        play(payload(good, Bad(features)), FIRST)
+        run_trial(payload(good, Bad(features)), FIRST)

@@ -9,6 +9,7 @@ import math
 import statistics
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +22,7 @@ from dpaudit.auditing.verdict import Verdict
 from dpaudit.cli.audit_labels import audit_labels as command
 from dpaudit.cli.console import ExitCode
 from dpaudit.errors import SettingsError
-from dpaudit.labels.audit import Drawing, LabelAudit, audit_labels
-from dpaudit.labels.vote_pair import VotePair
+from dpaudit.labels import Drawing, LabelAudit, VotePair, audit_labels
 from dpaudit.model.claim import PrivacyClaim
 
 STUDY = Path(__file__).resolve().parents[2] / "reports" / "label-audit"
@@ -217,15 +217,15 @@ def test_worlds_that_are_no_neighbours_and_settings_out_of_range_are_refused() -
         VotePair(table=table, labels=29, votes_in=51, votes_out=50)
     with pytest.raises(SettingsError, match="at least 1"):
         VotePair.at_tie(table, labels=0)
-    with pytest.raises(SettingsError, match="runs is 0"):
+    with pytest.raises(SettingsError, match="`runs` is 0"):
         audit_labels(reference(), ONE, runs=0)
     with pytest.raises(SettingsError, match="confidence"):
         audit_labels(reference(), ONE, confidence=1.0)
     with pytest.raises(SettingsError, match="bits or counts"):
-        audit_labels(reference(), ONE, drawing="words")
+        audit_labels(reference(), ONE, drawing=cast("Drawing", "words"))
     with pytest.raises(SettingsError, match="quantised"):
         audit_labels(VotePair.at_tie(VoteTable.gaussian(50, 17.8), labels=29), ONE, runs=10)
-    with pytest.raises(SettingsError, match="draw their counts"):
+    with pytest.raises(SettingsError, match="`drawing` to counts"):
         audit_labels(VotePair.at_tie(table, labels=1_000_000), ONE)
 
 
@@ -278,12 +278,12 @@ def test_without_a_claim_the_accountant_s_own_is_audited() -> None:
     [
         (("--teachers", "0"), "number of teachers is 0"),
         (("--scale", "0"), "scale is 0"),
-        (("--labels", "0"), "labels is 0"),
+        (("--labels", "0"), "is 0: release"),
         (("--votes", "50"), "from 0 to 49"),
-        (("--runs", "0"), "runs is 0"),
+        (("--runs", "0"), "is 0: simulate"),
         (("--epsilon", "-1"), "epsilon must be"),
         (("--epsilon", "1", "--delta", "1"), "delta must be"),
-        (("--epsilon", "1", "--labels", "9000000"), "--draw counts"),
+        (("--epsilon", "1", "--labels", "9000000"), "to counts"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(words: tuple[str, ...], said: str) -> None:
@@ -317,5 +317,5 @@ def test_the_same_seed_gives_the_same_audit() -> None:
     def play(seed: int) -> LabelAudit:
         return audit_labels(reference(), ONE, runs=500, seed=seed)
 
-    assert play(3).document() == play(3).document()
+    assert play(3).to_document() == play(3).to_document()
     assert play(3).counts != play(4).counts

@@ -37,7 +37,7 @@ def test_the_same_relation_restates_nothing() -> None:
 
 def test_nothing_follows_from_replace_one() -> None:
     claim = PrivacyClaim(epsilon=1, neighbours=Neighbours.REPLACE_ONE)
-    with pytest.raises(ClaimError, match="audit with --neighbours replace-one"):
+    with pytest.raises(ClaimError, match='audit with `neighbours="replace-one"`'):
         claim.under(Neighbours.ADD_REMOVE)
 
 

@@ -1,4 +1,4 @@
-"""`dpaudit trace`: every finding on a scripted generator that has it, none on one that has none."""
+"""`dpaudit trace`: every finding on a scripted generator that has it, none on a correct one."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.research.algorithm_1 import Deviation, algorithm_1_moments
 from dpaudit.trace import Severity, TraceReport, trace
 from dpaudit.trace.catalogue import CATALOGUE
-from dpaudit.trace.collected import Collector
+from dpaudit.trace.collector import Collector
 from dpaudit.trace.laws import FEWEST, Law, laws_of, may_have_scale, more_than_chance
-from dpaudit.trace.played import telling_record
 from dpaudit.trace.promise import Promise, promise_of
+from dpaudit.trace.trainings import most_informative_record
 
 SCHEMA = Schema(
     columns=(
@@ -402,9 +402,9 @@ def test_the_record_removed_alone_holds_the_most_extremes() -> None:
     data = table(100).assign(age=55)
     data.loc[40, ["age", "income"]] = (58, 99.0)
     data.loc[97, ["age", "income"]] = (51, 1.0)  # as many, but among the last rows
-    assert telling_record(data, SCHEMA) == 40
+    assert most_informative_record(data, SCHEMA) == 40
     same = pd.DataFrame({"age": [52, 52, 58, 58], "income": [1.0, 1.0, 9.0, 9.0]})
-    assert telling_record(same.assign(ill="no"), SCHEMA) in range(4)
+    assert most_informative_record(same.assign(ill="no"), SCHEMA) in range(4)
 
 
 def test_what_a_generator_cannot_be_told_about_is_refused() -> None:
@@ -442,7 +442,7 @@ def test_a_refused_small_table_costs_that_check_only() -> None:
 def test_wrong_input_is_refused() -> None:
     with pytest.raises(RegistryError, match="dpaudit probe"):
         traced("null")
-    with pytest.raises(SettingsError, match="--rows"):
+    with pytest.raises(SettingsError, match="`rows`"):
         traced(rows=0)
     with pytest.raises(TargetError, match="2 rows"):
         traced(data=table(1))
@@ -451,9 +451,9 @@ def test_wrong_input_is_refused() -> None:
 def test_a_report_is_a_pure_function_of_its_seed_and_fits_80_columns() -> None:
     made = Scripted(flaws=frozenset({"no-pate", "partition-all-rows", "bounds-from-data"}))
     first, again = traced(made), traced(made)
-    assert first.document() == again.document()
+    assert first.to_document() == again.to_document()
     assert max(map(len, str(first).splitlines())) <= 80
-    assert json.loads(json.dumps(first.document(), allow_nan=False))["schema_version"] == 1
+    assert json.loads(json.dumps(first.to_document(), allow_nan=False))["schema_version"] == 1
     assert str(first).startswith("VIOLATION no-pate\n")
 
 

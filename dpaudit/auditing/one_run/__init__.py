@@ -3,8 +3,3 @@
 For generators too slow for shadow models. Each of m records of the table is included by its own
 fair coin, the generator is trained once, and the attack guesses coins from the synthetic table.
 """
-
-from dpaudit.auditing.one_run.session import OneRunSession
-from dpaudit.auditing.one_run.specification import OneRunAudit, prepare_one_run
-
-__all__ = ["OneRunAudit", "OneRunSession", "prepare_one_run"]

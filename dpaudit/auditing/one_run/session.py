@@ -1,26 +1,26 @@
-"""One one-run audit being played: two controls, one training, its guesses."""
+"""One one-run audit being run: two controls, one training, its guesses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import cloudpickle
 import pandas as pd
 
-from dpaudit.auditing.controls import CAUGHT, CONFIDENCE, ControlResult
+from dpaudit.auditing.controls import CAUGHT, CONFIDENCE
 from dpaudit.auditing.one_run.attack import ClosestRecord, Guessed, guess
-from dpaudit.auditing.one_run.document import build_one_run_document
-from dpaudit.auditing.one_run.specification import OneRunAudit
-from dpaudit.auditing.plan import POWER, Power
-from dpaudit.auditing.verdict import Check
+from dpaudit.auditing.one_run.conclusion import conclude_one_run
+from dpaudit.auditing.one_run.spec import OneRunSpec
 from dpaudit.bounds import one_run, one_run_detectable
 from dpaudit.formatting import rounded_down
-from dpaudit.game.engine import OnProgress, run_trials
+from dpaudit.game.engine import run_trials
+from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
+from dpaudit.results.record import AuditRecord, ControlOutcome
+from dpaudit.results.verdict import POWER, Power
 from dpaudit.seeds import rng_of
 
 
@@ -41,40 +41,40 @@ class ReleasesItsRows:
 
 @dataclass(frozen=True)
 class OneRunSession:
-    """One one-run audit being played in one run folder.
+    """One one-run audit being run in one run folder.
 
     Attributes:
         audit: The audit.
         store: Its run folder, locked.
         jobs: Worker processes; there is one training at a time, so more are idle.
-        on_progress: Told after every training.
+        on_progress: Called after every training.
     """
 
-    audit: OneRunAudit
+    audit: OneRunSpec
     store: RunFolder
     jobs: int
     on_progress: OnProgress
 
-    def run(self) -> dict[str, Any]:
-        """Plays what the folder does not hold yet and builds the result document.
+    def run(self) -> AuditRecord:
+        """Runs what the folder does not hold yet and concludes.
 
         Raises:
             InterruptedRunError: On Ctrl-C.
         """
         payload = self._payload()
         controls = {
-            role: self._judged(role, self._played(payload, role))
+            role: self._judge(role, self._outcome(payload, role))
             for role in (Role.NULL_CONTROL, Role.POSITIVE_CONTROL)
         }
         outcome = None
-        if all(result.check.passed for result in controls.values()):
-            outcome = self._played(payload, Role.ONE_RUN)
-        return build_one_run_document(
+        if all(control.passed for control in controls.values()):
+            outcome = self._outcome(payload, Role.ONE_RUN)
+        return conclude_one_run(
             self.audit,
             controls,
             outcome,
             guessed=self._guessed(outcome),
-            power=power(self.audit, self.audit.confidence),
+            power=power(self.audit, self.audit.settings.confidence),
             seconds=sum(self.store.tally(role).seconds for role in Role),
         )
 
@@ -89,11 +89,11 @@ class OneRunSession:
             game=self.audit.game,
             generators={role: cloudpickle.dumps(of) for role, of in generators.items()},
             attacks=[ClosestRecord()],
-            root=self.audit.seed,
+            root=self.audit.settings.seed,
             audit=self.audit.id,
         )
 
-    def _played(self, payload: Payload, role: Role) -> Outcome:
+    def _outcome(self, payload: Payload, role: Role) -> Outcome:
         trial = Trial(role, World.IN, 0)
         run_trials([trial], payload, self.store, jobs=self.jobs, on_progress=self.on_progress)
         return self.store.outcomes(role)[trial]
@@ -103,35 +103,43 @@ class OneRunSession:
             return None
         return guess(outcome.features, self.audit.coins)
 
-    def _judged(self, role: Role, outcome: Outcome) -> ControlResult:
+    def _judge(self, role: Role, outcome: Outcome) -> ControlOutcome:
         """Whether a control ended as it must; strict, so that a sound one hardly ever fails."""
         name = role.value.replace("-", " ")
         highest = power(self.audit, CONFIDENCE).max_provable_epsilon
         guessed = self._guessed(outcome)
         if guessed is None:
-            check = Check(name, False, f"{name}: its training failed ({outcome.error})")
-            return ControlResult(check, None, None, highest)
+            detail = f"{name}: its training failed ({outcome.error})"
+            return ControlOutcome(
+                passed=False, bound=None, auc=None, max_provable_epsilon=highest, detail=detail
+            )
         bound = guessed.bound(delta=self.audit.claim.delta, confidence=CONFIDENCE)
-        told = f"{guessed.correct} of {guessed.guesses} guesses were right"
+        right = f"{guessed.correct} of {guessed.guesses} guesses were right"
         if role is Role.NULL_CONTROL:
             passed = bound == 0
             detail = (
-                f"a generator that ignores its data gave no coin away: {told}"
+                f"a generator that ignores its data gave no coin away: {right}"
                 if passed
-                else f"a generator that ignores its data gave coins away ({told}): the game leaks"
+                else f"a generator that ignores its data gave coins away ({right}): the game leaks"
             )
         else:
             passed = bound >= CAUGHT * highest
             detail = (
-                f"a generator that releases its training rows was caught: {told}"
+                f"a generator that releases its training rows was caught: {right}"
                 if passed
                 else f"a generator that releases its training rows was not caught (bound "
-                f"{rounded_down(bound)} of {rounded_down(highest)}): {told}; ask for more --rows"
+                f"{rounded_down(bound)} of {rounded_down(highest)}): {right}; ask for more `rows`"
             )
-        return ControlResult(Check(name, passed, detail), bound, guessed.auc, highest)
+        return ControlOutcome(
+            passed=passed,
+            bound=bound,
+            auc=guessed.auc,
+            max_provable_epsilon=highest,
+            detail=detail,
+        )
 
 
-def power(audit: OneRunAudit, confidence: float) -> Power:
+def power(audit: OneRunSpec, confidence: float) -> Power:
     """What a one-run audit can prove against its claim."""
     size = {"guesses": audit.guesses, "canaries": audit.canaries}
     return Power(

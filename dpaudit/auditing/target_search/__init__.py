@@ -11,8 +11,3 @@ search's trainings; those have a role of their own, so their random streams are 
 audit's, and no attack is fitted on or scored on any of them. Given the target, the audit's trials
 are what they would have been had it been named beforehand, and the bound holds for each target.
 """
-
-from dpaudit.auditing.target_search.search import find_target
-from dpaudit.auditing.target_search.specification import TargetSearch, prepare_search
-
-__all__ = ["TargetSearch", "find_target", "prepare_search"]

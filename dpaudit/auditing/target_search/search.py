@@ -9,10 +9,11 @@ import cloudpickle
 import numpy as np
 
 from dpaudit.auditing.one_run.attack import ClosestRecord
-from dpaudit.auditing.spec import Audit
-from dpaudit.auditing.target_search.specification import TargetSearch
+from dpaudit.auditing.target_search.spec import TargetSearchSpec
+from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.errors import RunFolderError
-from dpaudit.game.engine import OnProgress, run_trials
+from dpaudit.game.engine import run_trials
+from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import STORE_FILE, RunFolder
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, World
@@ -31,7 +32,9 @@ RELATIVE_ROUNDING = 1e-9
 """Features that spread by less than this share of their size differ by rounding alone."""
 
 
-def find_target(search: TargetSearch, folder: Path, *, jobs: int, on_progress: OnProgress) -> Audit:
+def find_target(
+    search: TargetSearchSpec, folder: Path, *, jobs: int, on_progress: OnProgress
+) -> TwoWorldSpec:
     """Plays a search below a run folder, or resumes it there.
 
     Args:
@@ -103,13 +106,13 @@ def separations(features: FloatArray, included: BoolArray) -> FloatArray:
     return scores
 
 
-def _payload(search: TargetSearch) -> Payload:
+def _payload(search: TargetSearchSpec) -> Payload:
     looked_at = cast(Attack, build(LOOKED_AT, ATTACKS, given={}, offered={}))
     pickled: bytes = cloudpickle.dumps(search.generator.generator)
     return Payload(
         game=search.game,
         generators={Role.TARGET_SELECTION: pickled},
         attacks=[looked_at, ClosestRecord()],
-        root=search.seed,
+        root=search.settings.seed,
         audit=search.id,
     )

@@ -8,7 +8,7 @@ noise draw from whole numbers alone. Importing this package imports neither torc
 
 from __future__ import annotations
 
-from dpaudit_generators.pate.ensemble import Classifier, Ensemble, Pate, Student
+from dpaudit_generators.pate.ensemble import Pate, Student, TeacherEnsemble
 from dpaudit_generators.pate.partition import IndexArray, cells
 from dpaudit_generators.pate.randomness import RandomBits, discrete_gaussian, discrete_laplace
 from dpaudit_generators.pate.release import (
@@ -21,6 +21,7 @@ from dpaudit_generators.pate.release import (
 )
 from dpaudit_generators.pate.tables import Labelled, labelled
 from dpaudit_generators.pate.torch_classifier import TorchClassifier
+from dpaudit_generators.pate.voter import Classifier
 
 __all__ = [
     "Aggregation",
@@ -28,7 +29,6 @@ __all__ = [
     "ClassRelease",
     "Classifier",
     "ConfidentRelease",
-    "Ensemble",
     "IndexArray",
     "LabelRelease",
     "LabelReleases",
@@ -36,6 +36,7 @@ __all__ = [
     "Pate",
     "RandomBits",
     "Student",
+    "TeacherEnsemble",
     "TorchClassifier",
     "cells",
     "discrete_gaussian",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,61 +12,10 @@ import numpy.typing as npt
 from dpaudit.account import LabelBudget
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.seeds import rng_of, seeded_globals
+from dpaudit.seeds import rng_of
 from dpaudit_generators.pate.partition import IndexArray, cells
 from dpaudit_generators.pate.release import Aggregation, Answers, class_release
-
-Rows: TypeAlias = npt.NDArray[np.float64]
-
-
-class Classifier(Protocol):
-    """A scikit-learn classifier, or anything that behaves like one (`TorchClassifier`)."""
-
-    def fit(self, rows: Any, labels: Any, /) -> Any:
-        """Learns from rows [n, width] and class positions [n]."""
-        ...
-
-    def predict(self, rows: Any, /) -> Any:
-        """Class positions [n]."""
-        ...
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Settings by name."""
-        ...
-
-    def set_params(self, **settings: Any) -> Any:
-        """Changes settings."""
-        ...
-
-
-class Voter(NamedTuple):
-    """A fitted classifier that always has an answer.
-
-    Attributes:
-        classifier: None where there were not two classes to tell apart.
-        constant: The answer then.
-    """
-
-    classifier: Classifier | None
-    constant: int
-
-    def predict(self, rows: Rows, *, classes: int) -> IndexArray:
-        """Class positions [n], each in 0..classes - 1.
-
-        Raises:
-            SettingsError: If the classifier names something else.
-        """
-        if self.classifier is None or len(rows) == 0:
-            return np.full(len(rows), self.constant, dtype=np.int64)
-        named = np.asarray(self.classifier.predict(rows))
-        positions = named.astype(np.int64)
-        # One whole vote of each teacher is what the proof counts.
-        if named.shape != (len(rows),) or not np.isin(named, np.arange(classes)).all():
-            raise SettingsError(
-                f"{type(self.classifier).__name__} did not predict one class position for each "
-                "row: pass a classifier, not a regressor or one of several outputs."
-            )
-        return positions
+from dpaudit_generators.pate.voter import Classifier, Rows, Voter, fit_voter, require_classifier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +49,7 @@ class Pate:
     delta: float = 1e-5
 
     def __post_init__(self) -> None:
-        _check_classifier(self.teacher)
+        require_classifier(self.teacher)
         object.__setattr__(self, "classes", tuple(self.classes))
         if len(set(self.classes)) != len(self.classes):
             raise SettingsError("a class is listed twice: list each class once.")
@@ -118,7 +67,9 @@ class Pate:
         """The cost of all labels, for adding or removing one record, with its derivation."""
         return self.aggregation.claim(self.labels, delta=self.delta)
 
-    def fit(self, rows: npt.ArrayLike, labels: npt.ArrayLike, *, seed: int | None) -> Ensemble:
+    def fit(
+        self, rows: npt.ArrayLike, labels: npt.ArrayLike, *, seed: int | None
+    ) -> TeacherEnsemble:
         """Trains the teachers.
 
         Args:
@@ -151,7 +102,7 @@ class Pate:
             fit_voter(self.teacher, table[cell], positions[cell], seed=_seed(seed, f"teacher {i}"))
             for i, cell in enumerate(owned)
         )
-        return Ensemble(self, teachers, width=table.shape[1], seed=seed)
+        return TeacherEnsemble(self, teachers, width=table.shape[1], seed=seed)
 
     def _positions(self, labels: npt.ArrayLike) -> IndexArray:
         position = {name: i for i, name in enumerate(self.classes)}
@@ -164,7 +115,7 @@ class Pate:
         return np.array(found, dtype=np.int64)
 
 
-class Ensemble:
+class TeacherEnsemble:
     """Fitted teachers and what is left of their budget.
 
     Private as the data is: keep it where the data is kept. Only what `label` and `student` return
@@ -239,7 +190,7 @@ class Ensemble:
             DataError: If the rows do not fit the teachers.
             SettingsError: If that is no classifier; nothing is drawn then.
         """
-        _check_classifier(classifier)
+        require_classifier(classifier)
         answers = self._release.release(self.votes(rows))
         voter = fit_voter(
             classifier,
@@ -269,33 +220,6 @@ class Student(NamedTuple):
         return _named(self.classes, positions)
 
 
-def fit_voter(template: Classifier, rows: Rows, positions: IndexArray, *, seed: int) -> Voter:
-    """Fits a clone of a classifier; one class or none needs no fitting.
-
-    Without records the answer is the first class of the public list, whatever the size of the
-    table. With one class only it is that class: a function of the cell like any other, and what a
-    classifier that accepts such a cell would answer.
-
-    Args:
-        template: The classifier; stays as it is.
-        rows: The cell, [n, width].
-        positions: Class positions [n].
-        seed: In [0, 2**32); every random setting of the clone, and global state while it is
-            fitted, so that no classifier shares a random stream with another.
-    """
-    from sklearn.base import clone
-
-    present = np.unique(positions)
-    if len(present) < 2:
-        return Voter(None, int(present[0]) if len(present) else 0)
-    classifier = clone(template)
-    states = [name for name in classifier.get_params() if name.endswith("random_state")]
-    classifier.set_params(**dict.fromkeys(states, seed))
-    with seeded_globals(seed):
-        classifier.fit(rows, positions)
-    return Voter(classifier, int(present[0]))
-
-
 def _seed(seed: int | None, purpose: str) -> int:
     return int(rng_of(seed, purpose).integers(2**32))
 
@@ -314,12 +238,3 @@ def _numbers(rows: npt.ArrayLike) -> Rows:
     if table.ndim != 2:
         raise DataError(f"the rows have shape {table.shape}: give a matrix [n, width].")
     return table
-
-
-def _check_classifier(classifier: object) -> None:
-    needed = ("fit", "predict", "get_params", "set_params")
-    if isinstance(classifier, type) or not all(hasattr(classifier, name) for name in needed):
-        raise SettingsError(
-            f"{classifier!r} is no classifier of scikit-learn: pass an instance, and wrap a torch "
-            "module in TorchClassifier."
-        )

@@ -12,6 +12,7 @@ import pandas as pd
 from dpaudit.errors import DataError
 from dpaudit.model.encoding import encode
 from dpaudit.model.schema import Category, Schema
+from dpaudit_generators.tables import require_table
 
 
 class Labelled(NamedTuple):
@@ -48,8 +49,6 @@ def labelled(data: pd.DataFrame, schema: Schema) -> Labelled:
             f"column {column.name!r} cannot be the label: it must be binary or categorical, with "
             "another column to learn from."
         )
-    problems = schema.problems(data)
-    if problems:
-        raise DataError(f"the table does not fit its schema: {'; '.join(problems)}")
+    require_table(data, schema)
     rows = encode(data, replace(schema, columns=tuple(by_name.values()), label=None))
     return Labelled(rows, data[column.name].to_numpy(dtype=object), column.categories)

@@ -3,7 +3,7 @@
 Algorithm 1 of the paper, corrected where implementations break its premises: every constant is
 public, records are dealt by a keyed hash, each teacher has a random stream of its own, noisy votes
 are draws from a public table with an exact Rényi account, and the budget is checked before each
-label. `mechanism` is the public face, `teachers` the only module that touches real records.
+label. `mechanism` has the generator, `teachers` is the only module that trains on real records.
 Importing this package does not import torch; fitting and sampling do.
 """
 
@@ -13,7 +13,7 @@ from dpaudit_generators.pate_gan.bounds import Bounds
 from dpaudit_generators.pate_gan.mechanism import PateGan
 from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
 from dpaudit_generators.pate_gan.releases import Proportions
-from dpaudit_generators.pate_gan.settings import PUBLISHED, Settings
+from dpaudit_generators.pate_gan.settings import PUBLISHED, TrainingSettings
 
 __all__ = [
     "PUBLISHED",
@@ -22,5 +22,5 @@ __all__ = [
     "PateGanBatch",
     "PateGanModel",
     "Proportions",
-    "Settings",
+    "TrainingSettings",
 ]

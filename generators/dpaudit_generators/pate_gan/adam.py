@@ -19,7 +19,7 @@ class Adam:
     Args:
         weights: Tensors to train, in place.
         rate: Learning rate.
-        betas: Decay rates of the moments.
+        betas: Decay rates of the two moments.
     """
 
     def __init__(self, weights: Sequence[Tensor], *, rate: float, betas: Sequence[float]) -> None:
@@ -30,10 +30,10 @@ class Adam:
         self._rate, self._betas = rate, betas
 
     def step(self, gradients: Sequence[Tensor]) -> None:
-        """One step down the gradients."""
+        """Takes one step down the gradients."""
         self._steps[0].add_(1.0)
-        # What `torch.optim.Adam(fused=True)` runs, in one pass over the memory; the class would
-        # import torch's compiler, which takes longer than many a training.
+        # What `torch.optim.Adam(fused=True)` runs, in one pass over the memory. The class itself
+        # would import torch's compiler, which takes longer than many trainings.
         torch._fused_adam_(
             *(self._weights, list(gradients), self._means, self._squares, [], self._steps),
             lr=self._rate,

@@ -1,4 +1,4 @@
-"""Which bounds the trainer scales numbers by."""
+"""The bounds that numbers are scaled by."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Bounds(StrEnum):
     PRIVATE = "private"
     """Noisy histograms of the table, paid from the budget."""
     DATA = "data"
-    """The smallest and largest value of the table at hand: an experiment that breaks the proof."""
+    """The smallest and largest value of the table: an experiment that breaks the proof."""
 
 
 def schema_of_data(schema: Schema, data: pd.DataFrame) -> Schema:
-    """A schema with the bounds of numeric columns replaced by the extremes of a table.
+    """Replaces the bounds of numeric columns by the extremes of a table.
 
-    This is what several published generators do, and a leak: one record can move a bound, and with
-    it the range of everything that is released.
+    Several published generators do this, and it leaks: one record can move a bound, and with it the
+    range of everything that is released.
 
     Args:
         schema: The public schema.
-        data: The table; a column of missing values keeps its public bounds, a constant one a
+        data: The table. A column of missing values keeps its public bounds; a constant one keeps a
             public bound on one side, because a range must not be empty.
 
     Returns:

@@ -1,8 +1,8 @@
-"""Uniform words, and what is made of them.
+"""Uniform words, and the random numbers that are made of them.
 
-A model takes from its one stream uniform words alone, as many as its public settings say. What
-they stand for is a function of theirs (inverse transform), so neither records nor the other models
-of a stack move anything in the stream.
+Each model draws nothing but uniform words from its one stream, as many as its public settings say,
+and turns them into other numbers by functions (inverse transforms). So neither records nor the
+other models of a stack shift anything in the stream.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpaudit_generators.pate_gan.slices import PAIR
 WordArray: TypeAlias = npt.NDArray[np.uint64]
 
 _QUANTILE_BITS: Final = 16
-"""Of the uniform numbers that normal noise is made of: one quantile of a table for each."""
+"""Bits of the uniform numbers that normal noise is made of, each by a lookup in a table."""
 _BELOW_ONE: Final = 1.0 - 2.0**-24
 
 
@@ -33,13 +33,13 @@ class Streams:
     Args:
         seeds: One for each; None means the system's entropy.
         purpose: What the draws are for.
-        device: Where the tensors are to be.
+        device: Where the tensors are placed.
     """
 
     def __init__(self, seeds: Sequence[int | None], purpose: str, *, device: torch.device) -> None:
         self._sources = [rng_of(seed, purpose).bit_generator for seed in seeds]
         self._device = device
-        # Kept: fresh pages for so many numbers would cost as much as the numbers.
+        # Kept, because fresh pages for so many numbers would cost as much as the numbers.
         self._normal = np.empty((len(seeds), 0), dtype=np.float32)
 
     def integers(self, *shape: int) -> Tensor:
@@ -56,7 +56,7 @@ class Streams:
         return self._tensor((words >> np.uint64(11)) * 2.0**-53, shape)
 
     def normal(self, *shape: int) -> Tensor:
-        """Standard normal numbers, float32 [M, *shape]; the next call may write over them."""
+        """Standard normal numbers, float32 [M, *shape]; the next call may overwrite them."""
         table, size = _normal_quantiles(), math.prod(shape)
         if self._normal.shape[1] != size:
             self._normal = np.empty((len(self._sources), size), dtype=np.float32)
@@ -65,15 +65,15 @@ class Streams:
         return self._tensor(self._normal, shape)
 
     def gumbel(self, *shape: int) -> Tensor:
-        """Standard Gumbel numbers, float32 [M, *shape]: they draw categories.
+        """Standard Gumbel numbers, float32 [M, *shape], for drawing categories.
 
-        Of 32 bits each, and of the complement of a uniform number: the frequency of a rare
-        category is read off the upper tail, where floats near 1 would be too coarse.
+        Each is made of 32 bits, and of the complement of a uniform number: the frequency of a rare
+        category depends on the upper tail, where floats near 1 would be too coarse.
         """
         size = math.prod(shape)
         if size == 0:
             return torch.empty(len(self._sources), *shape, device=self._device)
-        padded = size + -size % PAIR  # see `stack.logistic`: nothing is to be left over
+        padded = size + -size % PAIR  # nothing is left over, as in `slices.in_whole_vectors`
         numbers = np.empty((len(self._sources), padded), dtype=np.float32)
         for mine, words in zip(numbers, self._words(padded, bits=32), strict=True):
             mine[:] = words.view(np.uint32)
@@ -82,7 +82,7 @@ class Streams:
         return drawn[:, :size].reshape(len(drawn), *shape).to(self._device)
 
     def _words(self, size: int, *, bits: int) -> Iterator[WordArray]:
-        """Words that hold so many numbers of so many bits, of each model."""
+        """Words of each model that hold so many numbers of so many bits."""
         words = -(-size * bits // 64)
         for source in self._sources:
             yield source.random_raw(words)

@@ -1,4 +1,4 @@
-"""PATE-GAN as a generator that can be audited."""
+"""PATE-GAN as a generator: the settings, their promise, and how models are trained."""
 
 from __future__ import annotations
 
@@ -8,29 +8,21 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.account import LabelPlan, calibrate
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.encoding import encode, width
+from dpaudit.model.encoding import width
 from dpaudit.model.schema import Column, Schema
-from dpaudit.plugins.protocols import Job, World
-from dpaudit.seeds import rng_of
-from dpaudit_generators.pate import RandomBits, cells
-from dpaudit_generators.pate_gan.bounds import Bounds, schema_of_data
+from dpaudit.plugins.protocols import Job
+from dpaudit_generators.batches import whole_table
+from dpaudit_generators.pate_gan.bounds import Bounds
 from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
-from dpaudit_generators.pate_gan.releases import (
-    Proportions,
-    Split,
-    private_bounds,
-    private_proportions,
-    split,
-)
-from dpaudit_generators.pate_gan.settings import Settings
-from dpaudit_generators.pate_gan.trainee import Records, Trainee, Weights
+from dpaudit_generators.pate_gan.releases import Proportions, Split, split
+from dpaudit_generators.pate_gan.settings import TrainingSettings
+from dpaudit_generators.pate_gan.trainee import Trainee, Weights
+from dpaudit_generators.tables import require_columns, require_table
 
 if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder
@@ -40,31 +32,31 @@ _SYSTEM: Final = "noise drawn from the operating system's entropy"
 _SEEDED: Final = "noise drawn from a seed, for audits: it hides nothing from who knows the seed"
 
 _CACHED: Final = 2**20
-"""Numbers of a round that models trained together may hold in all."""
+"""Most numbers that all models trained together should hold in a round: about a cache."""
 _MOST_AT_ONCE: Final = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class PateGan(Settings):
+class PateGan(TrainingSettings):
     """PATE-GAN whose promise is proved: (epsilon, delta) for adding or removing one record.
 
-    The proof, in the order of the code. All constants come from public settings (`plan`,
-    `Settings`). A keyed hash deals records to teachers, so a record touches one teacher
-    (`pate.cells`), whose training reads nothing of the other cells (`teachers`). One vote of k
-    moves by one; the released label is a draw from a public table whose Rényi divergence is known
-    exactly, and T adaptive labels compose (`dpaudit.account`). All the rest, the student and the
-    generator, reads released labels only: post-processing. The premise is lost, and the claim with
-    it, under `bounds=data`.
+    The proof, in the order of the code: All constants come from public settings (`plan`,
+    `TrainingSettings`). A keyed hash deals records to teachers, so a record reaches one teacher
+    (`pate.cells`), whose training reads nothing of the other cells (`teachers`). So one vote of k
+    changes by one. The released label is a draw from a public table whose Rényi divergence is known
+    exactly, and T adaptive labels compose (`dpaudit.account`). Everything else, the student and the
+    generator, reads released labels only, which is post-processing. Under `bounds=data` the premise
+    fails, and the claim with it.
 
-    What else of the table may be used is released by noisy histograms (`releases`) before any
-    teacher trains, for a share of epsilon that the votes then lack; the sum is the budget.
+    Whatever else of the table is used is released by noisy histograms (`releases`) before any
+    teacher trains, for a share of epsilon that is taken from the votes; the sum is the budget.
 
-    With `seed=None` every stream, that of the labels' noise included, is the operating system's
+    With `seed=None` every stream, including that of the labels' noise, is the operating system's
     entropy, as production needs; a seed is for audits. The claim of the model says which.
 
-    Defaults are chosen without looking at any data: an accuracy of .65 with 50 teachers means
-    noise of 38.9 votes, and 144 labels at epsilon 1. Many noisy labels are worth as much as few
-    clean ones, and they let the generator take enough steps.
+    The defaults do not depend on any data: an accuracy of .65 with 50 teachers means noise of 38.9
+    votes, and 144 labels at epsilon 1. Many noisy labels are worth as much as few clean ones, and
+    they let the generator take enough steps.
 
     Attributes:
         schema: The public schema.
@@ -72,14 +64,14 @@ class PateGan(Settings):
         delta: The delta of the budget.
         teachers: Number k of teachers.
         accuracy: Probability that a label follows a majority of 80 % of the teachers; sets the
-            noise, and with the budget the number of labels. A budget that pays for more labels
-            than the student's steps can use buys that many of a higher accuracy instead.
+            noise, and with the budget the number of labels. If the budget pays for more labels
+            than the student's steps can use, it buys as many as they can, with less noise.
         bounds: Where bounds of numbers come from; `data` is an experiment that breaks the proof.
         label_proportions: Where the proportions of the label's classes come from.
-        release_share: Share of epsilon for private bounds and label proportions, if any: divided
+        release_share: Share of epsilon for private bounds and label proportions, if any; divided
             equally over the numeric columns and the label.
-        device: Where the networks are trained: "cpu", "cuda" or "cuda:N". The device changes
-            results by rounding alone: weights agree to 1e-5 after 30 rounds.
+        device: Where the networks are trained: "cpu", "cuda" or "cuda:N". Devices differ by
+            rounding alone: weights agree to 1e-5 after 30 rounds.
 
     Raises:
         SettingsError: If a setting is out of range or the budget pays for no label.
@@ -105,7 +97,7 @@ class PateGan(Settings):
         if not 0.0 < self.release_share < 1.0:
             raise SettingsError(f"release_share is {self.release_share!r}: use one in (0, 1)")
         if self.label_proportions is Proportions.PRIVATE and (
-            self._label is None or self._label.kind.numeric or len(self.schema.columns) < 2
+            self.label is None or self.label.kind.numeric or len(self.schema.columns) < 2
         ):
             raise SettingsError(
                 "label_proportions=private needs a schema that names a label column with "
@@ -114,6 +106,11 @@ class PateGan(Settings):
         if not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
             raise SettingsError(f"device is {self.device!r}: use cpu, cuda or cuda:N")
         _ = self.plan  # validates the budget
+
+    @property
+    def label(self) -> Column | None:
+        """The label column, if the schema names one."""
+        return next((c for c in self.schema.columns if c.name == self.schema.label), None)
 
     @cached_property
     def claim(self) -> PrivacyClaim:
@@ -132,7 +129,7 @@ class PateGan(Settings):
 
     @cached_property
     def split(self) -> Split:
-        """What histograms and votes may spend; knows no data."""
+        """What histograms and votes may spend; does not depend on data."""
         numbers = sum(column.kind.numeric for column in self.schema.columns)
         histograms = numbers * (self.bounds is Bounds.PRIVATE)
         histograms += self.label_proportions is Proportions.PRIVATE
@@ -140,10 +137,10 @@ class PateGan(Settings):
 
     @cached_property
     def plan(self) -> LabelPlan:
-        """How many labels the budget pays for, and at which noise; knows no data."""
+        """How many labels the budget pays for, with which noise; does not depend on data."""
         budget = self.split.votes
         most = self.rounds * self.student_steps * self.batch  # labels that the student draws
-        # RDP alone: no trial waits for the import of another accountant.
+        # RDP only: no trial has to wait for the import of another accountant.
         plan = calibrate(
             epsilon=budget, delta=self.delta, k=self.teachers, accuracy=self.accuracy, method="rdp"
         )
@@ -154,23 +151,24 @@ class PateGan(Settings):
         )
 
     def check(self, data: pd.DataFrame) -> None:
-        """Refuses a table that is of no use; called once, outside the game.
+        """Refuses a table that nothing can be learned from; called once, outside the game.
 
-        `fit` itself never fails for want of records or classes: an error would tell of them.
+        `fit` itself never fails for lack of records or classes, because an error would reveal them.
+
+        Args:
+            data: The private table.
 
         Raises:
             DataError: If the table does not fit the schema, there are fewer records than teachers,
                 or all have the same label.
-            SettingsError: If the device is not there.
+            SettingsError: If torch does not find the device.
         """
-        problems = self.schema.problems(data)
-        if problems:
-            raise DataError(f"the table does not fit the schema: {'; '.join(problems)}")
+        require_table(data, self.schema)
         self._require_device()
         if len(data) < self.teachers:
             raise DataError(
                 f"the table has {len(data)} rows for {self.teachers} teachers: most would have "
-                f"nothing to learn; use fewer with -p teachers={max(2, len(data) // 10)}"
+                f"nothing to learn from; use fewer, such as teachers={max(2, len(data) // 10)}"
             )
         label = self.schema.label
         if label is not None and data[label].nunique(dropna=False) < 2:
@@ -199,13 +197,16 @@ class PateGan(Settings):
 
         Raises:
             DataError: If the table's columns are not the schema's.
-            SettingsError: If the device is not there.
+            SettingsError: If torch does not find the device.
         """
-        return self.fit_many(data, [Job(World.IN, 0, (), seed)])[0]
+        return self.fit_many(data, [whole_table(seed)])[0]
 
     @property
     def models_at_once(self) -> int:
-        """More models share the cost of each operation; too many no longer fit a cache."""
+        """How many models train fastest together.
+
+        More of them share the cost of each operation; too many no longer fit a cache.
+        """
         columns = width(self.schema)
         steps = self.teacher_steps + self.generator_steps + self.student_steps
         made = steps * self.batch * (max([self.noise_width, columns, *self.generator_hidden]) + 1)
@@ -213,73 +214,55 @@ class PateGan(Settings):
         return max(1, min(_MOST_AT_ONCE, _CACHED // max(made, taught)))
 
     def batch_key(self, job: Job) -> Hashable:
-        """All models have the same shape, whatever their records."""
+        """The same for all jobs: models have one shape, whatever their records."""
         del job
         return ()
 
     def fit_many(
         self, data: pd.DataFrame, jobs: Sequence[Job], *, observer: Observer | None = None
     ) -> PateGanBatch:
-        """Trains a model for each job; none depends on the others by a bit.
+        """Trains a model for each job; each is bit-identical to training alone.
 
         Args:
             data: The private table; a job may drop rows of it.
             jobs: What to train.
-            observer: Is shown every round of the training.
+            observer: Follows every round of the training.
 
         Raises:
             DataError: If the table's columns are not the schema's.
-            SettingsError: If the device is not there.
+            SettingsError: If torch does not find the device.
         """
         import torch
 
+        from dpaudit_generators.pate_gan.preparation import prepare
         from dpaudit_generators.pate_gan.rows import Head
         from dpaudit_generators.pate_gan.training import train
 
-        problems = self.schema.column_problems(data)
-        if problems:
-            raise DataError(f"the table does not fit the schema: {'; '.join(problems)}")
+        require_columns(data, self.schema)
         self._require_device()
-        given = self.label_proportions is Proportions.PRIVATE
-        head = Head(self.schema, given=given)
-        public = encode(data, self.schema)
-        rows: dict[Schema, npt.NDArray[np.float32]] = {}  # models of one scale share theirs
-        schemas, trainees = [], []
-        for job in jobs:
-            kept = np.delete(np.arange(len(data)), list(job.dropped_rows))
-            # The public encoding is hashed whatever the bounds: the partition depends on no others.
-            key = rng_of(job.seed, "partition").bytes(32)
-            owned = [kept[cell] for cell in cells(public[kept], teachers=self.teachers, key=key)]
-            bits = RandomBits(job.seed, "histogram noise")
-            own = data.iloc[kept]
-            schema = self._scale(own, bits)
-            if schema not in rows:
-                scaled = public if schema == self.schema else encode(data, schema)
-                scaled = np.clip(scaled, 0.0, 1.0)  # a value beyond counts as one
-                rows[schema] = scaled[:, head.order].astype(np.float32)
-            records, proportions = Records(rows[schema], owned), self._proportions(own, bits)
-            trainees.append(Trainee(records, proportions, self.plan.labels, job.seed))
-            schemas.append(schema)
+        head = Head(self.schema, given=self.label_proportions is Proportions.PRIVATE)
+        prepared = prepare(self, data, jobs, head=head)
         weights = train(
-            trainees,
+            [one.trainee for one in prepared],
             head=head,
             plan=self.plan,
             settings=self,
             device=torch.device(self.device),
             observer=observer,
         )
-        return PateGanBatch(tuple(map(self._model, schemas, trainees, weights)))
+        models = [self._model(*one, own) for one, own in zip(prepared, weights, strict=True)]
+        return PateGanBatch(tuple(models))
 
     def trace(
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
-        """Trains and samples as `fit` and `sample` do, and tells what happens (`tracing`).
+        """Trains and samples as `fit` and `sample` do, and records what happens (`tracing`).
 
         Args:
             data: The private table.
             n_rows: Number of records to draw.
-            seed: Of training and sampling.
-            recorder: Is told.
+            seed: Seed of both training and sampling.
+            recorder: Takes the records.
 
         Returns:
             The table of ``fit(data, seed=seed).sample(n_rows, seed=seed)``.
@@ -289,7 +272,7 @@ class PateGan(Settings):
         return traced(self, data, n_rows=n_rows, seed=seed, recorder=recorder)
 
     def fixes(self) -> dict[str, PateGan]:
-        """The same generator with the proof whole again, where it is broken on purpose."""
+        """The same generator with public bounds, if bounds of the data break its proof."""
         if self.bounds is Bounds.DATA:
             return {"bounds-from-data": replace(self, bounds=Bounds.SCHEMA)}
         return {}
@@ -302,27 +285,3 @@ class PateGan(Settings):
             proportions=trainee.proportions,
             claim=replace(self.claim, source=f"{self.claim.source}; {noise}"),
         )
-
-    @property
-    def _label(self) -> Column | None:
-        return next((c for c in self.schema.columns if c.name == self.schema.label), None)
-
-    def _scale(self, data: pd.DataFrame, bits: RandomBits) -> Schema:
-        """The schema whose bounds scale the numbers."""
-        if self.bounds is Bounds.DATA:
-            return schema_of_data(self.schema, data)
-        if self.bounds is Bounds.SCHEMA:
-            return self.schema
-        columns = tuple(
-            private_bounds(column, data[column.name], epsilon=self.split.each, bits=bits)
-            if column.kind.numeric
-            else column
-            for column in self.schema.columns
-        )
-        return replace(self.schema, columns=columns)
-
-    def _proportions(self, data: pd.DataFrame, bits: RandomBits) -> tuple[float, ...]:
-        label = self._label
-        if self.label_proportions is Proportions.GENERATED or label is None:
-            return ()
-        return private_proportions(label, data[label.name], epsilon=self.split.each, bits=bits)

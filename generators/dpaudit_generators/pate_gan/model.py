@@ -1,4 +1,4 @@
-"""A trained PATE-GAN, and how it is kept in a file."""
+"""A trained PATE-GAN: it samples, and it can be saved."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ import pandas as pd
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.encoding import table_of, values_of
 from dpaudit.model.schema import Schema
+from dpaudit_generators.batches import TrainedTogether
 from dpaudit_generators.pate_gan.trainee import Weights
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PateGanModel:
-    """A trained generator network: post-processing of what was released, and nothing else.
+    """A trained generator network, which is post-processing of released labels.
 
     Attributes:
-        schema: Scales the output back: the public one, with the bounds that the training used.
+        schema: The public schema with the bounds that the training used; scales the output back.
         weights: The generator's weights, W1, b1, W2, b2, ..., with a leading axis of one.
         proportions: Released proportions of the label's classes; empty if labels are generated.
         claim: The generator's promise, and where the noise of this training came from.
@@ -33,11 +34,14 @@ class PateGanModel:
     claim: PrivacyClaim
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
-        """Draws `n` synthetic records in the scale and the types of the input."""
+        """Draws `n` synthetic records with the scale and the types of the input."""
         return table_of(PateGanBatch((self,)).sample_many(n, [seed])[0], self.schema)
 
     def save(self, path: Path | str) -> None:
-        """Writes what `load` reads, and nothing else: an .npz file without pickle.
+        """Writes an .npz file without pickle, which `load` reads.
+
+        Args:
+            path: The file, usually named .npz.
 
         Raises:
             InputError: If the file cannot be written.
@@ -48,10 +52,13 @@ class PateGanModel:
 
     @staticmethod
     def load(path: Path | str) -> PateGanModel:
-        """Reads a saved model; runs no code of the file's.
+        """Reads a saved model without running any code from the file.
+
+        Args:
+            path: A file that `save` wrote.
 
         Raises:
-            InputError: If the file is no such model, is damaged, or is of a newer format.
+            InputError: If the file is no saved model, is damaged, or has a newer format.
         """
         from dpaudit_generators.pate_gan.saving import load
 
@@ -59,27 +66,22 @@ class PateGanModel:
 
 
 @dataclass(frozen=True, eq=False)
-class PateGanBatch:
-    """Models trained together; none knows of the others.
+class PateGanBatch(TrainedTogether[PateGanModel]):
+    """PATE-GANs that were trained together.
 
     Attributes:
         models: The models, in the order of their jobs.
     """
 
-    models: tuple[PateGanModel, ...]
-
-    def __len__(self) -> int:
-        return len(self.models)
-
-    def __getitem__(self, index: int) -> PateGanModel:
-        return self.models[index]
-
     def sample_many(self, n: int, seeds: Sequence[int | None]) -> npt.NDArray[np.float64]:
-        """Values [M, n, d] of n records of each model, as `encoding.values_of` gives them.
+        """Draws records of all models.
 
         Args:
             n: Number of records of each model.
             seeds: One for each model; None means the system's entropy.
+
+        Returns:
+            Values [M, n, d], as `dpaudit.model.encoding.values_of` gives them.
         """
         from dpaudit_generators.pate_gan.rows import Head
         from dpaudit_generators.pate_gan.source import sample

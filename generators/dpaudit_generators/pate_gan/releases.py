@@ -1,4 +1,4 @@
-"""Noisy histograms, paid from the privacy budget: bounds of numbers and proportions of labels.
+"""Noisy histograms, paid for from the privacy budget: bounds of numbers, proportions of labels.
 
 A record adds one to one cell of a histogram, so counts with discrete Laplace noise of parameter
 epsilon are (epsilon, 0)-differentially private for adding or removing one record (Ghosh,
@@ -19,20 +19,21 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.schema import MISSING, OTHER, Column, Kind, as_numbers
+from dpaudit.model.schema import Column, Kind, as_numbers
 from dpaudit_generators.pate import RandomBits, discrete_laplace
+from dpaudit_generators.tables import count_codes
 
 GRID: Final = 64
-"""Cells of the histogram of a number: equal parts of the public bounds."""
+"""Cells of the histogram of a numeric column: equal parts of the range of its public bounds."""
 
 _BEYOND: Final = 0.01
 """Largest share of the records that a released bound may cut off on its side."""
 
 _SURE: Final = 2.0
-"""Standard deviations of noise by which the share must be known to be small."""
+"""Standard deviations of noise that are added to a share before it counts as small."""
 
 _PARTS: Final = 2**32
-"""Epsilon of a histogram is a multiple of 1 / _PARTS, so that noise is exact in integers."""
+"""The epsilon of a histogram is a multiple of 1 / _PARTS, so that noise is exact in integers."""
 
 
 class Proportions(StrEnum):
@@ -41,17 +42,17 @@ class Proportions(StrEnum):
     GENERATED = "generated"
     """The label is generated like any other column."""
     PRIVATE = "private"
-    """Released by noisy counts; labels are drawn from them and records generated given a label."""
+    """Released as noisy counts; labels are drawn from these, then records given a label."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """How a budget is divided between histograms and votes; public.
+    """How a budget is divided between histograms and votes, which is public.
 
     Attributes:
         histograms: Number of histograms.
-        each: Pure epsilon of each.
-        votes: Epsilon that is left for the votes.
+        each: Epsilon of each, with delta 0.
+        votes: Epsilon that remains for the votes.
     """
 
     histograms: int
@@ -60,11 +61,11 @@ class Split:
 
 
 def split(epsilon: float, *, share: float, histograms: int) -> Split:
-    """Divides a budget: a share of epsilon equally over the histograms, the rest to the votes.
+    """Divides a budget: a share of epsilon equally over the histograms, the rest for the votes.
 
     Args:
         epsilon: The whole budget, positive and finite.
-        share: Share of the histograms, in (0, 1); nothing is taken where there are none.
+        share: Share of the histograms, in (0, 1); without histograms the votes get everything.
         histograms: How many are released.
 
     Returns:
@@ -96,10 +97,10 @@ def released_counts(
 def private_bounds(
     column: Column, values: pd.Series[Any], *, epsilon: Fraction, bits: RandomBits
 ) -> Column:
-    """A numeric column with bounds that hold about 98 % of its values, or the public ones.
+    """Narrows the bounds of a numeric column to about 98 % of its values.
 
     From each side the range shrinks cell by cell as long as the noisy count beyond, plus twice the
-    standard deviation of its noise, is at most 1 % of all: a small table or budget keeps the
+    standard deviation of its noise, is at most 1 % of all. So a small table or budget keeps the
     public bounds, and no outlier moves them.
 
     Args:
@@ -110,7 +111,8 @@ def private_bounds(
         bits: The randomness.
 
     Returns:
-        The column, its bounds on the public grid; whole numbers rounded outwards.
+        The column with bounds on the public grid, those of whole numbers rounded outwards; as it
+        was if nothing can be cut off.
     """
     lower, upper = column.bounds
     numbers = as_numbers(values)
@@ -128,7 +130,7 @@ def private_bounds(
 
 
 def _cut(counts: npt.NDArray[np.int64], epsilon: Fraction) -> int:
-    """How many of the first cells hold, surely, at most the share that may be cut off."""
+    """How many of the first cells hold, in spite of noise, at most the share to be cut off."""
     deviation = math.sqrt(2.0) / float(epsilon)  # a little above that of the discrete noise
     cut = np.arange(1, GRID + 1)
     surely = np.cumsum(counts) + _SURE * deviation * np.sqrt(cut) <= _BEYOND * counts.sum()
@@ -138,7 +140,7 @@ def _cut(counts: npt.NDArray[np.int64], epsilon: Fraction) -> int:
 def private_proportions(
     column: Column, values: pd.Series[Any], *, epsilon: Fraction, bits: RandomBits
 ) -> tuple[float, ...]:
-    """Proportions of a label's classes, its being missing last where the schema allows that.
+    """Releases the proportions of a label's classes, with "missing" last where it is allowed.
 
     Args:
         column: The label column, with categories.
@@ -147,12 +149,10 @@ def private_proportions(
         bits: The randomness.
 
     Returns:
-        Proportions that add up to 1; equal ones where noise leaves no count above 0.
+        Proportions that add up to 1; equal ones if no noisy count is above 0.
     """
     classes = len(column.categories) + column.missing
-    codes = column.codes(values)
-    codes = np.where(codes == MISSING, classes - 1 if column.missing else OTHER, codes)
-    exact = np.bincount(codes[codes != OTHER], minlength=classes)
+    exact = count_codes(column.codes(values), cells=classes, missing=column.missing)
     counts = np.maximum(released_counts(exact, epsilon=epsilon, bits=bits), 0)
     if not counts.any():
         counts = np.ones(classes, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What is drawn for each round of a training: public counts of random numbers, no record."""
+"""The random numbers of each round of a training; how many there are is public."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from torch import Tensor
 
 from dpaudit.account import LabelPlan
 from dpaudit_generators.pate_gan.draws import Streams
-from dpaudit_generators.pate_gan.settings import Settings
+from dpaudit_generators.pate_gan.settings import TrainingSettings
 from dpaudit_generators.pate_gan.source import Noise, NoiseSource
 
 _AHEAD: Final = 2**14
-"""Normal numbers of a model that are drawn at a time, in as many rounds as they are for."""
+"""Normal numbers of a model that are drawn at a time, for as many rounds as that suffices."""
 
 
 class Round(NamedTuple):
-    """What one round of M models draws.
+    """The random numbers of one round of M models.
 
     Attributes:
-        queries: How many labels are asked of the teachers.
+        queries: How many labels the teachers are asked for.
         minibatches: For the teachers' minibatches, integers in [0, 2**32), [M, steps, k, batch].
-        noise: Of the records for the teachers' steps, for the generator's, and of the queries.
+        noise: For the records of the teachers' steps, of the generator's steps, and of the queries.
         replay: For the student's replay, integers in [0, 2**32), [M, steps * batch], or none.
     """
 
@@ -33,11 +33,11 @@ class Round(NamedTuple):
 
 
 def labels_per_round(labels: int, rounds: int) -> list[int]:
-    """Spreads labels evenly over at most so many rounds, at least one in each.
+    """Spreads labels evenly over rounds, at least one in each.
 
     Args:
         labels: How many the budget pays for.
-        rounds: How many rounds there are at most.
+        rounds: Most rounds there may be.
 
     Returns:
         Labels of each round; they add up to `labels`.
@@ -47,15 +47,18 @@ def labels_per_round(labels: int, rounds: int) -> list[int]:
 
 
 def rounds(
-    streams: Streams, source: NoiseSource, *, plan: LabelPlan, settings: Settings
+    streams: Streams, source: NoiseSource, *, plan: LabelPlan, settings: TrainingSettings
 ) -> Iterator[Round]:
-    """The rounds of a training, drawn a few at a time.
+    """Draws the rounds of a training, a few at a time.
 
     Args:
-        streams: Of the models.
+        streams: The streams of the models.
         source: Draws noise from them.
         plan: How many labels may be released, by how many teachers.
         settings: The public constants.
+
+    Yields:
+        Each round.
     """
     asked = labels_per_round(plan.labels, settings.rounds)
     batch, steps = settings.batch, settings.teacher_steps

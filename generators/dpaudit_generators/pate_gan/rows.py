@@ -14,7 +14,7 @@ from dpaudit.model.schema import Schema
 from dpaudit_generators.pate_gan.slices import logistic, padded
 
 TEMPERATURE: Final = 0.5
-"""Of the relaxation that gradients flow through; records themselves are hard."""
+"""Temperature of the relaxation that gradients flow through; the records themselves are hard."""
 
 
 class Generated(NamedTuple):
@@ -22,7 +22,7 @@ class Generated(NamedTuple):
 
     Attributes:
         records: Encoded records with their ones, in the head's order, [M, n, padded(width)].
-        maybe: Numbers that may be missing, as if they were not, [M, n, optional].
+        maybe: Numbers that may be missing, before they are, [M, n, optional].
         soft: The relaxed categories, [M, n, choices].
     """
 
@@ -34,16 +34,16 @@ class Generated(NamedTuple):
 class Head:
     """Turns raw outputs into encoded records of a mixed-type table.
 
-    Numbers pass a logistic function. Categories and missing-value indicators are drawn: hard
-    values go forward, so that a generated record has the form of a real one and no critic can win
+    Numbers pass through a logistic function. Categories and missing-value indicators are drawn:
+    hard values go forward, so that a generated record looks like a real one and no critic can win
     by spotting fractions, and the gradient of the Gumbel-softmax relaxation goes back (the
     straight-through estimator of Jang, Gu and Poole 2017).
 
-    Given proportions of the label's classes, the label is drawn from them instead, before the rest:
-    the generator network is told which class its record is to have.
+    With given proportions of the label's classes, the label is drawn from them first, and the
+    generator network takes the class that its record is to have as an input.
 
-    Records are in the head's order of columns: numbers, missing-value indicators, categories, a
-    given label. Raw outputs are in the same order, but with two for each indicator.
+    Records have the head's order of columns: numbers, missing-value indicators, categories, a given
+    label. Raw outputs have the same order, but two for each indicator.
 
     Args:
         schema: The schema; fixes every position.
@@ -71,7 +71,7 @@ class Head:
         self.sizes = [2] * len(optional) + sizes
         """Raw outputs of each indicator and category."""
         self.classes = sum(b.value.stop - b.value.start for b in labels)
-        """Number of label classes that a record is generated given."""
+        """Number of label classes that the generator network takes as input."""
         self._runs = [(size, len(list(run))) for size, run in groupby(self.sizes)]
 
     @property
@@ -93,9 +93,9 @@ class Head:
         """Draws encoded records.
 
         Args:
-            raw: Raw outputs, [M, n, padded(inputs)]; their memory may become the records'.
+            raw: Raw outputs, [M, n, padded(inputs)]; the records may take over their memory.
             gumbel: Gumbel noise that draws categories, [M, n, choices].
-            labels: The labels they are given, one-hot, [M, n, classes].
+            labels: The given labels, one-hot, [M, n, classes].
         """
         first, last, optional = self.numbers, self.inputs, len(self.optional)
         soft = hard = gumbel
@@ -117,18 +117,18 @@ class Head:
         return Generated(records, maybe, soft)
 
     def backward(self, generated: Generated, slope: Tensor) -> Tensor:
-        """A loss's gradient by the raw outputs.
+        """The gradient of a loss with respect to the raw outputs.
 
         Args:
             generated: What was drawn.
-            slope: The gradient by the records.
+            slope: The gradient with respect to the records.
 
         Returns:
             The gradient, [M, n, padded(inputs)], 0 in padding columns.
         """
         first, last, optional = self.numbers, self.inputs, len(self.optional)
         records, maybe, soft = generated
-        # All but numbers are 0 or 1 in a record: their factor is 0.
+        # Everything but numbers is 0 or 1 in a record, so its factor is 0.
         back = slope * records * (1.0 - records)
         back = back[..., : padded(self.inputs)]
         wider = padded(self.inputs) - back.shape[2]

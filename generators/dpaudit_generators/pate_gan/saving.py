@@ -1,7 +1,7 @@
 """A trained PATE-GAN as a file: an .npz with the generator's weights and one JSON text.
 
-No pickle: loading runs no code. What is written is written out name by name, so that nothing
-private travels along, and files of equal models are equal byte for byte.
+No pickle, so loading runs no code. Everything is written by name, so that nothing private travels
+along, and files of equal models are equal byte for byte.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _DAMAGE: Final = (
     *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError),  # the archive
     *(ValueError, KeyError, TypeError, InputError, RecursionError, MemoryError),  # what is in it
 )
-"""What a damaged file can raise on its way through zipfile, numpy, json and our own checks."""
+"""What a damaged file can raise in zipfile, numpy, json and our own checks."""
 
 
 def save(model: PateGanModel, path: Path) -> None:
-    """Writes a model; replaces the file in one step.
+    """Writes a model, replacing the file in one step.
 
     Args:
         model: The model.
@@ -58,7 +58,7 @@ def save(model: PateGanModel, path: Path) -> None:
     }
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        # A ZipInfo of our own has a constant date.
+        # A ZipInfo of our own, because its date is constant.
         archive.writestr(zipfile.ZipInfo(_TEXT), json.dumps(document, indent=2))
         for name, weight in zip(_names(len(model.weights)), model.weights, strict=True):
             array = io.BytesIO()
@@ -77,10 +77,11 @@ def load(path: Path) -> PateGanModel:
         path: A file that `save` wrote.
 
     Returns:
-        The model: it samples as the saved one did.
+        The model; it samples as the saved one did.
 
     Raises:
-        InputError: If the file cannot be read, is no such model, is damaged, or has another format.
+        InputError: If the file cannot be read, is no saved model, is damaged, or has another
+            format.
     """
     try:
         content = path.read_bytes()
@@ -108,12 +109,12 @@ def load(path: Path) -> PateGanModel:
 
 
 def _names(parts: int) -> list[str]:
-    """Names of the weights of so many parts, two for each layer."""
+    """Names of the weights in a file of so many parts, two for each layer."""
     return [f"{kind}{layer}.npy" for layer in range(1, parts // 2 + 1) for kind in "wb"]
 
 
 class _RefusedError(InputError):
-    """A file that is not to be loaded, with the reason ready to be read."""
+    """A file that must not be loaded; the message says why."""
 
 
 def _refuse(path: Path, reason: str) -> NoReturn:
@@ -122,7 +123,7 @@ def _refuse(path: Path, reason: str) -> NoReturn:
 
 
 def _model(document: dict[str, Any], weights: tuple[Any, ...]) -> PateGanModel:
-    """The model of a document and its weights, checked against each other."""
+    """The model of a document and its weights, which are checked against each other."""
     claim = dict(document["claim"])
     schema = Schema.from_json(document["schema"])
     proportions = tuple(float(share) for share in document["proportions"])
@@ -142,7 +143,7 @@ def _model(document: dict[str, Any], weights: tuple[Any, ...]) -> PateGanModel:
 
 
 def _check_weights(weights: tuple[Any, ...], head: Head) -> None:
-    """Whether the layers chain, from noise and a label to what the head takes; [1, in, out] each.
+    """Checks that layers [1, in, out] chain, from noise and a label to the inputs of the head.
 
     Raises:
         ValueError: If they do not.

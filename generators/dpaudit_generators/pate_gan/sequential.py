@@ -1,7 +1,7 @@
-"""The oracle: one PATE-GAN at a time in plain torch, to read and to compare `training` with.
+"""The oracle: one PATE-GAN at a time in plain torch, for reading and to compare `training` with.
 
-The same algorithm from the same uniform numbers, with modules, autograd and `torch.optim.Adam`
-in place of stacks and gradients by hand. Tests and benchmarks alone use it.
+The same algorithm on the same uniform numbers, with modules, autograd and `torch.optim.Adam`
+instead of stacks and gradients by hand. Only tests and benchmarks use it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dpaudit_generators.pate import IndexArray, LabelRelease
 from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.rounds import rounds
 from dpaudit_generators.pate_gan.rows import TEMPERATURE, Head
-from dpaudit_generators.pate_gan.settings import Settings
+from dpaudit_generators.pate_gan.settings import TrainingSettings
 from dpaudit_generators.pate_gan.source import Noise, NoiseSource
 from dpaudit_generators.pate_gan.stack import SLOPE
-from dpaudit_generators.pate_gan.trainee import FloatArray, Trainee, Weights
+from dpaudit_generators.pate_gan.trainee import Float32Array, Trainee, Weights
 from dpaudit_generators.pate_gan.training import InitialNetworks
 
 _CPU: Final = torch.device("cpu")
@@ -35,10 +35,10 @@ class Network(nn.Module):
     Args:
         weights: Networks without padding.
         index: Which of them.
-        settings: Rate and decay rates of Adam.
+        settings: The learning rate and decay rates of Adam.
     """
 
-    def __init__(self, weights: Weights, index: int, settings: Settings) -> None:
+    def __init__(self, weights: Weights, index: int, settings: TrainingSettings) -> None:
         super().__init__()
         widths = [weights[0].shape[1], *(bias.shape[2] for bias in weights[1::2])]
         layers: list[nn.Module] = []
@@ -60,14 +60,14 @@ class Network(nn.Module):
         return outputs
 
     def descend(self, loss: Tensor) -> None:
-        """One step down the gradient of a scalar loss."""
+        """Takes one step down the gradient of a scalar loss."""
         self._adam.zero_grad()
         torch.autograd.backward(loss)
         self._adam.step()
 
     def weights(self) -> Weights:
         """The network without padding."""
-        plain: list[FloatArray] = []
+        plain: list[Float32Array] = []
         for layer in self.layers:
             if isinstance(layer, nn.Linear):
                 plain += [
@@ -78,13 +78,13 @@ class Network(nn.Module):
 
 
 def records_of(raw: Tensor, noise: Tensor, labels: Tensor, head: Head) -> Tensor:
-    """`Head`, for autograd: hard values forward, the gradient of soft ones back.
+    """Draws records as `Head` does, for autograd: hard values forward, soft gradients back.
 
     Args:
         raw: Raw outputs [n, inputs].
         noise: Gumbel noise [n, choices].
         labels: Given labels [n, classes].
-        head: Which columns there are.
+        head: Fixes the columns.
 
     Returns:
         Records in the head's order, [n, width].
@@ -111,17 +111,17 @@ def train_one(
     *,
     head: Head,
     plan: LabelPlan,
-    settings: Settings,
-    watch: Callable[[IndexArray], None] = lambda votes: None,
+    settings: TrainingSettings,
+    on_votes: Callable[[IndexArray], None] = lambda votes: None,
 ) -> Weights:
     """Trains one model as `training.train` does, up to rounding.
 
     Args:
         trainee: What it is trained on.
-        head: Makes generated records of the form of the private ones.
+        head: Gives generated records the form of private ones.
         plan: How many labels may be released, with which noise.
         settings: The public constants.
-        watch: Is told the votes of each round.
+        on_votes: Called with the votes of each round.
 
     Returns:
         The generator's weights.
@@ -163,7 +163,7 @@ def train_one(
         with torch.no_grad():
             for teacher, cell in zip(teachers, trainee.records.owned, strict=True):
                 votes += (teacher(asked)[:, 0] > 0).numpy() * (len(cell) > 0)
-        watch(votes)
+        on_votes(votes)
         labels = torch.from_numpy(release.release(votes)).float()
 
         chosen = torch.arange(queries)
@@ -181,9 +181,9 @@ def train_one(
     return generator.weights()
 
 
-def _drawn(rows: FloatArray, cell: IndexArray, drawn: IndexArray) -> FloatArray:
-    """A minibatch of a cell, in uniform integers in [0, 2**32); of an empty one zeros."""
+def _drawn(rows: Float32Array, cell: IndexArray, drawn: IndexArray) -> Float32Array:
+    """The minibatch of a cell that uniform integers in [0, 2**32) select; zeros if it is empty."""
     if len(cell) == 0:
         return np.zeros((len(drawn), rows.shape[1]), dtype=np.float32)
-    minibatch: FloatArray = rows[cell[drawn * len(cell) >> 32]]
+    minibatch: Float32Array = rows[cell[drawn * len(cell) >> 32]]
     return minibatch

@@ -30,38 +30,37 @@ PUBLISHED: Final[Mapping[str, Any]] = MappingProxyType(
         "betas": (0.9, 0.999),
     }
 )
-"""The network of the published average-case audit of a table of 29 columns, with 5 teachers.
+"""The network of the published average-case audit, of a table of 29 columns with 5 teachers.
 
 ("The Elusive Pursuit of Reproducing PATE-GAN", TMLR 2025.)
 """
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Shapes, lengths and rates: constants chosen without looking at any private table.
+class TrainingSettings:
+    """Sizes, numbers of steps and rates: constants that do not depend on any private table.
 
-    The defaults are for small budgets; `PUBLISHED` is another choice. Widths of one less than a
-    multiple of 16 cost least: with its bias, a layer fills whole vectors of the processor.
+    The defaults are for small budgets; `PUBLISHED` is another choice. Widths that are one less than
+    a multiple of 16 cost least: with its bias, a layer then fills whole vectors of the processor.
 
     Attributes:
         rounds: How often teachers train and labels are released.
         teacher_steps: Steps of every teacher in a round.
         student_steps: Steps of the student in a round.
         generator_steps: Steps of the generator in a round.
-        batch: Records in a minibatch, of every network.
+        batch: Records in a minibatch of any network.
         noise_width: Dimension of the generator's normal noise.
         generator_hidden: Widths of the generator's hidden layers.
         student_hidden: Those of the student.
         teacher_hidden: Those of a teacher; none makes it a logistic regression.
-        replay: Whether the student draws its minibatches from all labels released so far, with
-            replacement, or takes those of the round in their order, from the start again if they
-            are few.
-        learning_rate: Of every network (Adam).
+        replay: Whether the student draws its minibatches with replacement from all labels released
+            so far; else it takes those of the round in order, repeatedly if there are too few.
+        learning_rate: Learning rate of every network (Adam).
         betas: Adam's decay rates of the two moments. Less momentum than Adam's usual .9, because
             the opponent moves (Radford et al. 2016).
 
     Raises:
-        SettingsError: If one is out of its range.
+        SettingsError: If a setting is out of range.
     """
 
     rounds: int = 40

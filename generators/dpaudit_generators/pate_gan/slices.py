@@ -1,15 +1,16 @@
-"""Memory of stacked networks: every slice is computed as it would be alone, to the last bit.
+"""Memory of stacked networks: every slice is bit-identical to computing it alone.
 
-That takes care (measured on torch 2.13): each slice starts at a multiple of 64 bytes, because
-kernels treat their first and last elements apart; no product has a single column, because a stack
-of one would then take another routine; no product has the stack as its rows.
+This needs care (measured on torch 2.13): each slice starts at a multiple of 64 bytes, because
+kernels treat their first and last elements separately; no product has a single column, because a
+stack of one would then take another routine; no product has the stack as its rows.
 
-So widths are padded to multiples of 16 floats. Behind the last input of a layer stands a column of
-ones, whose weights are the biases; what is behind that is zero and stays zero.
+So widths are padded to multiples of 16 floats. After the last input of a layer comes a column of
+ones, whose weights are the biases; the columns after that are zero and stay zero.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import torch
@@ -17,27 +18,37 @@ from torch import Tensor
 
 LANES: Final = 16
 PAIR: Final = 2 * LANES
-"""Floats in two vectors: a multiple of them leaves nothing over for an elementwise kernel."""
+"""Floats in two vectors: an elementwise kernel has nothing left over from a multiple of these."""
 
 
 def padded(width: int) -> int:
-    """Columns of a matrix of so many columns, one of ones and padding."""
+    """Width of a matrix of so many columns, one of ones and padding."""
     return -(-(width + 1) // LANES) * LANES
 
 
-def logistic(values: Tensor) -> Tensor:
-    """The logistic function of values [M, ...], in their place where that can be.
+def in_whole_vectors(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
+    """An elementwise function of values [M, ...], bit-identical to computing each of M alone.
 
-    Each entry of M is as it would be alone.
+    Torch takes two vectors at a time and the rest by another routine, which may differ in the last
+    bit. So values are padded until there is no rest.
 
-    Torch takes two vectors at a time, and what is left by another routine: there is to be nothing
-    left.
+    Args:
+        function: The function; it may work in place.
+        values: Its arguments.
     """
     size = values.numel() // values.shape[0]
     if size % PAIR == 0:
-        return torch.sigmoid_(values)
+        return function(values)
     flat = torch.nn.functional.pad(values.reshape(len(values), size), (0, -size % PAIR))
-    return torch.sigmoid_(flat)[:, :size].view(values.shape)
+    return function(flat)[:, :size].reshape(values.shape)
+
+
+def logistic(values: Tensor) -> Tensor:
+    """The logistic function of values [M, ...], in place where nothing needs padding.
+
+    Each of M is bit-identical to computing it alone.
+    """
+    return in_whole_vectors(torch.sigmoid_, values)
 
 
 def with_ones(*parts: Tensor) -> Tensor:

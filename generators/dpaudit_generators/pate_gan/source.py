@@ -1,4 +1,4 @@
-"""Records from noise: the generators of M models."""
+"""Generated records, made of noise by the generator networks of M models."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.rows import Generated, Head
 from dpaudit_generators.pate_gan.slices import padded
 from dpaudit_generators.pate_gan.stack import Generators
-from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
+from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
 
 _PART: Final = 256
 """Records that are sampled at a time."""
 
 
 class Noise(NamedTuple):
-    """What records are made of, apart from the weights.
+    """The random numbers that records are made of.
 
     Attributes:
-        rows: What the network makes records of: normal numbers, given labels one-hot, ones;
+        rows: Inputs of the network: normal numbers, given labels one-hot, ones;
             [M, n, padded(noise width + classes)].
-        gumbel: Draws categories, [M, n, choices].
-        labels: The labels that are given, one-hot, [M, n, classes].
+        gumbel: Gumbel noise that draws categories, [M, n, choices].
+        labels: The given labels, one-hot, [M, n, classes].
     """
 
     rows: Tensor
@@ -39,14 +39,14 @@ class Noise(NamedTuple):
 
 
 class NoiseSource:
-    """Draws what records are made of, for M models.
+    """Draws the random numbers that records of M models are made of.
 
     Args:
         streams: Their streams.
-        head: Says how many categories are drawn.
-        proportions: Of the label's classes, of each model; empty ones if the label is generated.
+        head: Fixes how many categories are drawn.
+        proportions: For each model, those of the label's classes; none if the label is generated.
         width: Dimension of the normal noise.
-        device: Where the tensors are to be.
+        device: Where the tensors are placed.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class NoiseSource:
         self._cumulative = torch.tensor(proportions, dtype=torch.float64, device=device).cumsum(1)
 
     def draw(self, n: int) -> Noise:
-        """The noise of n records of each model."""
+        """Draws the noise of n records of each model."""
         inputs = self._width + self._classes
         rows = self._streams.normal(n, padded(inputs))
         rows[..., self._width :] = self._tail
@@ -77,8 +77,8 @@ class NoiseSource:
         return Noise(rows, self._streams.gumbel(n, self._choices), labels)
 
 
-class Source:
-    """The generators of M models: records from noise.
+class RecordSource:
+    """The generator networks of M models, with the head that makes records of their outputs.
 
     Args:
         networks: One of each model.
@@ -89,12 +89,12 @@ class Source:
         self._networks, self._head = networks, head
 
     def generate(self, noise: Noise) -> tuple[list[Tensor], Generated]:
-        """Records of each model, with what entered each layer."""
+        """Makes records of each model; also gives what entered each layer."""
         values, raw = self._networks.forward(noise.rows)
         return values, self._head(raw, noise.gumbel, noise.labels)
 
     def train(self, values: Sequence[Tensor], generated: Generated, slope: Tensor) -> None:
-        """One step down the gradient by generated records."""
+        """Takes one step down the gradient with respect to generated records."""
         back = self._head.backward(generated, slope)
         self._networks.descend(values, back)
 
@@ -106,23 +106,23 @@ def sample(
     n: int,
     *,
     seeds: Sequence[int | None],
-    watch: Callable[[Noise], None] | None = None,
-) -> FloatArray:
-    """Records of trained generators.
+    on_noise: Callable[[Noise], None] | None = None,
+) -> Float32Array:
+    """Draws records from trained generator networks.
 
     Args:
-        weights: Of each model, all of one shape.
+        weights: The weights of each model, all of one shape.
         head: The head they were trained with.
-        proportions: Of the label's classes, of each model.
-        n: Number of records of each.
-        seeds: One for each; None means the system's entropy.
-        watch: Is shown what the generators are fed.
+        proportions: For each model, those of the label's classes, or none.
+        n: Number of records of each model.
+        seeds: One for each model; None means the system's entropy.
+        on_noise: Called with what the generators are fed.
 
     Returns:
         Encoded records in the schema's order, [M, n, width].
     """
     device = torch.device("cpu")
-    source = Source(Generators(weights, rate=0.0, betas=(0.0, 0.0)), head)
+    source = RecordSource(Generators(weights, rate=0.0, betas=(0.0, 0.0)), head)
     noise = NoiseSource(
         Streams(seeds, "sample", device=device),
         head,
@@ -133,8 +133,8 @@ def sample(
     records = np.empty((len(weights), n, head.width), dtype=np.float32)
     for start in range(0, n, _PART):
         drawn = noise.draw(min(_PART, n - start))
-        if watch is not None:
-            watch(drawn)
+        if on_noise is not None:
+            on_noise(drawn)
         part = source.generate(drawn)[1].records
         records[:, start : start + _PART, head.order] = part[..., : head.width].numpy()
     return records

@@ -1,8 +1,8 @@
 """Perceptrons of one shape trained side by side, with gradients by hand.
 
-Networks of a stack share no arithmetic: the result of one depends on its own inputs and weights
-alone, to the last bit and whatever else is in the stack (`slices` says what that takes). A hidden
-layer hands its column of ones on by a weight that is 1 and stays 1.
+Networks of a stack share no arithmetic: each is bit-identical to training alone, whatever else is
+in the stack (`slices` explains what this needs). A hidden layer passes its column of ones on by a
+weight that is 1 and stays 1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from dpaudit_generators.pate_gan.adam import Adam
 from dpaudit_generators.pate_gan.slices import padded
-from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
+from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
 
 SLOPE: Final = 0.2
 """Slope of the leaky rectifier of hidden layers below 0."""
@@ -32,11 +32,14 @@ def initial(
 
     Args:
         k: How many.
-        widths: Of the layers, inputs first.
+        widths: Widths of the layers, inputs first.
         rng: Draws the weights.
         gain: Factor on the weights of the last layer.
+
+    Returns:
+        Their weights, without padding.
     """
-    weights: list[FloatArray] = []
+    weights: list[Float32Array] = []
     for inputs, outputs in pairwise(widths):
         limit = (6.0 / (inputs + outputs)) ** 0.5
         uniform = rng.random((k, inputs, outputs), dtype=np.float32)
@@ -45,14 +48,14 @@ def initial(
     return tuple(weights)
 
 
-class Stack:
+class NetworkStack:
     """Networks of one shape: hidden layers with leaky rectifiers and a linear last layer.
 
     Args:
         networks: The networks, k of each of M models; all of one shape.
         rate: Learning rate of Adam.
         betas: Its decay rates.
-        device: Where they are to be.
+        device: Where the networks are placed.
     """
 
     def __init__(
@@ -87,10 +90,10 @@ class Stack:
         self._adam = Adam(self._weights, rate=rate, betas=betas)
 
     def weights(self, models: Sequence[int] | None = None) -> list[Weights]:
-        """Each network without padding, k = 1.
+        """The weights of each network without padding, if k = 1.
 
         Args:
-            models: Those of which models; None means all.
+            models: Which models; None means all.
         """
         packed = [weight.cpu().numpy() for weight in self._weights]
         chosen = range(len(packed[0])) if models is None else models
@@ -107,7 +110,7 @@ class Stack:
         ]
 
     def _memory(self, layer: int, n: int) -> Tensor:
-        """For what leaves a layer: fresh pages for so much would cost as much as the product."""
+        """Kept memory for what leaves a layer: fresh pages would cost as much as the product."""
         if (layer, n) not in self._kept:
             networks, outputs, _ = self._weights[layer].shape
             self._kept[layer, n] = self._weights[layer].new_empty(networks, n, outputs)
@@ -117,7 +120,7 @@ class Stack:
         """What enters each layer, rows with their ones first.
 
         Args:
-            rows: [groups, n, padded(inputs)]: equally many networks in a row see the same.
+            rows: [groups, n, padded(inputs)]: as many successive networks see the same rows.
         """
         values = [rows]
         n = rows.shape[1]
@@ -126,18 +129,18 @@ class Stack:
             if values[-1].shape[0] == networks:
                 entering = values[-1][..., : self._widths[layer] + 1]
                 hidden = torch.bmm(entering, self._upward[layer], out=self._memory(layer, n))
-            else:  # one product for all networks of a group, its rows theirs: none is copied
+            else:  # one product for all networks of a group, which share its rows without a copy
                 groups = weight.view(rows.shape[0], -1, inputs)
                 hidden = torch.bmm(groups, rows.transpose(1, 2)).view(-1, width, n).transpose(1, 2)
             values.append(torch.nn.functional.leaky_relu_(hidden, SLOPE))
         return values
 
     def _slopes(self, values: Sequence[Tensor], slope: Tensor) -> list[Tensor]:
-        """Gradients by what leaves each hidden layer, before its rectifiers.
+        """Gradients with respect to what leaves each hidden layer, before its rectifiers.
 
         Args:
             values: What entered each layer.
-            slope: The gradient by what entered the last; its memory becomes the first result's.
+            slope: The gradient with respect to what entered the last; is overwritten.
         """
         slopes: list[Tensor] = []
         for layer in reversed(range(1, len(values))):
@@ -150,7 +153,7 @@ class Stack:
         return slopes
 
     def _by_hidden_weights(self, values: Sequence[Tensor], slope: Tensor) -> list[Tensor]:
-        """Gradients by the weights of the hidden layers, as `_slopes` takes them."""
+        """Gradients with respect to the weights of the hidden layers; arguments as `_slopes`."""
         gradients = [
             _gradient(mine, entering).view(weight.shape)
             for mine, entering, weight in zip(
@@ -162,7 +165,7 @@ class Stack:
         return gradients
 
 
-class Generators(Stack):
+class Generators(NetworkStack):
     """Networks with many outputs."""
 
     def forward(self, rows: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -172,8 +175,8 @@ class Generators(Stack):
             rows: Inputs with their ones, [networks, n, padded(inputs)].
 
         Returns:
-            Tensors [networks, n, padded(width)]; the outputs have no ones. The next call with so
-            many rows writes over them.
+            Tensors [networks, n, padded(width)]; the outputs have no ones. The next call with as
+            many rows overwrites them.
         """
         values, last = self._up(rows), len(self._weights) - 1
         entering = values[-1][..., : self._widths[last] + 1]
@@ -181,21 +184,21 @@ class Generators(Stack):
         return values, raw
 
     def descend(self, values: Sequence[Tensor], slope: Tensor) -> None:
-        """One step of Adam.
+        """Takes one step of Adam.
 
         Args:
-            values: What entered each layer, of the rows that count.
-            slope: The loss's gradient by their raw outputs, 0 in padding columns.
+            values: What entered each layer, for the rows that count.
+            slope: The loss's gradient with respect to their raw outputs, 0 in padding columns.
         """
         last = _gradient(slope, values[-1])
         entering = torch.bmm(slope, self._weights[-1])
         self._adam.step([*self._by_hidden_weights(values, entering), last])
 
 
-class Critics(Stack):
+class Critics(NetworkStack):
     """Networks with one output, a logit.
 
-    A last layer is one row of weights: as a matrix it would be padding for the most part. Critics
+    The last layer is one row of weights, because as a matrix it would be mostly padding. Critics
     without hidden layers that see the same rows take them in one product.
     """
 
@@ -203,19 +206,24 @@ class Critics(Stack):
         """What enters each layer, and the logits.
 
         Args:
-            rows: Inputs with their ones, [groups, n, padded(inputs)]: equally many networks in a
-                row see the same.
+            rows: Inputs with their ones, [groups, n, padded(inputs)]: as many successive networks
+                see the same rows.
 
         Returns:
             Tensors of all networks, or of all groups if there is no hidden layer, which the next
-            call with so many rows may write over; logits [networks, n].
+            call with as many rows may overwrite; logits [networks, n].
         """
         values, last = self._up(rows), self._weights[-1]
         shared = last.view(values[-1].shape[0], -1, last.shape[2])
         return values, torch.bmm(shared, values[-1].transpose(1, 2)).flatten(0, 1)
 
     def gradients(self, values: Sequence[Tensor], slope: Tensor) -> list[Tensor]:
-        """Gradients of a loss by the weights, from that by the logits [networks, n]."""
+        """Gradients of a loss with respect to the weights.
+
+        Args:
+            values: What entered each layer.
+            slope: The gradient with respect to the logits [networks, n].
+        """
         last = self._weights[-1]
         shared = slope.view(values[-1].shape[0], -1, slope.shape[1])
         own = torch.bmm(shared, values[-1]).view(last.shape)
@@ -224,28 +232,31 @@ class Critics(Stack):
         return [*self._by_hidden_weights(values, self._entering(values, slope)), own]
 
     def _entering(self, values: Sequence[Tensor], slope: Tensor) -> Tensor:
-        """The gradient by what entered the last layer."""
-        # Memory ordered as theirs: what comes next reads both.
+        """The gradient with respect to what entered the last layer."""
+        # Memory in the order of theirs, because the next step reads both.
         entering = torch.empty_like(values[-1])
         return torch.mul(slope[:, :, None], self._weights[-1], out=entering)
 
     def back(self, values: Sequence[Tensor], slope: Tensor) -> Tensor:
-        """The gradient by the rows, each seen by one network alone."""
+        """The gradient with respect to the rows, each of which one network sees."""
         entering = self._entering(values, slope)
         slopes = self._slopes(values, entering)
         return torch.bmm(slopes[0], self._weights[0]) if slopes else entering
 
     def step(self, gradients: Sequence[Tensor]) -> None:
-        """One step of Adam."""
+        """Takes one step of Adam."""
         self._adam.step(gradients)
 
 
 def _gradient(slope: Tensor, entering: Tensor) -> Tensor:
-    """By a layer's weights, [groups, networks of a group * outputs, inputs].
+    """The gradient with respect to a layer's weights.
 
     Args:
-        slope: By what leaves the layer, [networks, n, outputs].
+        slope: The gradient with respect to what leaves the layer, [networks, n, outputs].
         entering: What entered it, [groups, n, inputs].
+
+    Returns:
+        The gradient [groups, networks of a group * outputs, inputs].
     """
     groups = slope.transpose(1, 2)
     if groups.shape[0] != entering.shape[0]:

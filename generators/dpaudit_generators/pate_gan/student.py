@@ -1,4 +1,4 @@
-"""The student: learns from released labels alone."""
+"""The student, which learns from released labels only."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from itertools import cycle, islice
 import torch
 from torch import Tensor
 
-from dpaudit_generators.pate_gan.settings import Settings
+from dpaudit_generators.pate_gan.settings import TrainingSettings
 from dpaudit_generators.pate_gan.slices import logistic
 from dpaudit_generators.pate_gan.stack import Critics
 
 
-class Student:
-    """The critic of each model that learns from released labels alone.
+class StudentCritics:
+    """The critic of each model that learns from released labels only.
 
-    Replay, if asked for, is post-processing. The paper's student sees each label once; a small
-    budget has too few for that.
+    Replay is post-processing. The paper's student sees each label once; a small budget buys too
+    few labels for that.
 
     Args:
         networks: One of each model.
         settings: The public constants.
     """
 
-    def __init__(self, networks: Critics, settings: Settings) -> None:
+    def __init__(self, networks: Critics, settings: TrainingSettings) -> None:
         self._networks, self._settings = networks, settings
         self._records: list[Tensor] = []
         self._labels: list[Tensor] = []
 
     def train(self, records: Tensor, labels: Tensor, drawn: Tensor) -> None:
-        """All steps of a round.
+        """Takes all steps of a round.
 
         Args:
             records: Records with their ones whose labels were released, [M, n, padded(width)].
             labels: Their labels [M, n], float32.
-            drawn: Uniform integers in [0, 2**32), for replay: [M, steps * batch].
+            drawn: Uniform integers in [0, 2**32) for replay, [M, steps * batch].
         """
         if self._settings.replay:
             records, labels = self._replayed(records, labels, drawn)
@@ -48,8 +48,8 @@ class Student:
             self._networks.step(self._networks.gradients(values, slope))
 
     def _replayed(self, records: Tensor, labels: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
-        """Those of all steps, drawn with replacement from all that is known."""
-        self._records.append(records.clone())  # its memory is the next round's
+        """Records and labels of all steps, drawn with replacement from all released so far."""
+        self._records.append(records.clone())  # the next round reuses its memory
         self._labels.append(labels)
         known_records, known_labels = torch.cat(self._records, 1), torch.cat(self._labels, 1)
         models, known = known_labels.shape
@@ -58,9 +58,9 @@ class Student:
         return known_records[own, chosen], known_labels[own, chosen]
 
     def slope(self, records: Tensor) -> Tensor:
-        """Gradient by records of the generator's loss, the mean of -log S(G(z)).
+        """Gradient with respect to records of the generator's loss, the mean of -log S(G(z)).
 
-        It does not saturate (Goodfellow et al. 2014, section 3).
+        This loss does not saturate (Goodfellow et al. 2014, section 3).
         """
         values, logits = self._networks.forward(records)
         return self._networks.back(values, logistic(logits).sub_(1.0).div_(records.shape[1]))

@@ -1,4 +1,4 @@
-"""The teachers: the only code that sees real records."""
+"""The teachers: the only networks that see real records."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dpaudit_generators.pate_gan.trainee import Records
 class Teachers:
     """k critics of each of M models, each trained on its own cell against generated records.
 
-    What a teacher does is a function of its cell, its share of its model's uniform numbers and
-    generated records, which depend on released labels alone. All shapes are constants.
+    A teacher is a function of its cell, its share of its model's uniform numbers and generated
+    records, which depend on released labels only. All shapes are constants.
 
     Args:
         networks: The stacked networks, k of each model; one output.
@@ -40,7 +40,7 @@ class Teachers:
         self.rows = with_ones(rows)
         """Real records with their ones; the last is padding."""
         self._real = torch.empty(0, device=device)
-        # All cells one behind the other; an empty one is a cell of padding.
+        # All cells in a row; an empty one holds the row of padding.
         cells = [
             start[id(rows)] + cell if len(cell) else starts[-1:]
             for rows, owned in records
@@ -55,20 +55,20 @@ class Teachers:
         self._voting = np.logical_not(empty)[:, :, None]
 
     def minibatches(self, drawn: Tensor) -> Tensor:
-        """Row numbers drawn with replacement from each teacher's cell.
+        """Draws rows with replacement from each teacher's cell.
 
         Args:
             drawn: Uniform integers in [0, 2**32), [M, steps, k, batch].
 
         Returns:
-            Row numbers [M, steps, k, batch]; of an empty cell that of a row of padding.
+            Row numbers [M, steps, k, batch]; that of the row of padding for an empty cell.
         """
-        # floor(drawn / 2**32 * size), in whole numbers; what a step needs lies side by side.
+        # floor(drawn / 2**32 * size), in whole numbers; those of a step lie side by side.
         places = (drawn * self._sizes).bitwise_right_shift_(32).add_(self._starts).transpose(0, 1)
         return self._cells.index_select(0, places.flatten()).view(places.shape).transpose(0, 1)
 
     def train(self, chosen: Tensor, generated: Tensor) -> None:
-        """One step, on the same generated records for all teachers of a model.
+        """Takes one step, on the same generated records for all teachers of a model.
 
         The loss is binary cross-entropy, as in lines 7 to 10 of PATE-GAN's Algorithm 1.
 
@@ -77,7 +77,7 @@ class Teachers:
             generated: Generated records with their ones, [M, batch, padded(width)].
         """
         batch = chosen.shape[2]
-        # Memory of its own: fresh pages for so much would cost more than the step.
+        # Kept memory, because fresh pages for so much would cost more than the step.
         torch.index_select(self.rows, 0, chosen.flatten(), out=self._real)
         seen, logits = self.networks.forward(self._real.view(-1, batch, self._real.shape[1]))
         gradients = self.networks.gradients(seen, logistic(logits).sub_(1.0))
@@ -87,7 +87,7 @@ class Teachers:
         self.networks.step([one.add_(other).div_(batch) for one, other in both])
 
     def votes(self, records: Tensor) -> IndexArray:
-        """How many teachers of each model take each record for real; an empty cell never does.
+        """How many teachers of each model call each record real; those of empty cells never do.
 
         Args:
             records: Generated records with their ones, [M, n, padded(width)].
@@ -97,6 +97,6 @@ class Teachers:
         """
         logits = self.networks.forward(records)[1].view(len(records), self._k, -1)
         real = (logits.cpu().numpy() > 0) & self._voting
-        # Counted in few bits, many at a time.
+        # Counted in 16 bits, which is faster.
         votes: IndexArray = real.sum(axis=1, dtype=np.uint16).astype(np.int64)
         return votes

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from dpaudit_generators.pate import IndexArray
 
-FloatArray: TypeAlias = npt.NDArray[np.float32]
+Float32Array: TypeAlias = npt.NDArray[np.float32]
 
-Weights: TypeAlias = tuple[FloatArray, ...]
-"""Networks without padding, W1, b1, W2, b2, ...: W [k, inputs, outputs] and b [k, 1, outputs]."""
+Weights: TypeAlias = tuple[Float32Array, ...]
+"""k networks without padding, W1, b1, W2, b2, ...: W [k, inputs, outputs], b [k, 1, outputs]."""
 
 
 class Records(NamedTuple):
@@ -21,10 +21,10 @@ class Records(NamedTuple):
 
     Attributes:
         rows: Encoded records in the head's order of columns, [n, width]; models may share them.
-        owned: Row numbers of each of k teachers; a record that is dropped is in none.
+        owned: Row numbers of each of k teachers; a dropped record has none.
     """
 
-    rows: FloatArray
+    rows: Float32Array
     owned: Sequence[IndexArray]
 
 
@@ -32,10 +32,10 @@ class Trainee(NamedTuple):
     """What one model is trained on.
 
     Attributes:
-        records: Its private records and who owns them.
+        records: Its private records and which teachers have them.
         proportions: Released proportions of the label's classes, or none.
         labels: How many labels its budget pays for, at most those of the plan.
-        seed: None draws everything from the system's entropy.
+        seed: Its seed; None draws everything from the system's entropy.
     """
 
     records: Records

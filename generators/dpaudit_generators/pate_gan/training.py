@@ -14,35 +14,52 @@ from dpaudit_generators.pate import IndexArray, LabelReleases
 from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.rounds import Round, rounds
 from dpaudit_generators.pate_gan.rows import Head
-from dpaudit_generators.pate_gan.settings import Settings
-from dpaudit_generators.pate_gan.source import NoiseSource, Source
+from dpaudit_generators.pate_gan.settings import TrainingSettings
+from dpaudit_generators.pate_gan.source import NoiseSource, RecordSource
 from dpaudit_generators.pate_gan.stack import Critics, Generators, initial
-from dpaudit_generators.pate_gan.student import Student
+from dpaudit_generators.pate_gan.student import StudentCritics
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.trainee import Trainee, Weights
 
 GAIN: Final = 2.0
-"""On the generator's last layer: spreads the first synthetic records over the bounds.
+"""Factor on the generator's last layer: spreads the first synthetic records over the bounds.
 
-The teachers' labels tell nothing unless some synthetic records look real (section 4 of the paper),
+The teachers' labels say nothing unless some synthetic records look real (section 4 of the paper),
 and votes on a narrow cloud are all alike.
 """
 
 
 class Observer(Protocol):
-    """Is shown a training as it goes, and changes nothing of it."""
+    """Follows a training without changing it."""
 
-    def begins(self, this: Round, chosen: Tensor, teachers: Teachers) -> None:
-        """A round: the real records chosen for it [M, steps, k, batch]; before any step."""
+    def on_round(self, drawn: Round, chosen: Tensor, teachers: Teachers) -> None:
+        """A round begins; called before any of its steps.
+
+        Args:
+            drawn: Its random numbers.
+            chosen: Row numbers of the real records of its minibatches [M, steps, k, batch].
+            teachers: The teachers.
+        """
         ...
 
-    def released(self, votes: IndexArray, labels: IndexArray) -> None:
-        """Labels of its queries [M, n], drawn from votes; after the teachers' steps."""
+    def on_labels(self, votes: IndexArray, labels: IndexArray) -> None:
+        """The labels of a round were released; called after the teachers' steps.
+
+        Args:
+            votes: How many teachers voted 1 [M, n].
+            labels: The labels drawn from these votes [M, n].
+        """
         ...
 
 
 class InitialNetworks:
     """The networks that a training starts from, without padding.
+
+    Args:
+        seed: Of the model; None draws everything from the system's entropy.
+        head: Fixes how many columns a record has.
+        teachers: Number k of teachers.
+        settings: The public constants.
 
     Attributes:
         teachers: k critics.
@@ -50,7 +67,9 @@ class InitialNetworks:
         generator: One generator.
     """
 
-    def __init__(self, seed: int | None, *, head: Head, teachers: int, settings: Settings) -> None:
+    def __init__(
+        self, seed: int | None, *, head: Head, teachers: int, settings: TrainingSettings
+    ) -> None:
         noise = settings.noise_width + head.classes
         self.teachers = initial(
             teachers, [head.width, *settings.teacher_hidden, 1], rng_of(seed, "teacher weights")
@@ -72,21 +91,21 @@ def train(
     *,
     head: Head,
     plan: LabelPlan,
-    settings: Settings,
+    settings: TrainingSettings,
     device: torch.device,
     observer: Observer | None = None,
 ) -> list[Weights]:
-    """Trains teachers, student and generator of each model; none depends on the others.
+    """Trains teachers, student and generator of each model, bit-identical to training it alone.
 
     A model stops at the first round whose labels its budget does not pay for.
 
     Args:
         trainees: What each model is trained on.
-        head: Makes generated records of the form of the private ones.
+        head: Gives generated records the form of private ones.
         plan: How many labels may be released, with which noise.
         settings: The public constants.
         device: Where the networks are.
-        observer: Is shown every round.
+        observer: Follows every round.
 
     Returns:
         The generator's weights of each model.
@@ -102,11 +121,11 @@ def train(
         [trainee.records for trainee in trainees],
         device=device,
     )
-    student = Student(
+    student = StudentCritics(
         Critics([one.student for one in start], rate=rate, betas=betas, device=device), settings
     )
     generators = Generators([one.generator for one in start], rate=rate, betas=betas, device=device)
-    source = Source(generators, head)
+    source = RecordSource(generators, head)
     budgets = [LabelBudget(trainee.labels) for trainee in trainees]
     releases = LabelReleases(plan.table, budgets, seeds=seeds)
     streams = Streams(seeds, "training", device=device)
@@ -121,26 +140,26 @@ def train(
     fixed = teaching + settings.generator_steps * batch
 
     finished: dict[int, Weights] = {}
-    for this in rounds(streams, noise, plan=plan, settings=settings):
-        going = [budget.left >= this.queries for budget in budgets]
+    for drawn in rounds(streams, noise, plan=plan, settings=settings):
+        going = [budget.left >= drawn.queries for budget in budgets]
         stopping = [i for i, goes in enumerate(going) if not goes and i not in finished]
         finished |= dict(zip(stopping, generators.weights(stopping), strict=True))
         if not any(going):
             break
-        chosen = teachers.minibatches(this.minibatches)
+        chosen = teachers.minibatches(drawn.minibatches)
         if observer is not None:
-            observer.begins(this, chosen, teachers)
-        # The generator moves at the end of a round alone: one pass makes the records of all steps.
-        fakes = source.generate(this.noise.part(slice(teaching)))[1].records
+            observer.on_round(drawn, chosen, teachers)
+        # The generator moves only at the end of a round: one pass makes the records of all steps.
+        fakes = source.generate(drawn.noise.part(slice(teaching)))[1].records
         for step, fake in enumerate(torch.split(fakes, batch, dim=1)):
             teachers.train(chosen[:, step], fake)
-        asked = source.generate(this.noise.part(slice(fixed, fixed + this.queries)))[1].records
+        asked = source.generate(drawn.noise.part(slice(fixed, fixed + drawn.queries)))[1].records
         votes = teachers.votes(asked)
         labels = releases.release(votes, going=going)
         if observer is not None:
-            observer.released(votes, labels)
-        student.train(asked, torch.from_numpy(labels).float().to(device), this.replay)
+            observer.on_labels(votes, labels)
+        student.train(asked, torch.from_numpy(labels).float().to(device), drawn.replay)
         for first in range(teaching, fixed, batch):
-            values, generated = source.generate(this.noise.part(slice(first, first + batch)))
+            values, generated = source.generate(drawn.noise.part(slice(first, first + batch)))
             source.train(values, generated, student.slope(generated.records))
     return [finished.get(i, weights) for i, weights in enumerate(generators.weights())]

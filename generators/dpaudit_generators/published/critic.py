@@ -23,7 +23,7 @@ from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan.slices import padded, with_ones
-from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
+from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
 from dpaudit_generators.published.critic_draws import (
     Minibatches,
     Uniforms,
@@ -55,8 +55,8 @@ class CriticSubject(NamedTuple):
         seed: None draws everything from the system's entropy.
     """
 
-    rows: FloatArray
-    conditions: FloatArray
+    rows: Float32Array
+    conditions: Float32Array
     parts: Sequence[IndexArray]
     positions: IntArray
     seed: int | None

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from dpaudit_generators.pate_gan.slices import logistic
-from dpaudit_generators.pate_gan.stack import Stack
-from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
+from dpaudit_generators.pate_gan.stack import NetworkStack
+from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
 
 _SATURATED: Final = 200.0
 """In float32 its hyperbolic tangent and logistic function are 1, those of its negative -1 and 0."""
@@ -34,7 +34,7 @@ def initial(widths: Sequence[int], rng: np.random.Generator) -> Weights:
         widths: Of the layers, inputs first.
         rng: Draws the weights.
     """
-    weights: list[FloatArray] = []
+    weights: list[Float32Array] = []
     for inputs, outputs in pairwise(widths):
         normal = rng.standard_normal((1, inputs, outputs), dtype=np.float32)
         weights += [
@@ -52,7 +52,7 @@ def tanh(values: Tensor) -> Tensor:
     return logistic(values.mul_(2.0)).mul_(2.0).sub_(1.0)
 
 
-class TanhGenerators(Stack):
+class TanhGenerators(NetworkStack):
     """Generators: hidden layers with tanh, logistic outputs.
 
     Constants in the last layer make the column of ones and the padding of what they put out, so
@@ -126,7 +126,7 @@ class Passes(NamedTuple):
     slopes: Tensor
 
 
-class WassersteinCritics(Stack):
+class WassersteinCritics(NetworkStack):
     """Critics with two hidden layers with rectifiers and one linear output.
 
     Args:

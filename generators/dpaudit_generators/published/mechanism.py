@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 import numpy as np
 import pandas as pd
 
 from dpaudit.errors import DataError, SettingsError
-from dpaudit.formatting import did_you_mean
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.encoding import encode
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import FloatArray, Job, World
+from dpaudit.plugins.protocols import Job
 from dpaudit.plugins.recorder import Recorder
-from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.batches import whole_table
 from dpaudit_generators.published import recipes
 from dpaudit_generators.published.accountant import inverse_delta
+from dpaudit_generators.published.fitting import fit_models
 from dpaudit_generators.published.model import PublishedBatch, PublishedModel
-from dpaudit_generators.published.recipes import Inputs, Recipe, Recipes
-from dpaudit_generators.published.scaling import Scaling, Span, fit_scaling
-from dpaudit_generators.published.switches import Switch
-from dpaudit_generators.published.trainee import Form, Settings, Trainee, form_of
+from dpaudit_generators.published.recipes import Recipe, Recipes
+from dpaudit_generators.published.scaling import Span
+from dpaudit_generators.published.switches import Switch, switches_named
+from dpaudit_generators.published.trainee import PublishedSettings
+from dpaudit_generators.tables import require_columns, require_table
 
 _AT_ONCE: Final = 32
 _EXERCISES: Final = (5, 11, 25, 51)
@@ -38,14 +38,6 @@ _PARTS_OF_ROWS: Final = frozenset(
     {Switch.PARTITION_ALL_ROWS, Switch.PARTITION_RESHUFFLED, Switch.PARTITION_LAST_ONLY}
 )
 """Those that make the size of a refitted teacher's part depend on it."""
-
-
-class _Table(NamedTuple):
-    """A table as models are trained on it; those that lack the same rows share it."""
-
-    scaling: Scaling
-    form: Form
-    trainee: Trainee
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +77,7 @@ class SwitchedPateGan:
 
     def __post_init__(self) -> None:
         for name in ("also", "without"):
-            object.__setattr__(self, name, ",".join(sorted(_switches(getattr(self, name)))))
+            object.__setattr__(self, name, ",".join(sorted(switches_named(getattr(self, name)))))
         for name, good, wanted in (
             ("epsilon", 0.0 < self.epsilon < np.inf, "a positive number"),
             ("delta", 0.0 < self.delta < 1.0, "one in (0, 1)"),
@@ -104,7 +96,7 @@ class SwitchedPateGan:
     @cached_property
     def switches(self) -> frozenset[Switch]:
         """The deviations."""
-        return (self.PUBLISHED | _switches(self.also)) - _switches(self.without)
+        return (self.PUBLISHED | switches_named(self.also)) - switches_named(self.without)
 
     @property
     def claim(self) -> PrivacyClaim:
@@ -117,10 +109,10 @@ class SwitchedPateGan:
 
     def fixes(self) -> Mapping[str, SwitchedPateGan]:
         """For each switch that is on, the same generator without it."""
-        return {str(switch): self._mended(switch) for switch in sorted(self.switches)}
+        return {str(switch): self._fixed(switch) for switch in sorted(self.switches)}
 
-    def _mended(self, switch: Switch) -> SwitchedPateGan:
-        gone = {*_switches(self.without), switch}
+    def _fixed(self, switch: Switch) -> SwitchedPateGan:
+        gone = {*switches_named(self.without), switch}
         if switch is Switch.NO_PATE:  # nothing else has a gradient penalty
             gone.add(Switch.PENALTY_FROM_TEACHERS)
         return replace(self, without=",".join(gone))
@@ -135,7 +127,7 @@ class SwitchedPateGan:
         """
         if Switch.NO_PATE in self.switches:
             return ()
-        without = ",".join({*_switches(self.without), Switch.TEACHERS_FROM_ROWS})
+        without = ",".join({*switches_named(self.without), Switch.TEACHERS_FROM_ROWS})
         return tuple(
             replace(self, gamma=1.25, epsilon=1e4, iterations=3, teachers=teachers, without=without)
             for teachers in _EXERCISES
@@ -147,10 +139,8 @@ class SwitchedPateGan:
         Raises:
             DataError: If the table does not fit the schema or has fewer records than teachers.
         """
-        problems = self.schema.problems(data)
-        if problems:
-            raise DataError(f"the table does not fit the schema: {'; '.join(problems)}")
-        teachers = self._settings(len(data)).teachers
+        require_table(data, self.schema)
+        teachers = self.settings_for(len(data)).teachers
         if len(data) < teachers:
             raise DataError(
                 f"the table has {len(data)} rows for {teachers} teachers: use fewer with "
@@ -167,7 +157,7 @@ class SwitchedPateGan:
         Raises:
             DataError: If the table's columns are not the schema's.
         """
-        return self.fit_many(data, [Job(World.IN, 0, (), seed)])[0]
+        return self.fit_many(data, [whole_table(seed)])[0]
 
     @property
     def models_at_once(self) -> int:
@@ -176,9 +166,9 @@ class SwitchedPateGan:
 
     def batch_key(self, job: Job) -> Hashable:
         """Models on as many records have the same shape; without some switches, all have."""
-        if self._recipe.span is Span.MIXTURE and Switch.BOUNDS_FROM_DATA in self.switches:
+        if self.recipe.span is Span.MIXTURE and Switch.BOUNDS_FROM_DATA in self.switches:
             return tuple(sorted(set(job.dropped_rows)))  # as many columns as components
-        depends = not _OF_ROWS.isdisjoint(self.switches) or self._parts_of_rows
+        depends = not _OF_ROWS.isdisjoint(self.switches) or self.parts_depend_on_rows
         return len(set(job.dropped_rows)) if depends else ()
 
     def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> PublishedBatch:
@@ -191,7 +181,8 @@ class SwitchedPateGan:
         Raises:
             DataError: If the table's columns are not the schema's.
         """
-        return self._fitted(data, jobs, None)
+        require_columns(data, self.schema)
+        return fit_models(self, data, jobs)
 
     def trace(
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
@@ -201,7 +192,8 @@ class SwitchedPateGan:
         Raises:
             DataError: If the table's columns are not the schema's.
         """
-        model = self._fitted(data, [Job(World.IN, 0, (), seed)], recorder)[0]
+        require_columns(data, self.schema)
+        model = fit_models(self, data, [whole_table(seed)], recorder=recorder)[0]
         for column, numbers in model.scaling.numbers.items():
             recorder.scaling(column, numbers)
         if Switch.LABELS_COPIED in self.switches:
@@ -209,14 +201,16 @@ class SwitchedPateGan:
             recorder.label_counts(counts.tolist())
         return model.traced_sample(n_rows, seed=seed, recorder=recorder)
 
-    @cached_property
-    def _parts_of_rows(self) -> bool:
+    @property
+    def parts_depend_on_rows(self) -> bool:
+        """Whether the size of a refitted teacher's part follows from the number of records."""
         return Switch.TEACHERS_REFITTED in self.switches and not _PARTS_OF_ROWS.isdisjoint(
             self.switches
         )
 
     @cached_property
-    def _recipe(self) -> Recipe:
+    def recipe(self) -> Recipe:
+        """Its hyperparameters for a table of this schema."""
         recipe = self._RECIPE(len(self.schema.columns))
         if Switch.NO_PATE in self.switches:  # `critic` trains networks of this kind
             own = recipes.original(len(self.schema.columns))
@@ -225,14 +219,14 @@ class SwitchedPateGan:
             )
         return recipe
 
-    def _settings(self, rows: int) -> Settings:
-        """What a table of so many records is trained with; public unless switches say otherwise."""
-        teachers, batch = self.teachers, self._recipe.batch
+    def settings_for(self, rows: int) -> PublishedSettings:
+        """What a training on so many records is asked for; public unless switches say otherwise."""
+        teachers, batch = self.teachers, self.recipe.batch
         if Switch.TEACHERS_FROM_ROWS in self.switches:
             teachers = max(1, rows // 1000)
         if Switch.BATCH_FROM_ROWS in self.switches:
             batch = max(1, min(batch, rows // teachers))
-        return Settings(
+        return PublishedSettings(
             teachers=teachers,
             batch=batch,
             iterations=self.iterations,
@@ -241,95 +235,3 @@ class SwitchedPateGan:
             inverse=inverse_delta(self.delta, rows=rows, switches=self.switches),
             switches=self.switches,
         )
-
-    def _fitted(
-        self, data: pd.DataFrame, jobs: Sequence[Job], recorder: Recorder | None
-    ) -> PublishedBatch:
-        problems = self.schema.column_problems(data)
-        if problems:
-            raise DataError(f"the table does not fit the schema: {'; '.join(problems)}")
-        public = encode(data, self.schema)
-        tables: dict[tuple[int, ...], _Table] = {}
-        for job in jobs:
-            if job.dropped_rows not in tables:
-                tables[job.dropped_rows] = self._table(data, public, job.dropped_rows)
-        shapes: dict[tuple[Settings, int, bytes], list[int]] = {}
-        for index, job in enumerate(jobs):
-            table = tables[job.dropped_rows]
-            rows = len(table.trainee.positions)
-            parts = rows if self._parts_of_rows else 0
-            shape = self._settings(rows), parts, table.form.order.tobytes()
-            shapes.setdefault(shape, []).append(index)
-        models: dict[int, PublishedModel] = {}
-        for (settings, *_), indices in shapes.items():
-            own = [tables[jobs[index].dropped_rows] for index in indices]
-            trainees = [
-                table.trainee._replace(seed=jobs[index].seed)
-                for index, table in zip(indices, own, strict=True)
-            ]
-            weights = self._train(trainees, own[0].form, settings, recorder)
-            fitted = [
-                self._model(table, settings, one) for table, one in zip(own, weights, strict=True)
-            ]
-            models |= dict(zip(indices, fitted, strict=True))
-        return PublishedBatch(tuple(models[index] for index in range(len(jobs))))
-
-    def _table(self, data: pd.DataFrame, public: FloatArray, dropped: Sequence[int]) -> _Table:
-        kept = np.delete(np.arange(len(data)), list(dropped))
-        own = data.iloc[kept]
-        scaling = fit_scaling(own, self.schema, span=self._recipe.span, switches=self.switches)
-        switches = self.switches
-        if Switch.NO_PATE in switches:
-            switches -= {Switch.CONDITIONS_FROM_DATA}  # its critic knows labels alone
-        form = form_of(scaling, self.schema, switches)
-        records = np.ascontiguousarray(scaling.encode(own)[:, form.order])
-        about = [records[:, part] for part in form.conditions]
-        hints = np.concatenate([records[:, :0], *about], axis=1)
-        return _Table(scaling, form, Trainee(records, public[kept], hints, kept, None))
-
-    def _train(
-        self,
-        trainees: Sequence[Trainee],
-        form: Form,
-        settings: Settings,
-        recorder: Recorder | None,
-    ) -> list[Weights]:
-        if Switch.NO_PATE in self.switches:
-            from dpaudit_generators.published.without_pate import train
-        else:
-            from dpaudit_generators.published.pate import train
-        return train(trainees, form=form, recipe=self._recipe, settings=settings, recorder=recorder)
-
-    def _model(self, table: _Table, settings: Settings, weights: Weights) -> PublishedModel:
-        normal = Switch.SAMPLING_NOISE_DIFFERS in self.switches
-        rows = table.trainee
-        return PublishedModel(
-            schema=self.schema,
-            scaling=table.scaling,
-            form=table.form,
-            recipe=self._recipe,
-            settings=settings,
-            inputs=Inputs.NORMAL if normal else self._recipe.inputs,
-            weights=weights,
-            given=rows.records[:, table.form.made :],
-            hints=rows.hints,
-            positions=rows.positions,
-            claim=self.claim,
-        )
-
-
-def _switches(names: str | Iterable[str]) -> frozenset[Switch]:
-    """The switches of these names: a text with commas, or several.
-
-    Raises:
-        SettingsError: If there is no such switch.
-    """
-    found = names.split(",") if isinstance(names, str) else list(names)
-    known = [str(switch) for switch in Switch]
-    for name in found:
-        if name.strip() and name.strip() not in known:
-            raise SettingsError(
-                f"there is no switch {name.strip()!r}{did_you_mean(name.strip(), known)}: use "
-                + ", ".join(known)
-            )
-    return frozenset(Switch(name.strip()) for name in found if name.strip())

@@ -15,10 +15,11 @@ from dpaudit.model.encoding import table_of
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import Reader, Recorder, Stage
+from dpaudit_generators.batches import TrainedTogether
 from dpaudit_generators.pate_gan.trainee import Weights
 from dpaudit_generators.published.recipes import Inputs, Recipe
 from dpaudit_generators.published.scaling import Scaling
-from dpaudit_generators.published.trainee import Form, Settings
+from dpaudit_generators.published.trainee import Form, PublishedSettings
 
 _PART: Final = 256
 """Records that are sampled at a time."""
@@ -46,7 +47,7 @@ class PublishedModel:
     scaling: Scaling
     form: Form
     recipe: Recipe
-    settings: Settings
+    settings: PublishedSettings
     inputs: Inputs
     weights: Weights
     given: npt.NDArray[np.float32]
@@ -67,20 +68,12 @@ class PublishedModel:
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedBatch:
-    """Models trained together; none knows of the others.
+class PublishedBatch(TrainedTogether[PublishedModel]):
+    """Published PATE-GANs that were trained together.
 
     Attributes:
         models: The models, in the order of their jobs.
     """
-
-    models: tuple[PublishedModel, ...]
-
-    def __len__(self) -> int:
-        return len(self.models)
-
-    def __getitem__(self, index: int) -> PublishedModel:
-        return self.models[index]
 
     def sample_many(self, n: int, seeds: Sequence[int | None]) -> FloatArray:
         """Values [M, n, d] of n records of each model, as `encoding.values_of` gives them.
@@ -113,11 +106,11 @@ class PublishedBatch:
         import torch
 
         from dpaudit_generators.published.networks import Networks
-        from dpaudit_generators.published.source import Feed, Source
+        from dpaudit_generators.published.source import Feed, PublishedRecordSource
 
         first = self.models[0]
         form, architecture = first.form, first.recipe.generator
-        source = Source(
+        source = PublishedRecordSource(
             Networks([model.weights for model in self.models], architecture),
             form,
             architecture.output,

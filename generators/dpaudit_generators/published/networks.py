@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from dpaudit_generators.pate_gan.adam import Adam
-from dpaudit_generators.pate_gan.slices import PAIR, padded
+from dpaudit_generators.pate_gan.slices import in_whole_vectors, padded
 from dpaudit_generators.pate_gan.stack import SLOPE
-from dpaudit_generators.pate_gan.trainee import FloatArray, Weights
+from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
 from dpaudit_generators.published.recipes import Activation, Architecture, Optimiser, Recipe
 
 _LEAST: Final = 1e-5  # added to a layer's variance
@@ -106,7 +106,7 @@ class Networks:
             for model in models
         ]
 
-    def flat(self, model: int) -> FloatArray:
+    def flat(self, model: int) -> Float32Array:
         """All weights of one network."""
         return np.concatenate([part.ravel() for part in self.weights([model])[0]])
 
@@ -121,21 +121,9 @@ def activated(sums: Tensor, activation: Activation) -> Tensor:
         case Activation.LEAKY:
             return torch.nn.functional.leaky_relu(sums, SLOPE)
         case Activation.TANH:
-            return whole(torch.tanh, sums)
+            return in_whole_vectors(torch.tanh, sums.contiguous())
         case Activation.SIGMOID:
-            return whole(torch.sigmoid, sums)
-
-
-def whole(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
-    """A function of values [networks, ...] that torch computes otherwise in vectors than singly.
-
-    So that each network's are as they would be alone, nothing is left over behind the vectors.
-    """
-    size = values[0].numel()
-    if size % PAIR == 0:
-        return function(values.contiguous())
-    flat = torch.nn.functional.pad(values.reshape(len(values), size), (0, -size % PAIR))
-    return function(flat)[:, :size].reshape(values.shape)
+            return in_whole_vectors(torch.sigmoid, sums.contiguous())
 
 
 def _normalised(sums: Tensor, mask: Tensor, width: int) -> Tensor:
@@ -145,7 +133,7 @@ def _normalised(sums: Tensor, mask: Tensor, width: int) -> Tensor:
     return centred / (variance + _LEAST).sqrt()
 
 
-def _packed(layers: Sequence[Sequence[FloatArray]]) -> Tensor:
+def _packed(layers: Sequence[Sequence[Float32Array]]) -> Tensor:
     """One layer of all networks, biases behind the weights: [networks, padded, padded]."""
     (k, inputs, outputs) = layers[0][0].shape
     packed = np.zeros((len(layers), k, padded(inputs), padded(outputs)), dtype=np.float32)

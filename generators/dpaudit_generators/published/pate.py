@@ -19,19 +19,24 @@ from dpaudit_generators.published.accountant import Accountant, gaussian_deviati
 from dpaudit_generators.published.networks import Networks
 from dpaudit_generators.published.partition import Partition
 from dpaudit_generators.published.recipes import Loss, Recipe
-from dpaudit_generators.published.source import Feed, Source
+from dpaudit_generators.published.source import Feed, PublishedRecordSource
 from dpaudit_generators.published.switches import Switch
-from dpaudit_generators.published.teachers import LogisticTeachers, NetworkTeachers, Teachers, bank
-from dpaudit_generators.published.trainee import Form, Settings, Trainee
+from dpaudit_generators.published.teachers import (
+    LogisticTeachers,
+    NetworkTeachers,
+    PublishedTeachers,
+    bank,
+)
+from dpaudit_generators.published.trainee import Form, PublishedSettings, PublishedTrainee
 from dpaudit_generators.published.votes import Labeller
 
 
 def train(
-    trainees: Sequence[Trainee],
+    trainees: Sequence[PublishedTrainee],
     *,
     form: Form,
     recipe: Recipe,
-    settings: Settings,
+    settings: PublishedSettings,
     recorder: Recorder | None = None,
 ) -> list[Weights]:
     """Trains M models; none depends on the others by a bit.
@@ -56,10 +61,10 @@ class _Training:
 
     def __init__(
         self,
-        trainees: Sequence[Trainee],
+        trainees: Sequence[PublishedTrainee],
         form: Form,
         recipe: Recipe,
-        settings: Settings,
+        settings: PublishedSettings,
         recorder: Recorder | None,
     ) -> None:
         seeds = [trainee.seed for trainee in trainees]
@@ -84,7 +89,7 @@ class _Training:
             )
             for s in seeds
         ]
-        self._source = Source(
+        self._source = PublishedRecordSource(
             Networks(generator, recipe.generator, recipe), form, recipe.generator.output
         )
         student = [
@@ -121,7 +126,7 @@ class _Training:
         self._finished: dict[int, Weights] = {}
         self._batch = batch
 
-    def _of_a_kind(self) -> Teachers:
+    def _of_a_kind(self) -> PublishedTeachers:
         """Networks, or regressions."""
         settings, recipe = self._settings, self._recipe
         switches = settings.switches
@@ -251,7 +256,7 @@ class _Training:
 class _Rows:
     """Private records for what should see none, drawn from one stream of each model."""
 
-    def __init__(self, trainees: Sequence[Trainee], purpose: str) -> None:
+    def __init__(self, trainees: Sequence[PublishedTrainee], purpose: str) -> None:
         self._trainees = trainees
         self._bank, self._starts = bank(trainees)
         self._rngs = [rng_of(trainee.seed, purpose) for trainee in trainees]

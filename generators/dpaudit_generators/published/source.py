@@ -12,8 +12,8 @@ from torch import Tensor
 
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate_gan.draws import Streams
-from dpaudit_generators.pate_gan.slices import padded, with_ones
-from dpaudit_generators.published.networks import Networks, activated, whole
+from dpaudit_generators.pate_gan.slices import in_whole_vectors, padded, with_ones
+from dpaudit_generators.published.networks import Networks, activated
 from dpaudit_generators.published.recipes import Activation, Inputs, Recipe
 from dpaudit_generators.published.scaling import Span
 from dpaudit_generators.published.trainee import Form
@@ -86,7 +86,7 @@ class Feed:
         return torch.from_numpy(hints), chosen
 
 
-class Source:
+class PublishedRecordSource:
     """The generators of M models.
 
     Args:
@@ -124,6 +124,6 @@ class Source:
 
     def _shares(self, sums: Tensor) -> Tensor:
         """The softmax of each group, 0 elsewhere: one product for all sums over groups."""
-        weights = whole(torch.exp, sums.clamp(-_LARGEST, _LARGEST)) * self._grouped
+        weights = in_whole_vectors(torch.exp, sums.clamp(-_LARGEST, _LARGEST)) * self._grouped
         totals = torch.bmm(weights, self._same_group.expand(len(sums), -1, -1))
         return weights / (totals + (1.0 - self._grouped))

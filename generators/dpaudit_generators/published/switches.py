@@ -7,7 +7,11 @@ appendix E; those below the line are not in Table 2. A switch has the name of th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
+
+from dpaudit.errors import SettingsError
+from dpaudit.formatting import did_you_mean
 
 
 class Switch(StrEnum):
@@ -70,3 +74,23 @@ class Switch(StrEnum):
     """Numbers are scaled back by their upper bound in place of the range."""
     PENALTY_FROM_TEACHERS = "penalty-from-teachers"
     """The gradient penalty of a single critic (`no-pate`) has weight k instead of 10."""
+
+
+def switches_named(names: str | Iterable[str]) -> frozenset[Switch]:
+    """The switches of these names.
+
+    Args:
+        names: The names, or one text with commas between them.
+
+    Raises:
+        SettingsError: If there is no switch of one of these names.
+    """
+    listed = names.split(",") if isinstance(names, str) else names
+    wanted = [stripped for name in listed if (stripped := name.strip())]
+    known = [str(switch) for switch in Switch]
+    for name in wanted:
+        if name not in known:
+            raise SettingsError(
+                f"there is no switch {name!r}{did_you_mean(name, known)}: use {', '.join(known)}"
+            )
+    return frozenset(map(Switch, wanted))

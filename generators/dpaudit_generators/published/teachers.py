@@ -19,10 +19,10 @@ from dpaudit_generators.published.logistic import fit_logistic
 from dpaudit_generators.published.networks import Networks
 from dpaudit_generators.published.partition import Partition
 from dpaudit_generators.published.recipes import Recipe
-from dpaudit_generators.published.trainee import Trainee
+from dpaudit_generators.published.trainee import PublishedTrainee
 
 
-class Teachers(Protocol):
+class PublishedTeachers(Protocol):
     """k teachers of each of M models."""
 
     @property
@@ -54,7 +54,7 @@ class NetworkTeachers:
 
     def __init__(
         self,
-        trainees: Sequence[Trainee],
+        trainees: Sequence[PublishedTrainee],
         partitions: Sequence[Partition],
         *,
         recipe: Recipe,
@@ -109,7 +109,7 @@ class NetworkTeachers:
             if self._first is None:
                 self._first = real
         if recorder is not None:
-            self._tell(recorder, rows[0].numpy(), filled[0].numpy(), before)
+            self._record(recorder, rows[0].numpy(), filled[0].numpy(), before)
 
     def votes(self, records: Tensor) -> IntArray:
         """How many vote 1 on records [M, n, padded(width)]: integers [M, n]."""
@@ -140,7 +140,7 @@ class NetworkTeachers:
             return []
         return [self._networks.flat(index) for index in range(self._k)]
 
-    def _tell(
+    def _record(
         self,
         recorder: Recorder,
         rows: IntArray,
@@ -161,14 +161,14 @@ class NetworkTeachers:
             with torch.no_grad():
                 outputs = self._networks(first)[..., 0].double()
             entropy = torch.nn.functional.softplus(-outputs).mean(dim=1)
-            recorder.losses(float(entropy[0]), float(entropy[1:].mean()) if self._k > 1 else 0.0)
+            _record_losses(recorder, entropy)
 
 
 class LogisticTeachers:
     """Logistic regressions fitted from scratch in every iteration, on as many fakes as records.
 
     Where parts may differ in size, a teacher draws a public number of records from its own, with
-    replacement. Teachers of equal parts are equal, and fitted once.
+    replacement. PublishedTeachers of equal parts are equal, and fitted once.
 
     Args:
         trainees: What the models are trained on.
@@ -179,7 +179,7 @@ class LogisticTeachers:
 
     def __init__(
         self,
-        trainees: Sequence[Trainee],
+        trainees: Sequence[PublishedTrainee],
         partitions: Sequence[Partition],
         *,
         whole: bool,
@@ -225,7 +225,7 @@ class LogisticTeachers:
         if self._first is None:
             self._first = seen[0, 0, : self.fakes].astype(np.float64)
         if recorder is not None:
-            self._tell(recorder, read)
+            self._record(recorder, read)
 
     def votes(self, records: Tensor) -> IntArray:
         """How many vote 1 on records [M, n, padded(width)]: integers [M, n]."""
@@ -245,7 +245,7 @@ class LogisticTeachers:
             return part
         return part[(rng.random(self.fakes) * len(part)).astype(np.int64)]
 
-    def _tell(self, recorder: Recorder, read: Sequence[IntArray]) -> None:
+    def _record(self, recorder: Recorder, read: Sequence[IntArray]) -> None:
         found = np.repeat(self._found[0], self._k // self._fits, axis=0)
         for index, after in enumerate(found):
             rows = read[index % self._fits]
@@ -255,10 +255,16 @@ class LogisticTeachers:
         if self._first is not None and len(read[0]):
             margins = self._first @ found[:, :-1].T + found[:, -1]
             entropy = np.logaddexp(0.0, -margins).mean(axis=0)
-            recorder.losses(float(entropy[0]), float(entropy[1:].mean()) if self._k > 1 else 0.0)
+            _record_losses(recorder, entropy)
 
 
-def bank(trainees: Sequence[Trainee]) -> tuple[Tensor, list[int]]:
+def _record_losses(recorder: Recorder, entropy: Tensor | FloatArray) -> None:
+    """Records the cross-entropy of teacher 0 and the mean of the others'."""
+    others = float(entropy[1:].mean()) if len(entropy) > 1 else 0.0
+    recorder.losses(float(entropy[0]), others)
+
+
+def bank(trainees: Sequence[PublishedTrainee]) -> tuple[Tensor, list[int]]:
     """The records of all models with their ones, those of shared tables once.
 
     Returns:

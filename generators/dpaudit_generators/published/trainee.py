@@ -79,7 +79,7 @@ def _within(columns: IntArray, group: slice) -> slice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class PublishedSettings:
     """What a training is asked for.
 
     Attributes:
@@ -101,7 +101,7 @@ class Settings:
     switches: frozenset[Switch]
 
 
-class Trainee(NamedTuple):
+class PublishedTrainee(NamedTuple):
     """What one model is trained on.
 
     Attributes:

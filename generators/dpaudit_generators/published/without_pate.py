@@ -12,18 +12,18 @@ from dpaudit_generators.published.critic import CriticSettings, CriticSubject, t
 from dpaudit_generators.published.partition import Partition
 from dpaudit_generators.published.recipes import Recipe
 from dpaudit_generators.published.switches import Switch
-from dpaudit_generators.published.trainee import Form, Settings, Trainee
+from dpaudit_generators.published.trainee import Form, PublishedSettings, PublishedTrainee
 
 PENALTY = 10.0
 """Weight of the gradient penalty (Gulrajani et al. 2017)."""
 
 
 def train(
-    trainees: Sequence[Trainee],
+    trainees: Sequence[PublishedTrainee],
     *,
     form: Form,
     recipe: Recipe,
-    settings: Settings,
+    settings: PublishedSettings,
     recorder: Recorder | None = None,
 ) -> list[Weights]:
     """Trains M models; none depends on the others by a bit. Arguments as `pate.train` takes them.

@@ -13,8 +13,9 @@ import pandas as pd
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.schema import MISSING, OTHER, Column, Kind, Schema, as_numbers
+from dpaudit.model.schema import MISSING, Column, Kind, Schema, as_numbers
 from dpaudit.seeds import rng_of
+from dpaudit_generators.tables import count_codes
 from dpaudit_generators.toys.uniform import uniform_table
 
 _BINS: Final = 10
@@ -32,11 +33,10 @@ def cell_counts(column: Column, values: pd.Series[Any]) -> npt.NDArray[np.int64]
     if column.kind.numeric:
         numbers = as_numbers(values)
         codes = np.searchsorted(_edges(column)[1:-1], numbers, side="right")
-        codes = np.where(np.isnan(numbers), MISSING if column.missing else OTHER, codes)
+        codes = np.where(np.isnan(numbers), MISSING, codes)
     else:
         codes = column.codes(values)
-    codes = np.where(codes == MISSING, cells(column) - 1 if column.missing else OTHER, codes)
-    return np.bincount(codes[codes != OTHER], minlength=cells(column))
+    return count_codes(codes, cells=cells(column), missing=column.missing)
 
 
 def geometric_noise(epsilon: float, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:

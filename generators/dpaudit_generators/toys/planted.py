@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,8 +59,28 @@ def _one_record(target: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         raise TargetError(f"the target has {len(target)} rows: give a table of one row")
     problems = schema.problems(target)
     if problems:
-        raise TargetError(f"the target does not fit the schema: {'; '.join(problems)}; mend either")
+        raise TargetError(
+            f"the target does not fit the schema: {'; '.join(problems)}; correct one of them"
+        )
     return schema.canonical(target)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _TargetToy(ABC):
+    """What toys with a target have in common: their fields, checked."""
+
+    schema: Schema
+    target: pd.DataFrame
+    epsilon: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target", _one_record(self.target, self.schema))
+        _ = self.claim  # validates
+
+    @property
+    @abstractmethod
+    def claim(self) -> PrivacyClaim:
+        """What the toy promises."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,7 +108,7 @@ class CopycatModel:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Copycat:
+class Copycat(_TargetToy):
     """Leaks grossly and claims otherwise: half of its output is the target where it saw it.
 
     Its true epsilon is infinite; an audit that does not prove a violation is broken.
@@ -101,14 +122,6 @@ class Copycat:
         ClaimError: If epsilon is not positive.
         TargetError: If the target is not one record that fits the schema.
     """
-
-    schema: Schema
-    target: pd.DataFrame
-    epsilon: float = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "target", _one_record(self.target, self.schema))
-        _ = self.claim  # validates
 
     @property
     def claim(self) -> PrivacyClaim:
@@ -137,7 +150,7 @@ class RepeatedRecord:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RandomisedResponse:
+class RandomisedResponse(_TargetToy):
     """Answers "is the target in your data?" by randomised response (Warner 1965).
 
     The true answer is kept with probability e^epsilon / (1 + e^epsilon), else turned round; the
@@ -157,14 +170,6 @@ class RandomisedResponse:
         ClaimError: If epsilon is not positive.
         TargetError: If the target is not one record that fits the schema.
     """
-
-    schema: Schema
-    target: pd.DataFrame
-    epsilon: float = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "target", _one_record(self.target, self.schema))
-        _ = self.claim  # validates
 
     @property
     def claim(self) -> PrivacyClaim:

@@ -22,7 +22,7 @@ from dpaudit.bounds import one_run, one_run_detectable
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, InterruptedRunError, RunFolderError, SettingsError
 from dpaudit.game.canaries import choose_canaries
-from dpaudit.game.engine import Progress
+from dpaudit.game.progress import TrialProgress
 from dpaudit.game.trial import Role
 from dpaudit.model.encoding import encode
 from dpaudit.model.tables import load
@@ -223,13 +223,13 @@ def test_a_run_folder_resumes_and_jobs_do_not_matter(table: pd.DataFrame, tmp_pa
     carry(resample)
     audit = prepared(resample, table)
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: TrialProgress) -> None:
         if progress.role is Role.POSITIVE_CONTROL and progress.done == 1:
             raise KeyboardInterrupt
 
     with pytest.raises(InterruptedRunError):
         run(audit, tmp_path / "one", jobs=1, on_progress=stop)
-    seen: list[Progress] = []
+    seen: list[TrialProgress] = []
     resumed = run(audit, tmp_path / "one", jobs=1, on_progress=seen.append)
     assert {progress.role for progress in seen} == {Role.ONE_RUN}
     whole = run(audit, tmp_path / "two", jobs=2)

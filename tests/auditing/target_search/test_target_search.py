@@ -23,7 +23,7 @@ from dpaudit.bounds import ThresholdRule
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import InterruptedRunError, RunFolderError, SettingsError, TargetError
-from dpaudit.game.engine import Progress, ignore_progress
+from dpaudit.game.progress import TrialProgress, ignore_progress
 from dpaudit.game.selection import SelectionGame, halves
 from dpaudit.game.store import STORE_FILE, RunFolder
 from dpaudit.game.target import far_records, neighbour_distances
@@ -219,7 +219,7 @@ def test_interrupted_searches_resume_and_jobs_do_not_matter(
     search = searched(tells_highest_income, table, shadow_models=20)
     stops = [(Role.TARGET_SELECTION, 11), (Role.AUDIT, 5)]
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: TrialProgress) -> None:
         if (progress.role, progress.done) == stops[0]:
             del stops[0]
             raise KeyboardInterrupt
@@ -229,7 +229,7 @@ def test_interrupted_searches_resume_and_jobs_do_not_matter(
     assert not (tmp_path / "one" / STORE_FILE).exists()
     with pytest.raises(InterruptedRunError, match=r"5 of 20 trials \(audit\)"):
         run(search, tmp_path / "one", jobs=1, on_progress=stop)
-    seen: list[Progress] = []
+    seen: list[TrialProgress] = []
     resumed = run(search, tmp_path / "one", jobs=2, on_progress=seen.append)
     assert {progress.role for progress in seen} == {Role.AUDIT, Role.REPLAY}
     whole = run(search, tmp_path / "two", jobs=2)
@@ -237,7 +237,7 @@ def test_interrupted_searches_resume_and_jobs_do_not_matter(
 
 
 def test_the_plan_is_the_size_of_the_audit(table: pd.DataFrame, tmp_path: Path) -> None:
-    seen: list[Progress] = []
+    seen: list[TrialProgress] = []
     search = searched(ignores, table, shadow_models=40)
     assert search.trainings == 40
     assert search.plan == "target: 40 trainings, each without a random half of 20 candidates"
@@ -358,7 +358,7 @@ def test_one_run_audits_refuse_it(table: pd.DataFrame) -> None:
 def test_folders_of_other_audits_are_refused_before_any_training(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
-    def none(progress: Progress) -> None:
+    def none(progress: TrialProgress) -> None:
         raise AssertionError(progress)
 
     search = searched(ignores, table, shadow_models=20)

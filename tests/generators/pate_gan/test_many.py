@@ -22,7 +22,7 @@ from dpaudit_generators.pate_gan import PUBLISHED, PateGan, PateGanModel, traini
 from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.rows import Head
 from dpaudit_generators.pate_gan.sequential import train_one
-from dpaudit_generators.pate_gan.settings import Settings
+from dpaudit_generators.pate_gan.settings import TrainingSettings
 from dpaudit_generators.pate_gan.stack import Critics, initial
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.trainee import Records, Trainee, Weights
@@ -110,7 +110,7 @@ class Witness:
             *,
             head: Head,
             plan: LabelPlan,
-            settings: Settings,
+            settings: TrainingSettings,
             device: torch.device,
             **options: Any,
         ) -> list[Weights]:
@@ -120,7 +120,7 @@ class Witness:
                     seen += counts.tolist()
 
                 witness.oracle.append(
-                    train_one(trainee, head=head, plan=plan, settings=settings, watch=watch)
+                    train_one(trainee, head=head, plan=plan, settings=settings, on_votes=watch)
                 )
             return train(
                 trainees, head=head, plan=plan, settings=settings, device=device, **options

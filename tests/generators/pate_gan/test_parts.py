@@ -16,7 +16,7 @@ from dpaudit.model.encoding import decode, encode, layout, width
 from dpaudit.model.schema import Column, Kind, Schema
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import cells
-from dpaudit_generators.pate_gan import Settings
+from dpaudit_generators.pate_gan import TrainingSettings
 from dpaudit_generators.pate_gan.bounds import schema_of_data
 from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.rounds import labels_per_round
@@ -200,7 +200,7 @@ def test_a_schedule_spends_exactly_the_budget_evenly(labels: int, rounds: int) -
 def test_critics_step_as_torch_does(hidden: tuple[int, ...]) -> None:
     networks = initial(2, [3, *hidden, 1], rng_of(1, "w"))
     ours = Critics([networks], rate=0.01, betas=(0.5, 0.999))
-    theirs = [Network(networks, index, Settings(learning_rate=0.01)) for index in range(2)]
+    theirs = [Network(networks, index, TrainingSettings(learning_rate=0.01)) for index in range(2)]
     rows = torch.randn(1, 16, 3, generator=_torch_rng(1))
     for _ in range(20):
         values, logits = ours.forward(with_ones(rows))
@@ -221,7 +221,7 @@ def test_gradients_of_the_generator_are_those_of_autograd(given_labels: bool) ->
     critic = initial(1, [head.width, 5, 1], rng_of(1, "critic"))
     ours = Generators([networks], rate=0.01, betas=(0.5, 0.999))
     judge = Critics([critic], rate=0.01, betas=(0.5, 0.999))
-    public = Settings(learning_rate=0.01)
+    public = TrainingSettings(learning_rate=0.01)
     theirs, their_judge = Network(networks, 0, public), Network(critic, 0, public)
     labels = torch.eye(2)[torch.arange(40) % 2][:, : head.classes]
     for step in range(10):

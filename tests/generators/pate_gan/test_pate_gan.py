@@ -307,7 +307,7 @@ def test_adult_runs(data_folder: Path) -> None:
 def test_fewer_records_than_teachers_are_refused_before_training_but_never_in_it() -> None:
     generator = _small()
     generator.check(_mixed(12))
-    with pytest.raises(DataError, match=r"11 rows for 12 teachers: .* -p teachers=2$"):
+    with pytest.raises(DataError, match=r"11 rows for 12 teachers: .*, such as teachers=2$"):
         generator.check(_mixed(11))
     generator.fit(_mixed(11), seed=1)
 

@@ -13,7 +13,7 @@ import pytest
 from dpaudit.errors import SettingsError
 from dpaudit.model.schema import Column, Kind, Schema
 from dpaudit_generators.pate import IndexArray, RandomBits, cells, discrete_laplace
-from dpaudit_generators.pate_gan import PateGan, mechanism, releases, training
+from dpaudit_generators.pate_gan import PateGan, preparation, releases, training
 from dpaudit_generators.pate_gan.releases import (
     GRID,
     private_bounds,
@@ -197,8 +197,8 @@ def test_production_takes_partition_and_noise_from_the_system(
         sources.append(seed)
         return RandomBits(seed, purpose)
 
-    monkeypatch.setattr(mechanism, "cells", dealing)
-    monkeypatch.setattr(mechanism, "RandomBits", drawing)
+    monkeypatch.setattr(preparation, "cells", dealing)
+    monkeypatch.setattr(preparation, "RandomBits", drawing)
     gan = generator(**PRIVATE)
     for seed in (None, None, 0, 0, 1):
         gan.fit(table(50), seed=seed)

@@ -1,0 +1,78 @@
+"""Which features carry an attack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dpaudit.auditing.attacking.evaluation import Evaluation
+from dpaudit.auditing.attacking.parts import Part
+from dpaudit.bounds import Direction, auc
+from dpaudit.plugins.protocols import FeatureName
+
+MEASURED = 64
+"""Features, the most separating ones, whose importance is measured."""
+REPEATS = 5
+"""Permutations that an importance is the mean of."""
+
+
+class FeatureImportance(NamedTuple):
+    """A feature that carries the attack.
+
+    Attributes:
+        name: The feature.
+        importance: Mean loss of AUC when it is shuffled among the scored trials; 0 where other
+            features say the same.
+        separation: |AUC - 1/2| of the feature alone.
+    """
+
+    name: FeatureName
+    importance: float
+    separation: float
+
+
+def attribute(
+    evaluation: Evaluation,
+    scored: Part,
+    names: Sequence[FeatureName],
+    *,
+    most: int,
+    rng: np.random.Generator,
+) -> list[FeatureImportance]:
+    """Which features carry an attack: permutation importance on the scored trials.
+
+    Importance is the loss of AUC when one feature is shuffled (Breiman 2001, section 10). Where
+    features repeat each other the loss is 0 for each of them, so ties are ordered by how well the
+    feature separates the worlds alone.
+
+    Args:
+        evaluation: The attack's result.
+        scored: The scored trials.
+        names: Names of the features.
+        most: How many to return.
+        rng: Shuffles.
+
+    Returns:
+        The features, most important first; only ones that separate the worlds at all.
+    """
+    features, member = scored
+    separation = np.array([abs(auc(column, member) - 0.5) for column in features.T])
+    candidates = np.argsort(-separation, kind="stable")[:MEASURED]
+    candidates = candidates[separation[candidates] > 0]
+    sign = 1.0 if evaluation.threshold.direction is Direction.HIGHER else -1.0
+    baseline = auc(sign * evaluation.scores, member)
+    leaks = []
+    for candidate in candidates:
+        shuffled = np.tile(features, (REPEATS, 1, 1))
+        for repeat in shuffled:
+            repeat[:, candidate] = rng.permutation(repeat[:, candidate])
+        scores = sign * evaluation.scorer(shuffled.reshape(-1, features.shape[1]))
+        losses = [baseline - auc(part, member) for part in scores.reshape(REPEATS, -1)]
+        importance = max(0.0, round(float(np.mean(losses)), 4))
+        leaks.append(
+            FeatureImportance(names[candidate], importance, round(float(separation[candidate]), 4))
+        )
+    leaks.sort(key=lambda leak: (-leak.importance, -leak.separation))
+    return leaks[:most]

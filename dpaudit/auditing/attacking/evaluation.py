@@ -1,0 +1,76 @@
+"""What a fixed attack achieves on the scored trials."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dpaudit.auditing.attacking.fitting import Fitted, score
+from dpaudit.auditing.attacking.parts import SplitTrials
+from dpaudit.bounds import Counts, Threshold, auc, count_errors
+from dpaudit.bounds.table import Observed, ValidBound, proved, valid_bounds
+from dpaudit.plugins.protocols import FloatArray, Scorer
+
+
+class Evaluation(NamedTuple):
+    """What one attack achieved on the scored trials.
+
+    Attributes:
+        counts: Its errors; a failed trial counts as an error in either world.
+        threshold: Threshold and direction, fixed before.
+        bounds: Valid bounds on epsilon at the confidence asked for. Those of a fixed number of
+            trials are missing where a sequential audit stopped early; that of the e-process is
+            there where the audit was sequential.
+        auc: Area under the ROC curve of the scored trials that finished.
+        scores: Membership scores [n] of the scored trials that finished.
+        scorer: The trained classifier.
+    """
+
+    counts: Counts
+    threshold: Threshold
+    bounds: dict[ValidBound, float]
+    auc: float
+    scores: FloatArray
+    scorer: Scorer
+
+    @property
+    def proved(self) -> float:
+        """The largest of the bounds that may decide a verdict."""
+        return proved(self.bounds)
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether its trials were stopped by what they showed, so that no fixed bound holds."""
+        return ValidBound.EXACT not in self.bounds
+
+
+def evaluate(fitted: Fitted, trials: SplitTrials, *, delta: float, confidence: float) -> Evaluation:
+    """Scores the scored trials once and bounds epsilon.
+
+    Args:
+        fitted: The attack, fixed on the fitting part.
+        trials: The trials in two parts.
+        delta: Delta of the claim.
+        confidence: One-sided confidence of this attack's bounds.
+
+    Returns:
+        Errors, bounds and scores.
+
+    Raises:
+        AttackError: If the scorer does not give one finite score per trial.
+    """
+    scores = score(fitted.scorer, trials.scored.features)
+    errors = count_errors(scores, trials.scored.member, fitted.threshold)
+    counts = Counts(
+        false_negatives=errors.false_negatives + trials.failed_in,
+        false_positives=errors.false_positives + trials.failed_out,
+        n_in=errors.n_in + trials.failed_in,
+        n_out=errors.n_out + trials.failed_out,
+    )
+    return Evaluation(
+        counts=counts,
+        threshold=fitted.threshold,
+        bounds=valid_bounds(Observed.COUNTS, *counts, delta=delta, confidence=confidence),
+        auc=auc(scores, trials.scored.member),
+        scores=scores,
+        scorer=fitted.scorer,
+    )

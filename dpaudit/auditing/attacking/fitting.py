@@ -1,0 +1,119 @@
+"""Fixes an attack on trials that are never scored: its classifier, threshold and direction."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dpaudit.auditing.attacking.parts import Part
+from dpaudit.bounds import (
+    Counts,
+    Threshold,
+    ThresholdRule,
+    auc,
+    choose_threshold,
+    clopper_pearson,
+    count_errors,
+)
+from dpaudit.errors import AttackError
+from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, Scorer
+
+FOLDS = 5
+HELD_OUT_SHARE = 1 / 3
+"""Of the fitting part, where a hold-out chooses the threshold (400 + 200 in published audits)."""
+
+
+class Fitted(NamedTuple):
+    """An attack whose classifier, threshold and direction are fixed.
+
+    Attributes:
+        scorer: The trained classifier.
+        threshold: Threshold and direction.
+        counts: Its errors on the trials that chose its threshold: optimistic.
+        promise: The Clopper-Pearson bound and the AUC that it reached on the trials that chose its
+            threshold: optimistic, good for choosing among attacks and for nothing else.
+    """
+
+    scorer: Scorer
+    threshold: Threshold
+    counts: Counts
+    promise: tuple[float, float]
+
+
+def fit_attack(
+    attack: Attack,
+    fitting: Part,
+    *,
+    rule: ThresholdRule,
+    delta: float,
+    confidence: float,
+    rng: np.random.Generator,
+) -> Fitted:
+    """Trains an attack and fixes its threshold, on trials that are never scored.
+
+    Args:
+        attack: The attack.
+        fitting: The trials to learn from.
+        rule: Where the threshold is chosen.
+        delta: Delta of the claim.
+        confidence: One-sided confidence of the bound to come.
+        rng: Seeds the classifier and splits the trials.
+
+    Returns:
+        The attack, ready to guess.
+
+    Raises:
+        AttackError: If its scorer does not give one finite score per trial.
+    """
+    if rule is ThresholdRule.HOLD_OUT:
+        held_out = _held_out(fitting.member, rng)
+        scorer = attack.fit(fitting.features[~held_out], fitting.member[~held_out], seed=_seed(rng))
+        member = fitting.member[held_out]
+        scores = score(scorer, fitting.features[held_out])
+    else:
+        member = fitting.member
+        scores = _cross_validated(attack, fitting, rng)
+        scorer = attack.fit(fitting.features, member, seed=_seed(rng))
+    threshold = choose_threshold(scores, member, delta=delta, confidence=confidence)
+    counts = count_errors(scores, member, threshold)
+    promise = clopper_pearson(*counts, delta=delta, confidence=confidence)
+    return Fitted(scorer, threshold, counts, (promise, abs(auc(scores, member) - 0.5)))
+
+
+def score(scorer: Scorer, features: FloatArray) -> FloatArray:
+    """Scores [n] of feature vectors [n, f].
+
+    Raises:
+        AttackError: If they are not one finite number per vector.
+    """
+    scores = np.asarray(scorer(features), dtype=np.float64)
+    if scores.shape != (len(features),) or not np.isfinite(scores).all():
+        raise AttackError("an attack's scorer must give one finite score per trial")
+    return scores
+
+
+def _cross_validated(attack: Attack, part: Part, rng: np.random.Generator) -> FloatArray:
+    """Scores [n] of the fitting part, each from a classifier that did not see that trial."""
+    from sklearn.model_selection import StratifiedKFold
+
+    folds = min(FOLDS, int(part.member.sum()), int((~part.member).sum()))
+    splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=_seed(rng))
+    scores = np.empty(len(part.member), dtype=np.float64)
+    for train, held_out in splitter.split(part.features, part.member):
+        scorer = attack.fit(part.features[train], part.member[train], seed=_seed(rng))
+        scores[held_out] = score(scorer, part.features[held_out])
+    return scores
+
+
+def _held_out(member: BoolArray, rng: np.random.Generator) -> BoolArray:
+    """A third of the trials of each world, at random."""
+    held_out = np.zeros(len(member), dtype=np.bool_)
+    for world in (True, False):
+        own = rng.permutation(np.flatnonzero(member == world))
+        held_out[own[: max(1, round(HELD_OUT_SHARE * len(own)))]] = True
+    return held_out
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**32))

@@ -1,0 +1,241 @@
+"""From what an audit's trials showed to its record: the claim that counts, verdict, numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from dpaudit.auditing.attacking.run import Attacked
+from dpaudit.auditing.controls import control_check
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.bounds.table import ValidBound
+from dpaudit.game.target import VULNERABLE
+from dpaudit.game.trial import Role
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.tables import data_digest
+from dpaudit.plugins.protocols import World
+from dpaudit.results import sentences
+from dpaudit.results.decide import decide
+from dpaudit.results.record import (
+    AttackOutcome,
+    AuditedGenerator,
+    AuditedTable,
+    AuditRecord,
+    ControlOutcome,
+    Controls,
+    Correction,
+    FailureReason,
+    Leak,
+    SchemaOrigin,
+    SequentialOutcome,
+    TargetOfAudit,
+)
+from dpaudit.results.verdict import Check, Decision, Power, Verdict
+from dpaudit.versions import versions
+
+
+class Findings(NamedTuple):
+    """What the audit's own trials showed.
+
+    Attributes:
+        attacked: Every attack; empty if too few trials finished.
+        best: The attack with the largest bound.
+        pairs: Trials of each world that were run.
+        power: What this audit could prove, failures counted.
+        leaks: Features that carry the best attack.
+        checks: Checks of the run.
+        failed: Failed trials of each world.
+        failure_reasons: Why they failed.
+        claimed_epsilon: The largest epsilon that a fitted model claimed; 0 if none did.
+    """
+
+    attacked: Sequence[Attacked]
+    best: Attacked | None
+    pairs: int
+    power: Power
+    leaks: tuple[Leak, ...]
+    checks: tuple[Check, ...]
+    failed: Mapping[World, int]
+    failure_reasons: tuple[FailureReason, ...]
+    claimed_epsilon: float
+
+
+NOTHING_RUN = Findings(
+    attacked=(),
+    best=None,
+    pairs=0,
+    power=Power(0.0, None),
+    leaks=(),
+    checks=(),
+    failed=dict.fromkeys(World, 0),
+    failure_reasons=(),
+    claimed_epsilon=0.0,
+)
+"""Of an audit whose controls failed."""
+
+
+def conclude(
+    audit: TwoWorldSpec,
+    controls: Mapping[Role, ControlOutcome],
+    findings: Findings | None,
+    *,
+    seconds: float,
+) -> AuditRecord:
+    """Decides the verdict and records everything that a reader may ask of an audit.
+
+    Args:
+        audit: The audit.
+        controls: How its controls ended.
+        findings: What its trials showed; None if a control failed, so that none was run.
+        seconds: Seconds spent in trials, over all workers.
+
+    Returns:
+        The record.
+    """
+    was_run = findings is not None
+    if findings is None:
+        findings = NOTHING_RUN
+    claim = effective_claim(
+        audit,
+        findings.claimed_epsilon,
+        source="largest that a fitted model claimed in either world",
+    )
+    deciding = findings.best
+    evaluation = deciding.evaluation if deciding else None
+    decision = decide(
+        evaluation.proved if evaluation else 0.0,
+        claim,
+        findings.power,
+        [*(control_check(role, of) for role, of in controls.items()), *findings.checks],
+        confidence=audit.settings.confidence,
+    )
+    if decision.verdict is Verdict.VIOLATION and findings.leaks:
+        first, *others = decision.reasons
+        reasons = (first, sentences.leak_reason(findings.leaks), *others)
+        decision = decision._replace(reasons=reasons)
+    return AuditRecord(
+        **opening(audit, claim, decision),
+        proved=evaluation.proved if evaluation else None,
+        bounds=recorded_bounds(evaluation.bounds) if evaluation else None,
+        threshold_rule=audit.settings.threshold,
+        sequential=_sequential(audit, findings.pairs) if was_run else None,
+        one_run=None,
+        max_provable_epsilon=findings.power.max_provable_epsilon if was_run else None,
+        detectable_epsilon=findings.power.detectable_epsilon if was_run else None,
+        auc=evaluation.auc if evaluation else None,
+        counts=evaluation.counts if evaluation else None,
+        shadow_models=dict.fromkeys(World, findings.pairs),
+        failures=findings.failed,
+        failure_reasons=findings.failure_reasons,
+        leaks=findings.leaks,
+        attack=deciding.attack.name if deciding else None,
+        attacks=tuple(_attack(one) for one in findings.attacked),
+        threshold=evaluation.threshold if evaluation else None,
+        scores={world: _scores(deciding, world) for world in World},
+        target=_target(audit),
+        **closing(audit, controls, findings.checks, seconds=seconds),
+    )
+
+
+def effective_claim(audit: AuditSpec, claimed_epsilon: float, *, source: str) -> PrivacyClaim:
+    """The claim that the verdict is about.
+
+    A data-dependent accountant states epsilon as a function of the table: then it is the largest
+    that a fitted model claimed, unless the caller stated another.
+
+    Args:
+        audit: The audit.
+        claimed_epsilon: The largest epsilon that a fitted model claimed; 0 if none did.
+        source: Where that one comes from, in words.
+
+    Returns:
+        The claim.
+    """
+    claim = audit.claim
+    if audit.settings.states_claim or claimed_epsilon <= claim.epsilon:
+        return claim
+    return replace(claim, epsilon=claimed_epsilon, source=f"{claim.source}; {source}")
+
+
+def opening(audit: AuditSpec, claim: PrivacyClaim, decision: Decision) -> dict[str, Any]:
+    """The fields that every record begins with: the verdict and what it is about."""
+    inferred = (sentences.SCHEMA_INFERRED,) if audit.table.schema.inferred else ()
+    return {
+        "verdict": decision.verdict,
+        "reasons": (*decision.reasons, *inferred),
+        "claim": claim,
+        "confidence": audit.settings.confidence,
+        "multiplicity": Correction(
+            rule=audit.settings.multiplicity.value, hypotheses=audit.settings.hypotheses.count
+        ),
+    }
+
+
+def closing(
+    audit: AuditSpec,
+    controls: Mapping[Role, ControlOutcome],
+    checks: tuple[Check, ...],
+    *,
+    seconds: float,
+) -> dict[str, Any]:
+    """The fields that every record ends with: what lets a reader trust and repeat it."""
+    generator, table = audit.generator, audit.table
+    return {
+        "controls": Controls(
+            null=controls[Role.NULL_CONTROL], positive=controls[Role.POSITIVE_CONTROL]
+        ),
+        "checks": checks,
+        "generator": AuditedGenerator(
+            name=generator.name,
+            parameters=generator.parameters,
+            seedable=bool(getattr(generator.generator, "seedable", True)),
+        ),
+        "data": AuditedTable(
+            source=table.source,
+            rows=len(table.data),
+            columns=len(table.schema.columns),
+            sha256=data_digest(table.data),
+        ),
+        "schema": SchemaOrigin(inferred=table.schema.inferred),
+        "rows": audit.rows,
+        "seed": audit.settings.seed,
+        "versions": versions(),
+        "seconds": round(seconds, 3),
+        "reproduce": audit.reproduce,
+    }
+
+
+def recorded_bounds(bounds: Mapping[ValidBound, float]) -> dict[ValidBound, float | None]:
+    """Every valid bound by key; None where it does not apply."""
+    return {key: bounds.get(key) for key in ValidBound}
+
+
+def _target(audit: TwoWorldSpec) -> TargetOfAudit:
+    choice = audit.target.choice if audit.selection is None else VULNERABLE
+    return TargetOfAudit(choice=choice, row=audit.target.row, selection=audit.selection)
+
+
+def _sequential(audit: TwoWorldSpec, pairs: int) -> SequentialOutcome | None:
+    if not audit.settings.sequential:
+        return None
+    cap = audit.settings.per_world
+    return SequentialOutcome(pairs=pairs, cap=cap, stopped_early=pairs < cap)
+
+
+def _scores(deciding: Attacked | None, world: World) -> tuple[float, ...]:
+    if deciding is None:
+        return ()
+    of_world = deciding.scored.member == (world is World.IN)
+    return tuple(deciding.evaluation.scores[of_world].tolist())
+
+
+def _attack(one: Attacked) -> AttackOutcome:
+    return AttackOutcome(
+        name=one.attack.name,
+        auc=one.evaluation.auc,
+        bounds=recorded_bounds(one.evaluation.bounds),
+        counts=one.evaluation.counts,
+        threshold=one.evaluation.threshold,
+    )

@@ -1,0 +1,130 @@
+"""The one-run audit: one training on a table that holds each of many canaries by a fair coin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpaudit.auditing.one_run.attack import guesses_of
+from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSettings
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.game.canaries import CanaryGame, choose_canaries, flip_coins
+from dpaudit.model.claim import Neighbours
+from dpaudit.model.tables import Table
+from dpaudit.plugins.adapt import check_table
+from dpaudit.plugins.named import claim_under_audit, named_generator
+from dpaudit.plugins.protocols import BoolArray, GameView, IntArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneRunSpec(AuditSpec):
+    """A complete one-run audit.
+
+    Attributes:
+        canary_rows: Positions [m] of the canaries in the table handed in, ascending.
+
+    Raises:
+        SettingsError: If there are fewer than 20 canaries or more than half of the rows.
+        ClaimError: If the claim is not for add-remove neighbours.
+    """
+
+    TRAINED: ClassVar[tuple[str, ...]] = ("neighbours", "canaries")
+
+    canary_rows: IntArray
+
+    def __post_init__(self) -> None:
+        check_canaries(self.canaries, rows=len(self.table.data))
+        if self.claim.neighbours is not Neighbours.ADD_REMOVE:
+            raise ClaimError(
+                "`one_run` adds and removes records, so it says nothing about replace-one "
+                "neighbours: audit an add-remove claim, or leave out `one_run`"
+            )
+
+    @property
+    def canaries(self) -> int:
+        """Number of canaries."""
+        return len(self.canary_rows)
+
+    @property
+    def guesses(self) -> int:
+        """Canaries whose coin is guessed; fixed by their number."""
+        return guesses_of(self.canaries)
+
+    @property
+    def own_specification(self) -> dict[str, Any]:
+        """The mode and the number of canaries; which they are follows from the table."""
+        return {"one_run": True, "canaries": self.canaries}
+
+    @property
+    def own_options(self) -> list[str]:
+        """The same, as words of the command."""
+        return ["--one-run", "--canaries", str(self.canaries)]
+
+    @cached_property
+    def coins(self) -> BoolArray:
+        """Which canaries [m] are included."""
+        return flip_coins(self.canaries, self.stream("coins").rng())
+
+    @cached_property
+    def game(self) -> CanaryGame:
+        """The one training."""
+        data, rows = self.table.data, np.arange(len(self.table.data))
+        canary = np.isin(rows, self.canary_rows)
+        left_out = np.isin(rows, self.canary_rows[~self.coins])
+        view = GameView(
+            schema=self.table.schema,
+            others=data[~canary].reset_index(drop=True),
+            target=data[canary].reset_index(drop=True),
+            n_rows=self.rows,
+            neighbours=self.claim.neighbours,
+        )
+        return CanaryGame(view=view, data=data[~left_out].reset_index(drop=True))
+
+
+def build_one_run(generator: object, table: Table, settings: AuditSettings) -> OneRunSpec:
+    """Validates everything that a one-run audit needs.
+
+    Args:
+        generator: As for `dpaudit.audit`.
+        table: The table handed in.
+        settings: Every choice of the audit.
+
+    Returns:
+        The audit.
+
+    Raises:
+        InputError: If anything is unusable; says what and how to fix it.
+    """
+    data, schema = table.data, table.schema
+    canaries = DEFAULT_CANARIES if settings.canaries is None else settings.canaries
+    check_canaries(canaries, rows=len(data))
+    named = named_generator(generator, settings.parameters, {"schema": schema})
+    spec = OneRunSpec(
+        generator=named,
+        table=table,
+        settings=settings,
+        claim=claim_under_audit(
+            named, epsilon=settings.epsilon, delta=settings.delta, neighbours=settings.neighbours
+        ),
+        canary_rows=choose_canaries(data, schema, canaries),
+    )
+    _ = spec.game  # validates
+    check_table(named.generator, data)
+    return spec
+
+
+def check_canaries(canaries: int, *, rows: int) -> None:
+    """Refuses a number of canaries that no game can be made of.
+
+    Raises:
+        SettingsError: If there are fewer than 20, or more than half of the rows.
+    """
+    if not MIN_CANARIES <= canaries <= rows // 2:
+        raise SettingsError(
+            f"`canaries` must be a number from {MIN_CANARIES} to half of the table's "
+            f"{rows} rows, got {canaries}"
+        )

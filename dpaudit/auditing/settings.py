@@ -1,0 +1,213 @@
+"""Every choice of an audit, its default and its range: the one place that has them.
+
+A new choice is a field here, an option in `dpaudit.cli.options` and a line of docs. Messages name
+settings in backquotes as Python spells them; the command line turns them into its options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Final, TypedDict, TypeVar
+
+from dpaudit.bounds import Hypotheses, ThresholdRule
+from dpaudit.errors import SettingsError
+from dpaudit.formatting import did_you_mean
+from dpaudit.game.target import FARTHEST, VULNERABLE
+from dpaudit.model.claim import Neighbours
+from dpaudit.plugins.protocols import Attack
+from dpaudit.seeds import check_seed
+
+FIT_SHARE: Final = {ThresholdRule.CROSS_VALIDATED: 0.4, ThresholdRule.HOLD_OUT: 0.6}
+"""Share of the trials that train the classifier and choose the threshold; the rest is scored.
+
+The hold-out is the split of published audits: 40 % to train, 20 % for the threshold, 40 % to score.
+"""
+MIN_SHADOW_MODELS: Final = 20
+DEFAULT_ATTACKS: Final = ("groundhog", "query-target")
+DEFAULT_CANARIES: Final = 100
+MIN_CANARIES: Final = 20
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+class Multiplicity(StrEnum):
+    """How the hypotheses on the scored trials are kept from adding up their errors."""
+
+    BONFERRONI = "bonferroni"
+    """Every attack is scored, each with its share of the error probability."""
+    SELECT = "select"
+    """The attack that promises most on the fitting part is the only one that is scored."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditSettings:
+    """Every choice of an audit, beside what is audited on which table.
+
+    Attributes:
+        parameters: Constructor parameters of a generator given by name.
+        epsilon: Epsilon of the claim under audit; the generator's own if None.
+        delta: Delta of the claim; the generator's own, else 0, if None.
+        neighbours: "add-remove" or "replace-one"; that of the generator's claim if None.
+        target: The attacked record: "farthest", "vulnerable" (found by small attacks, for as many
+            trainings as `shadow_models`), "row:N" (or N), or "record:FILE".
+        attacks: Registered names or objects; each is one hypothesis (Bonferroni).
+        shadow_models: Trials of both worlds together, an even number of at least 20.
+        rows: Synthetic rows requested of every model; those of the table if None.
+        confidence: One-sided confidence of the bound, over all attacks together; in (0.5, 1).
+        threshold: "cross-validated", or "hold-out" as in published audits.
+        multiplicity: "bonferroni" scores every attack; "select" scores only the one that promises
+            most on the fitting part, and corrects for nothing.
+        sequential: Whether to test after every batch of trials and to stop as soon as a violation
+            is proved; `shadow_models` is then the cap.
+        one_run: Whether to train once with many canaries instead of shadow models, for slow
+            generators; what concerns shadow models must then be left at its default.
+        canaries: Of a one-run audit: how many records are each in the table by a fair coin; 100 if
+            None.
+        seed: Root of every random stream, in [0, 2**63).
+
+    Raises:
+        SettingsError: If a setting is out of range, or two contradict each other.
+    """
+
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    epsilon: float | None = None
+    delta: float | None = None
+    neighbours: Neighbours | None = None
+    target: str = FARTHEST
+    attacks: tuple[str | Attack, ...] = DEFAULT_ATTACKS
+    shadow_models: int = 400
+    rows: int | None = None
+    confidence: float = 0.95
+    threshold: ThresholdRule = ThresholdRule.CROSS_VALIDATED
+    multiplicity: Multiplicity = Multiplicity.BONFERRONI
+    sequential: bool = False
+    one_run: bool = False
+    canaries: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self._take_names()
+        self._check_ranges()
+        if self.one_run:
+            self._check_one_run()
+        elif self.canaries is not None:
+            raise SettingsError("`canaries` is for `one_run`: set that too, or leave it out")
+
+    def _take_names(self) -> None:
+        """Accepts the names of choices, a row's number and a list where the type is stricter."""
+        taken: dict[str, object] = {
+            "threshold": named_choice(ThresholdRule, self.threshold),
+            "multiplicity": named_choice(Multiplicity, self.multiplicity),
+            "attacks": tuple(self.attacks),
+        }
+        if self.neighbours is not None:
+            taken["neighbours"] = named_choice(Neighbours, self.neighbours)
+        if isinstance(self.target, int):
+            taken["target"] = f"row:{self.target}"
+        for name, value in taken.items():
+            object.__setattr__(self, name, value)
+
+    def _check_ranges(self) -> None:
+        if self.shadow_models < MIN_SHADOW_MODELS or self.shadow_models % 2:
+            raise SettingsError(
+                f"`shadow_models` must be an even number of at least {MIN_SHADOW_MODELS} "
+                f"(half for each world), got {self.shadow_models}"
+            )
+        if not self.attacks:
+            raise SettingsError("`attacks` is empty: an audit needs at least one attack")
+        if not 0.5 < self.confidence < 1:
+            raise SettingsError(f"`confidence` must be in (0.5, 1), got {self.confidence:g}")
+        if self.rows is not None and self.rows < 1:
+            raise SettingsError(f"`rows` must be at least 1, got {self.rows}")
+        check_seed(self.seed)
+
+    def _check_one_run(self) -> None:
+        if self.target == VULNERABLE:
+            raise SettingsError(
+                f"`one_run` attacks many canaries, not one target: leave out "
+                f'`target="{VULNERABLE}"`, or leave out `one_run`'
+            )
+        unused = ("sequential", "multiplicity", "threshold", "attacks", "target", "shadow_models")
+        defaults = {one.name: one.default for one in fields(self)}
+        given = [name for name in unused if getattr(self, name) != defaults[name]]
+        if given:
+            named = ", ".join(f"`{name}`" for name in given)
+            raise SettingsError(
+                f"`one_run` trains once and fits no attack: leave out {named}, or leave out "
+                "`one_run`"
+            )
+
+    @property
+    def states_claim(self) -> bool:
+        """Whether the claim under audit is stated here; else it is the generator's own."""
+        return self.epsilon is not None or self.delta is not None
+
+    @property
+    def per_world(self) -> int:
+        """Trials of each world."""
+        return self.shadow_models // 2
+
+    @property
+    def fitted(self) -> int:
+        """Trials of each world that train the attack and choose its threshold."""
+        return round(FIT_SHARE[self.threshold] * self.per_world)
+
+    @property
+    def scored(self) -> int:
+        """Trials of each world that are scored once."""
+        return self.per_world - self.fitted
+
+    @property
+    def hypotheses(self) -> Hypotheses:
+        """What is tested on the scored trials: the only place that counts it.
+
+        Thresholds, directions and the target are fixed before.
+        """
+        selected = self.one_run or self.multiplicity is Multiplicity.SELECT
+        return Hypotheses(attacks=1 if selected else len(self.attacks))
+
+    @property
+    def attack_confidence(self) -> float:
+        """Confidence of each attack's bound: of the fixed one, and of the sequential one.
+
+        A sequential audit has both, each with half of the error probability.
+        """
+        shares = 2 if self.sequential else 1
+        return self.hypotheses.confidence(1 - (1 - self.confidence) / shares)
+
+
+class SettingsGiven(TypedDict, total=False):
+    """The fields of `AuditSettings` as keyword arguments, for editors and type checkers."""
+
+    parameters: Mapping[str, Any]
+    epsilon: float | None
+    delta: float | None
+    neighbours: Neighbours | str | None
+    target: str | int
+    attacks: tuple[str | Attack, ...] | list[str | Attack] | list[str]
+    shadow_models: int
+    rows: int | None
+    confidence: float
+    threshold: ThresholdRule | str
+    multiplicity: Multiplicity | str
+    sequential: bool
+    one_run: bool
+    canaries: int | None
+    seed: int
+
+
+def named_choice(kind: type[Choice], text: str) -> Choice:
+    """The member of an enumeration of names.
+
+    Raises:
+        SettingsError: If there is none of that name.
+    """
+    try:
+        return kind(text)
+    except ValueError:
+        known = [member.value for member in kind]
+        raise SettingsError(
+            f"{text!r} is none of {', '.join(known)}{did_you_mean(text, known)}"
+        ) from None

@@ -1,0 +1,143 @@
+"""From what the caller asked for to a complete search for the most vulnerable record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
+from dpaudit.errors import RegistryError, SettingsError, TargetError
+from dpaudit.game.selection import SelectionGame, halves
+from dpaudit.game.target import VULNERABLE, far_records
+from dpaudit.model.tables import Table
+from dpaudit.plugins.named import named_generator
+from dpaudit.plugins.protocols import GameView
+from dpaudit.results.record import Selection
+
+MOST_CANDIDATES = 64
+"""As in the published audits of PATE-GAN."""
+LARGEST_SHARE = 1 / 4
+"""Of the table; half as much is missing from what a model is trained on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetSearchSpec(AuditSpec):
+    """A complete search for the target of an audit.
+
+    Attributes:
+        given: The generator as the caller handed it in, which the audit is built of.
+        first: The audit of the first candidate.
+        candidates: Positions [m] of the candidates in the table, the farthest first.
+    """
+
+    TRAINED: ClassVar[tuple[str, ...]] = ("target",)
+
+    given: object
+    first: TwoWorldSpec
+    candidates: tuple[int, ...]
+
+    @property
+    def trainings(self) -> int:
+        """Models to train: as many as the audit has shadow models."""
+        return self.settings.shadow_models
+
+    @property
+    def plan(self) -> str:
+        """What will be trained, in one line."""
+        return (
+            f"target: {self.trainings} trainings, each without a random half of "
+            f"{len(self.candidates)} candidates"
+        )
+
+    @property
+    def own_specification(self) -> dict[str, Any]:
+        """That of the audit, with the number of candidates; which they are follows from the table.
+
+        All of it, so that a run folder refuses another audit before a search rather than after.
+        """
+        target = {"choice": VULNERABLE, "candidates": len(self.candidates)}
+        return {**self.first.own_specification, "target": target}
+
+    @property
+    def own_options(self) -> list[str]:
+        """The words of the audit's command."""
+        return self.first.own_options
+
+    @cached_property
+    def game(self) -> SelectionGame:
+        """What the search trains on."""
+        data = self.table.data
+        rows = list(self.candidates)
+        view = GameView(
+            schema=self.table.schema,
+            others=data.drop(index=rows).reset_index(drop=True),
+            target=data.iloc[rows].reset_index(drop=True),
+            n_rows=self.rows,
+            neighbours=self.claim.neighbours,
+        )
+        included = halves(self.trainings, len(rows), self.stream("candidates").rng())
+        return SelectionGame(view=view, data=data, candidates=self.candidates, included=included)
+
+    def audit_of(self, row: int) -> TwoWorldSpec:
+        """The audit of the record found: the very one that `target="row:N"` asks for."""
+        settings = replace(self.settings, target=f"row:{row}")
+        audit = build_two_worlds(self.given, self.table, settings)
+        return replace(audit, selection=self.first.selection)
+
+
+def candidates_of(table: Table) -> tuple[int, ...]:
+    """The records that a search compares: those farthest from others, none with a copy.
+
+    Returns:
+        Their positions, the farthest first: 64, or a quarter of the table's rows.
+
+    Raises:
+        TargetError: If there are fewer than two.
+    """
+    far = far_records(table.data, table.schema)
+    rows = far[: min(MOST_CANDIDATES, int(LARGEST_SHARE * len(table.data)))]
+    if len(rows) < 2:
+        raise TargetError(
+            f'`target="{VULNERABLE}"` compares records without an identical copy, at most a '
+            f'quarter of the table, and finds {len(rows)}: name the target with `target="row:N"`'
+        )
+    return tuple(int(row) for row in rows)
+
+
+def build_target_search(
+    generator: object, table: Table, settings: AuditSettings
+) -> TargetSearchSpec:
+    """Validates everything that a search and the audit after it need; trains nothing.
+
+    Args:
+        generator: As for `dpaudit.audit`.
+        table: The table handed in.
+        settings: Every choice of the audit.
+
+    Raises:
+        TargetError: If fewer than two records could be candidates.
+        SettingsError: If the generator must be told its target when it is built.
+        InputError: If anything else is unusable; says what and how to fix it.
+    """
+    candidates = candidates_of(table)
+    first = build_two_worlds(generator, table, replace(settings, target=f"row:{candidates[0]}"))
+    try:
+        named = named_generator(generator, settings.parameters, {"schema": table.schema})
+    except RegistryError:  # with a target it could be built
+        raise SettingsError(
+            f"{first.generator.name} takes the target when it is built, so none can be searched "
+            'for: name it with `target="row:N"`'
+        ) from None
+    selection = Selection(candidates=len(candidates), trainings=settings.shadow_models)
+    return TargetSearchSpec(
+        generator=named,
+        table=table,
+        settings=settings,
+        claim=first.claim,
+        given=generator,
+        first=replace(first, selection=selection),
+        candidates=candidates,
+    )

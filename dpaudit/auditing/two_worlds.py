@@ -1,0 +1,139 @@
+"""The audit with shadow models in two worlds: with the target, and without it or with another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import pandas as pd
+
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.errors import SettingsError
+from dpaudit.game.target import VULNERABLE, Target, choose_target, copies_of
+from dpaudit.game.worlds import Game, build_game
+from dpaudit.model.claim import Neighbours
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import Table, data_digest
+from dpaudit.plugins.adapt import check_table
+from dpaudit.plugins.named import (
+    NamedAttack,
+    claim_under_audit,
+    named_attacks,
+    named_generator,
+    plain_settings,
+    source_digest,
+)
+from dpaudit.plugins.protocols import Generator
+from dpaudit.plugins.registry import GENERATORS, build
+from dpaudit.results.record import Selection
+from dpaudit.seeds import Stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoWorldSpec(AuditSpec):
+    """A complete audit with shadow models in two worlds.
+
+    Attributes:
+        target: The attacked record.
+        game: Both worlds.
+        attacks: The attacks, each one hypothesis.
+        selection: How the target was searched for; None where it was named. Decides no number:
+            given its target, an audit is the same however that was found.
+    """
+
+    TRAINED: ClassVar[tuple[str, ...]] = ("target", "neighbours")
+
+    target: Target
+    game: Game
+    attacks: tuple[NamedAttack, ...]
+    selection: Selection | None = None
+
+    @property
+    def own_specification(self) -> dict[str, Any]:
+        """Target, attacks, number of shadow models, and how errors are spent."""
+        settings = self.settings
+        return {
+            "target": {
+                "choice": self.target.choice,
+                "row": self.target.row,
+                "record": data_digest(self.target.record),
+            },
+            "attacks": [
+                {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
+                for name, attack in self.attacks
+            ],
+            "shadow_models": settings.shadow_models,
+            "threshold": settings.threshold.value,
+            "multiplicity": settings.multiplicity.value,
+            "sequential": settings.sequential,
+        }
+
+    @property
+    def own_options(self) -> list[str]:
+        """The same, as words of the command."""
+        settings = self.settings
+        words = ["--target", self.target.choice if self.selection is None else VULNERABLE]
+        words += [word for name, _ in self.attacks for word in ("--attack", name)]
+        words += ["--shadow-models", str(settings.shadow_models)]
+        words += ["--threshold", settings.threshold.value]
+        words += ["--multiplicity", settings.multiplicity.value]
+        return [*words, "--sequential"] if settings.sequential else words
+
+
+def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -> TwoWorldSpec:
+    """Validates everything that an audit in two worlds needs.
+
+    Args:
+        generator: As for `dpaudit.audit`.
+        table: The table handed in.
+        settings: Every choice of the audit; its target is one record.
+
+    Returns:
+        The audit.
+
+    Raises:
+        InputError: If anything is unusable; says what and how to fix it.
+    """
+    attacks = named_attacks(settings.attacks)
+    data, schema = table.data, table.schema
+    target = choose_target(settings.target, data, schema)
+    offered = {"schema": schema, "target": target.record}
+    named = named_generator(generator, settings.parameters, offered)
+    claim = claim_under_audit(
+        named, epsilon=settings.epsilon, delta=settings.delta, neighbours=settings.neighbours
+    )
+    replacement = None
+    if claim.neighbours is Neighbours.REPLACE_ONE:
+        replacement = _replacement(target.record, schema, Stream(settings.seed, "", "replacement"))
+    game = build_game(
+        data,
+        schema,
+        target,
+        n_rows=len(data) if settings.rows is None else settings.rows,
+        neighbours=claim.neighbours,
+        replacement=replacement,
+    )
+    for _, attack in attacks:
+        attack.check(game.view)
+    check_table(named.generator, data)
+    return TwoWorldSpec(
+        generator=named,
+        table=table,
+        settings=settings,
+        claim=claim,
+        target=target,
+        game=game,
+        attacks=attacks,
+    )
+
+
+def _replacement(target: pd.DataFrame, schema: Schema, stream: Stream) -> pd.DataFrame:
+    """A record drawn from the schema, never from the data, that differs from the target."""
+    null = cast(Generator, build("null", GENERATORS, given={}, offered={"schema": schema}))
+    drawn = null.fit(target, seed=stream.seed()).sample(1000, seed=stream.seed())
+    for position in range(len(drawn)):
+        record = schema.canonical(drawn.iloc[[position]])
+        if not copies_of(record, target, schema):
+            return record
+    raise SettingsError("the schema allows no record but the target: widen its bounds")

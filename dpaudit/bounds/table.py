@@ -1,0 +1,199 @@
+"""Every bound and estimate of epsilon, once: what it is called, computed from, and worth.
+
+Audits compute what this table says, and results, reports, `dpaudit bounds`, `dpaudit list bounds`
+and docs/statistics.md show it. A new bound is a function and a row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+from dpaudit.bounds.clopper_pearson import clopper_pearson
+from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
+from dpaudit.bounds.exact import exact
+from dpaudit.bounds.one_run import one_run, one_run_gaussian
+from dpaudit.bounds.sequential import pair_bound
+
+
+class ValidBound(StrEnum):
+    """A lower confidence bound: it exceeds the true epsilon at most as often as it says."""
+
+    EXACT = "exact"
+    CLOPPER_PEARSON = "clopper_pearson"
+    SEQUENTIAL = "sequential"
+    ONE_RUN = "one_run"
+
+
+class Estimate(StrEnum):
+    """A number for comparison: it may exceed the true epsilon more often than it says."""
+
+    JEFFREYS = "jeffreys"
+    JOINT_BETA = "joint_beta"
+    GDP = "gdp"
+    ONE_RUN_GAUSSIAN = "one_run_gaussian"
+
+
+class Observed(StrEnum):
+    """What a bound is computed from."""
+
+    COUNTS = "counts"
+    """The four numbers of `Counts`, of trials that were scored once."""
+    PAIRS = "pairs"
+    """The guesses on the trials of world "in" [pairs], then on those of world "out" [pairs]."""
+    CANARIES = "canaries"
+    """Right guesses, guesses and canaries of one training."""
+
+
+class Assumption(StrEnum):
+    """What an estimate takes for granted about the mechanism."""
+
+    GAUSSIAN = "gaussian"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundEntry:
+    """One row of the table.
+
+    Attributes:
+        key: Its key in results.
+        label: Its name in reports.
+        meaning: What it says, as a reader of a report needs it.
+        observed: What it is computed from.
+        function: Called with what was observed and with `delta` and `confidence`.
+        decides: Whether it may decide a verdict; only a valid bound may.
+        assumption: What it takes for granted; None if nothing.
+        source: Where it is proved or proposed.
+
+    Raises:
+        ValueError: If an estimate is to decide a verdict.
+    """
+
+    key: ValidBound | Estimate
+    label: str
+    meaning: str
+    observed: Observed
+    function: Callable[..., float]
+    decides: bool = False
+    assumption: Assumption | None = None
+    source: str
+
+    def __post_init__(self) -> None:
+        if self.decides and not self.valid:
+            raise ValueError(f"{self.key} is an estimate: it cannot decide a verdict")
+
+    @property
+    def valid(self) -> bool:
+        """Whether it is a bound, not an estimate."""
+        return isinstance(self.key, ValidBound)
+
+
+BOUNDS: tuple[BoundEntry, ...] = (
+    BoundEntry(
+        key=ValidBound.EXACT,
+        label="exact",
+        meaning="by inverting the exact test on both error counts",
+        observed=Observed.COUNTS,
+        function=exact,
+        decides=True,
+        source="Buehler 1957, on the region of Kairouz, Oh and Viswanath 2015",
+    ),
+    BoundEntry(
+        key=ValidBound.CLOPPER_PEARSON,
+        label="Clopper-Pearson",
+        meaning="by the customary method, for comparison",
+        observed=Observed.COUNTS,
+        function=clopper_pearson,
+        source="Clopper and Pearson 1934, as in Nasr et al. 2021",
+    ),
+    BoundEntry(
+        key=ValidBound.SEQUENTIAL,
+        label="sequential",
+        meaning="while looking after every batch, as the e-process allows",
+        observed=Observed.PAIRS,
+        function=pair_bound,
+        decides=True,
+        source="Ville's inequality (Ville 1939)",
+    ),
+    BoundEntry(
+        key=ValidBound.ONE_RUN,
+        label="one-run",
+        meaning="from the right guesses of the coins in one training",
+        observed=Observed.CANARIES,
+        function=one_run,
+        decides=True,
+        source="Steinke, Nasr and Jagielski 2023, Theorem 5.2",
+    ),
+    BoundEntry(
+        key=Estimate.JEFFREYS,
+        label="Jeffreys",
+        meaning="as Clopper-Pearson, with Jeffreys' prior",
+        observed=Observed.COUNTS,
+        function=jeffreys,
+        source="limits of Brown, Cai and DasGupta 2001",
+    ),
+    BoundEntry(
+        key=Estimate.JOINT_BETA,
+        label="joint beta",
+        meaning="by a joint posterior of both error rates",
+        observed=Observed.COUNTS,
+        function=joint_beta,
+        source="Zanella-Béguelin et al. 2023",
+    ),
+    BoundEntry(
+        key=Estimate.GDP,
+        label="Gaussian",
+        meaning="if the mechanism is Gaussian",
+        observed=Observed.COUNTS,
+        function=partial(gdp, assume="gaussian"),
+        assumption=Assumption.GAUSSIAN,
+        source="Nasr et al. 2023, section 5",
+    ),
+    BoundEntry(
+        key=Estimate.ONE_RUN_GAUSSIAN,
+        label="one-run, Gaussian",
+        meaning="if the trade-off curve of the training is Gaussian",
+        observed=Observed.CANARIES,
+        function=one_run_gaussian,
+        assumption=Assumption.GAUSSIAN,
+        source="Mahloujifar, Melis and Chaudhuri 2024",
+    ),
+)
+"""The table, in the order in which it is shown."""
+
+
+def entries_for(observed: Observed) -> Iterator[BoundEntry]:
+    """The bounds and estimates that can be computed from such observations."""
+    return (entry for entry in BOUNDS if entry.observed is observed)
+
+
+def valid_bounds(
+    observed: Observed, *given: object, delta: float, confidence: float
+) -> dict[ValidBound, float]:
+    """Every valid bound on what was observed.
+
+    Args:
+        observed: What it is.
+        given: The observations, as `Observed` lists them.
+        delta: Delta of the claim, in [0, 1).
+        confidence: One-sided confidence of each bound, in (0, 1).
+
+    Returns:
+        The bounds by key.
+
+    Raises:
+        SettingsError: If an observation or setting is out of range.
+    """
+    return {
+        entry.key: entry.function(*given, delta=delta, confidence=confidence)
+        for entry in entries_for(observed)
+        if isinstance(entry.key, ValidBound)
+    }
+
+
+def proved(bounds: dict[ValidBound, float]) -> float:
+    """The largest of the bounds that may decide a verdict; 0 if there is none."""
+    deciding = {entry.key for entry in BOUNDS if entry.decides}
+    return max((value for key, value in bounds.items() if key in deciding), default=0.0)

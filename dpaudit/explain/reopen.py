@@ -1,0 +1,112 @@
+"""From the folder of a finished run to the audit that ran there, and what it gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dpaudit.auditing.attacking.run import Outcomes
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
+from dpaudit.errors import InputError, RunFolderError
+from dpaudit.game.store import STORE_FILE, RunFolder, specification_of
+from dpaudit.game.trial import Role
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import IN_MEMORY, load
+from dpaudit.plugins.protocols import World
+from dpaudit.results.result import RESULT_FILE, AuditResult
+from dpaudit.results.verdict import Verdict
+from dpaudit.versions import versions
+
+
+class FinishedRun(NamedTuple):
+    """A finished run.
+
+    Attributes:
+        folder: Its folder.
+        audit: What ran, complete again.
+        result: Its result.
+        outcomes: What every shadow model gave.
+    """
+
+    folder: Path
+    audit: TwoWorldSpec
+    result: AuditResult
+    outcomes: Outcomes
+
+    @property
+    def models(self) -> int:
+        """Shadow models that were trained, of both worlds together."""
+        return 2 * self.result.shadow_models[World.IN]
+
+
+def reopen(path: Path) -> FinishedRun:
+    """Rebuilds the audit of a run that found a violation; trains nothing.
+
+    Args:
+        path: Its run folder, or the `result.json` in it.
+
+    Raises:
+        RunFolderError: If the run is not finished, had another game, found no violation, or cannot
+            be run again as it was: the table, the generator or a library has changed.
+        InputError: If there is no run, or what it needs cannot be found.
+    """
+    if (path / STORE_FILE).is_file() and not (path / RESULT_FILE).is_file():
+        raise RunFolderError(
+            f"{path} is not finished: run the command that started it again, it resumes"
+        )
+    result = AuditResult.load(path)
+    folder = result.folder
+    assert folder is not None  # it was loaded from one
+    if result.one_run is not None:
+        raise RunFolderError(
+            f"{folder} is a one-run audit: explain trains shadow models; audit without `one_run`"
+        )
+    if result.verdict is not Verdict.VIOLATION:
+        raise RunFolderError(
+            f"{folder} found no violation (verdict: {result.verdict}): there is nothing to explain"
+        )
+    if result.data.source == IN_MEMORY:
+        raise RunFolderError(
+            f"{folder} was run on a table in memory: write it to a file and audit that"
+        )
+    _compare(folder, "versions", result.versions, versions())
+    spec = specification_of(folder)
+    audit = _rebuilt(spec, result)
+    _compare(folder, "settings", spec, audit.specification)
+    with RunFolder(folder, spec=audit.specification, versions=versions()) as store:
+        return FinishedRun(folder, audit, result, store.outcomes(Role.AUDIT))
+
+
+def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
+    try:
+        settings = AuditSettings(
+            parameters=spec["generator"]["parameters"],
+            epsilon=spec["epsilon"],
+            delta=spec["delta"],
+            neighbours=spec["neighbours"],
+            target=spec["target"]["choice"],
+            attacks=tuple(attack["name"] for attack in spec["attacks"]),
+            shadow_models=spec["shadow_models"],
+            rows=spec["rows"],
+            confidence=spec["confidence"],
+            threshold=spec["threshold"],
+            multiplicity=spec["multiplicity"],
+            sequential=spec["sequential"],
+            seed=spec["seed"],
+        )
+        table = load(result.data.source, Schema.from_json(spec["schema"]))
+        return build_two_worlds(spec["generator"]["name"], table, settings)
+    except InputError as error:
+        raise RunFolderError(f"the audit cannot be built again: {error}") from error
+
+
+def _compare(folder: Path, what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    """Refuses what is not the same any more: a difference might be taken for a fix's."""
+    changed = [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
+    if changed:
+        raise RunFolderError(
+            f"{folder} was run with other {what}: {', '.join(changed)} changed since; "
+            "audit again, then explain that run"
+        )

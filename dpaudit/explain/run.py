@@ -1,0 +1,233 @@
+"""Runs an audit again with one suspect fixed at a time."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from dpaudit.auditing.attacking.run import attack_all, best
+from dpaudit.auditing.entry import run_audit
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.errors import SettingsError
+from dpaudit.explain.effect import FixedAudit, judge_fix
+from dpaudit.explain.explanation import Before, Explanation
+from dpaudit.explain.reopen import FinishedRun, reopen
+from dpaudit.explain.suspects import suspects_of
+from dpaudit.files import write_whole
+from dpaudit.formatting import did_you_mean
+from dpaudit.game.progress import OnProgress, ignore_progress
+from dpaudit.game.trial import Role
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.plugins.adapt import check_table
+from dpaudit.plugins.named import NamedGenerator
+from dpaudit.plugins.protocols import Generator
+
+DEFAULT_MODELS = 400
+"""Of a suspect, unless the run had fewer, or so many would not have found the leak."""
+FOLDER = "explain"
+FILE = "explain.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedSpec(TwoWorldSpec):
+    """An audit of a generator with one suspect fixed.
+
+    Attributes:
+        suspect: The suspect.
+        command: The command that runs it.
+    """
+
+    suspect: str
+    command: str
+
+    @property
+    def own_specification(self) -> dict[str, Any]:
+        """That of the audit, and what was fixed."""
+        return {**super().own_specification, "fixed": self.suspect}
+
+    @property
+    def reproduce(self) -> str:
+        """The command that gives this result again."""
+        return self.command
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inquiry:
+    """A violation and its suspects, to be fixed one by one.
+
+    Attributes:
+        run: The run that found the violation.
+        claim: The claim that it violates.
+        settings: Those of each suspect's audit.
+        before: The leak, found again with so many models.
+        suspects: Fixed generators by suspect.
+        reproduce: The command of the whole inquiry.
+    """
+
+    run: FinishedRun
+    claim: PrivacyClaim
+    settings: AuditSettings
+    before: Before
+    suspects: Mapping[str, Generator]
+    reproduce: str
+
+    def audit_fixed(
+        self, suspect: str, *, jobs: int | None = None, on_progress: OnProgress = ignore_progress
+    ) -> FixedAudit:
+        """Audits the generator with one suspect fixed; trials that ran before are kept.
+
+        Args:
+            suspect: One of `suspects`.
+            jobs: Worker processes; one per available core if None.
+            on_progress: Called after every trial.
+
+        Raises:
+            RunFolderError: If the suspect's folder cannot be used.
+            SettingsError: If `jobs` is not positive.
+            AttackError: If an attack fails on a valid synthetic table.
+            InterruptedRunError: On Ctrl-C; the same call resumes.
+        """
+        place = Path(FOLDER) / suspect / str(self.settings.shadow_models)
+        result = run_audit(
+            self._fixed(suspect), self.run.folder / place, jobs=jobs, on_progress=on_progress
+        )
+        return judge_fix(suspect, result, self.claim, folder=place.as_posix())
+
+    def conclude(self, fixed: Sequence[FixedAudit]) -> Explanation:
+        """Puts what was found together, and writes it to the run's folder."""
+        explanation = Explanation(
+            generator=self.run.audit.generator.name,
+            claim=self.claim,
+            confidence=self.settings.confidence,
+            shadow_models=self.settings.shadow_models,
+            before=self.before,
+            fixed=tuple(fixed),
+            reproduce=self.reproduce,
+        )
+        text = json.dumps(explanation.to_document(), indent=2, allow_nan=False) + "\n"
+        write_whole(self.run.folder / FOLDER / FILE, text.encode())
+        return explanation
+
+    def _fixed(self, suspect: str) -> FixedSpec:
+        audit = self.run.audit
+        name, parameters, _ = audit.generator
+        own = {field.name: getattr(audit, field.name) for field in fields(audit)}
+        own |= {
+            "generator": NamedGenerator(
+                f"{name} ({suspect} fixed)", parameters, self.suspects[suspect]
+            ),
+            "claim": self.claim,  # whatever the fixed one claims
+            "settings": replace(self.settings, epsilon=self.claim.epsilon, delta=self.claim.delta),
+        }
+        return FixedSpec(**own, suspect=suspect, command=self.reproduce)
+
+
+def inquire(
+    path: str | Path, *, suspects: Sequence[str] = (), shadow_models: int | None = None
+) -> Inquiry:
+    """Prepares the explanation of a violation; trains nothing.
+
+    Args:
+        path: The run folder of an audit that found one.
+        suspects: Which suspects to fix; all if empty.
+        shadow_models: Models for each suspect; if None those of the run, at most 400, or as many
+            more as it takes to find the leak again.
+
+    Raises:
+        RunFolderError: If the run cannot be explained.
+        SettingsError: If a suspect is unknown, or so many models would not have found the leak.
+        InputError: If anything else is unusable; says what and how to fix it.
+    """
+    run = reopen(Path(path))
+    audit, claim = run.audit, run.result.claim
+    offered = suspects_of(audit.generator.generator, name=audit.generator.name)
+    for name in suspects:
+        if name not in offered:
+            raise SettingsError(
+                f"no suspect {name!r}{did_you_mean(name, list(offered))}; there is "
+                f"{', '.join(offered)}"
+            )
+    chosen = {name: fixed for name, fixed in offered.items() if name in (suspects or offered)}
+    for fixed in chosen.values():
+        check_table(fixed, audit.table.data)
+    settings, before = _enough_models(run, claim, shadow_models)
+    words = ["dpaudit", "explain", str(path)]
+    words += [word for name in suspects for word in ("--suspect", name)]
+    return Inquiry(
+        run=run,
+        claim=claim,
+        settings=settings,
+        before=before,
+        suspects=chosen,
+        reproduce=shlex.join([*words, "--shadow-models", str(settings.shadow_models)]),
+    )
+
+
+def explain(
+    path: str | Path,
+    *,
+    suspects: Sequence[str] = (),
+    shadow_models: int | None = None,
+    jobs: int | None = None,
+    on_progress: OnProgress = ignore_progress,
+) -> Explanation:
+    """Explains a violation: runs its audit again with one suspect fixed at a time.
+
+    Args:
+        path: The run folder of an audit that found one; the explanation is written beneath it.
+        suspects: As for `inquire`.
+        shadow_models: As for `inquire`.
+        jobs: Worker processes; one per available core if None.
+        on_progress: Called after every trial.
+
+    Raises:
+        InputError: If anything is unusable, before any training.
+        AttackError: If an attack fails on a valid synthetic table.
+        InterruptedRunError: On Ctrl-C; the same call resumes.
+    """
+    inquiry = inquire(path, suspects=suspects, shadow_models=shadow_models)
+    return inquiry.conclude(
+        [inquiry.audit_fixed(name, jobs=jobs, on_progress=on_progress) for name in inquiry.suspects]
+    )
+
+
+def _enough_models(
+    run: FinishedRun, claim: PrivacyClaim, asked: int | None
+) -> tuple[AuditSettings, Before]:
+    """Settings with as many models as each suspect is given, and the leak with so many.
+
+    With fewer models than it takes to find the leak, any fix would seem to remove it.
+    """
+    most = run.audit.settings.shadow_models
+    models = min(DEFAULT_MODELS, most) if asked is None else asked
+    while True:
+        settings = replace(run.audit.settings, shadow_models=models)
+        before = _before(run, claim, settings)
+        if before is not None and before.proved > claim.epsilon:
+            return settings, before
+        if asked is not None:
+            raise SettingsError(
+                f"{asked} shadow models would not have found this leak again, so any fix would "
+                f"seem to remove it: use more `shadow_models`; the run had {most}"
+            )
+        models = min(2 * models, most)  # that of the run found it
+
+
+def _before(run: FinishedRun, claim: PrivacyClaim, settings: AuditSettings) -> Before | None:
+    """The leak as the run would have found it with so many models, whose outcomes it has."""
+    if settings.shadow_models >= run.models:
+        found = run.result
+        if found.attack is None or found.proved is None or found.auc is None:
+            return None
+        return Before(found.attack, found.proved, found.auc)
+    audit = replace(run.audit, settings=settings, claim=claim)
+    attacked = attack_all(audit, run.outcomes, Role.AUDIT, settings)
+    if not attacked:
+        return None
+    deciding = best(attacked)
+    return Before(deciding.attack.name, deciding.evaluation.proved, deciding.evaluation.auc)

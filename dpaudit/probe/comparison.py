@@ -1,0 +1,59 @@
+"""Comparing synthetic tables: up to rounding, by descriptive numbers, by a permutation test."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.model.encoding import values_of_table
+from dpaudit.model.schema import as_numbers
+from dpaudit.plugins.protocols import FloatArray
+from dpaudit.probe.subject import Subject
+
+_ROUNDING: Final = 1e-6
+
+
+def alike(one: pd.DataFrame, other: pd.DataFrame, subject: Subject) -> bool:
+    """Whether two tables are equal up to the rounding of sums in another order."""
+    first, second = (values_of_table(table, subject.schema) for table in (one, other))
+    return np.allclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
+
+
+def summary(table: pd.DataFrame, subject: Subject) -> list[float]:
+    """Numbers that describe a synthetic table: means and extremes, shares of categories."""
+    found: list[float] = []
+    for column in subject.schema.columns:
+        values = table[column.name]
+        if column.kind.numeric:
+            numbers = as_numbers(values)
+            numbers = numbers[~np.isnan(numbers)]
+            found += (
+                [float(numbers.mean()), float(numbers.min()), float(numbers.max())]
+                if len(numbers)
+                else [0.0, 0.0, 0.0]
+            )
+        else:
+            found += [float((values == category).mean()) for category in column.categories]
+    return found
+
+
+def permutation_p(values: FloatArray) -> float:
+    """Exact p-value that the first half of the rows [2 s, f] is from the same law as the second.
+
+    The statistic is the largest standardised difference of means over the f features.
+    """
+    total = len(values)
+    centred = values - values.mean(axis=0)
+    scale = centred.std(axis=0)
+    usable = scale > 1e-12 * (1.0 + np.abs(values).max(axis=0))
+    if not usable.any():
+        return 1.0
+    standard = centred[:, usable] / scale[usable]
+    deals = np.array(list(combinations(range(total), total // 2)))
+    picked = np.zeros((len(deals), total))
+    np.put_along_axis(picked, deals, 1.0, axis=1)
+    statistics = np.abs(picked @ standard).max(axis=1)
+    return float(np.mean(statistics >= statistics[0] * (1.0 - 1e-12)))

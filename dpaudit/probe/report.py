@@ -1,0 +1,152 @@
+"""All probes of one generator: as an object, as a JSON document and as text."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpaudit.formatting import clipped, percent, printable, rounded
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.severity import Severity
+from dpaudit.probe.result import ProbeResult, ProbeStatus
+
+_WIDTH = 80
+_INDENT = "  "
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeReport:
+    """All probes of one generator on one table.
+
+    Attributes:
+        generator: Its name.
+        parameters: Its parameters.
+        source: The table.
+        claim: What the generator is held to.
+        schema_inferred: Whether bounds and categories were read off the table.
+        records: Records that were probed.
+        confidence: Probability at least that no probe accuses a generator that keeps its claim.
+        seed: Root of every random stream.
+        results: One for each probe.
+    """
+
+    generator: str
+    parameters: Mapping[str, Any]
+    source: str
+    claim: PrivacyClaim
+    schema_inferred: bool
+    records: int
+    confidence: float
+    seed: int
+    results: tuple[ProbeResult, ...]
+
+    def of(self, status: ProbeStatus) -> tuple[ProbeResult, ...]:
+        """The results that ended so."""
+        return tuple(result for result in self.results if result.status is status)
+
+    @property
+    def violations(self) -> tuple[ProbeResult, ...]:
+        """Alarms that no generator that keeps its claim gives."""
+        return tuple(r for r in self.of(ProbeStatus.ALARM) if r.severity is Severity.VIOLATION)
+
+    @property
+    def fits(self) -> int:
+        """Models trained in all."""
+        return sum(result.fits for result in self.results)
+
+    def to_document(self) -> dict[str, Any]:
+        """The report as a JSON object."""
+        return {
+            "generator": {"name": self.generator, "parameters": dict(self.parameters)},
+            "data": self.source,
+            "claim": {
+                "epsilon": self.claim.epsilon,
+                "delta": self.claim.delta,
+                "neighbours": self.claim.neighbours.value,
+                "source": self.claim.source,
+            },
+            "schema_inferred": self.schema_inferred,
+            "records": self.records,
+            "confidence": self.confidence,
+            "seed": self.seed,
+            "fits": self.fits,
+            "probes": [result.to_document() for result in self.results],
+        }
+
+    def to_json(self) -> str:
+        """The report as JSON text."""
+        return json.dumps(self.to_document(), indent=2, allow_nan=False)
+
+    @property
+    def headline(self) -> str:
+        """The counts in one line."""
+        alarms = self.of(ProbeStatus.ALARM)
+        count = {severity: sum(r.severity is severity for r in alarms) for severity in Severity}
+        counted = [f"{n} {severity}{'s' if n > 1 else ''}" for severity, n in count.items() if n]
+        passed, failed = len(self.of(ProbeStatus.PASSED)), len(self.of(ProbeStatus.FAILED))
+        rest = [f"{passed} passed", f"{failed} failed" if failed else ""]
+        skipped = len(self.of(ProbeStatus.NOT_APPLICABLE))
+        rest.append(f"{skipped} not applicable" if skipped else "")
+        words = ", ".join(filter(None, [", ".join(counted) or "no alarm", *rest]))
+        return f"{self.generator}: {words} ({self.fits} fits)"
+
+    def __str__(self) -> str:
+        """Alarms first, then what failed, passed or does not apply; 80 columns."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield from _wrapped(self.headline, "", "")
+        claim = self.claim
+        yield from _wrapped(
+            f"held to epsilon {rounded(claim.epsilon)}, delta {claim.delta:g}, {claim.neighbours}; "
+            f"{self.records} records; all probes together accuse a generator that keeps this with "
+            f"probability {percent(round(1.0 - self.confidence, 12))} at most",
+            "",
+            "",
+        )
+        if self.schema_inferred:
+            yield from _wrapped(
+                "bounds and categories were inferred from the table, which no claim covers; the "
+                "probes hand them in as public, and wider",
+                "",
+                "",
+            )
+        for result in self.of(ProbeStatus.ALARM):
+            yield ""
+            yield f"{result.severity.upper()} {result.id}"
+            yield from _wrapped(f"{printable(result.evidence)}.", _INDENT, _INDENT)
+            yield from _wrapped(f"{_chance(result)}; {result.fits} fits.", _INDENT, _INDENT)
+            yield from _wrapped(f"Correct: {result.correct}.", _INDENT, _INDENT)
+        for status, title in (
+            (ProbeStatus.FAILED, "failed"),
+            (ProbeStatus.PASSED, "passed"),
+            (ProbeStatus.NOT_APPLICABLE, "not applicable"),
+        ):
+            results = self.of(status)
+            if results:
+                yield ""
+                yield f"{title}:"
+            for result in results:
+                line = f"{result.id}: {printable(result.evidence)}"
+                if status is ProbeStatus.PASSED:
+                    yield _INDENT + clipped(line, _WIDTH - len(_INDENT))
+                else:
+                    yield from _wrapped(line, _INDENT, _INDENT * 2)
+        yield ""
+        yield "No alarm is no evidence of privacy: for that there is `dpaudit audit`."
+
+
+def _chance(result: ProbeResult) -> str:
+    if result.p_value is not None:
+        return (
+            f"Under the claim this has probability {rounded(result.p_value)} at most (alarm at "
+            f"{rounded(result.false_alarm_rate)})"
+        )
+    return f"No chance: {result.certainty}"
+
+
+def _wrapped(text: str, first: str, then: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=then)

@@ -1,0 +1,206 @@
+"""Runs the probes, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import pandas as pd
+
+from dpaudit.errors import TrialError
+from dpaudit.formatting import one_line
+from dpaudit.model.claim import Neighbours
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import Table, load
+from dpaudit.plugins.adapt import check_table
+from dpaudit.plugins.named import claim_under_audit
+from dpaudit.probe.catalogue import Probe
+from dpaudit.probe.copies import label_counts_copied, rows_copied_verbatim
+from dpaudit.probe.insertions import category_follows_record, range_follows_record
+from dpaudit.probe.output import integers_truncated, row_count_leaks, scale_wrong
+from dpaudit.probe.promises import delta_ignored, epsilon_ignored
+from dpaudit.probe.randomness import nothing_random, seed_ignored
+from dpaudit.probe.report import ProbeReport
+from dpaudit.probe.result import NotApplicable, Observation, ProbeResult, ProbeStatus
+from dpaudit.probe.rows import row_order_matters, settings_follow_rows
+from dpaudit.probe.settings import ProbeSettings
+from dpaudit.probe.subject import Subject, maker
+from dpaudit.probe.trainer import Trainer
+from dpaudit.seeds import Stream
+
+Check: TypeAlias = Callable[[Subject, Trainer], Observation | NotApplicable]
+_CHECKS: Final[Mapping[str, Check]] = {
+    "range-follows-record": range_follows_record,
+    "category-follows-record": category_follows_record,
+    "label-counts-copied": label_counts_copied,
+    "rows-copied-verbatim": rows_copied_verbatim,
+    "seed-ignored": seed_ignored,
+    "nothing-random": nothing_random,
+    "settings-follow-rows": settings_follow_rows,
+    "row-order-matters": row_order_matters,
+    "row-count-leaks": row_count_leaks,
+    "epsilon-ignored": epsilon_ignored,
+    "delta-ignored": delta_ignored,
+    "scale-wrong": scale_wrong,
+    "integers-truncated": integers_truncated,
+}
+"""What each probe of the catalogue does."""
+_MOST_CHARACTERS: Final = 300
+"""Of the reason why a probe failed."""
+
+
+def probe(
+    generator: object,
+    data: pd.DataFrame | str | Path,
+    *,
+    schema: Schema | str | Path | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: Neighbours | None = None,
+    only: Sequence[str] = ProbeSettings.only,
+    rows: int | None = None,
+    records: int = ProbeSettings.records,
+    fits: int = ProbeSettings.fits,
+    confidence: float = ProbeSettings.confidence,
+    seed: int = ProbeSettings.seed,
+    on_progress: Callable[[ProbeResult], None] | None = None,
+) -> ProbeReport:
+    """Checks a generator from outside, with a handful of fits for each probe.
+
+    A probe changes the table, the schema or a setting and checks whether the output follows in a
+    way that no correct generator's does. The probability that any probe flags a generator that
+    keeps its claim is at most 1 - confidence.
+
+    Args:
+        generator: As for `dpaudit.audit`.
+        data: A table, a file, or "sample:NAME".
+        schema: A schema or its file; inferred if None, and the report says so.
+        parameters: Of a generator given by name.
+        epsilon: As in `ProbeSettings`, like all that follow but the last.
+        delta: Of the claim.
+        neighbours: Of the claim.
+        only: Ids of the probes to run; all by default.
+        rows: Synthetic records of each model.
+        records: Largest number of records to probe.
+        fits: Largest number of fits of one probe after its pilot.
+        confidence: In (0.5, 1).
+        seed: Root of every random stream.
+        on_progress: Called with each result as soon as there is one.
+
+    Returns:
+        The report.
+
+    Raises:
+        InputError: If an argument is unusable.
+    """
+    settings = ProbeSettings(
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=neighbours,
+        only=only,
+        rows=rows,
+        records=records,
+        fits=fits,
+        confidence=confidence,
+        seed=seed,
+    )
+    return run_probes(
+        generator, data, settings, schema=schema, parameters=parameters, on_progress=on_progress
+    )
+
+
+def run_probes(
+    generator: object,
+    data: pd.DataFrame | str | Path,
+    settings: ProbeSettings,
+    *,
+    schema: Schema | str | Path | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    on_progress: Callable[[ProbeResult], None] | None = None,
+) -> ProbeReport:
+    """Checks a generator from outside under given settings; `probe` says what that means.
+
+    Args:
+        generator: As for `dpaudit.audit`.
+        data: A table, a file, or "sample:NAME".
+        settings: Everything else that is chosen.
+        schema: A schema or its file; inferred if None, and the report says so.
+        parameters: Of a generator given by name.
+        on_progress: Called with each result as soon as there is one.
+
+    Returns:
+        The report.
+
+    Raises:
+        InputError: If an argument is unusable.
+    """
+    table = _sampled(load(data, schema), settings)
+    built = maker(generator, parameters or {}, table.schema, table.data)
+    claim = claim_under_audit(
+        built.asked,
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        neighbours=settings.neighbours,
+    )
+    check_table(built.asked.generator, table.data)
+    subject = Subject(
+        maker=built, data=table.data, schema=table.schema, claim=claim, settings=settings
+    )
+    results = []
+    for one in settings.probes:
+        result = _run(one, subject)
+        results.append(result)
+        if on_progress is not None:
+            on_progress(result)
+    return ProbeReport(
+        generator=built.asked.name,
+        parameters=built.asked.parameters,
+        source=table.source,
+        claim=claim,
+        schema_inferred=table.schema.inferred,
+        records=len(table.data),
+        confidence=settings.confidence,
+        seed=settings.seed,
+        results=tuple(results),
+    )
+
+
+def _run(one: Probe, subject: Subject) -> ProbeResult:
+    trainer = Trainer(one.id, root=subject.settings.seed)
+    try:
+        found = _CHECKS[one.id](subject, trainer)
+    except Exception as error:  # noqa: BLE001 - the generator's, whatever it is: shown in the report
+        status, seen = ProbeStatus.FAILED, Observation(False, _reason(error))
+    else:
+        if isinstance(found, NotApplicable):
+            status, seen = ProbeStatus.NOT_APPLICABLE, Observation(False, found.why)
+        else:
+            status, seen = (ProbeStatus.ALARM if found.alarm else ProbeStatus.PASSED), found
+    judged = status in (ProbeStatus.ALARM, ProbeStatus.PASSED)
+    return ProbeResult(
+        id=one.id,
+        status=status,
+        severity=seen.severity or one.severity,
+        evidence=seen.evidence,
+        numbers=seen.numbers,
+        p_value=seen.p_value,
+        certainty=seen.certainty,
+        false_alarm_rate=subject.settings.alpha if judged and seen.p_value is not None else 0.0,
+        fits=trainer.fits,
+        correct=one.correct,
+    )
+
+
+def _reason(error: Exception) -> str:
+    text = str(error) if isinstance(error, TrialError) else f"{type(error).__name__}: {error}"
+    return one_line(text)[:_MOST_CHARACTERS]
+
+
+def _sampled(table: Table, settings: ProbeSettings) -> Table:
+    if len(table.data) <= settings.records:
+        return table
+    rng = Stream(settings.seed, "probe", "records").rng()
+    kept = sorted(rng.choice(len(table.data), settings.records, replace=False))
+    return table._replace(data=table.data.iloc[kept].reset_index(drop=True))

@@ -1,0 +1,114 @@
+"""Typed results to JSON documents and back; nothing is decided or computed here.
+
+Works on whatever frozen dataclasses, NamedTuples, enumerations, mappings and tuples a result is
+made of. A field whose metadata has `document: False` is left out; one with `optional: True` is
+absent where it is None.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from functools import cache
+from typing import Any, NamedTuple
+
+
+class Limits(NamedTuple):
+    """The range of a number, for `Annotated`; None where there is no limit."""
+
+    minimum: float | None = None
+    maximum: float | None = None
+
+
+class Member(NamedTuple):
+    """One key of a document's object: its name, its type, and whether None leaves it out."""
+
+    name: str
+    type: Any
+    optional: bool
+
+
+def to_document(value: object) -> Any:
+    """The JSON document of a value: dictionaries, lists, strings, numbers, booleans, None."""
+    if isinstance(value, Enum):
+        return value.value
+    kind: Any = type(value)
+    if is_record(kind):
+        return {
+            member.name: to_document(getattr(value, member.name))
+            for member in members(kind)
+            if not (member.optional and getattr(value, member.name) is None)
+        }
+    if isinstance(value, Mapping):
+        return {to_document(key): to_document(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [to_document(item) for item in value]
+    return value
+
+
+def from_document(kind: Any, document: Any) -> Any:
+    """The value of a type that a document describes.
+
+    Args:
+        kind: The type, such as a dataclass.
+        document: A document that fits the type's JSON Schema (`dpaudit.results.schema`).
+
+    Returns:
+        The value.
+
+    Raises:
+        ValueError: If the constructor of a type refuses the values.
+    """
+    kind, _ = unannotated(kind)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        [present] = [one for one in arguments if one is not type(None)]
+        return None if document is None else from_document(present, document)
+    if origin is tuple:
+        return tuple(from_document(arguments[0], item) for item in document)
+    if origin is Mapping:
+        key, item = arguments
+        return {from_document(key, k): from_document(item, v) for k, v in document.items()}
+    if is_record(kind):
+        given = {m.name: from_document(m.type, document.get(m.name)) for m in members(kind)}
+        return kind(**given)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind(document)
+    return float(document) if kind is float else document
+
+
+def is_record(kind: Any) -> bool:
+    """Whether a type becomes a JSON object with fixed keys: a dataclass or a NamedTuple."""
+    return isinstance(kind, type) and (
+        dataclasses.is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+    )
+
+
+@cache
+def members(kind: type) -> tuple[Member, ...]:
+    """The keys of a dataclass's or NamedTuple's object, in order."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    if not dataclasses.is_dataclass(kind):
+        return tuple(Member(name, hints[name], False) for name in kind._fields)  # type: ignore[attr-defined]
+    return tuple(
+        Member(field.name, hints[field.name], field.metadata.get("optional", False))
+        for field in dataclasses.fields(kind)
+        if field.metadata.get("document", True)
+    )
+
+
+class Unannotated(NamedTuple):
+    """A type without its annotation, and the limits in it."""
+
+    kind: Any
+    limits: Limits
+
+
+def unannotated(kind: Any) -> Unannotated:
+    """Takes `Annotated` off a type."""
+    if typing.get_origin(kind) is not typing.Annotated:
+        return Unannotated(kind, Limits())
+    return Unannotated(*typing.get_args(kind))

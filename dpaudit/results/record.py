@@ -1,0 +1,361 @@
+"""The result of an audit as data: what `result.json` holds, by the same names.
+
+The JSON Schema of the document is made from these types and docstrings (`dpaudit.results.schema`):
+a new field is a line and its description here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from dpaudit.bounds import Counts, Threshold, ThresholdRule
+from dpaudit.bounds.table import ValidBound
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.plugins.protocols import World
+from dpaudit.results.document import Limits
+from dpaudit.results.verdict import Check, Verdict
+
+SCHEMA_VERSION: Final = 1
+"""Version of the document's shape; raised when a key changes its meaning or goes."""
+
+Whole = Annotated[int, Limits(minimum=0)]
+Positive = Annotated[int, Limits(minimum=1)]
+NonNegative = Annotated[float, Limits(minimum=0)]
+Probability = Annotated[float, Limits(minimum=0, maximum=1)]
+
+OPTIONAL: Final = {"optional": True}
+"""Metadata of a field that is absent from the document where it is None."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correction:
+    """How the hypotheses on the scored trials are counted.
+
+    Attributes:
+        rule: bonferroni: every attack is one. select: one attack was chosen on trials that are not
+            scored.
+        hypotheses: By which the error probability is divided.
+    """
+
+    rule: str
+    hypotheses: Positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequentialOutcome:
+    """How a sequential audit ended.
+
+    Attributes:
+        pairs: Pairs of trials run.
+        cap: Pairs it would have run at most.
+        stopped_early: Whether a violation was proved before the cap.
+    """
+
+    pairs: Whole
+    cap: Positive
+    stopped_early: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneRunOutcome:
+    """How a one-run audit ended.
+
+    Attributes:
+        canaries: Records that were each included by a fair coin.
+        included: Canaries whose coin fell on in.
+        guesses: Canaries guessed in, a number fixed beforehand.
+        correct: Right guesses; null if the generator was not trained or its training failed.
+        gaussian_estimate: Epsilon that assumes a Gaussian trade-off curve, in nats: an estimate,
+            not a proof, and never decides. Null at delta 0, and as above.
+    """
+
+    canaries: Positive
+    included: Whole
+    guesses: Positive
+    correct: Whole | None
+    gaussian_estimate: NonNegative | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureReason:
+    """How many trials of a world failed for one reason.
+
+    Attributes:
+        world: Their world.
+        count: Failed trials.
+        error: What was raised or wrong, in one line.
+    """
+
+    world: World
+    count: Positive
+    error: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leak:
+    """A feature that carries the deciding attack.
+
+    Attributes:
+        column: Column of the table, or columns joined by ' & '.
+        feature: The statistic of that column, such as max.
+        importance: Loss of AUC when the feature is permuted over the scored trials; without unit.
+    """
+
+    column: str
+    feature: str
+    importance: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackOutcome:
+    """What one attack achieved on the scored trials.
+
+    Attributes:
+        name: Its name.
+        auc: Area under its ROC curve; 0.5 is chance.
+        bounds: Lower bounds on epsilon from its errors.
+        counts: Its errors.
+        threshold: Which scores it guesses in.
+    """
+
+    name: str
+    auc: Probability
+    bounds: Mapping[ValidBound, NonNegative | None]
+    counts: Counts
+    threshold: Threshold
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """How the most vulnerable record was searched for.
+
+    Attributes:
+        candidates: Records compared.
+        trainings: Models trained for it; none of them is among the shadow models.
+    """
+
+    candidates: Annotated[int, Limits(minimum=2)]
+    trainings: Positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOfAudit:
+    """The record whose membership is attacked.
+
+    Attributes:
+        choice: How it was chosen: farthest, vulnerable, row:N or record:FILE; canaries in a one-run
+            audit.
+        row: Its row in the table, from 0; null if it is not a row of the table.
+        selection: How a vulnerable target was searched for; absent where it was named.
+    """
+
+    choice: str
+    row: Whole | None
+    selection: Selection | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlOutcome:
+    """How a control ended.
+
+    Attributes:
+        passed: Whether it ended as it must; a failed control invalidates the audit.
+        bound: Lower bound on the control's epsilon, in nats; null if too few trials finished.
+        auc: 0.5 is chance; null if too few trials finished.
+        max_provable_epsilon: The bound that a perfect attack on it would reach, in nats.
+        detail: What was seen, in one sentence.
+    """
+
+    passed: bool
+    bound: NonNegative | None
+    auc: Probability | None
+    max_provable_epsilon: NonNegative | None
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Controls:
+    """Audits of generators with a known answer, run through the same game first.
+
+    Attributes:
+        null: A generator that ignores its data; its worlds must not be told apart.
+        positive: A generator that copies the target, or in a one-run audit releases its training
+            rows; it must be caught.
+    """
+
+    null: ControlOutcome
+    positive: ControlOutcome
+
+    def named(self) -> dict[str, ControlOutcome]:
+        """Both by name, the null control first."""
+        return {"null": self.null, "positive": self.positive}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditedGenerator:
+    """What was audited.
+
+    Attributes:
+        name: The name it was asked for by.
+        parameters: Parameters it was built with.
+        seedable: Whether a trial can be repeated bit by bit from its seed.
+    """
+
+    name: str
+    parameters: Mapping[str, Any]
+    seedable: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditedTable:
+    """The table handed in.
+
+    Attributes:
+        source: File name or name of the sample.
+        rows: Number of its rows.
+        columns: Number of its columns.
+        sha256: SHA-256 of the table, hexadecimal.
+    """
+
+    source: str
+    rows: Positive
+    columns: Positive
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaOrigin:
+    """Where the public description of the table comes from.
+
+    Attributes:
+        inferred: Whether bounds and categories were derived from the table itself.
+    """
+
+    inferred: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditRecord:
+    """The outcome of one audit.
+
+    It is what `result.json` of a run folder holds, and what `dpaudit audit --json` prints. Every
+    key is always present. An audit that did not come to its end (a control failed) has null for the
+    numbers that it never reached, and empty lists of attacks, leaks and scores. A one-run audit has
+    null for counts, threshold and threshold_rule, and no attacks and leaks; its one training counts
+    as a trial of world in, and scores are of the canaries that were in and out.
+
+    Attributes:
+        verdict: violation: the bound exceeds the claim. consistent: no violation found, which is
+            not evidence of privacy. inconclusive: the audit was too small or too weak to contradict
+            the claim. invalid: a control or a check of the audit itself failed.
+        reasons: Why this verdict, one sentence each, the most important first.
+        claim: The promise under audit.
+        confidence: One-sided confidence of every bound, a probability such as 0.95.
+        proved: The lower bound on the true epsilon that decides the verdict, in nats; null if no
+            trial was scored.
+        bounds: Lower bounds on the true epsilon by method, in nats, corrected for the number of
+            attacks; each is null where it does not apply, all are if no trial was scored.
+        multiplicity: How the hypotheses on the scored trials are counted.
+        threshold_rule: Where thresholds were chosen: by cross-validation in the fitting part, or on
+            a hold-out of it; null in a one-run audit.
+        sequential: Null unless the audit was sequential.
+        one_run: Null unless the generator was trained once, with many canaries.
+        max_provable_epsilon: The bound that a perfect attack would reach with this many trials, in
+            nats; null if no trial was scored.
+        detectable_epsilon: The smallest true epsilon that this audit exposes with 80 % power if an
+            attack finds it, in nats; null if there is none, or if no trial was scored.
+        auc: Area under the ROC curve of the deciding attack; 0.5 is chance. Null if no trial was
+            scored.
+        counts: Errors of the deciding attack on the scored trials; null if no trial was scored.
+        shadow_models: Trials run in each world, to fit and to score attacks together.
+        failures: Trials that ended without a usable table, in each world.
+        failure_reasons: The failed trials grouped by what went wrong.
+        leaks: What carries the deciding attack, the most important first.
+        attack: Name of the deciding attack; null if no trial was scored.
+        attacks: Every attack that was scored.
+        threshold: Threshold of the deciding attack; null if no trial was scored.
+        scores: Membership scores of the deciding attack on the scored trials; higher means in.
+        target: The record whose membership is attacked.
+        controls: Audits of generators with a known answer, run through the same game first.
+        checks: Checks of the run itself.
+        generator: What was audited.
+        data: The table handed in.
+        schema: The public description of the table.
+        rows: Synthetic rows requested from every shadow model, the same in both worlds.
+        seed: Root of every random stream of the audit.
+        versions: Versions of the software that ran.
+        seconds: Time spent in trials over all workers, in seconds.
+        reproduce: The command that repeats the audit.
+
+    Raises:
+        ValueError: If the verdict needs a number that is missing.
+    """
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    claim: PrivacyClaim
+    confidence: Probability
+    proved: NonNegative | None
+    bounds: Mapping[ValidBound, NonNegative | None] | None
+    multiplicity: Correction
+    threshold_rule: ThresholdRule | None
+    sequential: SequentialOutcome | None
+    one_run: OneRunOutcome | None
+    max_provable_epsilon: NonNegative | None
+    detectable_epsilon: NonNegative | None
+    auc: Probability | None
+    counts: Counts | None
+    shadow_models: Mapping[World, Whole]
+    failures: Mapping[World, Whole]
+    failure_reasons: tuple[FailureReason, ...]
+    leaks: tuple[Leak, ...]
+    attack: str | None
+    attacks: tuple[AttackOutcome, ...]
+    threshold: Threshold | None
+    scores: Mapping[World, tuple[float, ...]]
+    target: TargetOfAudit
+    controls: Controls
+    checks: tuple[Check, ...]
+    generator: AuditedGenerator
+    data: AuditedTable
+    schema: SchemaOrigin
+    rows: Positive
+    seed: Whole
+    versions: Mapping[str, str]
+    seconds: NonNegative
+    reproduce: str
+
+    def __post_init__(self) -> None:
+        if self.verdict not in (Verdict.VIOLATION, Verdict.CONSISTENT):
+            return
+        needed: dict[str, object] = {
+            "proved": self.proved,
+            "bounds": self.bounds,
+            "max_provable_epsilon": self.max_provable_epsilon,
+            "auc": self.auc,
+            "attack": self.attack,
+        }
+        if self.one_run is None:
+            needed |= {
+                "counts": self.counts,
+                "attacks": self.attacks or None,
+                "threshold_rule": self.threshold_rule,
+                "threshold": self.threshold,
+                "scores": all(self.scores.values()) or None,
+            }
+        else:
+            needed["one_run.correct"] = self.one_run.correct
+        missing = [name for name, value in needed.items() if value is None]
+        if missing:
+            raise ValueError(f"a result with verdict {self.verdict} lacks {', '.join(missing)}")
+
+    @property
+    def failed_parts(self) -> tuple[str, ...]:
+        """What made the audit invalid: failed controls, then checks that invalidate it."""
+        controls = [
+            f"the {name} control" for name, of in self.controls.named().items() if not of.passed
+        ]
+        checks = [f'the check "{of.name}"' for of in self.checks if of.invalidates]
+        return (*controls, *checks)

@@ -1,0 +1,144 @@
+"""What `dpaudit.audit` returns: the record of an audit and the questions people ask of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from dpaudit.errors import InputError
+from dpaudit.files import write_whole
+from dpaudit.results import sentences, summary
+from dpaudit.results.document import from_document, to_document
+from dpaudit.results.record import SCHEMA_VERSION, AuditRecord
+from dpaudit.results.schema import result_schema
+from dpaudit.results.verdict import Verdict
+
+RESULT_FILE = "result.json"
+REPORT_FILE = "report.html"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AuditResult(AuditRecord):
+    """What an audit found; its fields are the keys of `result.json` (`dpaudit.result_schema`).
+
+    Attributes:
+        folder: The run folder; None if the run was kept in memory only.
+    """
+
+    folder: Path | None = field(default=None, compare=False, metadata={"document": False})
+
+    @classmethod
+    def of(cls, record: AuditRecord, *, folder: Path | None) -> AuditResult:
+        """The result of a record."""
+        values = {one.name: getattr(record, one.name) for one in fields(AuditRecord)}
+        return cls(**values, folder=folder)
+
+    @property
+    def epsilon_lower_bound(self) -> float:
+        """The proved lower bound on epsilon; 0 where nothing was proved."""
+        return self.proved or 0.0
+
+    @property
+    def claimed_epsilon(self) -> float:
+        """Epsilon of the claim under audit."""
+        return self.claim.epsilon
+
+    def __str__(self) -> str:
+        return "\n".join(summary.summary_lines(self))
+
+    def __repr__(self) -> str:
+        lines = [sentences.headline(self), summary.attack_line(self)]
+        if self.folder is not None:
+            lines.append(f"report: {self.folder / REPORT_FILE}")
+        return "\n  ".join(["<AuditResult", *lines]) + ">"
+
+    def assert_no_violation(self, *, on_inconclusive: Literal["fail", "pass"] = "fail") -> None:
+        """Fails a test unless the audit was sound and found no violation.
+
+        Args:
+            on_inconclusive: Whether an audit too weak to decide fails too. It does by default: a
+                privacy test that cannot fail is worse than none.
+
+        Raises:
+            AssertionError: On a violation, on an invalid run, and on an inconclusive one unless
+                that is to pass; the message has verdict, bound, claim, leaks and seed.
+        """
+        passing = {Verdict.CONSISTENT}
+        if on_inconclusive == "pass":
+            passing.add(Verdict.INCONCLUSIVE)
+        if self.verdict not in passing:
+            raise AssertionError(self.failure_message())
+
+    def failure_message(self) -> str:
+        """Everything needed to understand and repeat this audit, in plain lines."""
+        lines = summary.failure_lines(self)
+        if self.folder is not None:
+            lines.append(f"report: {self.folder / REPORT_FILE}")
+        return "\n".join(lines)
+
+    def to_document(self) -> dict[str, Any]:
+        """The JSON document of `result.json`."""
+        return {"schema_version": SCHEMA_VERSION, **to_document(self)}
+
+    def to_json(self) -> str:
+        """The document as JSON text."""
+        return json.dumps(self.to_document(), indent=2, allow_nan=False) + "\n"
+
+    def save(self, folder: str | Path) -> None:
+        """Writes `result.json` into a folder, all or nothing.
+
+        Raises:
+            OSError: If the folder is missing, full or cannot be written.
+        """
+        write_whole(Path(folder) / RESULT_FILE, self.to_json().encode())
+
+    @staticmethod
+    def load(path: str | Path) -> AuditResult:
+        """Reads a result from a run folder or from a `result.json`.
+
+        Raises:
+            InputError: If there is no result, or it is not one that this version can read.
+        """
+        path = Path(path)
+        file = path / RESULT_FILE if path.is_dir() else path
+        try:
+            document = json.loads(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(
+                f"no result at {file}: {error.strerror}; give a run folder or its {RESULT_FILE}"
+            ) from None
+        except ValueError:
+            raise InputError(
+                f"{file} is not JSON: give a run folder or its {RESULT_FILE}"
+            ) from None
+        version = document.get("schema_version") if isinstance(document, dict) else None
+        if version != SCHEMA_VERSION:
+            raise InputError(
+                f"{file} has schema_version {version}, this dpaudit reads {SCHEMA_VERSION}"
+            )
+        return AuditResult.of(_record(document, file), folder=file.parent)
+
+
+def _record(document: dict[str, Any], file: Path) -> AuditRecord:
+    """The record that a document describes, once it fits the schema.
+
+    Raises:
+        InputError: If it does not.
+    """
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    mismatch = best_match(Draft202012Validator(result_schema()).iter_errors(document))
+    if mismatch is not None:
+        place = "/".join(str(part) for part in mismatch.absolute_path) or "the document"
+        raise InputError(
+            f"{file} is no result of an audit: {place}: {mismatch.message}; take the file as "
+            "dpaudit wrote it"
+        )
+    try:
+        record: AuditRecord = from_document(AuditRecord, document)
+    except ValueError as error:
+        raise InputError(f"{file} is no result of an audit: {error}") from None
+    return record

@@ -1,0 +1,110 @@
+"""A result in a few lines, for a terminal and for a failing test."""
+
+from __future__ import annotations
+
+from dpaudit.formatting import (
+    TERMINAL_WIDTH,
+    auc_text,
+    clipped,
+    printable,
+    rounded,
+    rounded_down,
+    rounded_up,
+)
+from dpaudit.plugins.protocols import World
+from dpaudit.results import sentences
+from dpaudit.results.record import AuditRecord
+from dpaudit.results.verdict import Verdict
+
+_LEAKS_IN_FAILURE = 5
+
+
+def summary_lines(result: AuditRecord) -> list[str]:
+    """The audit for a terminal: four to nine lines of at most 80 characters, the headline first."""
+    lines = [sentences.headline(result), _claim_line(result), *_target_lines(result)]
+    lines += _leak_lines(result)
+    lines += [attack_line(result), *_power_lines(result), _controls_line(result)]
+    n_in, n_out = (result.failures[world] for world in World)
+    if n_in or n_out:
+        errors = "; ".join(reason.error for reason in result.failure_reasons)
+        lines.append(f"failed trials: {n_in} in, {n_out} out ({errors})")
+    if result.schema.inferred:
+        lines.append("warning: bounds and categories were inferred from the table itself")
+    return [clipped(printable(line), TERMINAL_WIDTH) for line in lines]
+
+
+def failure_lines(result: AuditRecord) -> list[str]:
+    """Everything needed to understand and repeat an audit that fails a test."""
+    leaks = [f"{leak.feature}({leak.column})" for leak in result.leaks[:_LEAKS_IN_FAILURE]]
+    return [
+        *summary_lines(result),
+        f"verdict: {result.verdict}, bound: {result.proved or 0.0:.4g}, "
+        f"claim: {result.claim.epsilon:g}",
+        f"leaks: {', '.join(leaks) or 'none found'}",
+        f"seed: {result.seed}",
+    ]
+
+
+def attack_line(result: AuditRecord) -> str:
+    """What the deciding attack achieved."""
+    counts, one_run = result.counts, result.one_run
+    if one_run is not None and one_run.correct is not None:
+        return (
+            f"attack: one training, {one_run.canaries} canaries; "
+            f"{one_run.correct} of {one_run.guesses} guesses of coins right"
+        )
+    if counts is None or result.attack is None:
+        return "attack: none was scored"
+    return (
+        f"attack: {clipped(result.attack, 20)}, AUC {auc_text(result.auc)}; "
+        f"missed {counts.false_negatives} of {counts.n_in} in, "
+        f"mistook {counts.false_positives} of {counts.n_out} out"
+    )
+
+
+def _claim_line(result: AuditRecord) -> str:
+    claim = result.claim
+    values = f"({rounded(claim.epsilon)}, {rounded(claim.delta)})-DP, {claim.neighbours}"
+    return f"claim: {values}; {claim.source}"
+
+
+def _target_lines(result: AuditRecord) -> list[str]:
+    searched = result.target.selection is not None
+    return [f"target: {sentences.target(result)}"] if searched else []
+
+
+def _leak_lines(result: AuditRecord) -> list[str]:
+    if result.verdict is not Verdict.VIOLATION or not result.leaks:
+        return []
+    first, *others = [sentences.feature(leak) for leak in result.leaks[: sentences.LEAKS_NAMED]]
+    line = f"leak: {first}"
+    for other in others:
+        if len(line) + len(other) + 2 <= TERMINAL_WIDTH:  # whole names only
+            line = f"{line}; {other}"
+    return [line]
+
+
+def _power_lines(result: AuditRecord) -> list[str]:
+    most = result.max_provable_epsilon
+    if most is None:
+        return []
+    sequential = result.sequential
+    if sequential is not None and sequential.stopped_early:
+        return [
+            f"stopped early: proved after {sequential.pairs} of at most {sequential.cap} pairs of "
+            "shadow models"
+        ]
+    least = result.detectable_epsilon
+    caught = "no leak is caught" if least is None else f"epsilon {rounded_up(least)} is caught"
+    return [f"power: {caught} with 80 % power; at most {rounded_down(most)} is provable"]
+
+
+def _controls_line(result: AuditRecord) -> str:
+    words = [
+        f"{name} {'passed' if of.passed else 'FAILED'}"
+        for name, of in result.controls.named().items()
+    ]
+    if result.checks:
+        passed = sum(of.passed for of in result.checks)
+        words.append(f"{passed} of {len(result.checks)} checks passed")
+    return f"controls: {', '.join(words)}"

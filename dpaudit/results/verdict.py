@@ -1,0 +1,83 @@
+"""What a conclusion is made of: verdict, checks of the run, and what could have been proved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+POWER: Final = 0.8
+"""Probability of proving a violation that defines the smallest detectable epsilon."""
+
+
+class Verdict(StrEnum):
+    """What an audit concludes."""
+
+    VIOLATION = "violation"
+    CONSISTENT = "consistent"
+    INCONCLUSIVE = "inconclusive"
+    INVALID = "invalid"
+
+
+class Consequence(StrEnum):
+    """What a check that does not pass does to the verdict."""
+
+    INVALIDATES = "invalidates"
+    WEAKENS = "weakens"
+    NOTED = "noted"
+
+
+class SampleUnit(StrEnum):
+    """What an audit counts, and so would need more of to prove more."""
+
+    TRIALS = "trials"
+    CANARIES = "canaries"
+    RUNS = "simulated runs"
+
+    @property
+    def remedy(self) -> str:
+        """What a larger audit has more of."""
+        return "shadow models" if self is SampleUnit.TRIALS else self.value
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check of the run itself.
+
+    Attributes:
+        name: What was checked.
+        passed: Whether it held.
+        detail: What was seen, in one sentence.
+        consequence: What it means if it did not hold: the run is invalid; finding nothing proves
+            nothing; or it is only noted.
+    """
+
+    name: str
+    passed: bool
+    detail: str
+    consequence: Consequence = Consequence.INVALIDATES
+
+    @property
+    def invalidates(self) -> bool:
+        """Whether it failed and makes the run invalid."""
+        return not self.passed and self.consequence is Consequence.INVALIDATES
+
+
+class Power(NamedTuple):
+    """What an audit can prove.
+
+    Attributes:
+        max_provable_epsilon: The bound of a perfect attack.
+        detectable_epsilon: The smallest true epsilon proved to exceed the claim with probability
+            0.8, attacked by randomised response; None if none is.
+    """
+
+    max_provable_epsilon: float
+    detectable_epsilon: float | None
+
+
+class Decision(NamedTuple):
+    """A verdict and its reasons, the main one first."""
+
+    verdict: Verdict
+    reasons: tuple[str, ...]

@@ -1,0 +1,137 @@
+"""What a trace found, as an object, as a JSON document and as text."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from dpaudit.model.severity import Severity
+from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped
+
+SCHEMA_VERSION: Final = 1
+_WIDTH: Final = 80
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceReport:
+    """What a trace found.
+
+    Attributes:
+        generator: Its name.
+        parameters: Its parameters.
+        data: Where the table came from.
+        schema_inferred: Whether bounds and categories were read off it.
+        seed: Of the trainings.
+        findings: The deviations, most severe first.
+        checked: Ids of deviations that were looked for and not found.
+        not_checked: Ids of deviations that could not be looked for, and why.
+    """
+
+    generator: str
+    parameters: Mapping[str, Any]
+    data: str
+    schema_inferred: bool
+    seed: int
+    findings: tuple[Finding, ...]
+    checked: tuple[str, ...]
+    not_checked: Mapping[str, str]
+
+    def count(self, severity: Severity) -> int:
+        """The number of findings of one severity."""
+        return sum(finding.severity is severity for finding in self.findings)
+
+    @property
+    def violated(self) -> bool:
+        """Whether the promise is broken."""
+        return self.count(Severity.VIOLATION) > 0
+
+    @property
+    def headline(self) -> str:
+        """The counts in one line."""
+        counts = ", ".join(_counted(self.count(one), one.value) for one in Severity)
+        return (
+            f"{self.generator}: {counts}; {len(self.checked)} more checks passed, "
+            f"{len(self.not_checked)} could not be made"
+        )
+
+    def to_document(self) -> dict[str, Any]:
+        """The report as a JSON object."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "generator": self.generator,
+            "parameters": dict(self.parameters),
+            "data": self.data,
+            "schema_inferred": self.schema_inferred,
+            "seed": self.seed,
+            "findings": [finding.to_document() for finding in self.findings],
+            "checked": list(self.checked),
+            "not_checked": [{"id": id_, "why": why} for id_, why in self.not_checked.items()],
+        }
+
+    def to_json(self) -> str:
+        """The report as JSON text."""
+        return json.dumps(self.to_document(), indent=2, allow_nan=False)
+
+    def __str__(self) -> str:
+        """One block for each finding, what could not be checked, and the counts; 80 columns."""
+        blocks = [_block(finding) for finding in self.findings]
+        if self.not_checked:
+            lines = [_filled(f"{id_}: {why}") for id_, why in self.not_checked.items()]
+            blocks.append("\n".join(["NOT CHECKED", *lines]))
+        return "\n\n".join([*blocks, textwrap.fill(self.headline, _WIDTH)])
+
+
+class Summary(NamedTuple):
+    """What all checks together say.
+
+    Attributes:
+        findings: One for each id, most severe first.
+        checked: Ids that were looked for and not found.
+        not_checked: Ids that could not be looked for, and why.
+    """
+
+    findings: tuple[Finding, ...]
+    checked: tuple[str, ...]
+    not_checked: dict[str, str]
+
+
+def summarise(outcomes: Sequence[CheckOutcome]) -> Summary:
+    """What counts for each id: its most severe finding, else that it passed, else why not."""
+    findings: dict[str, Finding] = {}
+    for one in outcomes:
+        if isinstance(one, Finding):
+            known = findings.get(one.id)
+            if known is None or one.severity.rank < known.severity.rank:
+                findings[one.id] = one
+    passed = dict.fromkeys(one.id for one in outcomes if isinstance(one, Passed))
+    checked = tuple(id_ for id_ in passed if id_ not in findings)
+    skipped: dict[str, str] = {}
+    for one in outcomes:
+        if isinstance(one, Skipped) and one.id not in findings and one.id not in passed:
+            skipped.setdefault(one.id, one.why)
+    ordered = sorted(findings.values(), key=lambda finding: finding.severity.rank)
+    return Summary(tuple(ordered), checked, skipped)
+
+
+def _block(finding: Finding) -> str:
+    return "\n".join(
+        [
+            f"{finding.severity.value.upper()} {finding.id}",
+            _filled(f"{finding.evidence}."),
+            _filled(f"correct: {finding.correct}"),
+            _filled(f"see {finding.reference}"),
+        ]
+    )
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(
+        text, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+    )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

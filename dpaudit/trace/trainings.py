@@ -1,0 +1,185 @@
+"""The trainings that a trace compares: on the table, and on changed tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.errors import InputError, SettingsError, TargetError, TrialError
+from dpaudit.formatting import one_line
+from dpaudit.game.protocol import without
+from dpaudit.game.synthetic import accept
+from dpaudit.game.target import farthest
+from dpaudit.model.schema import Schema, as_numbers
+from dpaudit.plugins.recorder import Traceable
+from dpaudit.seeds import Stream
+from dpaudit.trace.collector import Collector, Trace
+
+MORE_ROWS: Final = 6500
+"""The repeated table has at least so many rows, and at least three times those of the table."""
+FEW_ROWS: Final = 60
+"""The thinned table has at most so many rows, or two for each teacher, and at most half."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trainings:
+    """The recorded trainings of one generator on several tables and under several settings.
+
+    Attributes:
+        schema: The public schema.
+        table: Trained on the table.
+        without: Trained without the record `removed`, from the same seed.
+        removed: Row number of that record.
+        more: Trained on the table repeated.
+        fewer: Trained on a few of its rows; or why that was not possible, in one line.
+        exercises: The generator's own exercises, trained on the table.
+        train_reseeded: Trains once more on the table, from another seed.
+        train_more_without: Trains on the table repeated, without `removed` in its first copy.
+    """
+
+    schema: Schema
+    table: Trace
+    without: Trace
+    removed: int
+    more: Trace
+    fewer: Trace | str
+    exercises: tuple[Trace, ...]
+    train_reseeded: Callable[[], Trace]
+    train_more_without: Callable[[], Trace]
+
+    @cached_property
+    def reseeded(self) -> Trace:
+        """Trained on the table from another seed; trained when first asked for."""
+        return self.train_reseeded()
+
+    @cached_property
+    def more_without(self) -> Trace:
+        """Trained on the table repeated, without one record; trained when first asked for."""
+        return self.train_more_without()
+
+    @property
+    def charged(self) -> tuple[Trace, ...]:
+        """The trainings on the table under any settings: those whose noise and costs count."""
+        return (self.table, *self.exercises)
+
+
+def run_trainings(
+    generator: Traceable,
+    data: pd.DataFrame,
+    schema: Schema,
+    *,
+    rows: int,
+    seed: int,
+    name: str,
+    on_progress: Callable[[str], None] | None,
+) -> Trainings:
+    """Trains a generator a few times and collects what it records.
+
+    Args:
+        generator: The generator.
+        data: The table, canonical.
+        schema: Its schema.
+        rows: Synthetic records to draw each time.
+        seed: Of every training but one.
+        name: The generator's, for messages.
+        on_progress: Called before each training with a line that says what is trained.
+
+    Returns:
+        What it recorded.
+
+    Raises:
+        SettingsError: If no records are asked for.
+        TargetError: If the table has fewer than two rows.
+        TrialError: If a training failed or its output is no such table; says which training.
+    """
+    if rows < 1:
+        raise SettingsError(f"`rows` must be at least 1, got {rows}")
+
+    def traced(what: str, which: Traceable, table: pd.DataFrame, own_seed: int = seed) -> Trace:
+        if on_progress is not None:
+            on_progress(f"training {what}")
+        try:
+            return _trace(which, table, schema, rows=rows, seed=own_seed)
+        except InputError:
+            raise
+        except Exception as error:
+            kind = "" if isinstance(error, TrialError) else f"{type(error).__name__}: "
+            raise TrialError(f"{name}, trained {what}: {kind}{error}") from error
+
+    removed = most_informative_record(data, schema)
+    table = traced("on the table", generator, data)
+    repeats = -(-max(3 * len(data), MORE_ROWS) // len(data))
+    repeated = pd.concat([data] * repeats, ignore_index=True)
+    few = max(FEW_ROWS, round(2 * table.constants.get("teachers", 0)))
+    few = min(len(data) // 2, few)
+    spread = np.linspace(0, len(data) - 1, max(few, 1)).round().astype(np.int64)
+    fewer: Trace | str
+    try:
+        fewer = traced(
+            f"on {spread.size} of its rows", generator, data.iloc[spread].reset_index(drop=True)
+        )
+    except (TrialError, InputError) as error:  # a generator may refuse a small table
+        fewer = one_line(str(error))
+    offered = getattr(generator, "exercises", None)
+    exercises: list[Traceable] = list(offered()) if offered is not None else []
+    return Trainings(
+        schema=schema,
+        table=table,
+        without=traced(f"without record {removed}", generator, without(data, (removed,))),
+        removed=removed,
+        more=traced(f"on the table repeated {repeats} times", generator, repeated),
+        fewer=fewer,
+        exercises=tuple(
+            traced(f"in exercise {number} of {len(exercises)}", exercise, data)
+            for number, exercise in enumerate(exercises, start=1)
+        ),
+        train_reseeded=lambda: traced(
+            "from another seed", generator, data, Stream(seed, "", "trace/another seed").seed()
+        ),
+        train_more_without=lambda: traced(
+            f"on the table repeated {repeats} times without record {removed}",
+            generator,
+            without(repeated, (removed,)),
+        ),
+    )
+
+
+def most_informative_record(data: pd.DataFrame, schema: Schema) -> int:
+    """Row number of the record whose removal shows best what follows from the table.
+
+    The one that alone holds the most extremes of numeric columns. Of several, the one nearest to
+    the middle; one in the last tenth of the table only if no other holds any. If no record holds an
+    extreme alone, the farthest record.
+
+    Raises:
+        TargetError: If the table has fewer than two rows.
+    """
+    if len(data) < 2:
+        raise TargetError("the table needs at least 2 rows: one of them is removed")
+    extremes = np.zeros(len(data), dtype=np.int64)
+    for column in schema.columns:
+        if column.kind.numeric:
+            numbers = as_numbers(data[column.name])
+            for extreme in (np.nanmin(numbers), np.nanmax(numbers)):
+                holders = np.flatnonzero(numbers == extreme)
+                extremes[holders] += holders.size == 1
+    early = extremes[: len(data) - len(data) // 10]
+    candidates = early if early.any() else extremes
+    if not candidates.any():
+        return farthest(data, schema)
+    most = np.flatnonzero(candidates == candidates.max())
+    return int(most[np.argmin(np.abs(most - len(data) / 2))])
+
+
+def _trace(
+    generator: Traceable, data: pd.DataFrame, schema: Schema, *, rows: int, seed: int
+) -> Trace:
+    collector = Collector(len(data))
+    given = generator.trace(data.copy(), n_rows=rows, seed=seed, recorder=collector)
+    synthetic = accept(given, schema, rows)
+    return collector.finish(getattr(generator, "claim", None), data, synthetic)
