@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from boundary import boundary
-from mechanisms import FloatArray, Mechanism
-
 from dpaudit.auditing.membership import (
     Fitted,
     Part,
@@ -19,6 +17,8 @@ from dpaudit.auditing.membership import (
     fitting_mask,
     score,
 )
+from mechanisms import FloatArray, Mechanism
+
 from dpaudit.auditing.plan import Multiplicity, Size
 from dpaudit.bounds import Counts, count_errors, e_process, exact, refit_schedule
 from dpaudit.plugins.protocols import BoolArray, FeatureName, GameView, Scorer

@@ -10,10 +10,10 @@ import numpy as np
 from boundary import Rule
 from budget import Budget
 from cells import NOMINALS, stream
+from dpaudit.auditing.membership import Part, Trials, evaluate, fit_attack
 from mechanisms import Kind, Mechanism
 from pipeline import FirstFeature
 
-from dpaudit.auditing.membership import Part, Trials, evaluate, fit_attack
 from dpaudit.bounds import (
     ThresholdRule,
     clopper_pearson,

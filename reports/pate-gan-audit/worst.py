@@ -17,11 +17,11 @@ from typing import Any, cast
 import audits
 import numpy as np
 import pandas as pd
+from dpaudit.auditing.membership import arrange, evaluate, fit_attack, fitting_mask
 from kept import Record, arguments, checked_names, kept, names
 from published import CONFIDENCE, DELTA, SIX
 from setting import Game, parameters, worst_schema, worst_table
 
-from dpaudit.auditing.membership import arrange, evaluate, fit_attack, fitting_mask
 from dpaudit.auditing.plan import Size
 from dpaudit.bounds import ThresholdRule
 from dpaudit.model.claim import Neighbours
