@@ -42,11 +42,11 @@ def schema_from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> Schema:
     tables = metadata.get("tables")
     if isinstance(tables, Mapping):
         if len(tables) != 1:
-            raise SchemaError(f"the metadata describe {len(tables)} tables; an audit takes one")
+            raise SchemaError(f"the metadata describes {len(tables)} tables; an audit takes one")
         metadata = next(iter(tables.values()))
     described = metadata.get("columns") if isinstance(metadata, Mapping) else None
     if not isinstance(described, Mapping):
-        raise SchemaError('SDV metadata need "columns": {name: {"sdtype": ...}}')
+        raise SchemaError('SDV metadata needs "columns": {name: {"sdtype": ...}}')
     kinds: dict[str, Kind | None] = {}
     problems = []
     for name, entry in described.items():

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from dpaudit.auditing.verdict import Verdict
+from dpaudit.report.schema import result_schema
 from typer.testing import CliRunner, Result
 
-from dpaudit.auditing.verdict import Verdict
 from dpaudit.cli.console import ExitCode, FailOn, exit_code
 from dpaudit.cli.main import app
-from dpaudit.report.schema import result_schema
 
 SMALL = ["--attack", "groundhog-naive", "--shadow-models", "40", "--jobs", "2"]
 

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import json
 import math
 import statistics
 from pathlib import Path
-from types import ModuleType
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 import typer
+from dpaudit.auditing.verdict import Verdict
 from typer.testing import CliRunner, Result
 
 from dpaudit.account import VoteTable
-from dpaudit.auditing.verdict import Verdict
 from dpaudit.cli.audit_labels import audit_labels as command
 from dpaudit.cli.console import ExitCode
 from dpaudit.errors import SettingsError
 from dpaudit.labels import Drawing, LabelAudit, VotePair, audit_labels
 from dpaudit.model.claim import PrivacyClaim
+from reports.label_audit import mistakes
 
-STUDY = Path(__file__).resolve().parents[2] / "reports" / "label-audit"
+STUDY = Path(__file__).resolve().parents[2] / "reports" / "label_audit"
 MISTAKES = ("scale_lambda", "one_noise", "free_queries")
 ONE = PrivacyClaim(epsilon=1.0, delta=1e-5)
-
-
-@pytest.fixture
-def mistakes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(STUDY)
-    return importlib.import_module("mistakes")
 
 
 def reference() -> VotePair:
@@ -101,14 +94,14 @@ def test_what_would_have_been_caught_is_caught() -> None:
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_published_mistake_is_convicted(mistakes: ModuleType, name: str) -> None:
+def test_a_published_mistake_is_convicted(name: str) -> None:
     scenario = getattr(mistakes, name)()
     audit = audit_labels(scenario.pair, scenario.claim, runs=10_000, drawing=scenario.drawing)
     assert audit.verdict is Verdict.VIOLATION, str(audit)
     assert scenario.claim.epsilon < audit.bound <= scenario.pair.leak(scenario.claim.delta)
 
 
-def test_the_same_mechanisms_are_acquitted_of_what_they_really_cost(mistakes: ModuleType) -> None:
+def test_the_same_mechanisms_are_acquitted_of_what_they_really_cost() -> None:
     for name in ("one_noise", "free_queries"):
         pair = getattr(mistakes, name)().pair
         true = PrivacyClaim(epsilon=pair.leak(1e-5), delta=1e-5)
@@ -116,7 +109,7 @@ def test_the_same_mechanisms_are_acquitted_of_what_they_really_cost(mistakes: Mo
         assert audit.verdict is Verdict.CONSISTENT, str(audit)
 
 
-def test_mistaken_claims_are_what_the_implementations_report(mistakes: ModuleType) -> None:
+def test_mistaken_claims_are_what_the_implementations_report() -> None:
     # alpha(l) = 2 l (l+1) lambda^2 a label, 64 labels, best of 20 moments at delta 1e-5.
     spent = [(64 * 2e-6 * n * (n + 1) + math.log(1e5)) / n for n in range(1, 21)]
     assert mistakes.scale_lambda().claim.epsilon == pytest.approx(min(spent), rel=1e-3)
@@ -277,7 +270,7 @@ def test_without_a_claim_the_accountant_s_own_is_audited() -> None:
     ("words", "said"),
     [
         (("--teachers", "0"), "number of teachers is 0"),
-        (("--scale", "0"), "scale is 0"),
+        (("--scale", "0"), "`scale` is 0"),
         (("--labels", "0"), "is 0: release"),
         (("--votes", "50"), "from 0 to 49"),
         (("--runs", "0"), "is 0: simulate"),
@@ -298,7 +291,7 @@ def test_bad_input_is_one_line_and_exit_code_2(words: tuple[str, ...], said: str
 
 
 def test_the_committed_study_shows_what_its_page_says() -> None:
-    cells = json.loads((STUDY / "results.json").read_text())
+    cells = json.loads((STUDY / "results" / "audits.json").read_text())
     page = (STUDY / "README.md").read_text()
     by_runs = {cell["runs"]: cell["audits"] for cell in cells if cell["name"] == "reference"}
     assert len(by_runs[100_000]) == 20

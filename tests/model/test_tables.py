@@ -139,7 +139,7 @@ def test_a_schema_column_that_the_file_lacks_is_the_schemas_problem(tmp_path: Pa
     ) as error:
         fitting(load_table(path, schema=schema), schema, source=str(path))
     assert str(path) in str(error.value)
-    assert "mend the table or the schema" in str(error.value)
+    assert "correct the table or the schema" in str(error.value)
 
 
 def test_parquet_round_trip(tmp_path: Path) -> None:

@@ -304,9 +304,9 @@ def test_fewer_records_than_teachers_are_refused_before_training_but_never_in_it
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon is 0"),
-        ({"epsilon": float("inf")}, "epsilon is inf"),
-        ({"delta": 0.0}, "delta is 0"),
+        ({"epsilon": 0.0}, "epsilon`? is 0"),
+        ({"epsilon": float("inf")}, "epsilon`? is inf"),
+        ({"delta": 0.0}, "delta`? is 0"),
         ({"teachers": 0}, "number of teachers is 0"),
         ({"bounds": "public"}, "bounds is 'public': use schema, private, data"),
         ({"release_share": 1.0}, "release_share is 1.0"),
