@@ -10,7 +10,6 @@ import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 import pandas as pd
 import pytest
-from dpaudit.report.schema import result_schema
 from scipy.special import expit
 from scipy.stats import binom
 from typer.testing import CliRunner
@@ -31,10 +30,7 @@ from dpaudit.model.tables import load
 from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import World
 from dpaudit.report.render import render_html, render_markdown
-<<<<<<< HEAD
 from dpaudit.results.schema import result_schema
-=======
->>>>>>> game
 
 CANARIES = 100
 ONE_RUN: dict[str, Any] = {"one_run": True, "canaries": CANARIES, "jobs": 1}

@@ -11,24 +11,14 @@ import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 import pandas as pd
 import pytest
-from dpaudit.auditing.target_search.specification import candidates_of
-from dpaudit.report.schema import result_schema
 from typer.testing import CliRunner
 
 import dpaudit
-<<<<<<< HEAD
 from dpaudit.auditing.build import build_spec
 from dpaudit.auditing.entry import run_audit
 from dpaudit.auditing.settings import DEFAULT_ATTACKS, AuditSettings
 from dpaudit.auditing.target_search.search import find_target, separations
 from dpaudit.auditing.target_search.spec import TargetSearchSpec, candidates_of
-=======
-from dpaudit.auditing.entry import DEFAULT_ATTACKS, prepared, run
-from dpaudit.auditing.plan import Multiplicity
-from dpaudit.auditing.target_search import TargetSearch, find_target
-from dpaudit.auditing.target_search.search import separations
-from dpaudit.bounds import ThresholdRule
->>>>>>> game
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import InterruptedRunError, RunFolderError, SettingsError, TargetError
@@ -43,10 +33,7 @@ from dpaudit.model.tables import load
 from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import GameView, World
 from dpaudit.report.render import render_markdown
-<<<<<<< HEAD
 from dpaudit.results.schema import result_schema
-=======
->>>>>>> game
 from dpaudit.versions import versions
 
 FARTHEST, RICHEST, COPIED = 7, 11, 23
