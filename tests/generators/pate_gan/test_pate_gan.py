@@ -29,6 +29,7 @@ from dpaudit_generators.pate_gan.stack import Critics
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.trainee import Records
 from dpaudit_generators.toys import NullGenerator
+from samples import people
 
 MIXED = Schema(
     columns=(
@@ -41,19 +42,7 @@ MIXED = Schema(
 
 
 def _mixed(n: int = 60) -> pd.DataFrame:
-    rng = np.random.default_rng(8)
-    income = rng.uniform(0.0, 100.0, n)
-    income[::7] = np.nan
-    return MIXED.canonical(
-        pd.DataFrame(
-            {
-                "job": rng.choice(["clerk", "cook"], n),
-                "income": income,
-                "age": rng.integers(20, 60, n),
-                "paid": rng.integers(0, 2, n),
-            }
-        )
-    )
+    return people(n, schema=MIXED)
 
 
 def _small(schema: Schema = MIXED, **options: Any) -> PateGan:
