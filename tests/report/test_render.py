@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
@@ -18,6 +19,8 @@ from dpaudit.report.curves import claim_region, largest_tpr
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.report.write import write_reports
 from dpaudit.results.record import AuditRecord
+from dpaudit.results.result import AuditResult
+from dpaudit.results.schema import result_schema
 
 Make = Callable[..., AuditRecord]
 
@@ -128,6 +131,11 @@ class Outline(HTMLParser):
 
 
 _LINKS = {"src", "href", "data", "action"}
+
+
+def test_every_kind_of_result_here_fits_the_schema(result: AuditRecord) -> None:
+    document = AuditResult.of(result, folder=None).to_document()
+    jsonschema.validate(document, result_schema())
 
 
 def test_html_is_one_file_without_scripts_or_network(result: AuditRecord) -> None:

@@ -84,7 +84,7 @@ def test_a_failing_test_has_everything_to_repeat_the_audit(
 ) -> None:
     assert failure_lines(record_of())[-3:] == [
         "verdict: violation, bound: 3.21, claim: 1",
-        "leaks: max(STDs_number), rows equal to the target(Age)",
+        "leaks: max(STDs_number), rows equal to the target (Age)",
         "seed: 0",
     ]
     assert failure_lines(never_run)[-3:] == [
