@@ -522,7 +522,7 @@ def fixed_audit(make: Make, suspect: str, effect: Effect) -> FixedAudit:
         (
             [("a", "remains"), ("b", "unproved")],
             "nothing is shown to remove it; with b fixed it is not proved any more, but may be "
-            "there: try more --shadow-models",
+            "there: try more shadow models",
         ),
         (
             [("a", "remains"), ("b", "invalid")],
