@@ -80,9 +80,9 @@ def measure(*, models: int, iterations: int, jobs: int, attack: str) -> dict[str
     """Runs one audit.
 
     Args:
-        models: Shadow models of each world.
-        iterations: Of each training.
-        jobs: Worker processes.
+        models: Number of shadow models of each world.
+        iterations: Number of iterations of each training.
+        jobs: Number of worker processes.
         attack: Name of the attack.
     """
     generator = published(iterations)

@@ -6,7 +6,7 @@ Tables of the published average-case audit (686 x 29, all continuous), of the sa
 kind of column and a fifth of the values missing, and of its worst-case audit (4 x 3). One thread,
 CPU time, the median of interleaved rounds in one process, scaled to 2,000 tables. One by one means
 `features` of a DataFrame, as a trial takes them; a stack is given as an array. The values are drawn
-at random: how long features take depends on the shape alone.
+at random, because the time depends only on the shape.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ import pandas as pd
 from timing import interleaved
 
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import table_of
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BatchAttack, FloatArray, GameView
 from dpaudit.versions import versions
 from dpaudit_attacks.groundhog import Correlation, Ensemble, Histogram, Naive
@@ -75,7 +76,7 @@ def drawn(schema: Schema, tables: int, rows: int) -> FloatArray:
 
 
 def one_by_one(attack: BatchAttack, tables: list[pd.DataFrame], game: GameView) -> None:
-    """The features of each table."""
+    """Computes the features of each table."""
     for table in tables:
         attack.features(table, game)
 
@@ -83,14 +84,14 @@ def one_by_one(attack: BatchAttack, tables: list[pd.DataFrame], game: GameView) 
 def measure(
     schema: Schema, rows: int, attacks: dict[str, BatchAttack], *, tables: int, repeats: int
 ) -> dict[str, Any]:
-    """Both ways for each attack, interleaved.
+    """Measures both ways for each attack, interleaved.
 
     Args:
-        schema: Of the tables.
-        rows: Of each table.
-        attacks: By name.
-        tables: How many are timed.
-        repeats: How often.
+        schema: The schema of the tables.
+        rows: Number of rows of each table.
+        attacks: The attacks, by name.
+        tables: How many tables are timed.
+        repeats: How often each is timed.
     """
     values = drawn(schema, tables, rows)
     frames = [table_of(one, schema) for one in values]

@@ -3,10 +3,10 @@
 Usage: python benchmarks/scaling.py RESULTS.json PICTURE.svg   (some 3 minutes)
 
 Microseconds of CPU time for one model and iteration of the published network, one thread, the
-median of interleaved rounds; one thing is varied at a time from 686 rows, 29 columns, 5 teachers
-and 32 models (fewer where the game would train fewer at a time). Hidden widths and noise are as
-wide as the table, as in the published audits. Beside it the arithmetic of an iteration alone, from
-the network's shapes, at the speed of one large matrix product.
+median of interleaved rounds. One size is varied at a time, starting from 686 rows, 29 columns, 5
+teachers and 32 models (fewer if the game would train fewer at a time). Hidden widths and noise are
+as wide as the table, as in the published audits. For comparison, the arithmetic of an iteration
+alone, computed from the network's shapes at the speed of one large matrix product.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROUNDS: Final = 5
 
 
 class Size(NamedTuple):
-    """What is varied."""
+    """The sizes, one of which is varied at a time."""
 
     rows: int = 686
     columns: int = 29
@@ -100,7 +100,7 @@ def growth(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def draw(results: dict[str, Any], path: Path) -> None:
-    """Time and arithmetic against each size, logarithmic."""
+    """Draws time and arithmetic against each size, on logarithmic axes."""
     import matplotlib as mpl
 
     mpl.use("svg")

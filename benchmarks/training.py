@@ -5,11 +5,11 @@ Usage: python benchmarks/training.py [--quick] [--json] [--peer-python PATH]
 
 The network of the published average-case audit (686 x 29, 5 logistic teachers, batch 64), one
 thread, CPU time, the median of interleaved rounds in one process. A rate counts models of 1000
-iterations, start-up included. How long an iteration takes depends on the shape of the table alone,
-so it is drawn at random. The networks of a worst-case audit, far smaller, are timed in stacks of
-1000. The arithmetic floor is the network's multiplications and additions at
-the speed of one large matrix product of this machine. `peers.py` says how to make the interpreter
-of a public peer, timed after the rest.
+iterations, start-up included. How long an iteration takes depends only on the shape of the table,
+so the table is drawn at random. The networks of a worst-case audit, far smaller, are timed in
+stacks of 1000. The arithmetic floor is what the network's multiplications and additions alone would
+take at the speed of one large matrix product on this machine. `peers.py` says how to install a
+public peer, which is timed after the rest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ import numpy as np
 import torch
 from timing import interleaved
 
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.versions import versions
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import PUBLISHED, PateGan
@@ -100,7 +101,7 @@ def operations(gan: PateGan) -> int:
 
 
 def measure(*, rounds: int, repeats: int, sizes: list[int]) -> dict[str, Any]:
-    """Everything, interleaved.
+    """Measures oracle, stacks and a matrix product, interleaved.
 
     Args:
         rounds: Iterations of each training.
@@ -146,7 +147,7 @@ def measure(*, rounds: int, repeats: int, sizes: list[int]) -> dict[str, Any]:
 
 
 def worst_case(*, rounds: int, repeats: int, models: int) -> dict[str, Any]:
-    """Very many very small networks: what counts is the cost of an operation, not its size.
+    """Measures very many very small networks, whose operations cost more than their arithmetic.
 
     Args:
         rounds: Iterations of each training.
@@ -173,7 +174,7 @@ def worst_case(*, rounds: int, repeats: int, models: int) -> dict[str, Any]:
 
 
 def peer(python: Path) -> dict[str, Any]:
-    """What `peers.py` measures with an interpreter of its own, apart from this one's paths."""
+    """Runs `peers.py` with another interpreter, isolated from the paths of this one."""
     command: list[str | Path] = [python, "-I", Path(__file__).with_name("peers.py")]
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     document: dict[str, Any] = json.loads(printed)

@@ -56,7 +56,7 @@ class Stream(NamedTuple):
 
 
 def check_seed(seed: int) -> None:
-    """Refuses a root seed that not every part of an audit could take.
+    """Refuses a root seed outside the range that every command takes.
 
     Raises:
         SettingsError: If it is not in [0, 2**63).

@@ -1,4 +1,4 @@
-"""What the attacks of this package share: a classifier by name, and checked options."""
+"""What the attacks of this package share: a classifier chosen by name, and checked options."""
 
 from __future__ import annotations
 
@@ -31,11 +31,16 @@ class ClassifierAttack(ABC):
         require_known(self.classifier)
 
     def check(self, game: GameView) -> None:  # noqa: B027 - a default, not a duty
-        """Any game can be played."""
+        """Accepts any game."""
 
     @abstractmethod
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
-        """Features [M, f] of the values [M, n, d] of many synthetic tables."""
+        """Features [M, f] of the values [M, n, d] of many synthetic tables.
+
+        Args:
+            values: Values, as `dpaudit.model.encoding.values_of` gives them.
+            game: What the attacker knows.
+        """
 
     def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
         """Features [f] of one synthetic table in canonical form."""
@@ -49,6 +54,10 @@ class ClassifierAttack(ABC):
 
 def require_positive(option: str, value: int) -> None:
     """Checks an option that counts something.
+
+    Args:
+        option: Its name.
+        value: Its value.
 
     Raises:
         SettingsError: If it is not a whole number of at least 1.

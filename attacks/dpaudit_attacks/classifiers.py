@@ -1,4 +1,4 @@
-"""How an attack learns to tell the two worlds apart from feature vectors."""
+"""How an attack learns to distinguish the two worlds from feature vectors."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from dpaudit.plugins.protocols import BoolArray, FloatArray, Scorer
 
 TREES = 100
 SCREENED = 64
-"""Features that the forest sees, and `TRIED` the share of those tried at each split: membership
-shows in few of many, and a forest that tries the square root of thousands hardly ever meets them.
+"""Number of features that the forest sees.
 
-Measured with 160 models of 4096 normal features, 240 scored, 10 repetitions. AUC of scikit-learn's
-default forest, of one that tries a third of all features (16 times the time), and of this one: one
-feature shifted by 2.3 standard deviations .66, .92, .92; five by .8 .56, .76, .78; a hundred by
-.25 .54, .57, .60; none .48, .50, .50 (standard error .012).
+Membership shows in a few of many features, and a forest that tries the square root of thousands at
+each split hardly ever meets them. Measured with 160 models of 4096 normal features, 240 scored, 10
+repetitions. AUC of scikit-learn's default forest, of one that tries a third of all features (16
+times the time), and of this one: one feature shifted by 2.3 standard deviations .66, .92, .92; five
+by .8 .56, .76, .78; a hundred by .25 .54, .57, .60; none .48, .50, .50 (standard error .012).
 """
 TRIED = 1 / 3
+"""Share of these features that the forest tries at each split."""
 
 
 def separation(features: FloatArray, member: npt.ArrayLike) -> FloatArray:
-    """How well each feature alone tells the worlds apart: |AUC - 1/2|.
+    """How well each feature alone distinguishes the worlds: |AUC - 1/2|.
 
-    The AUC is the Mann-Whitney statistic from mid-ranks, so ties count one half.
+    The AUC is the Mann-Whitney statistic of mid-ranks, so ties count one half.
 
     Args:
         features: Feature vectors [n, f].
@@ -46,7 +47,8 @@ def separation(features: FloatArray, member: npt.ArrayLike) -> FloatArray:
     return np.asarray(np.abs(auc - 0.5), dtype=np.float64)
 
 
-# scikit-learn is imported where it is used: workers that only compute features never load it.
+# scikit-learn is imported where it is used, so that workers that only compute features do not load
+# it.
 
 
 def _random_forest(seed: int, n_features: int) -> Any:
@@ -57,7 +59,7 @@ def _random_forest(seed: int, n_features: int) -> Any:
 
     return make_pipeline(
         SelectKBest(separation, k=min(SCREENED, n_features)),
-        StandardScaler(),  # trees read float32: without this, 1e9 and 1e9 + 1 are the same number
+        StandardScaler(),  # trees read float32, in which 1e9 and 1e9 + 1 are the same number
         RandomForestClassifier(n_estimators=TREES, max_features=TRIED, random_state=seed, n_jobs=1),
     )
 
@@ -87,7 +89,7 @@ def require_known(name: str) -> None:
     """Checks the name of a classifier.
 
     Raises:
-        SettingsError: If there is none of that name; names the nearest.
+        SettingsError: If there is none of that name; the message suggests the closest one.
     """
     if name not in _BUILDERS:
         hint = did_you_mean(str(name), list(_BUILDERS))
@@ -111,7 +113,7 @@ class Probability:
 
 @dataclass(frozen=True)
 class Undecided:
-    """Scores everything 1/2: what can be said when no feature ever varied."""
+    """Scores everything 1/2, because no feature varied in training."""
 
     def __call__(self, features: FloatArray) -> FloatArray:
         """The constant 1/2 [n]."""
@@ -121,8 +123,8 @@ class Undecided:
 def train(name: str, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
     """Trains a membership classifier.
 
-    Whatever selects or scales features is fitted here, on these models alone, so that
-    cross-validation around this call is honest.
+    Whatever selects or scales features is fitted here, on these models only, so that
+    cross-validation around this call is valid.
 
     Args:
         name: "random-forest", "logistic-regression" or "gradient-boosting".

@@ -1,6 +1,6 @@
 """A stack of tables as arrays with one column per row, and the public bins of their values.
 
-Everything here follows from the schema: no bin is ever placed by the data of one world.
+Everything here follows from the schema: no bin depends on the data of one world.
 """
 
 from __future__ import annotations
@@ -11,14 +11,18 @@ from functools import cached_property
 
 import numpy as np
 
-from dpaudit.model.schema import MISSING, Column, Schema
+from dpaudit.model.column import MISSING, Column
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
 
 FAR = 1e6
-"""Numbers further outside the bounds than this many widths (infinite ones, too) are pulled back
-to it: sums of their squares stay finite, and "absurdly far" needs no more digits."""
+"""Largest distance of a number from the bounds, in widths of their range.
+
+Numbers farther out, and infinite ones, are pulled back to this distance, so that sums of their
+squares stay finite.
+"""
 BLOCK = 2**17
-"""Numbers worked on at once: 1 MiB for each array, about what the cache of a core holds."""
+"""Numbers processed at once: 1 MiB for each array, about what the cache of a core holds."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +31,8 @@ class ColumnStack:
 
     Attributes:
         numbers: Numeric columns [M, numeric columns, n]; NaN where missing, else finite.
-        slots: The other columns [M, other columns, n]: 0..c-1 the categories in schema order, c any
-            other, c + 1 missing.
+        slots: The other columns [M, other columns, n]: 0..c-1 for the categories in schema order, c
+            for any other value, c + 1 for missing.
     """
 
     numbers: FloatArray
@@ -36,7 +40,12 @@ class ColumnStack:
 
     @staticmethod
     def of(values: FloatArray, schema: Schema) -> ColumnStack:
-        """Takes apart values [M, n, d], as `dpaudit.model.encoding.values_of` gives them."""
+        """Takes apart the values of a stack of tables.
+
+        Args:
+            values: Values [M, n, d], as `dpaudit.model.encoding.values_of` gives them.
+            schema: Their schema.
+        """
         numeric = np.array([column.kind.numeric for column in schema.columns])
         bounds = [column.bounds for column in schema.columns if column.kind.numeric]
         lower, upper = np.array(bounds, dtype=np.float64).reshape(-1, 2, 1).swapaxes(0, 1)
@@ -52,19 +61,19 @@ class ColumnStack:
 
     @cached_property
     def ordered(self) -> FloatArray:
-        """`numbers`, each column of each table in growing order; missing ones go last."""
+        """`numbers`, with each column of each table in ascending order, missing ones last."""
         return np.sort(self.numbers, axis=-1)
 
 
 def in_blocks(
     features: Callable[[FloatArray], FloatArray], values: FloatArray, *, cells: int
 ) -> FloatArray:
-    """Features of many tables, a few tables at a time: memory does not grow with their number.
+    """Computes features of many tables, a few at a time, so that memory does not grow with M.
 
     Args:
-        features: Gives features [m, f] of values [m, n, d], each row from its own table alone.
+        features: Gives features [m, f] of values [m, n, d], each row from its own table only.
         values: Values [M, n, d].
-        cells: Numbers that the largest array on the way holds for one table.
+        cells: Size of the largest intermediate array for one table.
 
     Returns:
         Features [M, f].
@@ -81,7 +90,7 @@ def in_blocks(
 def edges(column: Column, bins: int) -> FloatArray:
     """Edges [bins + 1] of equal bins over a numeric column's bounds.
 
-    Computed as lower + width * k / bins, which is exact wherever the edge is a whole number.
+    Computed as lower + width * k / bins, which is exact if the edge is a whole number.
     """
     lower, upper = column.bounds
     cuts = lower + (upper - lower) * np.arange(bins + 1) / bins
@@ -90,9 +99,9 @@ def edges(column: Column, bins: int) -> FloatArray:
 
 
 def limits(column: Column, bins: int) -> FloatArray:
-    """Limits [bins + 1] of the same bins: bin k holds what is >= limit k and < limit k + 1.
+    """Limits [bins + 1] of the same bins: bin k holds numbers >= limit k and < limit k + 1.
 
-    The last one is the next number above the upper bound, so that the last bin holds the bound.
+    The last limit is the next number above the upper bound, so that the last bin holds the bound.
     """
     cuts = edges(column, bins)
     cuts[-1] = np.nextafter(cuts[-1], np.inf)
@@ -103,13 +112,13 @@ def bin_counts(ordered: FloatArray, cuts: FloatArray) -> IntArray:
     """How many numbers lie in each bin.
 
     Args:
-        ordered: Numbers of M tables [M, n] in growing order, NaN where missing (last).
+        ordered: Numbers of M tables [M, n] in ascending order, missing ones (NaN) last.
         cuts: Limits [bins + 1].
 
     Returns:
         Counts [M, bins + 3]: below, in each bin, above, missing.
     """
-    # What a cut cuts off is counted by binary search; the first NaN follows the last number.
+    # How many numbers are below a limit is found by binary search; NaN is above all numbers.
     wanted = np.append(cuts, np.nan)
     smaller = np.empty((len(ordered), len(wanted)), dtype=np.int64)
     for row, numbers in zip(smaller, ordered, strict=True):
@@ -118,7 +127,15 @@ def bin_counts(ordered: FloatArray, cuts: FloatArray) -> IntArray:
 
 
 def slot_counts(slots: IntArray, n_slots: int) -> IntArray:
-    """How often each slot occurs: counts [M, n_slots] of the slots [M, n] of M tables."""
-    own = slots + n_slots * np.arange(len(slots))[:, None]  # slots of each table's own
+    """How often each slot occurs.
+
+    Args:
+        slots: Slots of M tables [M, n].
+        n_slots: How many slots there are.
+
+    Returns:
+        Counts [M, n_slots].
+    """
+    own = slots + n_slots * np.arange(len(slots))[:, None]  # each table has slots of its own
     counts = np.bincount(own.ravel(), minlength=n_slots * len(slots))
     return counts.reshape(len(slots), n_slots)

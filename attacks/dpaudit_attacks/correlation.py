@@ -14,7 +14,7 @@ from dpaudit_attacks.columns import FAR
 
 def names(schema: Schema) -> tuple[FeatureName, ...]:
     """Names of the features; see `values`."""
-    labels = []  # (column, what of it) of each encoded column
+    labels = []  # (column, part of it) for each encoded column
     for column, _, indicator in layout(schema):
         if column.kind.numeric:
             labels.append((column.name, ""))
@@ -26,7 +26,7 @@ def names(schema: Schema) -> tuple[FeatureName, ...]:
 
 
 def values(tables: FloatArray, schema: Schema) -> FloatArray:
-    """Correlations of every two columns of the encoded tables (numbers and one-hot categories).
+    """Correlations of every two columns of the encoded tables, with one-hot categories.
 
     Args:
         tables: Values [M, n, d], as `dpaudit.model.encoding.values_of` gives them.
@@ -40,7 +40,7 @@ def values(tables: FloatArray, schema: Schema) -> FloatArray:
     constant = matrix.max(axis=1) == matrix.min(axis=1)
     matrix -= matrix.mean(axis=1, keepdims=True)
     norms = np.sqrt(np.einsum("mnw,mnw->mw", matrix, matrix))
-    # The mean of a constant may be off by a rounding error, which would correlate.
+    # The mean of a constant may have a rounding error, which would correlate.
     norms[constant | (norms == 0)] = np.inf
     matrix /= norms[:, None]
     first, second = np.triu_indices(matrix.shape[2], k=1)

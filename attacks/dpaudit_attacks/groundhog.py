@@ -1,7 +1,7 @@
-"""The GroundHog attacks: features of the whole synthetic table, whoever the target is.
+"""The GroundHog attacks: features of the whole synthetic table, whatever the target is.
 
 Stadler, Oprisanu, Troncoso: "Synthetic Data - Anonymisation Groundhog Day", USENIX Security 2022.
-The features know nothing of the target; the classifier learns what its presence does to them.
+The features do not depend on the target; the classifier learns how its presence changes them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dpaudit_attacks.columns import ColumnStack, in_blocks
 
 
 class _GroundHog(ClassifierAttack):
-    """What the attacks of the paper share: a few tables at a time."""
+    """What the attacks of the paper share: they process a few tables at a time."""
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""

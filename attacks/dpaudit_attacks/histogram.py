@@ -1,7 +1,7 @@
 """F_hist: the distribution of each column over public bins (see `groundhog` for the paper).
 
-Bins come from the schema and keep their identity: sorting counts, or binning by one world's data,
-are the two ways in which published versions of this feature set went wrong.
+Bins come from the schema and keep their identity. Published versions of this feature set went wrong
+in two ways: by sorting counts, and by binning with the data of one world.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpaudit.model.schema import Column, Schema
+from dpaudit.model.column import Column
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
 from dpaudit_attacks.columns import ColumnStack, bin_counts, edges, limits, slot_counts
 
@@ -28,14 +29,14 @@ def names(schema: Schema, *, bins: int) -> tuple[FeatureName, ...]:
 def values(stack: ColumnStack, schema: Schema, *, bins: int) -> FloatArray:
     """Proportions of rows, column by column.
 
-    A number: below the bounds, in each of `bins` equal bins over them, above them. A category:
-    each one in schema order, then all others together. Then, where values may be missing, their
-    share.
+    For a number: below the bounds, in each of `bins` equal bins between them, above them. For a
+    category: each one in schema order, then all others together. Then, if values may be missing,
+    the share of missing ones.
 
     Args:
         stack: M tables.
         schema: Their schema.
-        bins: Bins of a numeric column.
+        bins: Number of bins of a numeric column.
 
     Returns:
         Features [M, f].

@@ -27,10 +27,10 @@ def names(schema: Schema, *, spread: str) -> tuple[FeatureName, ...]:
 def values(stack: ColumnStack, schema: Schema, *, spread: str) -> FloatArray:
     """Summary statistics, column by column.
 
-    A number: minimum, maximum, mean, median and spread (dividing by the count) of the values
-    present; 0 if there are none. A category: codes of the most and of the least frequent one that
-    occurs (the lowest code among ties; unnamed ones share the code after the last; -1 if none
-    occurs) and how many occur. Then, where values may be missing, their share.
+    For a number: minimum, maximum, mean, median and spread (dividing by the count) of the values
+    present; 0 if there are none. For a category: codes of the most and of the least frequent one
+    that occurs (the lowest code among ties; unnamed ones share the code after the last; -1 if none
+    occurs) and how many occur. Then, if values may be missing, the share of missing ones.
 
     Args:
         stack: M tables.

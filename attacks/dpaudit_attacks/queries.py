@@ -1,4 +1,4 @@
-"""Query-based attacks: counts of synthetic rows that agree with chosen points.
+"""Query-based attacks: counts of synthetic rows that equal chosen points.
 
 Houssiau et al., "TAPAS: a Toolbox for Adversarial Privacy Auditing of Synthetic Data" (2022),
 count rows that equal the target on random column subsets; the worst-case audit of Ganev,
@@ -17,27 +17,27 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.errors import SettingsError
+from dpaudit.model.column import MISSING, Category, Column, Kind
 from dpaudit.model.encoding import values_of_table
-from dpaudit.model.schema import MISSING, Category, Column, Kind
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, IntArray
 from dpaudit_attacks.base import ClassifierAttack, require_positive
 from dpaudit_attacks.columns import in_blocks, limits, slot_counts
 from dpaudit_attacks.subsets import column_subsets
 
 WORD = 64
-"""Bits of a word: rows whose agreement with the target is packed together."""
+"""Bits of a word: the number of rows whose equality with the target one word holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TargetQueries(ClassifierAttack):
-    """For each of many column subsets, the number of rows equal to the target on all of it.
+    """For each of many column subsets, the number of rows that equal the target on all of it.
 
-    Equal means: the same category, the same of `bins` equal bins over a numeric column's bounds
+    Equal means: the same category, the same of `bins` equal bins between a numeric column's bounds
     (the same number, for an integer column of at most `bins` values), or missing in both. The
     empty subset counts the rows, which a sound game keeps constant.
 
     Attributes:
-        max_queries: Most subsets asked about; all 2^d where they fit, see `column_subsets`.
+        max_queries: Most subsets that are counted; all 2^d if they fit, see `column_subsets`.
         bins: Equal bins over a numeric column's bounds.
 
     Raises:
@@ -53,7 +53,11 @@ class TargetQueries(ClassifierAttack):
         require_positive("bins", self.bins)
 
     def check(self, game: GameView) -> None:
-        """Raises `SettingsError` if there is not a query for each single column."""
+        """Checks that there are enough queries to count every single column.
+
+        Raises:
+            SettingsError: If there are not.
+        """
         self._subsets(game)
 
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
@@ -102,7 +106,11 @@ class AbsoluteQueries(ClassifierAttack):
         require_positive("max_points", self.max_points)
 
     def check(self, game: GameView) -> None:
-        """Raises `SettingsError` if the domain is continuous or larger than `max_points`."""
+        """Checks that the domain can be counted.
+
+        Raises:
+            SettingsError: If it is continuous or larger than `max_points`.
+        """
         for column in game.schema.columns:
             if column.kind is Kind.CONTINUOUS:
                 raise SettingsError(
@@ -127,7 +135,10 @@ class AbsoluteQueries(ClassifierAttack):
         )
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
-        """Features [M, f] of many synthetic tables; a row outside the domain counts nowhere."""
+        """Features [M, f] of the values [M, n, d] of many synthetic tables.
+
+        A row outside the domain counts nowhere.
+        """
         columns = game.schema.columns
         sizes = [_n_values(column) for column in columns]
         n_points = prod(sizes)
@@ -149,8 +160,8 @@ class AbsoluteQueries(ClassifierAttack):
 def count_matches(equal: BoolArray, subsets: BoolArray) -> FloatArray:
     """For each column subset, the number of rows that are equal on all of it.
 
-    The rows that agree on a column are the bits of a few words: a subset's rows are the "and" of
-    its columns' words, and their number is the number of bits set.
+    The rows that are equal in a column are the bits of a few words: those of a subset are the "and"
+    of its columns' words, and their number is the number of bits set.
 
     Args:
         equal: Where each row of M tables equals the target [M, n, d].
@@ -161,7 +172,7 @@ def count_matches(equal: BoolArray, subsets: BoolArray) -> FloatArray:
     """
     agreeing = _packed(equal.transpose(2, 0, 1))
     everywhere = _packed(np.ones(equal.shape[:2], dtype=np.bool_))
-    rows = np.tile(everywhere, (len(subsets), 1, 1))  # [q, M, words]: all rows; then fewer
+    rows = np.tile(everywhere, (len(subsets), 1, 1))  # [q, M, words]: all rows, then ever fewer
     for asked, those in zip(np.ascontiguousarray(subsets.T), agreeing, strict=True):
         rows[np.flatnonzero(asked)] &= those
     counts = np.bitwise_count(rows).sum(axis=-1).T
@@ -184,7 +195,7 @@ class _Range(NamedTuple):
 
 
 def _alike(column: Column, value: float, bins: int) -> _Range:
-    """The values of a column that equal one value of the target (none that is present, if NaN)."""
+    """The values of a column that equal a value of the target; none if that is NaN."""
     exact = not column.kind.numeric
     if column.kind is Kind.INTEGER:
         lower, upper = column.bounds
@@ -215,7 +226,7 @@ def _values(column: Column) -> list[Category | None]:
 
 
 def _positions(column: Column, values: FloatArray) -> IntArray:
-    """Position of each value [...] among the possible ones; -1 for any other."""
+    """Position of each value [...] among the possible ones; -1 if it is not one of them."""
     first, last = column.bounds if column.kind.numeric else (0.0, len(column.categories) - 1.0)
     missing = np.isnan(values) if column.kind.numeric else values == MISSING
     possible = (values >= first) & (values <= last) & (values == np.floor(values))

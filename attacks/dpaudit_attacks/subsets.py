@@ -1,4 +1,4 @@
-"""Which column subsets a query-based attack asks about."""
+"""Which column subsets a query-based attack counts."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _SEED = 0
 
 @lru_cache(maxsize=8)
 def column_subsets(n_columns: int, max_subsets: int) -> BoolArray:
-    """Distinct subsets of d columns, by growing order; always the same for the same arguments.
+    """Distinct subsets of d columns, by ascending order; always the same for the same arguments.
 
-    All 2^d where they fit. Else the empty one, the full one and every single column; then, order
-    by order, all subsets of that order where they fit in what is left, else a random half of what
-    is left: low orders first, because a generator learns (and leaks) low-order marginals best,
-    while a few high orders catch near copies of the target.
+    All 2^d if they fit. Else the empty one, the full one and every single column; then, order by
+    order, all subsets of that order if the remaining room holds them, else random ones for half of
+    that room. Low orders come first, because a generator learns (and leaks) low-order marginals
+    best; a few subsets of high orders catch near copies of the target.
 
     Args:
         n_columns: Number of columns d.
-        max_subsets: Most subsets to return.
+        max_subsets: Most subsets to choose.
 
     Returns:
         Read-only matrix [q, d], q <= max_subsets; entry (s, c) says whether subset s has column c.
-        The first row is the empty subset, the last one the full.
+        The first row is the empty subset, the last one the full subset.
 
     Raises:
-        SettingsError: If not even the empty, the full and the single ones fit.
+        SettingsError: If the empty, the full and the single ones do not all fit.
     """
     everything = max_subsets >= 2**n_columns
     if not everything and max_subsets < n_columns + 2:
@@ -51,7 +51,7 @@ def column_subsets(n_columns: int, max_subsets: int) -> BoolArray:
             chosen += combinations(range(n_columns), order)
             room -= available
         else:
-            wanted = (room + 1) // 2  # below half of what is available: rejection stays cheap
+            wanted = (room + 1) // 2  # at most half of all available, so rejection stays cheap
             chosen += _distinct(rng, n_columns, order, wanted)
             room -= wanted
     chosen.append(tuple(range(n_columns)))

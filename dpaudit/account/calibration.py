@@ -93,13 +93,13 @@ def calibrate(
             is given, or the budget pays for no label.
     """
     if not 0.0 < epsilon < math.inf:
-        raise SettingsError(f"epsilon is {epsilon}: choose a positive, finite budget.")
+        raise SettingsError(f"`epsilon` is {epsilon}: choose a positive, finite budget.")
     if not 0.0 < delta < 1.0:
-        raise SettingsError(f"delta is {delta}: choose it in (0, 1), below one over the records.")
+        raise SettingsError(f"`delta` is {delta}: choose it in (0, 1), below one over the records.")
     if not isinstance(k, int) or k < 1:
         raise SettingsError(f"the number of teachers is {k}: use at least 1.")
     if not 0.5 < consensus <= 1.0:
-        raise SettingsError(f"consensus is {consensus}: choose a share in (0.5, 1].")
+        raise SettingsError(f"`consensus` is {consensus}: choose a share in (0.5, 1].")
     if (labels is None) == (accuracy is None):
         raise SettingsError("give either the number of labels or the accuracy of a label.")
 
@@ -109,7 +109,7 @@ def calibrate(
 
     if labels is not None:
         if not 1 <= labels <= _MOST_LABELS:
-            raise SettingsError(f"labels is {labels}: use a count from 1 to {_MOST_LABELS}.")
+            raise SettingsError(f"`labels` is {labels}: use a count from 1 to {_MOST_LABELS}.")
         # The quickest proof first: it says where to look with a slower one.
         scale = 1.0
         for proof in dict.fromkeys((Method.RDP, method)):
@@ -155,7 +155,7 @@ def scale_of_accuracy(
         SettingsError: If the accuracy is outside its range.
     """
     if not 0.5 < accuracy < 1.0:
-        raise SettingsError(f"accuracy is {accuracy}: choose it in (0.5, 1).")
+        raise SettingsError(f"`accuracy` is {accuracy}: choose it in (0.5, 1).")
     margin = (consensus - 0.5) * k
 
     # The error falls from 1/2 to 0 as the margin grows from 0 to infinitely many scales.

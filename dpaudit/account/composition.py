@@ -49,9 +49,9 @@ def epsilon_of_labels(steps: Steps, *, labels: int, delta: float, method: Method
         SettingsError: If the number of labels or delta is outside its range.
     """
     if labels < 0:
-        raise SettingsError(f"labels is {labels}: use a count, at least 0.")
+        raise SettingsError(f"`labels` is {labels}: use a count, at least 0.")
     if not 0.0 <= delta < 1.0:
-        raise SettingsError(f"delta is {delta}: choose it in [0, 1).")
+        raise SettingsError(f"`delta` is {delta}: choose it in [0, 1).")
     if labels == 0 or len(steps.ones) == 0:
         return 0.0  # also for a table with infinite divergence
     if delta == 0.0:
@@ -66,5 +66,5 @@ def epsilon_of_labels(steps: Steps, *, labels: int, delta: float, method: Method
 
 
 def proof_of(method: Method) -> str:
-    """How it is proved, as a claim tells it."""
+    """How the cost is proved, in words for a claim."""
     return _PROOFS[method]

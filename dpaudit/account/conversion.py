@@ -61,7 +61,7 @@ def epsilon_from_moments(moments: ArrayLike, alpha: ArrayLike, *, delta: float) 
     if not np.all((moment > 0.0) & np.isfinite(moment)) or np.any(np.isnan(log_moment)):
         raise SettingsError("a moment is not positive or a log moment is NaN: correct the curve.")
     if not 0.0 < delta < 1.0:
-        raise SettingsError(f"delta is {delta}: choose it in (0, 1).")
+        raise SettingsError(f"`delta` is {delta}: choose it in (0, 1).")
     return float(np.min((log_moment - np.log(delta)) / moment))
 
 
@@ -100,7 +100,7 @@ def epsilon_from_rdp(orders: ArrayLike, rdp: ArrayLike, *, delta: float) -> floa
     if not np.all(divergence >= 0.0):
         raise SettingsError("a Rényi divergence is negative or NaN: correct the curve.")
     if not 0.0 <= delta < 1.0:
-        raise SettingsError(f"delta is {delta}: choose it in [0, 1).")
+        raise SettingsError(f"`delta` is {delta}: choose it in [0, 1).")
     if np.any(-np.expm1(-divergence) <= delta**2):
         return 0.0
     if delta == 0.0:

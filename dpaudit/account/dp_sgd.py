@@ -50,7 +50,7 @@ def dp_sgd_claim(
         noise_multiplier: Standard deviation of the noise in units of the clipping norm, positive.
         delta: The delta of the claim, in (0, 1).
         neighbours: The neighbouring relation.
-        method: How it is proved.
+        method: How the cost is proved.
 
     Returns:
         The claim: a function of public settings only, hence releasable.
@@ -61,15 +61,17 @@ def dp_sgd_claim(
         ClaimError: If nothing can be claimed: the cost is 0 (delta covers it) or infinite.
     """
     if steps < 1:
-        raise SettingsError(f"steps is {steps}: use at least 1.")
+        raise SettingsError(f"`steps` is {steps}: use at least 1.")
     if not 0.0 < rate <= 1.0:
-        raise SettingsError(f"rate is {rate}: choose a sampling probability in (0, 1].")
+        raise SettingsError(f"`rate` is {rate}: choose a sampling probability in (0, 1].")
     if not 0.0 < noise_multiplier < math.inf:
-        raise SettingsError(f"noise_multiplier is {noise_multiplier}: choose it positive, finite.")
+        raise SettingsError(
+            f"`noise_multiplier` is {noise_multiplier}: choose it positive and finite."
+        )
     if not 0.0 < delta < 1.0:
-        raise SettingsError(f"delta is {delta}: choose it in (0, 1).")
+        raise SettingsError(f"`delta` is {delta}: choose it in (0, 1).")
     if method not in list(DpSgdMethod):
-        raise SettingsError(f"method is {method!r}: use {', '.join(DpSgdMethod)}.")
+        raise SettingsError(f"`method` is {method!r}: use {', '.join(DpSgdMethod)}.")
     proof = DpSgdMethod(method)
     if proof is DpSgdMethod.RDP and neighbours is Neighbours.REPLACE_ONE:
         raise SettingsError(

@@ -44,5 +44,5 @@ def wrong_at(mechanism: Mechanism, scales: FloatArray) -> FloatArray:
 
 
 def in_words(mechanism: Mechanism, scale: float) -> str:
-    """What the noise is, as a claim tells it."""
+    """The noise in words for a claim."""
     return _WORDS[mechanism].format(scale)

@@ -8,7 +8,7 @@ function of the privacy loss (Abadi et al. 2016), summed over queries and turned
 A moment computed from votes is itself a function of the private data. It bounds one direction
 only, from the table that voted to each of its neighbours: for the other direction the neighbour's
 own votes count. So an auditor compares with the larger epsilon of both worlds, and nobody may
-publish either (`smooth_sensitivity` tells what publishing would cost).
+publish either (`dpaudit.research.smooth_sensitivity` computes what publishing would cost).
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def pate_moments(counts: ArrayLike, *, gamma: float, moments: ArrayLike) -> Floa
 
 
 def local_divergences(table: VoteTable, orders: ArrayLike) -> FloatArray:
-    """What one bit tells about one record when n of the teachers vote 1, exactly.
+    """What one bit reveals about one record when n of the teachers vote 1, exactly.
 
     The larger of D_a(p[n] || p[n+1]) and D_a(p[n] || p[n-1]), as far as these neighbours exist.
     The distribution of the table that voted comes first in both: the way back, D_a(p[n+1] ||
@@ -187,21 +187,21 @@ def exact_moments(table: VoteTable, votes: ArrayLike, *, moments: ArrayLike) -> 
 
 
 def check_gamma(gamma: float) -> None:
-    """Refuse an inverse noise scale that is not positive and finite."""
+    """Refuses an inverse noise scale that is not positive and finite."""
     if not 0.0 < gamma < np.inf:
-        raise SettingsError(f"gamma is {gamma}: choose a positive, finite inverse noise scale.")
+        raise SettingsError(f"`gamma` is {gamma}: choose a positive, finite inverse noise scale.")
 
 
 def check_moments(moments: ArrayLike) -> FloatArray:
-    """The moments as an array [L]; refuse an empty list and what is not positive and finite."""
+    """The moments as an array [L]; refuses an empty list and what is not positive and finite."""
     moment = np.asarray(moments, dtype=np.float64)
     if moment.ndim != 1 or moment.size == 0 or not np.all((moment > 0) & np.isfinite(moment)):
-        raise SettingsError("moments must be a flat list of positive, finite numbers.")
+        raise SettingsError("`moments` must be a flat list of positive, finite numbers.")
     return moment
 
 
 def check_votes(votes: ArrayLike, *, teachers: int) -> IntArray:
-    """The votes as integers [T]; refuse what is no count in 0..k."""
+    """The votes as integers [T]; refuses what is no count in 0..k."""
     count = np.asarray(votes)
     # The message does not quote the votes: they are secrets.
     if count.dtype.kind not in "iu" or count.ndim != 1 or np.any((count < 0) | (count > teachers)):

@@ -2,8 +2,8 @@
 
 Each mechanism adds independent noise to the count of every class and names the class with the
 largest result. A record touches one teacher, whose vote moves from one class to another: two
-counts change by one each. The counts with their noise may all be thought of as released, the
-argmax is post-processing. With two classes the released bit itself has an exact table
+counts change by one each. The noisy counts may all be thought of as released: the argmax is
+post-processing. With two classes the released bit itself has an exact table
 (`VoteTable`), which costs less, and that table is used.
 
 All bounds hold for continuous noise and for the exact integer noise that generators draw
@@ -96,7 +96,7 @@ class NoisyMax(ABC):
         return min(labels * self._pure, rdp) if labels else 0.0
 
     def claim(self, labels: int, *, delta: float) -> PrivacyClaim:
-        """The same as a claim, with its derivation in words.
+        """The cost as a claim, with its derivation in words.
 
         Args:
             labels: How many labels are released, at least 1.
@@ -252,7 +252,7 @@ class ConfidentNoisyMax:
         return epsilon_from_rdp(ORDERS, checks + answers, delta=delta)
 
     def claim(self, labels: int, *, delta: float) -> PrivacyClaim:
-        """The same as a claim, with its derivation in words.
+        """The cost as a claim, with its derivation in words.
 
         Raises:
             SettingsError: If an argument is outside its range.
@@ -289,9 +289,9 @@ def _claim(epsilon: float, delta: float, source: str) -> PrivacyClaim:
 
 def _check_scale(scale: float) -> None:
     if not 0.0 < scale < math.inf:
-        raise SettingsError(f"scale is {scale}: choose a positive, finite number of votes.")
+        raise SettingsError(f"`scale` is {scale}: choose a positive, finite number of votes.")
 
 
 def _check_count(name: str, value: int, *, least: int) -> None:
     if not isinstance(value, int) or value < least:
-        raise SettingsError(f"{name} is {value}: use a whole number, at least {least}.")
+        raise SettingsError(f"`{name}` is {value}: use a whole number, at least {least}.")

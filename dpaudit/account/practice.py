@@ -1,4 +1,4 @@
-"""What a practitioner weighs: what a plan of labels costs, and how good its labels are."""
+"""What a practitioner weighs: the cost of a plan of labels, and how good its labels are."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def prospect(
     method: Method | str = Method.BEST,
     consensus: Sequence[float] = USUAL_CONSENSUS,
 ) -> Prospect:
-    """What a plan amounts to.
+    """The row of a plan in the practitioner's table.
 
     Args:
         plan: The plan, from `calibrate` or `priced`.
@@ -107,9 +107,9 @@ def priced(
         SettingsError: If an argument is outside its range.
     """
     if labels < 1:
-        raise SettingsError(f"labels is {labels}: use a count, at least 1.")
+        raise SettingsError(f"`labels` is {labels}: use a count, at least 1.")
     if not 0.0 < delta < 1.0:
-        raise SettingsError(f"delta is {delta}: choose it in (0, 1), below one over the records.")
+        raise SettingsError(f"`delta` is {delta}: choose it in (0, 1), below one over the records.")
     table = vote_table(mechanism, k, scale).quantised()
     epsilon = table.epsilon(labels, delta=delta, method=_method(method))
     return LabelPlan(mechanism, k, labels, scale, epsilon, delta)
@@ -119,4 +119,4 @@ def _method(name: Method | str) -> Method:
     try:
         return Method(name)
     except ValueError:
-        raise SettingsError(f"method is {name!r}: use {', '.join(Method)}.") from None
+        raise SettingsError(f"`method` is {name!r}: use {', '.join(Method)}.") from None

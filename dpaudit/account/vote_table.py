@@ -106,7 +106,7 @@ class VoteTable:
             SettingsError: If the share is outside the range.
         """
         if not 0.5 <= consensus <= 1.0:
-            raise SettingsError(f"consensus is {consensus}: choose a share in [0.5, 1].")
+            raise SettingsError(f"`consensus` is {consensus}: choose a share in [0.5, 1].")
         votes = np.arange(self.teachers + 1)
         return float(np.interp(consensus * self.teachers, votes, self.probabilities))
 
@@ -213,7 +213,7 @@ class VoteTable:
             labels: How many labels are released, at least 0. Count discarded ones too.
             delta: The delta of the statement, in [0, 1); at 0 the pure costs of the labels add up,
                 whatever the method.
-            method: How it is proved.
+            method: How the cost is proved.
 
         Returns:
             Epsilon in nats; infinity if nothing can be proved.
@@ -222,18 +222,18 @@ class VoteTable:
             SettingsError: If an argument is outside its range.
         """
         if method not in list(Method):
-            raise SettingsError(f"method is {method!r}: use {', '.join(Method)}.")
+            raise SettingsError(f"`method` is {method!r}: use {', '.join(Method)}.")
         return epsilon_of_labels(self._steps, labels=labels, delta=delta, method=Method(method))
 
     def claim(
         self, labels: int, *, delta: float, method: Method | str = Method.BEST
     ) -> PrivacyClaim:
-        """The same as a claim, with its derivation in words.
+        """The cost as a claim, with its derivation in words.
 
         Args:
             labels: How many labels are released, at least 1.
             delta: The delta of the claim.
-            method: How it is proved.
+            method: How the cost is proved.
 
         Raises:
             SettingsError: If an argument is outside its range.
@@ -269,7 +269,7 @@ def vote_table(mechanism: Mechanism, k: int, scale: float) -> VoteTable:
     if not isinstance(k, int) or k < 1:
         raise SettingsError(f"the number of teachers is {k}: use at least 1.")
     if not 0.0 < scale < math.inf:
-        raise SettingsError(f"scale is {scale}: choose a positive, finite number of votes.")
+        raise SettingsError(f"`scale` is {scale}: choose a positive, finite number of votes.")
     # Only the lower half is computed: small probabilities keep their precision in a float, and
     # the upper half is its exact complement.
     margins = k / 2 - np.arange(k // 2 + 1, dtype=np.float64)

@@ -17,35 +17,35 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 def check_delta(delta: float) -> None:
-    """Refuse a delta outside [0, 1)."""
+    """Refuses a delta outside [0, 1)."""
     if not 0.0 <= delta < 1.0:
-        raise SettingsError(f"delta is {delta}; give a number from 0 up to, but not including, 1")
+        raise SettingsError(f"`delta` is {delta}; give a number from 0 up to, but not including, 1")
 
 
 def check_positive_delta(delta: float) -> None:
-    """Refuse a delta outside (0, 1)."""
+    """Refuses a delta outside (0, 1)."""
     if not 0.0 < delta < 1.0:
         raise SettingsError(
-            f"delta is {delta}; a Gaussian trade-off curve needs a number strictly between 0 and 1"
+            f"`delta` is {delta}; a Gaussian trade-off curve needs one strictly between 0 and 1"
         )
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse a confidence outside (0, 1)."""
+    """Refuses a confidence outside (0, 1)."""
     if not 0.0 < confidence < 1.0:
         raise SettingsError(
-            f"confidence is {confidence}; give a number strictly between 0 and 1, such as 0.95"
+            f"`confidence` is {confidence}; give a number strictly between 0 and 1, such as 0.95"
         )
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Refuse an epsilon that is negative, infinite or not a number."""
+    """Refuses an epsilon that is negative, infinite or not a number."""
     if not (math.isfinite(epsilon) and epsilon >= 0.0):
-        raise SettingsError(f"epsilon is {epsilon}; give a finite number that is not negative")
+        raise SettingsError(f"`epsilon` is {epsilon}; give a finite number that is not negative")
 
 
 def whole_number(name: str, value: object) -> int:
-    """Return a count as an int, whatever type of number it came as.
+    """Returns a count as an int, whatever type of number it came as.
 
     Args:
         name: The argument, for the message.
@@ -55,8 +55,8 @@ def whole_number(name: str, value: object) -> int:
         The count.
 
     Raises:
-        SettingsError: It has a fraction, is not finite or is not a number.
+        SettingsError: If it has a fraction, is not finite or is not a number.
     """
     if isinstance(value, numbers.Real) and float(value).is_integer():
         return int(float(value))
-    raise SettingsError(f"{name} is {value!r}; give a whole number")
+    raise SettingsError(f"`{name}` is {value!r}; give a whole number")

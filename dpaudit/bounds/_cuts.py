@@ -35,7 +35,7 @@ class Cuts(NamedTuple):
 
 
 def cuts_of(scores: FloatArray, member: BoolArray) -> Cuts:
-    """List the cuts of scores that `checked` has passed."""
+    """Lists the cuts of scores that `checked` has passed."""
     distinct, position = np.unique(scores, return_inverse=True)
     below, above = distinct[:-1], distinct[1:]
     middle = (below + above) / 2.0
@@ -51,7 +51,7 @@ def cuts_of(scores: FloatArray, member: BoolArray) -> Cuts:
 
 
 def checked(scores: FloatArray, member: BoolArray) -> tuple[FloatArray, BoolArray]:
-    """Return both as arrays, or say why they do not fit together."""
+    """Returns both as arrays, or says why they do not fit together."""
     scores = np.asarray(scores, dtype=np.float64)
     member = np.asarray(member)
     if scores.ndim != 1 or scores.shape != member.shape:

@@ -34,7 +34,7 @@ class Ordering:
 
     @classmethod
     def at(cls, confidence: float, *, n_in: int, n_out: int, delta: float) -> Ordering:
-        """Rank by the bound that holds with this confidence."""
+        """Ranks by the bound that holds with this confidence."""
         tail = (1.0 - confidence) / 2.0
         return cls(upper_limits(n_in, tail), upper_limits(n_out, tail), delta)
 

@@ -57,7 +57,7 @@ class RejectionRegion:
     def of_ratio(
         cls, ratio: float, *, fn_upper: FloatArray, fp_upper: FloatArray, delta: float
     ) -> RejectionRegion:
-        """Collect the outcomes whose privacy ratio, e^statistic, is at least `ratio`.
+        """Collects the outcomes whose privacy ratio, e^statistic, is at least `ratio`.
 
         Args:
             ratio: Smallest ratio inside, at least 0 (0: every outcome).
@@ -76,7 +76,7 @@ class RejectionRegion:
         return cls(np.searchsorted(fn_upper, limit, side="right").astype(np.int64) - 1, n_in)
 
     def after_errors(self, *, false_negatives: int, false_positives: int) -> RejectionRegion:
-        """Restrict the region to the remaining trials once some are known to be errors."""
+        """Restricts the region to the remaining trials once some are known to be errors."""
         return RejectionRegion(
             self.most_fn[false_positives:] - false_negatives, self.n_in - false_negatives
         )
@@ -171,7 +171,7 @@ class RejectionRegion:
             position, mirrored = np.array([extreme.position]), np.array([extreme.mirrored])
 
     def _least_favourable(self, epsilon: float, delta: float) -> _Extreme:
-        """Search both halves of the boundary for the most probable rejection."""
+        """Searches both halves of the boundary for the most probable rejection."""
 
         def rejects(position: FloatArray, mirrored: BoolArray) -> FloatArray:
             return self.probability(*_boundary(epsilon, delta, position, mirrored))

@@ -19,7 +19,7 @@ def clopper_pearson(
     delta: float,
     confidence: float,
 ) -> float:
-    """Lower-bound epsilon from simultaneous upper limits on both error rates.
+    """A lower bound on epsilon from simultaneous upper limits on both error rates.
 
     An (ε, δ)-DP mechanism forces e^ε·FPR + FNR ≥ 1 − δ and FPR + e^ε·FNR ≥ 1 − δ on every
     attack (Kairouz, Oh and Viswanath 2015, Theorem 2.1). Each rate gets an exact upper limit
@@ -40,7 +40,7 @@ def clopper_pearson(
         The bound, at least 0.
 
     Raises:
-        SettingsError: An argument is out of range.
+        SettingsError: If an argument is out of range.
     """
     counts = Counts(false_negatives, false_positives, n_in, n_out)
     check_delta(delta)

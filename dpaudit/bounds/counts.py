@@ -22,7 +22,7 @@ class Counts:
         n_out: Scored trials of the "out" world, at least 1.
 
     Raises:
-        SettingsError: A count is no whole number, a world has no trial, or its errors are
+        SettingsError: If a count is no whole number, a world has no trial, or its errors are
             negative or outnumber its trials.
     """
 
@@ -36,14 +36,14 @@ class Counts:
             object.__setattr__(self, name, whole_number(name, getattr(self, name)))
         for name, trials in (("n_in", self.n_in), ("n_out", self.n_out)):
             if trials < 1:
-                raise SettingsError(f"{name} is {trials}; a bound needs at least 1 scored trial")
+                raise SettingsError(f"`{name}` is {trials}; a bound needs at least 1 scored trial")
         for name, errors, trials in (
             ("false_negatives", self.false_negatives, self.n_in),
             ("false_positives", self.false_positives, self.n_out),
         ):
             if not 0 <= errors <= trials:
                 raise SettingsError(
-                    f"{name} is {errors} in a world of {trials} trials; "
+                    f"`{name}` is {errors} in a world of {trials} trials; "
                     f"give a count from 0 to {trials}"
                 )
 

@@ -58,7 +58,7 @@ def jeffreys(
         The estimate, at least 0.
 
     Raises:
-        SettingsError: An argument is out of range.
+        SettingsError: If an argument is out of range.
     """
     counts = Counts(false_negatives, false_positives, n_in, n_out)
     check_delta(delta)
@@ -101,7 +101,7 @@ def joint_beta(
         The estimate, at least 0, within 1e-3 of the exact integral's.
 
     Raises:
-        SettingsError: An argument is out of range.
+        SettingsError: If an argument is out of range.
     """
     counts = Counts(false_negatives, false_positives, n_in, n_out)
     check_delta(delta)
@@ -158,13 +158,13 @@ def gdp(
         The estimate, at least 0.
 
     Raises:
-        SettingsError: An argument is out of range.
+        SettingsError: If an argument is out of range.
     """
     counts = Counts(false_negatives, false_positives, n_in, n_out)
     check_positive_delta(delta)
     check_confidence(confidence)
     if assume != "gaussian":
-        raise SettingsError(f'assume is {assume!r}; only "gaussian" is known')
+        raise SettingsError(f'`assume` is {assume!r}; only "gaussian" is known')
     tail = (1.0 - confidence) / 2.0
     fn_upper = upper_limits(counts.n_in, tail)[counts.false_negatives]
     fp_upper = upper_limits(counts.n_out, tail)[counts.false_positives]

@@ -22,7 +22,7 @@ def exact(
     delta: float,
     confidence: float,
 ) -> float:
-    """Lower-bound epsilon by inverting the exact unconditional test.
+    """A lower bound on epsilon by inverting the exact unconditional test.
 
     For a given ε, outcomes are ranked: first those whose Clopper-Pearson bound reaches ε, then
     the others; within either group by the unclipped Clopper-Pearson statistic at 95 % and δ = 0.
@@ -49,7 +49,7 @@ def exact(
         The bound, at least 0, less than 1e-6 below the root and never above it.
 
     Raises:
-        SettingsError: An argument is out of range.
+        SettingsError: If an argument is out of range.
     """
     counts = Counts(false_negatives, false_positives, n_in, n_out)
     check_delta(delta)
@@ -90,7 +90,7 @@ def p_value(
         10^8 against the error of the search; values below 1e-15 are not resolved.
 
     Raises:
-        SettingsError: An argument is out of range.
+        SettingsError: If an argument is out of range.
     """
     counts = Counts(false_negatives, false_positives, n_in, n_out)
     check_epsilon(epsilon)

@@ -24,7 +24,7 @@ class Hypotheses:
         targets: Target records, each attacked by all attacks.
 
     Raises:
-        SettingsError: A number is not whole or is below 1.
+        SettingsError: If a number is not whole or is below 1.
     """
 
     attacks: int
@@ -52,7 +52,7 @@ class Hypotheses:
             1 − (1 − overall)/count.
 
         Raises:
-            SettingsError: The confidence is out of range.
+            SettingsError: If the confidence is out of range.
         """
         return bonferroni(overall, self.count)
 
@@ -71,15 +71,15 @@ def bonferroni(confidence: float, hypotheses: int) -> float:
         1 − (1 − confidence)/hypotheses.
 
     Raises:
-        SettingsError: An argument is out of range.
+        SettingsError: If an argument is out of range.
     """
     check_confidence(confidence)
     return 1.0 - (1.0 - confidence) / _number("hypotheses", hypotheses)
 
 
 def _number(name: str, value: object) -> int:
-    """Return a number of hypotheses, or refuse one that is not whole or is below 1."""
+    """Returns a number of hypotheses, or refuses one that is not whole or is below 1."""
     number = whole_number(name, value)
     if number < 1:
-        raise SettingsError(f"{name} is {number}; give the number tested, at least 1")
+        raise SettingsError(f"`{name}` is {number}; give the number tested, at least 1")
     return number

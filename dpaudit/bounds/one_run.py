@@ -39,7 +39,7 @@ class _Guesses(NamedTuple):
 
 
 def one_run(correct: int, guesses: int, canaries: int, *, delta: float, confidence: float) -> float:
-    """Lower-bound epsilon from the number of right guesses in one run.
+    """A lower bound on epsilon from the number of right guesses in one run.
 
     Under pure ε-DP the right guesses are dominated by Bin(guesses, e^ε/(1 + e^ε)); δ adds at
     most 2 m δ max_i P[correct − i ≤ Bin < correct]/i (Steinke, Nasr and Jagielski 2023,
@@ -57,7 +57,7 @@ def one_run(correct: int, guesses: int, canaries: int, *, delta: float, confiden
         The bound, at least 0; 0 for an attack no better than chance.
 
     Raises:
-        SettingsError: An argument is out of range.
+        SettingsError: If an argument is out of range.
     """
     outcome = _checked(correct, guesses, canaries)
     check_delta(delta)
@@ -94,7 +94,7 @@ def one_run_p_value(
         The p-value, at most 1.
 
     Raises:
-        SettingsError: An argument is out of range.
+        SettingsError: If an argument is out of range.
     """
     outcome = _checked(correct, guesses, canaries)
     check_epsilon(epsilon)
@@ -123,7 +123,7 @@ def one_run_gaussian(
         The estimate, at least 0.
 
     Raises:
-        SettingsError: An argument is out of range.
+        SettingsError: If an argument is out of range.
     """
     outcome = _checked(correct, guesses, canaries)
     check_positive_delta(delta)
@@ -167,7 +167,7 @@ def one_run_detectable(
         The smallest such ε, or None where no leak, however large, is exposed.
 
     Raises:
-        SettingsError: A setting is out of range.
+        SettingsError: If a setting is out of range.
     """
     _checked(guesses, guesses, canaries)
     check_epsilon(claim_epsilon)
@@ -175,7 +175,7 @@ def one_run_detectable(
     check_confidence(confidence)
     if not 1.0 - confidence < power < 1.0:
         raise SettingsError(
-            f"power is {power}; give a number strictly between 1 - confidence and 1, such as 0.8"
+            f"`power` is {power}; give a number strictly between 1 - confidence and 1, such as 0.8"
         )
 
     def exposes(correct: int) -> bool:
@@ -227,20 +227,21 @@ def _below_root(excess: Callable[[float], float], high: float) -> float:
 
 
 def _checked(correct: int, guesses: int, canaries: int) -> _Guesses:
-    """Return the counts as ints, or name the one that is impossible."""
+    """Returns the counts as ints, or names the one that is impossible."""
     outcome = _Guesses(
         whole_number("correct", correct),
         whole_number("guesses", guesses),
         whole_number("canaries", canaries),
     )
     if outcome.canaries < 1:
-        raise SettingsError(f"canaries is {outcome.canaries}; give at least 1")
+        raise SettingsError(f"`canaries` is {outcome.canaries}; give at least 1")
     if not 1 <= outcome.guesses <= outcome.canaries:
         raise SettingsError(
-            f"guesses is {outcome.guesses}; give a count from 1 to {outcome.canaries}, the canaries"
+            f"`guesses` is {outcome.guesses}; give a count from 1 to {outcome.canaries}, the "
+            "canaries"
         )
     if not 0 <= outcome.correct <= outcome.guesses:
         raise SettingsError(
-            f"correct is {outcome.correct}; give a count from 0 to {outcome.guesses}, the guesses"
+            f"`correct` is {outcome.correct}; give a count from 0 to {outcome.guesses}, the guesses"
         )
     return outcome

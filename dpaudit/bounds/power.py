@@ -59,10 +59,10 @@ def max_provable(
         The bound of an attack that errs on the failed trials only.
 
     Raises:
-        SettingsError: A setting is out of range.
+        SettingsError: If a setting is out of range.
     """
     if method not in tuple(FixedBound):
-        raise SettingsError(f"method is {method!r}; use {' or '.join(FixedBound)}")
+        raise SettingsError(f"`method` is {method!r}; use {' or '.join(FixedBound)}")
     bound = exact if method == FixedBound.EXACT else clopper_pearson
     return bound(false_negatives, false_positives, n_in, n_out, delta=delta, confidence=confidence)
 
@@ -99,7 +99,7 @@ def detectable_epsilon(
         The smallest such ε, or None where no leak, however large, is exposed.
 
     Raises:
-        SettingsError: A setting is out of range.
+        SettingsError: If a setting is out of range.
     """
     check_epsilon(claim_epsilon)
     check_delta(delta)
@@ -107,7 +107,7 @@ def detectable_epsilon(
     Counts(false_negatives, false_positives, n_in, n_out)
     if not 1.0 - confidence < power < 1.0:
         raise SettingsError(
-            f"power is {power}; give a number strictly between 1 - confidence and 1, such as 0.8"
+            f"`power` is {power}; give a number strictly between 1 - confidence and 1, such as 0.8"
         )
     region = _rejecting(claim_epsilon, n_in, n_out, delta, confidence)
     region = region.after_errors(false_negatives=false_negatives, false_positives=false_positives)
@@ -146,7 +146,7 @@ def detection_power(
         The power, by exact enumeration.
 
     Raises:
-        SettingsError: A setting is out of range.
+        SettingsError: If a setting is out of range.
     """
     check_epsilon(claim_epsilon)
     check_delta(delta)
@@ -154,7 +154,7 @@ def detection_power(
     Counts(0, 0, n_in, n_out)
     for name, rate in (("fpr", fpr), ("tpr", tpr)):
         if not 0.0 <= rate <= 1.0:
-            raise SettingsError(f"{name} is {rate}; give a rate from 0 to 1")
+            raise SettingsError(f"`{name}` is {rate}; give a rate from 0 to 1")
     region = _rejecting(claim_epsilon, n_in, n_out, delta, confidence)
     if region.is_empty:
         return 0.0

@@ -3,12 +3,12 @@
 Trials come in pairs, one of either world, and a frozen attack guesses the world of both. The
 e-process of a claim is a wealth that starts at 1 and, if the claim is true, is expected never to
 grow, whatever has happened so far. By Ville's inequality (1939) the probability that it ever
-reaches 1/α is then at most α: one may look after every pair, stop at any time for any reason, and
-go on after a look. `sequential_bets` proves that the bets are fair; `sequential_schedule` says
-when the attack may change.
+reaches 1/α is then at most α: the audit may check after every pair, stop at any time for any
+reason, and go on after a check. `sequential_bets` proves that the bets are fair;
+`sequential_schedule` says when the attack may change.
 
 Nothing here hands out error counts, and no fixed-n bound takes what these functions return: a
-bound such as `exact`, recomputed at every look, fails more often than its confidence admits.
+bound such as `exact`, recomputed at every check, fails more often than its confidence admits.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PairProcess:
             A process whose e-value is 1.
 
         Raises:
-            SettingsError: epsilon or delta is out of range.
+            SettingsError: If epsilon or delta is out of range.
         """
         check_epsilon(epsilon)
         check_delta(delta)
@@ -80,7 +80,7 @@ class PairProcess:
             The new state; this one stays as it is.
 
         Raises:
-            SettingsError: A guess is neither true nor false.
+            SettingsError: If a guess is neither true nor false.
         """
         wrong_in = int(not read_guesses("guess_in", [guess_in])[0])
         wrong_out = int(read_guesses("guess_out", [guess_out])[0])
@@ -106,7 +106,7 @@ class PairProcess:
             Once true, true for ever.
 
         Raises:
-            SettingsError: confidence is out of range.
+            SettingsError: If confidence is out of range.
         """
         return self.largest_log_e_value >= _log_needed(confidence)
 
@@ -114,7 +114,7 @@ class PairProcess:
 def e_process(
     guesses_in: npt.ArrayLike, guesses_out: npt.ArrayLike, *, epsilon: float, delta: float
 ) -> FloatArray:
-    """Run the e-process of `PairProcess` over many pairs at once.
+    """Runs the e-process of `PairProcess` over many pairs at once.
 
     Args:
         guesses_in: Whether the attack guessed "in" on the "in" trial of each pair; shape (pairs,).
@@ -127,7 +127,7 @@ def e_process(
         for all, where it first reaches log(1/α).
 
     Raises:
-        SettingsError: Guesses are not true or false, the worlds differ in length, or a setting
+        SettingsError: If guesses are not true or false, the worlds differ in length, or a setting
             is out of range.
     """
     check_epsilon(epsilon)
@@ -138,7 +138,7 @@ def e_process(
 def pair_bound(
     guesses_in: npt.ArrayLike, guesses_out: npt.ArrayLike, *, delta: float, confidence: float
 ) -> float:
-    """Lower-bound epsilon at any time: the largest claim that the pairs so far refute.
+    """A lower bound on epsilon at any time: the largest claim that the pairs so far refute.
 
     The claims ε = 0.01, 0.02, … are tried in order, each by the largest e-value of its own
     process so far, until one survives; the bound is the last one refuted. This needs no correction
@@ -169,7 +169,7 @@ def pair_bound(
         bets = PairBets.against(claims, delta)
         log_e_values_now = bets.log_e_values(errors.last())[:, 0]
         for index, log_e_value_now in enumerate(log_e_values_now):
-            # The last e-value is nearly always the largest: look back where it falls short.
+            # The last e-value is nearly always the largest: the others matter where it falls short.
             if log_e_value_now < needed and bets.one(index).log_e_values(errors).max() < needed:
                 return round(refuted * _STEP, 2)
             refuted += 1

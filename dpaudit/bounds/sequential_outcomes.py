@@ -30,7 +30,7 @@ class PairErrors(NamedTuple):
 
 
 def pair_errors(guesses_in: npt.ArrayLike, guesses_out: npt.ArrayLike) -> PairErrors:
-    """Count errors along pairs of guesses.
+    """Counts errors along pairs of guesses.
 
     Args:
         guesses_in: Whether the attack guessed "in" on the "in" trial of each pair.
@@ -40,13 +40,13 @@ def pair_errors(guesses_in: npt.ArrayLike, guesses_out: npt.ArrayLike) -> PairEr
         Running counts.
 
     Raises:
-        SettingsError: Guesses are not true or false, or the worlds differ in length.
+        SettingsError: If guesses are not true or false, or the worlds differ in length.
     """
     inside = read_guesses("guesses_in", guesses_in)
     outside = read_guesses("guesses_out", guesses_out)
     if inside.size != outside.size:
         raise SettingsError(
-            f"guesses_in holds {inside.size} guesses and guesses_out {outside.size}; "
+            f"`guesses_in` holds {inside.size} guesses and `guesses_out` {outside.size}; "
             "give one of either world per pair"
         )
     return PairErrors(
@@ -57,7 +57,7 @@ def pair_errors(guesses_in: npt.ArrayLike, guesses_out: npt.ArrayLike) -> PairEr
 
 
 def read_guesses(name: str, values: npt.ArrayLike) -> BoolArray:
-    """Read a sequence of true or false; the numbers 0 and 1 are taken.
+    """Reads a sequence of true or false; the numbers 0 and 1 are taken.
 
     Args:
         name: Argument to name in the message.
@@ -67,9 +67,9 @@ def read_guesses(name: str, values: npt.ArrayLike) -> BoolArray:
         The guesses; shape (trials,).
 
     Raises:
-        SettingsError: The array is not one-dimensional or holds anything else.
+        SettingsError: If the array is not one-dimensional or holds anything else.
     """
     array = np.asarray(values)
     if array.ndim != 1 or not np.isin(array, (0, 1)).all():
-        raise SettingsError(f"{name} must be a sequence of true or false, one per trial")
+        raise SettingsError(f"`{name}` must be a sequence of true or false, one per trial")
     return array.astype(np.bool_)

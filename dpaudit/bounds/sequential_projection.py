@@ -40,7 +40,7 @@ def project(
     n_out: npt.ArrayLike = 1.0,
     n_in: npt.ArrayLike = 1.0,
 ) -> ErrorRates:
-    """Project error rates on those that an (ε, δ)-DP mechanism allows.
+    """Projects error rates on those that an (ε, δ)-DP mechanism allows.
 
     The allowed rates are the convex set C = {FNR + e^ε·FPR ≥ 1 − δ, FPR + e^ε·FNR ≥ 1 − δ}
     (Kairouz, Oh and Viswanath 2015, Theorem 2.1). The projection minimises

@@ -42,13 +42,13 @@ def refit_schedule(cap: int, *, first: int = 8) -> tuple[ScoredBlock, ...]:
         Adjacent blocks from `first` to `cap`.
 
     Raises:
-        SettingsError: first is below 1, or the cap leaves no pair to score.
+        SettingsError: If first is below 1, or the cap leaves no pair to score.
     """
     if first < 1:
-        raise SettingsError(f"first is {first}; fit the first attack on at least 1 pair")
+        raise SettingsError(f"`first` is {first}; fit the first attack on at least 1 pair")
     if cap <= first:
         raise SettingsError(
-            f"cap is {cap}; give more than the {first} pairs that the first attack is fitted on"
+            f"`cap` is {cap}; give more than the {first} pairs that the first attack is fitted on"
         )
     blocks = []
     start = first

@@ -71,7 +71,7 @@ class Threshold(NamedTuple):
     direction: Direction
 
     def guesses_in(self, scores: FloatArray) -> BoolArray:
-        """Guess each trial's world: True for "in"; same shape as the scores."""
+        """Guesses each trial's world: True for "in"; same shape as the scores."""
         higher: BoolArray = np.asarray(scores) >= self.value
         return higher if self.direction is Direction.HIGHER else ~higher
 
@@ -103,7 +103,7 @@ class CutErrors(NamedTuple):
 def choose_threshold(
     scores: FloatArray, member: BoolArray, *, delta: float, confidence: float
 ) -> Threshold:
-    """Choose the threshold and direction that promise the largest bound on epsilon.
+    """Chooses the threshold and direction that promise the largest bound on epsilon.
 
     The scores must be ones that are not scored later (the fitting part of the trials, for
     example cross-validated scores of the attack's own training trials). Candidates are the cuts
@@ -122,7 +122,7 @@ def choose_threshold(
         The threshold.
 
     Raises:
-        SettingsError: Scores and membership do not fit, or a setting is out of range.
+        SettingsError: If scores and membership do not fit, or a setting is out of range.
     """
     check_delta(delta)
     check_confidence(confidence)
@@ -140,7 +140,7 @@ def choose_threshold(
 
 
 def errors_at(cuts: Cuts, directions: Sequence[Direction]) -> CutErrors:
-    """Count the errors of every cut in each of the directions."""
+    """Counts the errors of every cut in each of the directions."""
     false_negatives = {Direction.HIGHER: cuts.members, Direction.LOWER: cuts.n_in - cuts.members}
     false_positives = {Direction.HIGHER: cuts.n_out - cuts.others, Direction.LOWER: cuts.others}
     return CutErrors(
@@ -152,7 +152,7 @@ def errors_at(cuts: Cuts, directions: Sequence[Direction]) -> CutErrors:
 def best_cut(
     cuts: Cuts, directions: Sequence[Direction], evidence: npt.ArrayLike, *, centre: float
 ) -> Threshold:
-    """Pick the cut with the most evidence, ties settled as `choose_threshold` says.
+    """Picks the cut with the most evidence, ties settled as `choose_threshold` says.
 
     Args:
         cuts: The candidates; m of them.
@@ -176,7 +176,7 @@ def best_cut(
 
 
 def count_errors(scores: FloatArray, member: BoolArray, threshold: Threshold) -> Counts:
-    """Count the errors of a threshold that was chosen on other scores.
+    """Counts the errors of a threshold that was chosen on other scores.
 
     Args:
         scores: Attack scores of the scored trials; shape (n,), finite.
@@ -187,7 +187,7 @@ def count_errors(scores: FloatArray, member: BoolArray, threshold: Threshold) ->
         The error counts.
 
     Raises:
-        SettingsError: Scores and membership do not fit.
+        SettingsError: If scores and membership do not fit.
     """
     scores, member = checked(scores, member)
     guesses = threshold.guesses_in(scores)
@@ -210,7 +210,7 @@ def auc(scores: FloatArray, member: BoolArray) -> float:
         The area under the ROC curve, in [0, 1]; 0.5 for constant scores.
 
     Raises:
-        SettingsError: Scores and membership do not fit.
+        SettingsError: If scores and membership do not fit.
     """
     scores, member = checked(scores, member)
     n_in = int(np.count_nonzero(member))
@@ -220,7 +220,7 @@ def auc(scores: FloatArray, member: BoolArray) -> float:
 
 
 def roc(scores: FloatArray, member: BoolArray) -> RocCurve:
-    """Trace the ROC curve of guessing "in" for high scores.
+    """Traces the ROC curve of guessing "in" for high scores.
 
     Args:
         scores: Attack scores; shape (n,), finite.
@@ -230,7 +230,7 @@ def roc(scores: FloatArray, member: BoolArray) -> RocCurve:
         The curve, its points on straight stretches left out.
 
     Raises:
-        SettingsError: Scores and membership do not fit.
+        SettingsError: If scores and membership do not fit.
     """
     scores, member = checked(scores, member)
     cuts = cuts_of(scores, member)

@@ -1,4 +1,4 @@
-"""`dpaudit account`: what labels of a PATE ensemble cost, and what they are worth."""
+"""`dpaudit account`: what labels of a PATE ensemble cost, and how often they are right."""
 
 from __future__ import annotations
 

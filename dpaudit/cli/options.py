@@ -218,6 +218,23 @@ def _as_option(found: re.Match[str]) -> str:
 
 
 _OTHERS = frozenset(
-    ("data", "schema", "jobs", "out", "only", "records", "fits", "runs", "draw", "suspect")
+    (
+        "accuracy",
+        "consensus",
+        "data",
+        "drawing",
+        "fits",
+        "jobs",
+        "labels",
+        "method",
+        "only",
+        "out",
+        "records",
+        "runs",
+        "scale",
+        "schema",
+        "suspect",
+        "votes",
+    )
 )
 """What messages name beside the settings of an audit: options of other commands."""

@@ -1,4 +1,4 @@
-"""The one-run game: one training on a table that holds each canary by a fair coin."""
+"""The one-run game: one training on a table that each canary is in or not by a fair coin."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def choose_canaries(data: pd.DataFrame, schema: Schema, canaries: int) -> IntArr
     """The records farthest from their nearest neighbours, of those without a copy in the table.
 
     A function of the table alone, never of the coins, so the bound holds whatever is chosen. Far
-    records make the stronger attack: a synthetic record near one comes from hardly anything else.
+    records make the attack stronger: a synthetic record near one hardly has another source.
 
     Args:
         data: The table, canonical.
         schema: Its schema.
-        canaries: How many.
+        canaries: Number of canaries m.
 
     Returns:
         Their positions [m], ascending.

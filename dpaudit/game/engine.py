@@ -9,35 +9,25 @@ from __future__ import annotations
 
 import hashlib
 import os
-import signal
 import sys
-import threading
 import warnings
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import replace
-from multiprocessing import resource_tracker
 from pathlib import Path
-from queue import SimpleQueue
-from types import FrameType
-from typing import Any
 
 import cloudpickle
-from loky import get_reusable_executor
-from loky.backend import resource_tracker as loky_resource_tracker
 
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game import worker
 from dpaudit.game.batches import Batch, make_batches
+from dpaudit.game.pool import Flight, interrupts_held, kill_workers
 from dpaudit.game.progress import OnProgress, TrialProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 
 MAX_ATTEMPTS = 3
-IDLE_SECONDS = 60
 
 
 def run_trials(
@@ -84,8 +74,8 @@ def run_trials(
             batches = make_batches(pending, payload, generator, workers=jobs)
             _run(batches, _write(payload, folder.path), state, jobs=jobs)
     except KeyboardInterrupt:
-        with _interrupts_held() as held:
-            _kill_workers()
+        with interrupts_held() as held:
+            kill_workers()
             kept = len(folder.finished(counted))
             held.clear()  # a second Ctrl-C asks for the same stop
         raise InterruptedRunError(
@@ -93,7 +83,7 @@ def run_trials(
             f"{folder.path}"
         ) from None
     except BaseException:
-        _kill_workers()  # else the program would wait for the trials under way
+        kill_workers()  # else the program would wait for the trials under way
         raise
     finally:
         _erase_payloads(folder.path)
@@ -135,7 +125,7 @@ def _run(
     while queue or suspects:
         alone = bool(suspects)
         source = suspects if alone else queue
-        in_flight = _Flight(payload_file, workers=jobs)
+        in_flight = Flight(payload_file, workers=jobs)
         try:
             while source or in_flight.batches:
                 # A suspect runs alone, so that a crash identifies it; else all workers stay busy.
@@ -151,90 +141,6 @@ def _run(
                     commit([_crashed(trial)])
                 else:
                     suspects.append((trial,))
-
-
-class _Flight:
-    """Batches handed to an executor and not collected yet."""
-
-    def __init__(self, payload_file: worker.PayloadFile, *, workers: int) -> None:
-        self.payload_file = payload_file
-        self.batches: dict[Future[list[Outcome]], Batch] = {}
-        self.ended: SimpleQueue[Future[list[Outcome]]] = SimpleQueue()
-        with _interrupts_held():
-            self.executor: Any = get_reusable_executor(
-                max_workers=workers,
-                timeout=IDLE_SECONDS,
-                initializer=worker.start,
-                initargs=(os.getpid(),),
-                env=worker.ENVIRONMENT,
-                kill_workers=True,
-            )
-
-    def submit(self, batch: Batch) -> None:
-        with _interrupts_held():
-            future = self.executor.submit(worker.work, self.payload_file, batch)
-            self.batches[future] = batch
-            future.add_done_callback(self.ended.put)
-
-    def collect(self) -> list[Outcome]:
-        """Waits for the next batch's outcomes; raises BrokenProcessPool if a worker died."""
-        # Not concurrent.futures.wait: a Ctrl-C inside it can leave futures locked for ever.
-        future = self.ended.get()
-        outcomes = future.result()
-        del self.batches[future]
-        return outcomes
-
-    def salvage(self) -> Iterator[list[Outcome]]:
-        """What finished before the pool broke; waits until every future has ended."""
-        for future in list(self.batches):
-            if future.exception() is None:
-                del self.batches[future]
-                yield future.result()
-
-    def lost(self) -> list[Trial]:
-        """Trials that were lost with the pool, in the order they were submitted."""
-        return [trial for batch in self.batches.values() for trial in batch]
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[list[int]]:
-    """Holds Ctrl-C and SIGTERM back: a pool that is half started or half stopped cannot be killed.
-
-    Workers and threads of the pool that start in here start with Ctrl-C blocked: it reaches the
-    whole process group and would stop a worker in the middle of its imports.
-
-    Yields:
-        The signals held; the first is raised at the end.
-    """
-    held: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield held  # signals are handled in the main thread alone
-        return
-    for tracker in (resource_tracker, loky_resource_tracker):
-        tracker.ensure_running()  # starting one unblocks Ctrl-C
-
-    def hold(number: int, frame: FrameType | None) -> None:
-        del frame
-        held.append(number)
-
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    ours = [number for number, handler in handlers.items() if callable(handler)]
-    for number in ours:
-        signal.signal(number, hold)
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield held
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-        for number in ours:
-            signal.signal(number, handlers[number])
-        if held:
-            signal.raise_signal(held[0])
-
-
-def _kill_workers() -> None:
-    with _interrupts_held():
-        get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
 def _crashed(trial: Trial) -> Outcome:

@@ -1,4 +1,4 @@
-"""The features that attacks take of synthetic tables, inside the trial."""
+"""The features that attacks compute from synthetic tables, inside the trial."""
 
 from __future__ import annotations
 
@@ -25,7 +25,15 @@ class TakesFeatures(Protocol):
 def features_of_table(
     table: pd.DataFrame, attacks: Sequence[TakesFeatures], game: GameView
 ) -> FloatArray:
-    """The features [f] of all attacks of one canonical table, concatenated.
+    """The features of all attacks from one canonical table.
+
+    Args:
+        table: The table.
+        attacks: The attacks.
+        game: What the attacker knows.
+
+    Returns:
+        Features [f], those of each attack in turn.
 
     Raises:
         AttackError: If an attack raises, or gives something that is not flat and finite.
@@ -36,12 +44,15 @@ def features_of_table(
 def features_of_values(
     values: FloatArray, attacks: Sequence[TakesFeatures], game: GameView
 ) -> list[FloatArray]:
-    """The features [f] of all attacks of each of many tables, concatenated.
+    """The features of all attacks from each of many tables.
 
     Args:
         values: Values [M, n, d] of the tables, as `dpaudit.model.encoding.values_of` gives them.
         attacks: The attacks; a `BatchAttack` sees all tables at once.
         game: What the attacker knows.
+
+    Returns:
+        For each table, features [f], those of each attack in turn.
 
     Raises:
         AttackError: If an attack raises, or gives something that is not flat and finite.

@@ -13,7 +13,7 @@ from dpaudit.plugins.protocols import BoolArray, GameView, World
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionGame:
-    """One set of models that are in both worlds of all candidates: half in each, at random.
+    """One set of models for all candidates: a random half of them has each candidate.
 
     It adds and removes records whatever relation the audit uses: a record that stands out when it
     is left out also stands out when it is replaced. All trials belong to world "out", for each
@@ -42,18 +42,21 @@ class SelectionGame:
         return without(self.data, self.dropped_rows(world, number))
 
     def rows_requested(self, world: World) -> int:
-        """Synthetic rows asked of a model: the same of all."""
+        """Synthetic rows asked of a model: the same for all."""
         del world
         return self.view.n_rows
 
 
 def halves(trials: int, candidates: int, rng: np.random.Generator) -> BoolArray:
-    """Which candidates each trial trains with [n, m]: for each, a random half of the trials.
+    """Draws, for each candidate, the half of the trials that train with it.
 
     Args:
-        trials: How many there are; even.
-        candidates: How many there are.
-        rng: Deals the halves, those of one candidate independently of the others'.
+        trials: Number of trials n; even.
+        candidates: Number of candidates m.
+        rng: Draws the halves, each candidate's independently of the others'.
+
+    Returns:
+        Which candidates each trial trains with [n, m].
     """
     column = np.arange(trials) < trials // 2
     return rng.permuted(np.repeat(column[:, None], candidates, axis=1), axis=0)

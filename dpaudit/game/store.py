@@ -1,8 +1,8 @@
 """The run folder: one SQLite file, one transaction per finished trial, one writer.
 
 Write-ahead log with `synchronous=FULL`: a trial acknowledged is on disk. The writer holds `flock`
-on the folder, which the system releases on death; an existence lock file would block resuming for
-ever. Not for network file systems: SQLite's locks do not hold there.
+on the folder, which the system releases when the process dies; a lock file that merely exists would
+block resuming for ever. Not for network file systems: SQLite's locks do not hold there.
 """
 
 from __future__ import annotations
@@ -39,11 +39,16 @@ CREATE TABLE IF NOT EXISTS trial (
 """
 _LITTLE_ENDIAN = np.dtype("<f8")
 STORE_FILE = "trials.sqlite"
-"""Of a run folder: its trials."""
+"""Name of the file of a run folder that holds its trials."""
 
 
 class Tally(NamedTuple):
-    """What one role's trials have cost so far."""
+    """What one role's trials have cost so far.
+
+    Attributes:
+        trials: How many are stored.
+        seconds: Their wall times, summed.
+    """
 
     trials: int
     seconds: float
@@ -53,7 +58,7 @@ class RunFolder:
     """A run folder, opened and locked for one audit.
 
     Args:
-        path: The folder; made if it is not there.
+        path: The folder; created if it does not exist.
         spec: What is audited, as JSON; a folder belongs to one specification.
         versions: Versions of the libraries; kept beside the specification.
 
@@ -92,13 +97,13 @@ class RunFolder:
         self.close()
 
     def close(self) -> None:
-        """Closes the store and lets go of the folder."""
+        """Closes the store and unlocks the folder."""
         self._db.close()
         self._lock.close()
 
     @contextmanager
     def _usable(self, what: str, advice: str) -> Iterator[None]:
-        """Turns what SQLite and damaged rows raise into an error of the run folder."""
+        """Turns whatever SQLite and damaged rows raise into a `RunFolderError`."""
         try:
             yield
         except (sqlite3.Error, ValueError, TypeError) as error:
@@ -126,7 +131,7 @@ class RunFolder:
         )
 
     def _compare_versions(self, there: Mapping[str, str], here: Mapping[str, str]) -> None:
-        """Refuses other libraries: half of a run would be drawn unlike the rest."""
+        """Refuses other libraries: half of a run could differ from the rest."""
         for name in sorted({*there, *here}):
             if there.get(name) != here.get(name):
                 raise RunFolderError(
@@ -135,7 +140,11 @@ class RunFolder:
                 )
 
     def save(self, outcome: Outcome) -> None:
-        """Writes one outcome durably; a trial that is already there is left as it is."""
+        """Writes one outcome durably; a trial that is already there is left as it is.
+
+        Raises:
+            RunFolderError: If it cannot be written.
+        """
         blob = sha = None
         if outcome.features is not None:
             blob = outcome.features.astype(_LITTLE_ENDIAN).tobytes()
@@ -159,7 +168,11 @@ class RunFolder:
             )
 
     def finished(self, trials: Sequence[Trial]) -> set[Trial]:
-        """Those of the trials that have an outcome here."""
+        """Those of the trials that have an outcome here.
+
+        Raises:
+            RunFolderError: If the file is damaged.
+        """
         with self._readable():
             rows = self._db.execute("SELECT role, world, number FROM trial")
             stored = {Trial(Role(role), World(world), number) for role, world, number in rows}
@@ -194,7 +207,11 @@ class RunFolder:
         return found
 
     def tally(self, role: Role) -> Tally:
-        """Number of stored trials of a role and the seconds they took in all."""
+        """Number of stored trials of a role and the seconds they took in all.
+
+        Raises:
+            RunFolderError: If the file is damaged.
+        """
         with self._readable():
             count, seconds = self._db.execute(
                 "SELECT COUNT(*), TOTAL(seconds) FROM trial WHERE role = ?", (role.value,)
@@ -207,6 +224,12 @@ class RunFolder:
 
 def specification_of(path: Path) -> dict[str, Any]:
     """The specification that a run folder belongs to.
+
+    Args:
+        path: The run folder.
+
+    Returns:
+        The specification, as JSON.
 
     Raises:
         RunFolderError: If it holds no run, or one that cannot be read.

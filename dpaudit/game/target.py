@@ -17,9 +17,9 @@ from dpaudit.plugins.protocols import FloatArray, IntArray
 
 FARTHEST = "farthest"
 VULNERABLE = "vulnerable"
-"""The choice of target that takes trainings: `dpaudit.auditing.target_search`."""
+"""The choice of target that needs trainings of its own: `dpaudit.auditing.target_search`."""
 NEIGHBOURS_AVERAGED = 5
-"""Neighbours in the distance that makes a record "far" (papers: elusive pursuit, section 6.2)."""
+"""Nearest neighbours whose mean distance says how far a record is from the others."""
 
 
 class Target(NamedTuple):
@@ -40,7 +40,7 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
     """Finds the record to attack.
 
     Args:
-        choice: "farthest" (largest mean distance to its 5 nearest neighbours on the encoded
+        choice: "farthest" (largest mean distance to its 5 nearest neighbours in the encoded
             table), "row:N" (counted from 0), or "record:FILE" (a table of one row; removed from the
             table where it is in it, else added).
         data: The table, canonical.

@@ -24,15 +24,22 @@ ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "NUMEXPR_NUM_THREADS": "1",
     "PYTHONHASHSEED": "0",  # else the order of a set of strings differs between workers
-    # To give back what the next step asks for again costs up to a fifth of a training (glibc).
+    # Memory given back and asked for again costs up to a fifth of a training (glibc).
     "MALLOC_MMAP_THRESHOLD_": str(2**26),
     "MALLOC_TRIM_THRESHOLD_": str(2**28),
 }
-"""Of every worker, so that a trial does not depend on which worker runs it."""
+"""Environment of every worker, so that a trial does not depend on which worker runs it."""
 
 
 class PayloadFile(NamedTuple):
-    """Where a run's payload lies, what it is, and where its generators' output goes."""
+    """Where a worker finds the payload of a run.
+
+    Attributes:
+        path: The pickled `Payload`.
+        digest: SHA-256 of it, so that a worker notices another payload at the same path.
+        log: The file that takes whatever generators print.
+        search_path: Where the coordinator imports modules from.
+    """
 
     path: str
     digest: str
@@ -47,13 +54,24 @@ def start(parent: int) -> None:
         parent: Process id of the coordinator.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked at birth by the engine
-    # Workers of loky live on for a minute and more after their coordinator is killed.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # `pool` starts it with it blocked
+    # Else loky's workers outlive a killed coordinator by a minute and more.
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
 
 
 def work(payload_file: PayloadFile, batch: Batch) -> list[Outcome]:
-    """Runs the trials of one batch."""
+    """Runs the trials of one batch.
+
+    Args:
+        payload_file: Loaded once by each worker.
+        batch: Which trials.
+
+    Returns:
+        Their outcomes, in the order of the batch.
+
+    Raises:
+        AttackError: If an attack fails on a valid table.
+    """
     payload = _load(payload_file)
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != 1:
@@ -64,13 +82,13 @@ def work(payload_file: PayloadFile, batch: Batch) -> list[Outcome]:
 
 
 _payloads: set[str] = set()
-"""Files that this worker has loaded: they hold private tables."""
+"""Files that this worker has loaded; they hold private tables."""
 
 
 @lru_cache(maxsize=1)
 def _load(payload_file: PayloadFile) -> Payload:
     _payloads.add(payload_file.path)
-    # Whatever generators print belongs in the log, never on the coordinator's result stream.
+    # Whatever generators print goes to the log, never into the coordinator's results.
     log = os.open(payload_file.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for descriptor in (1, 2):
         os.dup2(log, descriptor)

@@ -87,7 +87,7 @@ def build_game(
 
     Raises:
         TargetError: If the target's record is in both worlds.
-        SettingsError: If no rows are requested.
+        SettingsError: If fewer than one row is requested.
     """
     others = without(data, () if target.row is None else (target.row,))
     position = len(data) if target.row is None else target.row

@@ -49,8 +49,8 @@ class PrivacyClaim:
 
         Replacing a record is removing one and adding another, so an add-remove claim implies
         (2 epsilon, (1 + e^epsilon) delta) for replace-one (group privacy for a group of two:
-        Dwork and Roth 2014, Theorem 2.2 and its (epsilon, delta) form). Nothing follows the other
-        way round.
+        Dwork and Roth 2014, Theorem 2.2 and its (epsilon, delta) form). Nothing follows in the
+        other direction.
 
         Args:
             neighbours: The relation asked for.

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.model.schema import MISSING, Column, Kind, Schema, as_numbers
+from dpaudit.model.column import MISSING, Column, Kind, as_numbers
+from dpaudit.model.schema import Schema
 
 
-class Block(NamedTuple):
+class EncodedColumn(NamedTuple):
     """Where one column lies in the encoded matrix.
 
     Attributes:
@@ -29,18 +30,18 @@ class Block(NamedTuple):
     indicator: int | None
 
 
-def layout(schema: Schema) -> tuple[Block, ...]:
+def layout(schema: Schema) -> tuple[EncodedColumn, ...]:
     """The blocks of the encoded matrix, in schema order."""
     blocks, start = [], 0
     for column in schema.columns:
         if column.kind.numeric:
             stop = start + 1
             indicator = stop if column.missing else None
-            blocks.append(Block(column, slice(start, stop), indicator))
+            blocks.append(EncodedColumn(column, slice(start, stop), indicator))
             start = stop + column.missing
         else:
             stop = start + len(column.categories) + column.missing
-            blocks.append(Block(column, slice(start, stop), None))
+            blocks.append(EncodedColumn(column, slice(start, stop), None))
             start = stop
     return tuple(blocks)
 

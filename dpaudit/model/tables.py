@@ -14,7 +14,6 @@ import pandas as pd
 
 from dpaudit.errors import DataError, MissingExtraError, SchemaError
 from dpaudit.formatting import did_you_mean, one_line
-from dpaudit.model.inference import schema_from_sdv
 from dpaudit.model.schema import Schema
 
 SAMPLE = "sample:"
@@ -22,11 +21,18 @@ IN_MEMORY = "a table in memory"
 MISSING_MARKS = frozenset(
     ("", "?", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA", "NaN", "nan", "NULL", "null", "None")
 )
-"""Read as missing, unless the schema names it as a category of the column."""
+"""Text that is read as missing, unless the schema names it as a category of the column."""
 
 
 class Table(NamedTuple):
-    """The table handed in: canonical, with its schema and where it came from."""
+    """The table handed in: canonical, with its schema and where it came from.
+
+    Attributes:
+        data: The canonical table.
+        schema: Its schema.
+        source: The file or sample it was read from, or that it was in memory.
+        schema_source: The schema's file, if it was read from one.
+    """
 
     data: pd.DataFrame
     schema: Schema
@@ -71,7 +77,7 @@ def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFr
     Args:
         source: A CSV file (comma-separated UTF-8 with a header; also `.gz`), a Parquet file, or
             `sample:NAME`.
-        schema: Columns whose categories are all text are read as text, whatever they look like.
+        schema: Columns whose categories are all text are read as text, even numbers.
 
     Returns:
         The table as read.
@@ -99,7 +105,7 @@ def load_schema(path: str | Path, data: Callable[[], pd.DataFrame]) -> Schema:
 
     Args:
         path: A JSON file.
-        data: Loads the table; called only for SDV metadata, which lack bounds and categories.
+        data: Loads the table; called only for SDV metadata, which lacks bounds and categories.
 
     Returns:
         The schema; `inferred` if anything in it came from the data.
@@ -117,7 +123,7 @@ def load_schema(path: str | Path, data: Callable[[], pd.DataFrame]) -> Schema:
         raise SchemaError(f"schema {path}: expected a JSON object with columns")
     try:
         if isinstance(document.get("tables"), dict) or isinstance(document.get("columns"), dict):
-            return schema_from_sdv(document, data())
+            return Schema.from_sdv(document, data())
         return Schema.from_json(document)
     except SchemaError as error:
         raise SchemaError(f"schema {path}: {error}") from None
@@ -139,7 +145,7 @@ def fitting(data: pd.DataFrame, schema: Schema, *, source: str) -> pd.DataFrame:
     """
     problems = schema.problems(data)
     if problems:
-        hint = "mend the table or the schema"
+        hint = "correct the table or the schema"
         raise DataError(f"{source} does not fit its schema: {'; '.join(problems)}; {hint}")
     return schema.canonical(data)
 
@@ -195,7 +201,7 @@ def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
 
 
 def _check_header(header: list[str]) -> None:
-    """Refuses what pandas would read without a word, and read wrongly."""
+    """Refuses headers that pandas would silently read wrongly."""
     if not any(header):
         raise ValueError("its header names no columns")
     if header[0].startswith(("{", "[", "<")):

@@ -1,4 +1,4 @@
-"""Makes whatever the caller names a `Generator`, or says before any training why it is none."""
+"""Makes a `Generator` of what the caller names, or says before any training why it is none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FunctionModel:
     fit_seed: int | None
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
-        """Calls the function with the table, `n` and a seed made of both seeds."""
+        """Calls the function with the table, `n` and a seed derived from both seeds."""
         rng = rng_of(self.fit_seed, f"function/{seed}")
         return self.function(self.data, n, int(rng.integers(2**32)))
 
@@ -112,6 +112,10 @@ def train(generator: Generator, data: pd.DataFrame, *, seed: int | None) -> Mode
 def check_table(generator: Generator, data: pd.DataFrame) -> None:
     """Lets a generator refuse a table before any training.
 
+    Args:
+        generator: The generator; one without a method `check` accepts every table.
+        data: The table.
+
     Raises:
         InputError: If it does.
     """
@@ -134,7 +138,7 @@ def _accepts(function: Callable[..., Any], *args: object, **kwargs: object) -> b
         inspect.signature(function).bind(*args, **kwargs)
     except TypeError:
         return False
-    except ValueError:  # a builtin without a signature: the first trial will tell
+    except ValueError:  # a builtin without a signature: the first trial will show
         return True
     return True
 

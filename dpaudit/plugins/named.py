@@ -1,4 +1,4 @@
-"""Generators and attacks with the names they were asked for by."""
+"""Generators and attacks under the names that the caller gave, and the claim to audit."""
 
 from __future__ import annotations
 
@@ -11,14 +11,21 @@ from typing import Any, NamedTuple, cast
 from dpaudit.errors import ClaimError, RegistryError, SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.adapt import as_generator
+from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import Attack, Generator
-from dpaudit.plugins.registry import ATTACKS, GENERATORS, build, carry, parse_parameters
+from dpaudit.plugins.registry import ATTACKS, GENERATORS, build, parse_parameters
 
 _ATTACK_METHODS = ("check", "feature_names", "features", "fit")
 
 
 class NamedGenerator(NamedTuple):
-    """A generator and how it was asked for."""
+    """A generator and how the caller named it.
+
+    Attributes:
+        name: A registered name, `module:attr`, or a file and an attribute.
+        parameters: Constructor parameters; of a ready object, its plain settings.
+        generator: The generator.
+    """
 
     name: str
     parameters: dict[str, Any]
@@ -26,7 +33,7 @@ class NamedGenerator(NamedTuple):
 
 
 class NamedAttack(NamedTuple):
-    """An attack and the name it was asked for by."""
+    """An attack and the name that the caller gave."""
 
     name: str
     attack: Attack

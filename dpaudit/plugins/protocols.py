@@ -5,11 +5,11 @@ A generator may also have, each optional:
 - `claim: PrivacyClaim | None`: what it promises (else the caller states the claim);
 - `check(data)`: raises an `InputError` before any training if the table cannot be used;
 - `seedable = False`: it draws from secure noise, so trials cannot be repeated bit by bit;
-- `trace(data, *, n_rows, seed, recorder)` and `exercises()`: it tells what happens in training
+- `trace(data, *, n_rows, seed, recorder)` and `exercises()`: it reports what happens in training
   (`dpaudit.plugins.recorder`);
-- `fixes() -> Mapping[str, Generator]`: the same generator with one thing mended, by a name for what
-  is mended. `dpaudit explain` finds out with it which of them leaks. A mended generator's own
-  `fixes` are what is left to mend: that is how all are mended together.
+- `fixes() -> Mapping[str, Generator]`: the same generator with one thing fixed, by a name for what
+  is fixed. `dpaudit explain` uses it to find out which of them leaks. A fixed generator's own
+  `fixes` are what is left to fix: that is how all are fixed together.
 
 A fitted model may have a `claim` of its own: where the accountant's result depends on the data, or
 to say how its noise was drawn. The audit compares with the largest one it saw in either world,
@@ -66,7 +66,7 @@ class Job(NamedTuple):
 
     Attributes:
         world: The world that the model belongs to.
-        index: Number of its trial.
+        index: The number of its trial.
         dropped_rows: Positions of the records that it is trained without.
         seed: Its own seed; None means the system's entropy.
     """
@@ -105,7 +105,7 @@ class BatchGenerator(Generator, Protocol):
         ...
 
     def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> ModelBatch:
-        """Trains a model for each job; model i does not depend on the other jobs by a bit."""
+        """Trains a model for each job; each is bit-identical to training alone."""
         ...
 
 
@@ -186,7 +186,7 @@ class BatchAttack(Attack, Protocol):
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of values [M, n, d], as `dpaudit.model.encoding.values_of` gives them.
 
-        Row i is, up to rounding (1e-12), what `features` gives of table i; it does not depend on
-        the other tables by a bit.
+        Row i is, up to rounding (1e-12), what `features` gives for table i; it is bit-identical
+        whatever the other tables are.
         """
         ...

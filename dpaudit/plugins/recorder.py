@@ -1,8 +1,9 @@
-"""What a generator may tell about its own training: the white box that `dpaudit trace` looks into.
+"""What a generator may report about its own training, for the white-box checks of `dpaudit trace`.
 
-A generator that can be traced has `trace`, which does what `fit` and `sample` do and tells a
-`Recorder` what happened, as it happens: facts (row numbers, votes, draws, numbers that scaled a
-column), never a judgement. It calls what applies to it and leaves the rest.
+A generator that can be traced has `trace`, which does what `fit` and `sample` do and reports to a
+`Recorder` what happens, as it happens: facts (row numbers, votes, draws, numbers that scaled a
+column), never a judgement. It calls the methods that apply to it and leaves out the rest. Most of
+them are about PATE: teachers, votes, labels and what they cost.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Reader(StrEnum):
     GENERATOR = "generator"
     """The network that makes synthetic records, in training."""
     CONDITIONS = "conditions"
-    """What synthetic records are generated given."""
+    """What synthetic records are conditioned on."""
 
 
 class NoiseOn(StrEnum):
@@ -47,7 +48,7 @@ class Stage(StrEnum):
 
 
 class Recorder(Protocol):
-    """Is told what happens in one training.
+    """Receives what happens in one training.
 
     Row numbers are positions in the table that is traced.
     """
@@ -65,7 +66,7 @@ class Recorder(Protocol):
         ...
 
     def label_counts(self, counts: Sequence[int]) -> None:
-        """How many records of each class are to be generated, or were found for that end."""
+        """How many records of each class are to be generated, or were counted for that purpose."""
         ...
 
     def iteration(self) -> None:
@@ -109,9 +110,9 @@ class Recorder(Protocol):
 
         Args:
             queries: For how many.
-            before: Epsilon that it held spent before.
-            after: Epsilon that it holds spent now.
-            moments: Its log moments 1..L in all, [L], where it is a moments accountant.
+            before: Epsilon spent before, by its account.
+            after: Epsilon spent now, by its account.
+            moments: Its total log moments 1..L, [L], if it is a moments accountant.
         """
         ...
 
@@ -125,10 +126,10 @@ class Recorder(Protocol):
 
 
 class Traceable(Generator, Protocol):
-    """A generator that tells what it does.
+    """A generator that reports what it does.
 
     It may also have `exercises()`: the same generator under settings that reach what its usual
-    ones do not, such as an accountant's term that never is the smallest; traced as well.
+    ones do not, such as an accountant's term that is otherwise never the smallest; traced as well.
     """
 
     def trace(
@@ -143,5 +144,5 @@ class Traceable(Generator, Protocol):
 
 
 def can_be_traced(generator: object) -> TypeGuard[Traceable]:
-    """Whether a generator tells what it does."""
+    """Whether a generator reports what it does."""
     return callable(getattr(generator, "trace", None))

@@ -1,11 +1,11 @@
-"""The one test behind every accusation of a violation: guess coins that a model was trained on.
+"""The one test behind every alarm for a violation: guessing coins that decided the training table.
 
-Records are put into a table, or left out, by independent fair coins; from the synthetic table alone
-the coins are guessed. What to guess from was chosen on other models, the pilot. A generator that
-keeps an (ε, δ) claim limits how many guesses are right, whatever it outputs: all fits together are
-one run in the sense of Steinke, Nasr and Jagielski 2023, Theorem 5.2 (`bounds.one_run_p_value`). A
-permutation test would not do: outputs of a private generator may well differ between the two
-tables, by e^ε.
+Records are put into a table, or left out, by independent fair coins; the coins are guessed from
+the synthetic table alone, by features that were chosen on other models, the pilot. If a generator
+keeps an (ε, δ) claim, that limits how many guesses are right, whatever it outputs: all fits
+together are one run in the sense of Steinke, Nasr and Jagielski 2023, Theorem 5.2
+(`bounds.one_run_p_value`). A permutation test would not do: the output distributions of a private
+generator may well differ between the two tables, by a factor of e^ε.
 """
 
 from __future__ import annotations
@@ -28,20 +28,18 @@ from dpaudit.probe.subject import Subject
 from dpaudit.probe.trainer import Trainer
 
 PILOTS: Final = 3
-"""Fits of each world that decide what to guess from."""
+"""Fits of each side that decide what to guess from."""
 _SPARE: Final = 0.01
-"""Share of wrong guesses that an alarm tolerates, one at least."""
+"""Share of wrong guesses that an alarm tolerates, but at least one guess."""
 _MOST_GUESSES: Final = 4096
 _AT_ONCE: Final = 4
-"""Fits between two looks whether an alarm is still possible, where each is trained alone."""
-
-
+"""Fits between two checks whether an alarm is still possible, where each is trained alone."""
 _TEST: Final = 1000
-"""Number of the test's first fit; the pilot's lie below."""
+"""Number of the test's first fit; those of the pilot are lower."""
 
 
 class Coin(NamedTuple):
-    """Records that one coin decides about.
+    """Records that one coin decides.
 
     Attributes:
         heads: Positions that are left out if it falls heads (the guess is True).
@@ -53,12 +51,15 @@ class Coin(NamedTuple):
 
 
 def inserted(records: Sequence[int], bases: Sequence[int], claim: PrivacyClaim) -> list[Coin]:
-    """Coins for records that are added or, if the claim is for replacements, take others' places.
+    """Coins for records that are added or, if the claim is for replacements, replace others.
 
     Args:
         records: Positions of the records.
-        bases: Positions of those that they replace, if so.
+        bases: Positions of those that they replace.
         claim: The claim.
+
+    Returns:
+        One coin for each record; heads puts it in.
     """
     if claim.neighbours is Neighbours.REPLACE_ONE:
         return [Coin((base,), (record,)) for record, base in zip(records, bases, strict=True)]
@@ -70,9 +71,9 @@ class Rule(NamedTuple):
 
     Attributes:
         feature: Position of the feature.
-        threshold: Where it is cut.
-        above: Whether it lies above if the coin fell heads.
-        score: Gap of the pilot's two sides as a share of their spread.
+        threshold: Threshold on it.
+        above: Whether it lies above the threshold if the coin fell heads.
+        score: Gap between the pilot's two sides in units of their spread.
     """
 
     feature: int
@@ -81,12 +82,12 @@ class Rule(NamedTuple):
     score: float
 
     def guess(self, features: FloatArray) -> bool:
-        """The guess from one table's features [f]."""
+        """Guesses from one table's features [f] whether the coin fell heads."""
         return bool((features[self.feature] > self.threshold) == self.above)
 
 
 def rule(heads: FloatArray, tails: FloatArray) -> Rule | None:
-    """The feature that tells the pilot's sides [a, f] and [b, f] apart best, if any does."""
+    """The rule that separates the pilot's sides [a, f] and [b, f] best; None if none does."""
     best = None
     for feature in range(heads.shape[1]):
         one, other = heads[:, feature], tails[:, feature]
@@ -102,11 +103,11 @@ def rule(heads: FloatArray, tails: FloatArray) -> Rule | None:
 
 
 def one_coin(claim: PrivacyClaim) -> PrivacyClaim:
-    """What a claim says of fits that one coin each decides about, as an ε alone.
+    """What a claim implies for fits with one coin each, as an ε alone.
 
-    Fits and coins are independent then, and each guess is right with probability
-    (e^ε + δ) / (1 + e^ε) at most (the total variation that (ε, δ) permits: Kairouz, Oh and
-    Viswanath 2015, Theorem 2.1), which is much less than δ costs where coins share a fit.
+    Fits and coins are independent then, and each guess is right with probability at most
+    (e^ε + δ) / (1 + e^ε) (the total variation that (ε, δ) permits: Kairouz, Oh and Viswanath 2015,
+    Theorem 2.1). That is much less than δ costs where several coins share a fit.
     """
     odds = (math.exp(min(claim.epsilon, 700.0)) + claim.delta) / (1.0 - claim.delta)
     return replace(claim, epsilon=math.log(odds), delta=0.0)
@@ -114,9 +115,14 @@ def one_coin(claim: PrivacyClaim) -> PrivacyClaim:
 
 @cache
 def needed(claim: PrivacyClaim, alpha: float) -> int | None:
-    """Fewest guesses whose p-value is alpha at most with 1 % of them, one at least, wrong.
+    """Fewest guesses with a p-value of at most alpha although 1 % of them, at least one, are wrong.
 
-    None where not even thousands suffice.
+    Args:
+        claim: What limits right guesses.
+        alpha: Largest p-value of an alarm.
+
+    Returns:
+        Their number; None if not even thousands suffice.
     """
     for guesses in range(2, _MOST_GUESSES):
         if _p_value(guesses - _spare(guesses), guesses, claim) <= alpha:
@@ -125,11 +131,17 @@ def needed(claim: PrivacyClaim, alpha: float) -> int | None:
 
 
 def unprovable(claim: PrivacyClaim, basis: str, fits: int | None) -> NotApplicable:
-    """Why nothing is said about what a pilot saw: the claim permits too much."""
+    """Why nothing can be concluded from what a pilot saw: the claim permits too much.
+
+    Args:
+        claim: The claim.
+        basis: What the guesses are based on, in words.
+        fits: Fits that it would take; None for more than can be counted.
+    """
     most = "thousands of" if fits is None else str(fits)
     return NotApplicable(
-        f"pilot fits only: {basis}; to tell that from what epsilon {claim.epsilon:.3g} permits "
-        f"takes {most} more: raise `fits`, or probe at a smaller `epsilon`"
+        f"pilot fits only: {basis}; to distinguish that from what epsilon {claim.epsilon:.3g} "
+        f"permits takes {most} more: raise `fits`, or probe at a smaller `epsilon`"
     )
 
 
@@ -148,7 +160,7 @@ def challenge(
     rows: int | None = None,
     seeded: bool = True,
 ) -> Observation | NotApplicable:
-    """Plays the test and counts right guesses.
+    """Runs the test and counts right guesses.
 
     It stops as soon as an alarm is out of reach, which can only lower the false-alarm rate.
 
@@ -156,18 +168,18 @@ def challenge(
         subject: What is probed.
         trainer: Trains.
         generator: The generator, built for the schema.
-        data: A table with all records that any coin may put in.
+        data: A table with every record that a coin may put in.
         coins: The coins of one fit.
         guess: Guesses them from a synthetic table.
         schema: The table's schema.
         basis: What the guesses are based on, in words.
         claim: What limits right guesses; the subject's by default.
-        never: Positions that no fit sees.
+        never: Positions of records that no fit sees.
         rows: Synthetic records asked of each model; the subject's by default.
         seeded: Whether trainings and samples are seeded.
 
     Returns:
-        What was found, or why the claim cannot be tested by so few fits.
+        What was observed, or why so few fits cannot test the claim.
     """
     claim = subject.claim if claim is None else claim
     claim = one_coin(claim) if len(coins) == 1 else claim
@@ -221,7 +233,7 @@ def challenge(
 
 
 def dropped(coins: Sequence[Coin], heads: BoolArray, never: Sequence[int] = ()) -> list[int]:
-    """Positions that a fit lacks where the coins fell so [m], with those that none has."""
+    """Positions that a fit lacks, by how its coins fell [m]; those in `never` among them."""
     gone = {
         position
         for coin, fell in zip(coins, heads, strict=True)

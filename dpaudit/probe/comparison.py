@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from dpaudit.model.column import as_numbers
 from dpaudit.model.encoding import values_of_table
-from dpaudit.model.schema import as_numbers
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.probe.subject import Subject
 
@@ -41,7 +41,7 @@ def summary(table: pd.DataFrame, subject: Subject) -> list[float]:
 
 
 def permutation_p(values: FloatArray) -> float:
-    """Exact p-value that the first half of the rows [2 s, f] is from the same law as the second.
+    """Exact p-value for the two halves of the rows [2 s, f] having the same distribution.
 
     The statistic is the largest standardised difference of means over the f features.
     """

@@ -10,35 +10,37 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.bounds import one_run_p_value
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import values_of_table
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.probe.challenge import challenge, dropped, inserted, needed, unprovable
 from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import Subject
 from dpaudit.probe.trainer import Trainer
 
 _CLASSES: Final = 10
-"""Most values of a column that is taken for a label."""
+"""Most values of a column that may be a label."""
 _PILOTS: Final = 2
 _CANARIES: Final = 200
-"""Most records that coins decide about in one fit."""
+"""Most records that coins decide in one fit."""
 _FEWEST: Final = 20
 _MARGIN: Final = 1.5
-"""Guesses expected for each that is needed."""
+"""Expected guesses for each one that is needed."""
 _DIGITS: Final = 5
 """Significant digits to which equal numbers agree: networks compute in single precision."""
 
 
 def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Coins put each of many records in or leave it out: are those in among the synthetic rows?
+    """Checks whether synthetic rows equal records that coins put in, and not those left out.
 
-    Chance makes rows of a small table too, but those left out as often. A fixed number of guesses:
-    "in" for records found among the synthetic rows; where these are too few, "out" for others.
+    Chance reproduces rows of a small table too, but those left out as often. The number of guesses
+    is fixed: "in" for records found among the synthetic rows; where these are too few, "out" for
+    others.
     """
     keys = _keys(subject.data, subject.schema)
     single = np.flatnonzero(~pd.Series(keys).duplicated(keep=False).to_numpy())
     if len(single) < _FEWEST:
-        return NotApplicable(f"only {len(single)} of {len(keys)} records are unlike all others")
+        return NotApplicable(f"only {len(single)} of {len(keys)} records are unique")
     generator, schema = subject.build(), subject.schema
     [table] = trainer.tables(
         generator, subject.data, [trainer.fit_of(0)], schema=schema, rows=subject.rows
@@ -46,7 +48,7 @@ def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Observation | No
     share = float(np.isin(keys[single], _keys(table, schema)).mean())
     numbers = {"equal_to_real": share, "records": len(single)}
     if share == 0.0:
-        words = f"no synthetic row equals one of {len(single)} records"
+        words = f"no synthetic row equals one of {len(single)} unique records"
         return Observation(False, words, numbers, 1.0)
     basis = f"{100 * share:.3g} % of the records are among the synthetic rows"
     guesses = needed(subject.claim, subject.settings.alpha)
@@ -85,7 +87,7 @@ def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Observation | No
 
 
 def label_counts_copied(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """A coin puts one record more into the table: do label counts tell of it?"""
+    """Checks whether label counts reveal a record that a coin puts in or leaves out."""
     columns = [column for column in subject.schema.columns if _may_be_label(column, subject)]
     if not columns:
         return NotApplicable("no column has few enough values to be a label")
@@ -105,7 +107,7 @@ def label_counts_copied(subject: Subject, trainer: Trainer) -> Observation | Not
         words = f"counts of {names} differ from the table's"
         return Observation(False, words, {"columns": len(columns)}, 1.0)
     # The record comes first and the last one has another label: whether labels are used in order,
-    # over and over, or cut off, the first n tell whether the record is among them.
+    # repeated or cut off, the first n reveal whether the record is among them.
     counts = _counts(data, column)
     rarest = min(counts, key=lambda value: counts[value])
     labels = data[column.name]
@@ -139,7 +141,7 @@ def _counts(table: pd.DataFrame, column: Column) -> dict[object, int]:
 
 
 def _keys(table: pd.DataFrame, schema: Schema) -> npt.NDArray[np.object_]:
-    """One key for each record [n]: equal up to rounding."""
+    """One key for each record [n]; keys of records that are equal up to rounding are equal."""
     values = values_of_table(table, schema)
     with np.errstate(divide="ignore", invalid="ignore"):
         digits = _DIGITS - np.ceil(np.log10(np.abs(values)))

@@ -1,4 +1,4 @@
-"""Probes that insert records no one else is like, and look whether the output follows them."""
+"""Probes that insert records unlike all others, and check whether the output follows them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.model.schema import Category, Column, Kind, Schema, as_numbers
+from dpaudit.model.column import Category, Column, Kind, as_numbers
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.probe.challenge import PILOTS, Rule, challenge, inserted, needed, rule
 from dpaudit.probe.result import NotApplicable, Observation
@@ -17,7 +18,7 @@ from dpaudit.probe.subject import SCHEMA, Subject
 from dpaudit.probe.trainer import Trainer
 
 _WIDER = 10.0
-"""Ranges of the data by which a bound is moved that leaves the data no room."""
+"""Ranges of the data by which a bound is moved where it leaves the data no room."""
 _ROOM = 2.0
 """Ranges of the data that are room enough."""
 _MOST_COLUMNS = 64
@@ -31,7 +32,7 @@ class Canary(NamedTuple):
     value: Any
 
     def features(self, table: pd.DataFrame) -> tuple[float, ...]:
-        """What of a synthetic table may follow the record."""
+        """The features of a synthetic table that may follow the record."""
         values = table[self.column.name]
         if pd.isna(self.value):
             return (float(values.isna().any()),)
@@ -41,8 +42,8 @@ class Canary(NamedTuple):
         numbers = numbers[~np.isnan(numbers)]
         return (float(numbers.max()), float(numbers.min())) if len(numbers) else (0.0, 0.0)
 
-    def describe(self, feature: int) -> str:
-        """The feature in words."""
+    def description(self, feature: int) -> str:
+        """A feature in words."""
         if pd.isna(self.value):
             return f"missing values of {self.column.name}"
         if not self.column.kind.numeric:
@@ -51,7 +52,7 @@ class Canary(NamedTuple):
 
 
 def range_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Extreme numbers, within public bounds."""
+    """Inserts extreme numbers, within public bounds."""
     schema = widened(subject)
     canaries = []
     for column in schema.columns:
@@ -66,7 +67,7 @@ def range_follows_record(subject: Subject, trainer: Trainer) -> Observation | No
 
 
 def category_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Categories that the schema allows and no record has."""
+    """Inserts categories that the schema allows and no record has."""
     schema = _with_new_categories(subject)
     canaries = [
         Canary(column, absent[0])
@@ -80,7 +81,7 @@ def category_follows_record(subject: Subject, trainer: Trainer) -> Observation |
 
 
 def missing_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Missing values, in columns that may have them and in this table have none."""
+    """Inserts missing values into columns that may have them, after filling those of the table."""
     may = [column for column in subject.schema.columns if column.missing]
     if not may:
         return NotApplicable("the schema allows no missing values")
@@ -123,7 +124,7 @@ def _wider(column: Column, data: pd.DataFrame) -> Column:
 
 
 def _with_new_categories(subject: Subject) -> Schema:
-    """The schema; where it was read off the data, text columns get a category more."""
+    """The schema; where it was inferred from the data, text columns get one more category."""
     if not subject.schema.inferred or SCHEMA not in subject.maker.takes:
         return subject.schema
 
@@ -146,7 +147,7 @@ def _followed(
     base: pd.DataFrame,
     canaries: Sequence[Canary],
 ) -> Observation | NotApplicable:
-    """Pilot fits with all records and with none choose features; then coins decide on each."""
+    """Chooses features by pilot fits with all records and with none; then runs the coins."""
     rng = trainer.stream("canaries").rng()
     if len(canaries) > _MOST_COLUMNS:
         chosen = sorted(rng.choice(len(canaries), _MOST_COLUMNS, replace=False))
@@ -209,6 +210,6 @@ def _basis(
     values = [float(side[first][:, feature].mean()) for side in sides]
     others = f" and {len(best) - 1} more" if len(best) > 1 else ""
     return (
-        f"{canaries[first].describe(feature)} ({values[0]:.4g} with the record, {values[1]:.4g} "
+        f"{canaries[first].description(feature)} ({values[0]:.4g} with the record, {values[1]:.4g} "
         f"without){others}"
     )

@@ -10,7 +10,8 @@ import pandas as pd
 
 from dpaudit.bounds import one_run_p_value
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.schema import Column, Kind, Schema, as_numbers
+from dpaudit.model.column import Column, Kind, as_numbers
+from dpaudit.model.schema import Schema
 from dpaudit.model.severity import Severity
 from dpaudit.probe.challenge import dropped, inserted, needed, one_coin, unprovable
 from dpaudit.probe.insertions import missing_follows_record
@@ -26,7 +27,7 @@ _MORE: Final = 13
 
 
 def scale_wrong(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Numbers, and their public bounds, moved far from 0: does the output move with them?"""
+    """Checks that the output moves with numbers and public bounds that are moved far from 0."""
     moved = [c for c in subject.schema.columns if c.kind.numeric and c.name != subject.schema.label]
     if not moved:
         return NotApplicable("the table has no numeric column beside its label")
@@ -46,9 +47,9 @@ def scale_wrong(subject: Subject, trainer: Trainer) -> Observation | NotApplicab
         if column.name in {c.name for c in moved}
     }
     wrong = [name for name, share in outside.items() if share > 0.5]
-    certainty = "a generator that keeps to public bounds has no value outside them"
+    certainty = "a generator that keeps to public bounds produces no value outside them"
     if not wrong:
-        words = "output moves with the bounds when all numbers are moved far from 0"
+        words = "the output moves with the bounds when all numbers are moved far from 0"
         return Observation(False, words, {"columns": len(moved)}, certainty=certainty)
     [column] = [column for column in schema.columns if column.name == wrong[0]]
     values = as_numbers(tables[0][column.name])
@@ -63,7 +64,7 @@ def scale_wrong(subject: Subject, trainer: Trainer) -> Observation | NotApplicab
 
 
 def integers_truncated(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Whole numbers declared continuous, the same seed: what was done to them?"""
+    """Compares whole numbers with the same column declared continuous, from the same seed."""
     whole = [
         column
         for column in subject.schema.columns
@@ -96,8 +97,8 @@ def integers_truncated(subject: Subject, trainer: Trainer) -> Observation | NotA
     steps = steps[~np.isnan(steps)]
     if not len(steps) or np.abs(steps).max() >= 1.0 or not np.any(steps):
         return NotApplicable(
-            "declared continuous, whole numbers are made another way or stay whole: nothing to "
-            "compare"
+            "declared continuous, whole numbers are generated differently or stay whole: nothing "
+            "to compare"
         )
     mean, low, high = float(steps.mean()), float(steps.min()), float(steps.max())
     down = high <= 1e-6 and low < -0.6
@@ -111,7 +112,7 @@ def integers_truncated(subject: Subject, trainer: Trainer) -> Observation | NotA
 
 
 def row_count_leaks(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Other numbers of rows than the table's are asked for; then missing values are looked at."""
+    """Asks for another number of rows than the table has; then checks missing values."""
     generator, data, n = subject.build(), subject.data, len(subject.data)
     asked = n + _MORE
     coins = inserted([n - 1], [n], subject.claim)
@@ -139,7 +140,7 @@ def row_count_leaks(subject: Subject, trainer: Trainer) -> Observation | NotAppl
     numbers = {"asked": asked, "given": found[0], "given_without_record": found[1]}
     sizes = [n, n - 1]
     if found != sizes or subject.claim.neighbours is Neighbours.REPLACE_ONE:
-        certainty = "a count of rows is what was asked for or it is not"
+        certainty = "a number of rows is the one asked for or it is not"
         return Observation(True, basis, numbers, certainty=certainty, severity=Severity.BUG)
     claim = one_coin(subject.claim)
     guesses = needed(claim, subject.settings.alpha)

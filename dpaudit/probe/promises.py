@@ -1,4 +1,4 @@
-"""Probes of the two numbers of the claim: does the generator mean them?"""
+"""Probes of the two numbers of the claim: whether the generator depends on them as it must."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pandas as pd
 
 from dpaudit.errors import InputError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.schema import Schema, as_numbers
+from dpaudit.model.column import as_numbers
+from dpaudit.model.schema import Schema
 from dpaudit.model.severity import Severity
 from dpaudit.probe.challenge import PILOTS, Coin, challenge, rule
 from dpaudit.probe.comparison import summary
@@ -19,13 +20,13 @@ from dpaudit.probe.subject import Subject
 from dpaudit.probe.trainer import Trainer
 
 _GROUP_EPSILON = 0.05
-"""Epsilon that all records together may have in the probe of epsilon."""
+"""Epsilon of all records together in the probe of epsilon."""
 _DELTAS = (1e-12, 0.1)
 """Far apart, so that any noise that depends on delta differs."""
 
 
 def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """At a tiny epsilon even another table altogether must give the same output, nearly."""
+    """Checks that at a tiny epsilon even an opposite table gives nearly the same output."""
     if "epsilon" not in subject.maker.takes:
         return NotApplicable("the generator is built without an epsilon")
     n = len(subject.data)
@@ -41,12 +42,12 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotAppl
             True,
             f"built with epsilon {_GROUP_EPSILON / steps:.2g} it claims {claim.epsilon:.3g}",
             {"asked": _GROUP_EPSILON / steps, "claimed": claim.epsilon},
-            certainty="read off the claim",
+            certainty="stated by its own claim",
             severity=Severity.BUG,
         )
     group = group_claim(claim, steps)
     if group is None:
-        return NotApplicable(f"delta {claim.delta:g} for {steps} records at once says nothing")
+        return NotApplicable(f"delta {claim.delta:g} for {steps} records at once limits nothing")
     data = pd.concat([subject.data, turned(subject.data, subject.schema)], ignore_index=True)
     data = subject.schema.canonical(data)
     coin = Coin(tuple(range(n)), tuple(range(n, 2 * n)))
@@ -63,7 +64,7 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotAppl
     found = rule(*sides)
     at = f"at epsilon {claim.epsilon:.2g}"
     if found is None:
-        return Observation(False, f"{at} two opposite tables give outputs alike", {}, 1.0)
+        return Observation(False, f"{at} two opposite tables give similar outputs", {}, 1.0)
     return challenge(
         subject,
         trainer,
@@ -78,7 +79,7 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotAppl
 
 
 def delta_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Other deltas: does the claim follow, and does anything else?"""
+    """Checks whether the claim follows other deltas, and whether anything else does."""
     if "delta" not in subject.maker.takes:
         return NotApplicable("the generator is built without a delta")
     try:
@@ -96,7 +97,7 @@ def delta_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplic
             True,
             f"built with delta {_DELTAS[0]:g} or {_DELTAS[1]:g} it claims {delta:.2g}",
             {"claimed": delta},
-            certainty="read off the claim",
+            certainty="stated by its own claim",
         )
     tables = [
         trainer.tables(
@@ -113,18 +114,18 @@ def delta_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplic
     return Observation(
         same,
         f"with delta {_DELTAS[0]:g} and {_DELTAS[1]:g} the same seed gives {shown}",
-        certainty="tables are compared to the bit",
+        certainty="the tables are compared bit by bit",
         severity=Severity.NOTE,
     )
 
 
 def group_claim(claim: PrivacyClaim, steps: int) -> PrivacyClaim | None:
-    """What a claim implies for tables that many steps lie between.
+    """What a claim implies for tables that are many steps apart.
 
     (k ε, δ (e^(k ε) - 1) / (e^ε - 1)) (Dwork and Roth 2014, Theorem 2.2 with its δ).
 
     Returns:
-        The claim; None if its delta is not below a tenth.
+        The claim; None if its delta is not below 0.1 or its epsilon above 50.
     """
     epsilon = steps * claim.epsilon
     if epsilon > 50.0:
@@ -134,7 +135,7 @@ def group_claim(claim: PrivacyClaim, steps: int) -> PrivacyClaim | None:
 
 
 def turned(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
-    """A table as unlike another as the schema allows: numbers mirrored, categories moved on."""
+    """The most dissimilar table that the schema allows: numbers mirrored, categories shifted."""
     table = {}
     for column in schema.columns:
         values = data[column.name]

@@ -1,4 +1,4 @@
-"""Probes for randomness that is not there, or not used."""
+"""Probes for randomness that is missing or not used."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dpaudit.probe.subject import Subject
 from dpaudit.probe.trainer import Trainer
 
 _TRIED: Final = 3
-"""Records tried one after another."""
+"""Records tried, one after another."""
 
 
 def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Fits and samples with other seeds: the same table, and one that tells of a record?
+    """Checks whether fits with different seeds give one table, and whether it reveals a record.
 
-    Both seeds differ, because noise may be drawn with either.
+    The seeds of training and sampling both differ, because noise may be drawn with either.
     """
     if getattr(subject.build(), "seedable", True) is False:
         return NotApplicable("the generator says that it cannot be seeded")
@@ -26,12 +26,12 @@ def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplica
 
 
 def nothing_random(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """The same without seeds, as production needs it."""
+    """Checks the same without seeds, as in production."""
     return _determined(subject, trainer, seeded=False)
 
 
 def _determined(subject: Subject, trainer: Trainer, *, seeded: bool) -> Observation | NotApplicable:
-    """A fixed output is private if it does not depend on the data: a coin must be told from it."""
+    """Guesses coins from a fixed output: one that does not depend on the data is private."""
     generator, data, n = subject.build(), subject.data, len(subject.data)
     what = "fits with different seeds" if seeded else "fits without a seed"
     one, other = trainer.tables(
@@ -43,7 +43,7 @@ def _determined(subject: Subject, trainer: Trainer, *, seeded: bool) -> Observat
     )
     if not one.equals(other):
         return Observation(False, f"two {what} give two outputs", {}, 1.0)
-    record = _telling(subject, trainer, one, seeded=seeded)
+    record = _revealed(subject, trainer, one, seeded=seeded)
     if record is None:
         return Observation(False, f"{what} give one output; no record tried moves it", {}, 1.0)
     with_base = pd.concat([data, data.iloc[[(record + 1) % n]]], ignore_index=True)
@@ -60,7 +60,7 @@ def _determined(subject: Subject, trainer: Trainer, *, seeded: bool) -> Observat
     )
 
 
-def _telling(subject: Subject, trainer: Trainer, one: pd.DataFrame, *, seeded: bool) -> int | None:
+def _revealed(subject: Subject, trainer: Trainer, one: pd.DataFrame, *, seeded: bool) -> int | None:
     n = len(subject.data)
     for number in range(_TRIED):
         record = int(trainer.stream("record", number).rng().integers(n))

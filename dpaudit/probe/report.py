@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpaudit.formatting import clipped, percent, printable, rounded
+from dpaudit.formatting import TERMINAL_WIDTH, clipped, percent, printable, rounded
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.severity import Severity
 from dpaudit.probe.result import ProbeResult, ProbeStatus
 
-_WIDTH = 80
 _INDENT = "  "
 
 
@@ -24,11 +23,11 @@ class ProbeReport:
     Attributes:
         generator: Its name.
         parameters: Its parameters.
-        source: The table.
+        source: Where the table came from.
         claim: What the generator is held to.
-        schema_inferred: Whether bounds and categories were read off the table.
+        schema_inferred: Whether bounds and categories were inferred from the table.
         records: Records that were probed.
-        confidence: Probability at least that no probe accuses a generator that keeps its claim.
+        confidence: Probability with which at least no probe flags a generator that keeps its claim.
         seed: Root of every random stream.
         results: One for each probe.
     """
@@ -44,12 +43,12 @@ class ProbeReport:
     results: tuple[ProbeResult, ...]
 
     def of(self, status: ProbeStatus) -> tuple[ProbeResult, ...]:
-        """The results that ended so."""
+        """The results with one status."""
         return tuple(result for result in self.results if result.status is status)
 
     @property
     def violations(self) -> tuple[ProbeResult, ...]:
-        """Alarms that no generator that keeps its claim gives."""
+        """Alarms with the severity of a violation."""
         return tuple(r for r in self.of(ProbeStatus.ALARM) if r.severity is Severity.VIOLATION)
 
     @property
@@ -102,15 +101,15 @@ class ProbeReport:
         claim = self.claim
         yield from _wrapped(
             f"held to epsilon {rounded(claim.epsilon)}, delta {claim.delta:g}, {claim.neighbours}; "
-            f"{self.records} records; all probes together accuse a generator that keeps this with "
-            f"probability {percent(round(1.0 - self.confidence, 12))} at most",
+            f"{self.records} records; the probability that any probe flags a generator that keeps "
+            f"this is at most {percent(round(1.0 - self.confidence, 12))}",
             "",
             "",
         )
         if self.schema_inferred:
             yield from _wrapped(
                 "bounds and categories were inferred from the table, which no claim covers; the "
-                "probes hand them in as public, and wider",
+                "probes treat them as public, and widen them",
                 "",
                 "",
             )
@@ -132,7 +131,7 @@ class ProbeReport:
             for result in results:
                 line = f"{result.id}: {printable(result.evidence)}"
                 if status is ProbeStatus.PASSED:
-                    yield _INDENT + clipped(line, _WIDTH - len(_INDENT))
+                    yield _INDENT + clipped(line, TERMINAL_WIDTH - len(_INDENT))
                 else:
                     yield from _wrapped(line, _INDENT, _INDENT * 2)
         yield ""
@@ -142,11 +141,11 @@ class ProbeReport:
 def _chance(result: ProbeResult) -> str:
     if result.p_value is not None:
         return (
-            f"Under the claim this has probability {rounded(result.p_value)} at most (alarm at "
-            f"{rounded(result.false_alarm_rate)})"
+            f"Under the claim the probability of this is at most {rounded(result.p_value)} (alarm "
+            f"at {rounded(result.false_alarm_rate)})"
         )
-    return f"No chance: {result.certainty}"
+    return f"Not a matter of chance: {result.certainty}"
 
 
 def _wrapped(text: str, first: str, then: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=then)
+    return textwrap.wrap(text, TERMINAL_WIDTH, initial_indent=first, subsequent_indent=then)

@@ -30,7 +30,7 @@ class Observation(NamedTuple):
         numbers: The same in numbers.
         p_value: Largest probability of such evidence under the claim; None where no chance is
             involved.
-        certainty: Why there is no false alarm, where there is no p-value.
+        certainty: Why an alarm cannot be false, where there is no p-value.
         severity: Of this alarm; None means the probe's own.
     """
 
@@ -55,7 +55,7 @@ class ProbeResult:
     Attributes:
         id: Its name.
         status: How it ended.
-        severity: What its alarm means.
+        severity: Severity of its alarm.
         evidence: What was seen, in words; or why it does not apply; or what failed.
         numbers: The evidence in numbers.
         p_value: As in `Observation`.

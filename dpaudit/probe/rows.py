@@ -16,11 +16,11 @@ from dpaudit.probe.trainer import Fit, Trainer
 _THRESHOLDS: Final = (1000, 2000)
 _DEEPEST: Final = 6
 _SIDE: Final = 7
-"""Fits of either order: 3432 ways to deal 14."""
+"""Fits in either order: 3432 ways to divide 14."""
 
 
 def settings_follow_rows(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """The table repeated to just below and just above a threshold: does the model's shape jump?"""
+    """Checks whether the model's shape jumps where the repeated table passes a threshold."""
     data = subject.data
     most = max(_THRESHOLDS) + 2
     repeated = pd.concat([data] * -(-most // len(data)), ignore_index=True).iloc[:most]
@@ -63,7 +63,7 @@ def settings_follow_rows(subject: Subject, trainer: Trainer) -> Observation | No
 
 
 def row_order_matters(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """The same records in another order, with the same seed."""
+    """Compares outputs for the same records in another order, with the same seed."""
     generator, data = subject.build(), subject.data
     order = trainer.stream("order").rng().permutation(len(data))
     shuffled = data.iloc[order].reset_index(drop=True)
@@ -95,7 +95,7 @@ def row_order_matters(subject: Subject, trainer: Trainer) -> Observation | NotAp
 
 
 def _visible(model: object) -> Mapping[str, object]:
-    """Shapes of arrays and networks, and whole numbers, by where they stand in an object."""
+    """Shapes of arrays and networks, and whole numbers, by their path in an object."""
     return dict(_walk(model, "model", _DEEPEST, set()))
 
 

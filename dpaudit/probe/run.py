@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import pandas as pd
 
 from dpaudit.errors import TrialError
-from dpaudit.formatting import one_line
+from dpaudit.formatting import error_line, one_line
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, load
@@ -194,8 +194,8 @@ def _run(one: Probe, subject: Subject) -> ProbeResult:
 
 
 def _reason(error: Exception) -> str:
-    text = str(error) if isinstance(error, TrialError) else f"{type(error).__name__}: {error}"
-    return one_line(text)[:_MOST_CHARACTERS]
+    reason = one_line(str(error)) if isinstance(error, TrialError) else error_line(error)
+    return reason[:_MOST_CHARACTERS]
 
 
 def _sampled(table: Table, settings: ProbeSettings) -> Table:

@@ -21,12 +21,12 @@ SCHEMA = "schema"
 
 
 class Maker(NamedTuple):
-    """Builds a generator anew.
+    """Builds a generator again and again.
 
     Attributes:
         asked: The generator as it was asked for.
-        takes: Settings that it can be built with; "schema" among them if it asks for one.
-        make: From a schema, a table under it, and changed settings.
+        takes: Names of settings that it can be built with; "schema" among them if it needs one.
+        make: Builds it from a schema, a table under it, and changed settings.
     """
 
     asked: NamedGenerator
@@ -37,10 +37,10 @@ class Maker(NamedTuple):
 def maker(
     generator: object, parameters: Mapping[str, Any], schema: Schema, data: pd.DataFrame
 ) -> Maker:
-    """A maker of what the caller named or handed in.
+    """The maker of a generator that was named or given.
 
-    A name is built as an audit builds it; the target it may ask for is the table's first record. A
-    ready dataclass is copied with its fields changed; any other object is what it is.
+    A name is built as an audit builds it; the target it may need is the table's first record. A
+    dataclass is copied with its fields changed; any other object is used as it is.
 
     Raises:
         RegistryError: If it cannot be found or built, or is no generator.
@@ -79,7 +79,7 @@ class Subject:
         maker: Builds the generator.
         data: The table, canonical.
         schema: Its schema.
-        claim: What the generator is held to.
+        claim: The claim that the generator is held to.
         settings: Every choice of the run.
     """
 
@@ -97,7 +97,7 @@ class Subject:
     def build(
         self, schema: Schema | None = None, data: pd.DataFrame | None = None, **changes: Any
     ) -> Generator:
-        """The generator for another schema, a table under it, or changed settings."""
+        """Builds the generator for another schema, a table under it, or changed settings."""
         return self.maker.make(
             self.schema if schema is None else schema,
             self.data if data is None else data,

@@ -44,11 +44,11 @@ class Trainer:
         self.fits = 0
 
     def stream(self, role: str, number: int = 0) -> Stream:
-        """A random stream of this probe."""
+        """A random stream of this probe, named by role and number."""
         return Stream(self._root, f"probe/{self._probe}", role, number)
 
     def fit_of(self, number: int, dropped: Sequence[int] = (), *, seeded: bool = True) -> Fit:
-        """The training of a number, with streams of its own.
+        """The training with a number, with random streams of its own.
 
         Args:
             number: Names the streams.
@@ -69,10 +69,10 @@ class Trainer:
         schema: Schema,
         rows: int,
     ) -> list[pd.DataFrame]:
-        """A synthetic table, canonical, of a model trained for each.
+        """One synthetic table, canonical, for each training.
 
         Raises:
-            TrialError: If what a model gives is no table of so many records.
+            TrialError: If a model's output is no table of so many records.
             Exception: Whatever the generator raises.
         """
         self.fits += len(fits)
@@ -97,7 +97,7 @@ class Trainer:
     def models(
         self, generator: Generator, data: pd.DataFrame, fits: Sequence[Fit]
     ) -> Iterator[Model]:
-        """The models themselves, one after another."""
+        """Trains and yields the models, one after another."""
         self.fits += len(fits)
         if not trains_many(generator):
             for fit in fits:
@@ -115,7 +115,7 @@ class Trainer:
         """Yields one model, so that it is sampled while the global streams are its own."""
         kept = np.delete(np.arange(len(data)), list(fit.dropped))
         with _globals(fit):
-            fresh = copy.deepcopy(generator)  # one that trains in place starts anew
+            fresh = copy.deepcopy(generator)  # one that trains in place starts afresh
             yield train(fresh, data.iloc[kept].reset_index(drop=True), seed=fit.seed)
 
 

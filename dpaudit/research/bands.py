@@ -1,5 +1,7 @@
 """Bounds that hold for every threshold at once, for attacks without fitting data.
 
+Only `reports/calibration` uses them.
+
 Where nothing can be set aside to choose a threshold on, all scores are scored and the threshold
 may be the best of all, provided that the limits on the error rates hold at every threshold
 simultaneously. The error rates at threshold t are values of the two worlds' distribution
@@ -25,11 +27,11 @@ from dpaudit.bounds._checks import (
     whole_number,
 )
 from dpaudit.bounds._cuts import checked, cuts_of
-from dpaudit.bounds._order_statistics import local_level
 from dpaudit.bounds.clopper_pearson import statistic, upper_limits
 from dpaudit.bounds.multiplicity import Hypotheses
 from dpaudit.bounds.threshold import Direction, Threshold, best_cut, errors_at
 from dpaudit.errors import SettingsError
+from dpaudit.research.order_statistics import local_level
 
 # Ranks: a quantile within this of a rank is that rank, whatever the product rounds to.
 _RANK_SLACK = 1e-9
@@ -57,7 +59,7 @@ def dkw(
     failed_in: int = 0,
     failed_out: int = 0,
 ) -> BandBound:
-    """Lower-bound epsilon over all thresholds by a band of constant width.
+    """A lower bound on epsilon over all thresholds by a band of constant width.
 
     Theorem (Dvoretzky, Kiefer and Wolfowitz 1956, with the constant of Massart 1990): with n
     scores of one world, P[sup_t (F(t) − F_n(t)) > m] ≤ e^(−2nm²) where that is at most 1/2, and
@@ -78,7 +80,7 @@ def dkw(
         The largest bound and its threshold.
 
     Raises:
-        SettingsError: Scores and membership do not fit, or a setting is out of range.
+        SettingsError: If scores and membership do not fit, or a setting is out of range.
     """
 
     def limits(n: int, alpha: float) -> FloatArray:
@@ -100,7 +102,7 @@ def equal_local_level(
     failed_in: int = 0,
     failed_out: int = 0,
 ) -> BandBound:
-    """Lower-bound epsilon over all thresholds by Clopper-Pearson limits at one local level.
+    """A lower bound on epsilon over all thresholds by Clopper-Pearson limits at one local level.
 
     Theorem (Berk and Jones 1979; equal local levels: Gontscharuk, Landwehr and Finner 2016): the
     j-th of n uniform order statistics is Beta(j, n − j + 1), so that the Clopper-Pearson limit
@@ -121,7 +123,7 @@ def equal_local_level(
         The largest bound and its threshold.
 
     Raises:
-        SettingsError: Scores and membership do not fit, or a setting is out of range.
+        SettingsError: If scores and membership do not fit, or a setting is out of range.
     """
 
     def limits(n: int, alpha: float) -> FloatArray:
@@ -143,7 +145,7 @@ def preset_quantiles(
     failed_in: int = 0,
     failed_out: int = 0,
 ) -> BandBound:
-    """Lower-bound epsilon at quantiles of the non-members' scores, preset and few.
+    """A lower bound on epsilon at quantiles of the non-members' scores, preset and few.
 
     The cut is the non-members' score of rank ⌈quantile · n_out⌉; HIGHER guesses "in" above it,
     LOWER below it. Quantiles of all scores together would not do: given such a cut, the counts
@@ -173,7 +175,7 @@ def preset_quantiles(
         The largest bound and its threshold, the first one given among equals.
 
     Raises:
-        SettingsError: Scores and membership do not fit, or a setting is out of range.
+        SettingsError: If scores and membership do not fit, or a setting is out of range.
     """
     check_delta(delta)
     check_confidence(confidence)
@@ -181,7 +183,7 @@ def preset_quantiles(
     failed_in, failed_out = _failed(failed_in, failed_out)
     if not quantiles or not all(0.0 < quantile < 1.0 for quantile in quantiles):
         raise SettingsError(
-            f"quantiles is {list(quantiles)}; give at least one, each strictly between 0 and 1"
+            f"`quantiles` is {list(quantiles)}; give at least one, each strictly between 0 and 1"
         )
     directions = _directions(direction)
     family = Hypotheses(attacks=1, thresholds=len(quantiles), directions=len(directions))
@@ -245,9 +247,9 @@ def _directions(fixed: Direction | None) -> tuple[Direction, ...]:
 
 
 def _failed(failed_in: int, failed_out: int) -> tuple[int, int]:
-    """Return the numbers of failed trials, or refuse one that is no count."""
+    """Returns the numbers of failed trials, or refuses one that is no count."""
     numbers = whole_number("failed_in", failed_in), whole_number("failed_out", failed_out)
     for name, number in zip(("failed_in", "failed_out"), numbers, strict=True):
         if number < 0:
-            raise SettingsError(f"{name} is {number}; give the number of trials without a score")
+            raise SettingsError(f"`{name}` is {number}; give the number of trials without a score")
     return numbers

@@ -1,4 +1,7 @@
-"""Holm's step-down test, for statements about several generators at once."""
+"""Holm's step-down test, for statements about several generators at once.
+
+For whoever compares generators (docs/statistics.md); no study under `reports/` does so yet.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from dpaudit.errors import SettingsError
 
 
 def holm(p_values: Sequence[float], *, confidence: float) -> list[bool]:
-    """Decide which of several claims are refuted, by Holm's step-down test.
+    """Decides which of several claims are refuted, by Holm's step-down test.
 
     For statements about several generators at once ("these three break their claims"): one
     p-value per generator, already corrected for the attacks inside it (the smallest p-value
@@ -30,18 +33,18 @@ def holm(p_values: Sequence[float], *, confidence: float) -> list[bool]:
         For each claim, in the order given, whether it is refuted.
 
     Raises:
-        SettingsError: p_values is empty or holds a number outside [0, 1], or the confidence is
+        SettingsError: If p_values is empty or holds a number outside [0, 1], or the confidence is
             out of range.
     """
     check_confidence(confidence)
     values = np.asarray(p_values, dtype=np.float64)
     if values.ndim != 1 or values.size == 0:
         raise SettingsError(
-            f"p_values has shape {values.shape}; give a list with at least one p-value"
+            f"`p_values` has shape {values.shape}; give a list with at least one p-value"
         )
     wrong = values[~((values >= 0.0) & (values <= 1.0))]
     if wrong.size:
-        raise SettingsError(f"p_values holds {wrong[0]}; give numbers from 0 to 1")
+        raise SettingsError(f"`p_values` holds {wrong[0]}; give numbers from 0 to 1")
     order = np.argsort(values, kind="stable")
     passes = values[order] <= (1.0 - confidence) / np.arange(values.size, 0, -1)
     refuted = np.zeros(values.size, dtype=np.bool_)

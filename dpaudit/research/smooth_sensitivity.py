@@ -1,12 +1,14 @@
 """What publishing a data-dependent epsilon would cost, by smooth sensitivity. Analysis only.
 
+Only `reports/pate_adult` uses it.
+
 A number computed from votes leaks what it is computed from. Noise in proportion to a smooth upper
 bound on its local sensitivity (Nissim, Raskhodnikova and Smith 2007) makes it publishable, at a
 price in privacy of its own: the GNSS mechanism of Papernot et al. 2018, "Scalable Private Learning
 with PATE", section on smooth sensitivity. Here for one-bit votes with an exact table.
 
 Two limits keep this from being an accountant. The votes must not depend on earlier labels, which
-in a GAN they do; and order, beta and sigma must be chosen before anyone looks at the votes.
+in a GAN they do; and order, beta and sigma must be chosen before anyone sees the votes.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from dpaudit.account.algorithm_1 import PATE_SCRIPT_2017, algorithm_1_moments
 from dpaudit.account.conversion import FloatArray, epsilon_from_rdp
 from dpaudit.account.moments import check_gamma, check_moments, check_votes, local_divergences
 from dpaudit.account.vote_table import VoteTable
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.research.algorithm_1 import PATE_SCRIPT_2017, algorithm_1_moments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,17 +53,17 @@ class SmoothRelease:
 
     def __post_init__(self) -> None:
         if not 1.0 < self.order < math.inf:
-            raise SettingsError(f"order is {self.order}: choose a finite number above 1.")
+            raise SettingsError(f"`order` is {self.order}: choose a finite number above 1.")
         _check_beta(self.beta)
         if -self.order * math.expm1(-2.0 * self.beta) >= 1.0:
             raise SettingsError(
-                f"beta is {self.beta}: at order {self.order:g} choose it below "
+                f"`beta` is {self.beta}: at order {self.order:g} choose it below "
                 f"{-0.5 * math.log1p(-1.0 / self.order):.3g}."
             )
         if not 0.0 < self.sigma < math.inf:
-            raise SettingsError(f"sigma is {self.sigma}: choose a positive, finite number.")
+            raise SettingsError(f"`sigma` is {self.sigma}: choose a positive, finite number.")
         if not 0.5 <= self.confidence < 1.0:
-            raise SettingsError(f"confidence is {self.confidence}: choose it in [0.5, 1).")
+            raise SettingsError(f"`confidence` is {self.confidence}: choose it in [0.5, 1).")
 
     @property
     def quantile(self) -> float:
@@ -109,7 +111,7 @@ def smooth_sensitivity(values: ArrayLike, *, beta: float) -> FloatArray:
     """
     value = np.asarray(values, dtype=np.float64)
     if value.ndim != 1 or value.size < 2 or not np.all(np.isfinite(value)):
-        raise SettingsError("values must be a flat list of two or more finite numbers.")
+        raise SettingsError("`values` must be a flat list of two or more finite numbers.")
     _check_beta(beta)
     steps = np.abs(np.diff(value))
     local = np.maximum(np.append(steps, 0.0), np.append(0.0, steps))
@@ -130,7 +132,7 @@ def sanitised_epsilon(
         table: The mechanism.
         votes: How many teachers voted 1 in each query, integers in 0..k, shape [T].
         delta: The delta of the statement, in (0, 1).
-        release: Settings of the release, fixed without looking at the votes.
+        release: Settings of the release, fixed without seeing the votes.
         noise: The standard normal draw; 0 gives the median of what would be published.
 
     Returns:
@@ -140,7 +142,7 @@ def sanitised_epsilon(
         SettingsError: If an argument is outside its range.
     """
     if not 0.0 < delta < 1.0:
-        raise SettingsError(f"delta is {delta}: choose it in (0, 1).")
+        raise SettingsError(f"`delta` is {delta}: choose it in (0, 1).")
     chosen = check_votes(votes, teachers=table.teachers)
     local = local_divergences(table, [release.order])[:, 0]
     smooth = smooth_sensitivity(local, beta=release.beta)[chosen].sum()
@@ -163,7 +165,7 @@ def sanitised_claim(
         table: The mechanism.
         votes: How many teachers voted 1 in each query, integers in 0..k, shape [T].
         delta: The delta of the claim, in (0, 1).
-        release: Settings of the release, fixed without looking at the votes.
+        release: Settings of the release, fixed without seeing the votes.
         stream: Where the draw comes from.
 
     Returns:
@@ -197,8 +199,8 @@ def pate_script_smooth_sensitivity(
 
     The vote moves from the winner to the runner-up, one teacher at a time, and the script takes
     the largest discounted rise of its log moment. This is no upper bound: the search ends at the
-    first step without a rise, never looks the other way, and is skipped, with 0 as the answer,
-    for every moment above 2 / gamma.
+    first step without a rise, never tries the other direction, and is skipped, with 0 as the
+    answer, for every moment above 2 / gamma.
 
     Args:
         counts: Votes of one query for each class, shape [classes].
@@ -217,7 +219,7 @@ def pate_script_smooth_sensitivity(
     moment = check_moments(moments)
     votes = np.sort(np.asarray(counts))
     if votes.dtype.kind not in "iu" or votes.ndim != 1 or votes.size < 2 or votes[-1] < 1:
-        raise SettingsError("counts must be the votes of one query for two classes or more.")
+        raise SettingsError("`counts` must be the votes of one query for two classes or more.")
     distances = np.arange(min(votes[-1] - votes[-2] + 1, votes[-1]) + 1)
     moved = np.tile(votes, (distances.size, 1))
     moved[:, -1] -= distances
@@ -233,4 +235,4 @@ def pate_script_smooth_sensitivity(
 
 def _check_beta(beta: float) -> None:
     if not 0.0 < beta < math.inf:
-        raise SettingsError(f"beta is {beta}: choose a positive, finite smoothness.")
+        raise SettingsError(f"`beta` is {beta}: choose a positive, finite smoothness.")

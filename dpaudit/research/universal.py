@@ -1,9 +1,11 @@
 """Anytime-valid bounds for arms of unequal size: universal inference.
 
+Only `reports/calibration` uses it.
+
 The e-value of a claim is the likelihood of all guesses so far under a mixture, over the largest
 likelihood that the claim allows. The mixture of Krichevsky and Trofimov (1981) gives either error
 rate a Beta(½, ½) prior and is a probability distribution of the sequence of guesses, whatever
-rule, looking at the past only, decides the world of the next trial. The likelihood ratio against
+rule, using the past only, decides the world of the next trial. The likelihood ratio against
 the true rates is therefore a wealth that is expected to stay as it is, and the maximum over the
 claim can only make it smaller: an e-process (Wasserman, Ramdas and Balakrishnan 2020, their
 sequential test, with a mixture for the running estimate). Ville's inequality does the rest, as in
@@ -30,7 +32,7 @@ _TOLERANCE = 1e-9
 def universal_inference(
     guesses: npt.ArrayLike, worlds_in: npt.ArrayLike, *, epsilon: float, delta: float
 ) -> FloatArray:
-    """Run the e-process of universal inference over trials in any order of worlds.
+    """Runs the e-process of universal inference over trials in any order of worlds.
 
     Args:
         guesses: Whether the attack guessed "in" on each trial, in the order of scoring; shape
@@ -44,7 +46,7 @@ def universal_inference(
         for all, where it first reaches log(1/α).
 
     Raises:
-        SettingsError: Guesses or worlds are not true or false or differ in length, or a setting
+        SettingsError: If guesses or worlds are not true or false or differ in length, or a setting
             is out of range.
     """
     check_epsilon(epsilon)
@@ -53,7 +55,7 @@ def universal_inference(
     inside = read_guesses("worlds_in", worlds_in)
     if guessed_in.size != inside.size:
         raise SettingsError(
-            f"guesses holds {guessed_in.size} trials and worlds_in {inside.size}; "
+            f"`guesses` holds {guessed_in.size} trials and `worlds_in` {inside.size}; "
             "give the world of every guess"
         )
     return _log_e_value(
@@ -75,7 +77,7 @@ def universal_bound(
     delta: float,
     confidence: float,
 ) -> float:
-    """Lower-bound epsilon from counts that may be looked at, and added to, at any time.
+    """A lower bound on epsilon from counts that may be checked, and added to, at any time.
 
     The bound is the root of e-value(ε) = 1/(1 − confidence). The e-value falls in ε, as weaker
     claims allow more, so that all claims below the bound are refuted and none above.
@@ -86,13 +88,14 @@ def universal_bound(
         n_in: Scored trials of the "in" world, at least 1.
         n_out: Scored trials of the "out" world, at least 1.
         delta: δ of the claim, in [0, 1).
-        confidence: Probability that the bound exceeds the true ε at no look, in (0, 1).
+        confidence: Probability that the bound never exceeds the true ε, whenever it is computed; in
+            (0, 1).
 
     Returns:
         The bound, at least 0, and at most 1e-8 below the root.
 
     Raises:
-        SettingsError: A count is negative, fractional or above its trials, a world has no trial,
+        SettingsError: If a count is negative, fractional or above its trials, a world has no trial,
             or delta or confidence is out of range.
     """
     check_delta(delta)
@@ -153,11 +156,11 @@ def _log_likelihood(errors: FloatArray, trials: FloatArray, rate: FloatArray) ->
 
 
 def _check_errors(name: str, errors: int, n_name: str, trials: int) -> None:
-    """Refuse counts that no experiment has."""
+    """Refuses counts that no experiment has."""
     for argument, count in ((n_name, trials), (name, errors)):
         if isinstance(count, bool) or not isinstance(count, int | np.integer):
-            raise SettingsError(f"{argument} is {count!r}; give a whole number")
+            raise SettingsError(f"`{argument}` is {count!r}; give a whole number")
     if trials < 1:
-        raise SettingsError(f"{n_name} is {trials}; a bound needs at least 1 scored trial")
+        raise SettingsError(f"`{n_name}` is {trials}; a bound needs at least 1 scored trial")
     if not 0 <= errors <= trials:
-        raise SettingsError(f"{name} is {errors}; give a count from 0 to {n_name} = {trials}")
+        raise SettingsError(f"`{name}` is {errors}; give a count from 0 to {n_name} = {trials}")

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dpaudit.account import Mechanism
+from dpaudit.account.algorithm_1 import Deviation, algorithm_1_moments
 from dpaudit.account.moments import exact_moments
 from dpaudit.model.severity import Severity
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit.research.algorithm_1 import Deviation, algorithm_1_moments
 from dpaudit.trace.collector import Trace
 from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped, found
 from dpaudit.trace.noise import draws_per_label

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from dpaudit.model.schema import Column, as_numbers
+from dpaudit.model.column import Column, as_numbers
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.trace.collector import Trace
 from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped, found

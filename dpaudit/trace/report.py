@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from dpaudit.formatting import TERMINAL_WIDTH
 from dpaudit.model.severity import Severity
 from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped
 
 SCHEMA_VERSION: Final = 1
-_WIDTH: Final = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class TraceReport:
         generator: Its name.
         parameters: Its parameters.
         data: Where the table came from.
-        schema_inferred: Whether bounds and categories were read off it.
+        schema_inferred: Whether bounds and categories were inferred from it.
         seed: Of the trainings.
         findings: The deviations, most severe first.
         checked: Ids of deviations that were looked for and not found.
@@ -81,7 +81,7 @@ class TraceReport:
         if self.not_checked:
             lines = [_filled(f"{id_}: {why}") for id_, why in self.not_checked.items()]
             blocks.append("\n".join(["NOT CHECKED", *lines]))
-        return "\n\n".join([*blocks, textwrap.fill(self.headline, _WIDTH)])
+        return "\n\n".join([*blocks, textwrap.fill(self.headline, TERMINAL_WIDTH)])
 
 
 class Summary(NamedTuple):
@@ -129,7 +129,7 @@ def _block(finding: Finding) -> str:
 
 def _filled(text: str) -> str:
     return textwrap.fill(
-        text, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        text, TERMINAL_WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
     )
 
 

@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import InputError, SettingsError, TargetError, TrialError
-from dpaudit.formatting import one_line
+from dpaudit.formatting import error_line, one_line
 from dpaudit.game.protocol import without
 from dpaudit.game.synthetic import accept
 from dpaudit.game.target import farthest
-from dpaudit.model.schema import Schema, as_numbers
+from dpaudit.model.column import as_numbers
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import Traceable
 from dpaudit.seeds import Stream
 from dpaudit.trace.collector import Collector, Trace
@@ -108,8 +109,8 @@ def run_trainings(
         except InputError:
             raise
         except Exception as error:
-            kind = "" if isinstance(error, TrialError) else f"{type(error).__name__}: "
-            raise TrialError(f"{name}, trained {what}: {kind}{error}") from error
+            reason = str(error) if isinstance(error, TrialError) else error_line(error)
+            raise TrialError(f"{name}, trained {what}: {reason}") from error
 
     removed = most_informative_record(data, schema)
     table = traced("on the table", generator, data)

@@ -1,1 +1,1 @@
-"""Reference generators: calibration toys whose privacy is known, and a PATE-GAN."""
+"""Generators to audit: toys whose privacy is known, a proved PATE-GAN and six published ones."""

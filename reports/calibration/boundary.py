@@ -28,11 +28,11 @@ class Rule(Protocol):
         """The bound."""
 
     def __hash__(self) -> int:
-        """Functions are told apart by identity."""
+        """Functions are distinguished by identity."""
 
 
 class Boundary:
-    """The counts at which a rule's bound exceeds epsilon, learnt as they are asked for.
+    """The counts at which a rule's bound exceeds epsilon, learnt on demand.
 
     Fewer errors never prove less and the worlds may be swapped (the package's property tests say
     so of its rules), so that one answer settles all counts beyond it, and their mirror images.

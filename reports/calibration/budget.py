@@ -17,7 +17,7 @@ class Budget:
         draws: Simulated audits by trials per world.
         long_draws: Simulated sequences of pairs.
         pairs: Their length.
-        looked: Simulated sequential audits by cap, in pairs.
+        sequential_caps: Simulated sequential audits by cap, in pairs.
         one_run: Numbers of canaries.
         checked: Simulated audits of a cell that are also put through `evaluate`.
     """
@@ -29,7 +29,7 @@ class Budget:
     draws: dict[int, int]
     long_draws: int
     pairs: int
-    looked: dict[int, int]
+    sequential_caps: dict[int, int]
     one_run: tuple[int, ...]
     checked: int
 
@@ -42,7 +42,7 @@ FULL = Budget(
     draws={25: 2000, 100: 2000, 400: 2000, 1000: 2000},
     long_draws=1000,
     pairs=2000,
-    looked={100: 1000, 400: 400},
+    sequential_caps={100: 1000, 400: 400},
     one_run=(25, 100, 1000),
     checked=5,
 )
@@ -54,7 +54,7 @@ QUICK = Budget(
     draws={25: 60},
     long_draws=40,
     pairs=300,
-    looked={40: 30},
+    sequential_caps={40: 30},
     one_run=(25,),
     checked=2,
 )

@@ -1,4 +1,4 @@
-"""One number of the study: how often one rule accuses one mechanism falsely."""
+"""One number of the study: how often one rule flags one mechanism falsely."""
 
 from __future__ import annotations
 

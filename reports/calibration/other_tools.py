@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import peers
-from boundary import Rule, boundary
-from budget import Budget
-from cells import NOMINALS, Cell, enumerated, simulated, stream
-from mechanisms import Kind, Mechanism
-from sections import TARGETS
 
 from dpaudit.bounds import clopper_pearson, exact, jeffreys, joint_beta
+from reports.calibration import peers
+from reports.calibration.boundary import Rule, boundary
+from reports.calibration.budget import Budget
+from reports.calibration.cells import NOMINALS, Cell, enumerated, simulated, stream
+from reports.calibration.mechanisms import Kind, Mechanism
+from reports.calibration.sections import TARGETS
 
 RR, LAPLACE = Kind.RANDOMISED_RESPONSE, Kind.LAPLACE
 
@@ -87,7 +87,7 @@ def on_test_data(budget: Budget) -> Iterator[Cell]:
                     )  # fmt: skip
 
 
-def looking(budget: Budget) -> Iterator[Cell]:
+def peeking(budget: Budget) -> Iterator[Cell]:
     """Clopper-Pearson recomputed every ten pairs, at full confidence every time."""
     draws = 2 * budget.long_draws
     for mechanism in [Mechanism(RR, e) for e in budget.epsilons]:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from reports.markdown import table
 
 Record = dict[str, Any]
 
 INTRODUCTION = """\
-# Calibration: how often is an honest generator accused?
+# Calibration: how often is an honest generator flagged?
 
 A bound at 95 % confidence may exceed the true epsilon in 5 % of audits, not in more. Here every
 rule that may enter a verdict of dpaudit is put to that test on mechanisms whose epsilon is known
 (randomised response, Laplace and Gaussian counts, a null), at nominal 5 % and 1 %; and so are the
 rules of other tools.
 
-    python reports/calibration/study.py reports/calibration
+    python -m reports.calibration.run
 
-rewrites all files here (about fifteen minutes on one core; the same bytes every time). The numbers
-are in [study.json](study.json). [calibrate.py](calibrate.py) plays whole audits of toy generators.
+measures the rules again (part `rules`, about fifteen minutes on one core;
+[results/rules.json](results/rules.json), the same bytes every time), runs whole audits of toy
+generators (part `audits`, about fifteen minutes on two cores;
+[results/audits.json](results/audits.json)), draws the pictures and writes this page (part `pages`).
 
 **Reading the tables.** A rate is the share of audits whose bound lies above the true epsilon, with
 its 99 % Clopper-Pearson interval where it was simulated; "enumerated" rates are sums over all
@@ -55,15 +59,15 @@ def readme(found: Record) -> str:
         INTRODUCTION,
         "## Worst false-violation rate\n",
         worst(cells),
-        "![Worst false-violation rates](rates.svg)\n",
+        "![Worst false-violation rates](results/rates.svg)\n",
         "## How much is proved\n",
         _tightness(found["tightness"]),
-        "![Median bound over true epsilon](tightness.svg)\n",
+        "![Median bound over true epsilon](results/tightness.svg)\n",
         "Pairs of shadow models (one of either world) until the e-process proves that randomised\n"
-        "response with the true epsilon breaks a claim of epsilon 1 (delta 1e-5), looking after\n"
+        "response with the true epsilon breaks a claim of epsilon 1 (delta 1e-5), tested after\n"
         "every pair; a run without proof counts as one pair beyond the cap.\n",
         _speed(found["speed"]),
-        "![Pairs until proof](speed.svg)\n",
+        "![Pairs until proof](results/speed.svg)\n",
         "## Cells and draws\n",
         _coverage(cells),
         "## Against earlier measurements\n",
@@ -98,7 +102,7 @@ def worst(cells: Sequence[Record]) -> str:
 
 
 def holds(cells: Sequence[Record], rule: str) -> bool:
-    """Whether no cell of a rule is surely above its nominal rate."""
+    """Whether no cell of a rule is significantly above its nominal rate."""
     return all(cell["low"] <= cell["nominal"] for cell in cells if cell["rule"] == rule)
 
 
@@ -106,12 +110,6 @@ def worst_cell(cells: Sequence[Record], rule: str, nominal: float) -> Record:
     """The cell of a rule with the largest rate; empty if the rule has none at this nominal."""
     own = [cell for cell in cells if cell["rule"] == rule and cell["nominal"] == nominal]
     return max(own, key=lambda cell: cell["rate"], default={})
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table in Markdown."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
 def _percent(rate: float) -> str:

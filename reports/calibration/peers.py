@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from mechanisms import FloatArray
 from scipy.special import betainccinv
 
 from dpaudit.bounds import clopper_pearson, gdp, statistic, upper_limits
 from dpaudit.plugins.protocols import BoolArray
+from reports.calibration.mechanisms import FloatArray
 
 IntArray = npt.NDArray[np.int64]
 
@@ -110,15 +110,15 @@ def no_interval(n: int, alpha: float) -> FloatArray:
 def peeking(
     fn: IntArray, fp: IntArray, *, looks: range, epsilon: float, delta: float, alpha: float
 ) -> BoolArray:
-    """Whether Clopper-Pearson exceeds epsilon at any of several looks.
+    """Whether Clopper-Pearson exceeds epsilon at any of several interim analyses.
 
     Args:
         fn: False negatives [draws, pairs] so far, after each pair.
         fp: The same for false positives.
-        looks: After how many pairs one looks.
+        looks: After how many pairs each of them is made.
         epsilon: True epsilon.
         delta: Delta of the claim.
-        alpha: Nominal error of every look.
+        alpha: Nominal error of each.
 
     Returns:
         One answer per draw.

@@ -8,7 +8,8 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
-from pages import worst_cell
+
+from reports.calibration.pages import worst_cell
 
 Record = dict[str, Any]
 OURS, OTHERS = "#1b6ca8", "#c0392b"

@@ -6,22 +6,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from boundary import boundary
-from mechanisms import FloatArray, Mechanism
 
-from dpaudit.auditing.membership import (
-    Fitted,
-    Part,
-    Trials,
-    arrange,
-    evaluate,
-    fit_attack,
-    fitting_mask,
-    score,
-)
-from dpaudit.auditing.plan import Multiplicity, Size
+from dpaudit.auditing.attacking.evaluation import evaluate
+from dpaudit.auditing.attacking.fitting import Fitted, fit_attack, score
+from dpaudit.auditing.attacking.parts import Part, SplitTrials, arrange, fitting_mask
+from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.bounds import Counts, count_errors, e_process, exact, refit_schedule
 from dpaudit.plugins.protocols import BoolArray, FeatureName, GameView, Scorer
+from reports.calibration.boundary import boundary
+from reports.calibration.mechanisms import FloatArray, Mechanism
 
 
 @dataclass(frozen=True)
@@ -48,7 +41,7 @@ class Scored(NamedTuple):
     """What one attack did: fixed on the fitting part, counted on the scored part."""
 
     fitted: Fitted
-    trials: Trials
+    trials: SplitTrials
     counts: Counts
 
 
@@ -70,17 +63,17 @@ def features_of(mechanism: Mechanism, n: int, attacks: int, rng: np.random.Gener
 
 
 def scored_attacks(
-    features: FloatArray, *, size: Size, delta: float, rng: np.random.Generator
+    features: FloatArray, *, settings: AuditSettings, delta: float, rng: np.random.Generator
 ) -> list[Scored]:
     """Fits every attack, and scores all of them or the one that promises most."""
-    masks = [fitting_mask(size.per_world, size.fitted, rng) for _ in range(2)]
-    fixed: list[tuple[Fitted, Trials]] = []
+    masks = [fitting_mask(settings.per_world, settings.fitted, rng) for _ in range(2)]
+    fixed: list[tuple[Fitted, SplitTrials]] = []
     for worlds in features:
         trials = arrange([list(world[:, None]) for world in worlds], masks)
         if trials is None:
             raise ValueError("too few trials to fit an attack")
-        fixed.append((_fit(trials.fitting, size, delta, rng), trials))
-    if size.multiplicity is Multiplicity.SELECT:
+        fixed.append((_fit(trials.fitting, settings, delta, rng), trials))
+    if settings.multiplicity is Multiplicity.SELECT:
         fixed = [max(fixed, key=lambda one: one[0].promise)]
     return [
         Scored(
@@ -96,37 +89,39 @@ def scored_attacks(
     ]
 
 
-def largest_bound(scored: list[Scored], *, size: Size, delta: float) -> float:
+def largest_bound(scored: list[Scored], *, settings: AuditSettings, delta: float) -> float:
     """The bound that an audit reports, by `evaluate`."""
-    confidence = size.attack_confidence
+    confidence = settings.attack_confidence
     return max(
         evaluate(one.fitted, one.trials, delta=delta, confidence=confidence).proved
         for one in scored
     )
 
 
-def sequential_audit_accuses(mechanism: Mechanism, *, size: Size, rng: np.random.Generator) -> bool:
-    """Whether an audit that looks as it goes ever exceeds the true epsilon.
+def sequential_audit_flags(
+    mechanism: Mechanism, *, settings: AuditSettings, rng: np.random.Generator
+) -> bool:
+    """Whether a sequential audit ever exceeds the true epsilon.
 
     As `dpaudit.auditing.sequential` does: every block of pairs is guessed by an attack fixed on the
     pairs before it and feeds the e-process; at the cap the exact bound is taken once, on the trials
     after the fitting part. Either has half of the error probability.
     """
-    scores = mechanism.scores(size.per_world, rng)
-    confidence, delta = size.attack_confidence, mechanism.delta
+    scores = mechanism.scores(settings.per_world, rng)
+    confidence, delta = settings.attack_confidence, mechanism.delta
     guesses: tuple[list[BoolArray], list[BoolArray]] = ([], [])
-    blocks = refit_schedule(size.per_world)
+    blocks = refit_schedule(settings.per_world)
     for block in blocks:
-        fitted = _fit(_part(scores[:, : block.start]), size, delta, rng)
+        fitted = _fit(_part(scores[:, : block.start]), settings, delta, rng)
         for own, world in zip(guesses, scores, strict=True):
             own.append(fitted.threshold.guesses_in(world[block.start : block.stop]))
     guessed_in, guessed_out = (np.concatenate(own) for own in guesses)
     log_e = e_process(guessed_in, guessed_out, epsilon=mechanism.epsilon, delta=delta)
     if log_e.max() >= -np.log1p(-confidence):
         return True
-    fitted = _fit(_part(scores[:, : size.fitted]), size, delta, rng)
-    guessed = fitted.threshold.guesses_in(scores[:, size.fitted :])
-    at_cap = boundary(exact, size.scored, mechanism.epsilon, delta, confidence)
+    fitted = _fit(_part(scores[:, : settings.fitted]), settings, delta, rng)
+    guessed = fitted.threshold.guesses_in(scores[:, settings.fitted :])
+    at_cap = boundary(exact, settings.scored, mechanism.epsilon, delta, confidence)
     return at_cap.proves(int((~guessed[0]).sum()), int(guessed[1].sum()))
 
 
@@ -135,12 +130,12 @@ def _part(scores: FloatArray) -> Part:
     return Part(scores.reshape(-1, 1), np.arange(2 * n) < n)
 
 
-def _fit(part: Part, size: Size, delta: float, rng: np.random.Generator) -> Fitted:
+def _fit(part: Part, settings: AuditSettings, delta: float, rng: np.random.Generator) -> Fitted:
     return fit_attack(
         FirstFeature(),
         part,
-        rule=size.threshold_rule,
+        rule=settings.threshold,
         delta=delta,
-        confidence=size.attack_confidence,
+        confidence=settings.attack_confidence,
         rng=rng,
     )

@@ -9,16 +9,22 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
-from boundary import Rule, boundary
-from budget import Budget
-from cells import NOMINALS, Cell, enumerated, simulated, stream
-from mechanisms import FloatArray, Kind, Mechanism, mechanisms
-from pipeline import features_of, largest_bound, scored_attacks, sequential_audit_accuses
 
-from dpaudit.auditing.plan import Multiplicity, Pace, Size
+from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.bounds import Hypotheses, ThresholdRule, clopper_pearson, e_process, exact, one_run
 from dpaudit.research.bands import BandBound, dkw, equal_local_level, preset_quantiles
 from dpaudit.research.universal import universal_inference
+from reports.calibration.boundary import Rule, boundary
+from reports.calibration.budget import Budget
+from reports.calibration.cells import NOMINALS, Cell, enumerated, simulated, stream
+from reports.calibration.mechanisms import FloatArray, Kind, Mechanism, mechanisms
+from reports.calibration.pipeline import (
+    FirstFeature,
+    features_of,
+    largest_bound,
+    scored_attacks,
+    sequential_audit_flags,
+)
 
 BOUNDS: dict[str, Rule] = {"exact": exact, "clopper_pearson": clopper_pearson}
 QUANTILES = (0.5, 0.75, 0.95)
@@ -73,11 +79,14 @@ def thresholds(budget: Budget) -> Iterator[Cell]:
         rules = [ThresholdRule.CROSS_VALIDATED, ThresholdRule.HOLD_OUT]
         for rule in rules[: 1 if n > 400 else 2]:
             for nominal in NOMINALS[: 2 if n == 100 else 1]:
-                size = Size(
-                    shadow_models=2 * n, attacks=1, confidence=1.0 - nominal, threshold_rule=rule
+                settings = AuditSettings(
+                    shadow_models=2 * n,
+                    attacks=(FirstFeature(),),
+                    confidence=1.0 - nominal,
+                    threshold=rule,
                 )
                 for mechanism in mechanisms(budget.simulated):
-                    yield from _audits(f"{rule} threshold", mechanism, size, draws, budget)
+                    yield from _audits(f"{rule} threshold", mechanism, settings, draws, budget)
 
 
 def several_attacks(budget: Budget) -> Iterator[Cell]:
@@ -85,44 +94,44 @@ def several_attacks(budget: Budget) -> Iterator[Cell]:
     n = 100 if 100 in budget.draws else min(budget.draws)
     for multiplicity in Multiplicity:
         for nominal in NOMINALS:
-            size = Size(
+            settings = AuditSettings(
                 shadow_models=2 * n,
-                attacks=2,
+                attacks=(FirstFeature(), FirstFeature()),
                 confidence=1.0 - nominal,
                 multiplicity=multiplicity,
             )
+            label, draws = f"two attacks, {multiplicity}", budget.draws[n] // 2
             for mechanism in _few():
-                draws = budget.draws[n] // 2
-                yield from _audits(f"two attacks, {multiplicity}", mechanism, size, draws, budget)
+                yield from _audits(label, mechanism, settings, draws, budget)
 
 
 def _audits(
-    label: str, mechanism: Mechanism, size: Size, draws: int, budget: Budget
+    label: str, mechanism: Mechanism, settings: AuditSettings, draws: int, budget: Budget
 ) -> Iterator[Cell]:
     """Simulated evaluations, every one decided by both fixed bounds."""
-    nominal = round(1.0 - size.confidence, 6)
-    rng = stream(label, mechanism, size.per_world, nominal)
+    nominal = round(1.0 - settings.confidence, 6)
+    rng = stream(label, mechanism, settings.per_world, nominal)
     decide = {
         name: boundary(
-            rule, size.scored, mechanism.epsilon, mechanism.delta, size.attack_confidence
+            rule, settings.scored, mechanism.epsilon, mechanism.delta, settings.attack_confidence
         )
         for name, rule in BOUNDS.items()
     }
     violations = dict.fromkeys(BOUNDS, 0)
     for draw in range(draws):
-        features = features_of(mechanism, size.per_world, size.attacks, rng)
-        scored = scored_attacks(features, size=size, delta=mechanism.delta, rng=rng)
+        features = features_of(mechanism, settings.per_world, len(settings.attacks), rng)
+        scored = scored_attacks(features, settings=settings, delta=mechanism.delta, rng=rng)
         errors = [(one.counts.false_negatives, one.counts.false_positives) for one in scored]
-        accused = {name: any(own.proves(*e) for e in errors) for name, own in decide.items()}
-        for name, is_accused in accused.items():
-            violations[name] += is_accused
+        flagged = {name: any(own.proves(*e) for e in errors) for name, own in decide.items()}
+        for name, is_flagged in flagged.items():
+            violations[name] += is_flagged
         if draw < budget.checked:
-            bound = largest_bound(scored, size=size, delta=mechanism.delta)
-            if (bound > mechanism.epsilon) != accused["exact"]:
+            bound = largest_bound(scored, settings=settings, delta=mechanism.delta)
+            if (bound > mechanism.epsilon) != flagged["exact"]:
                 raise AssertionError(f"{label}: evaluate says {bound} at {errors}")
     for name, found in violations.items():
         yield simulated(
-            f"{name}, {label}", ours=True, where=str(mechanism), n=size.per_world,
+            f"{name}, {label}", ours=True, where=str(mechanism), n=settings.per_world,
             nominal=nominal, violations=found, draws=draws,
         )  # fmt: skip
 
@@ -186,18 +195,19 @@ def sequential(budget: Budget) -> Iterator[Cell]:
                         name, ours=True, where=where, n=pairs,
                         nominal=nominal, violations=count, draws=draws,
                     )  # fmt: skip
-    for cap, audits in budget.looked.items():
+    for cap, audits in budget.sequential_caps.items():
         for mechanism in _few():
             for nominal in NOMINALS[: 1 if cap > 100 else 2]:
-                size = Size(
+                settings = AuditSettings(
                     shadow_models=2 * cap,
-                    attacks=1,
+                    attacks=(FirstFeature(),),
                     confidence=1.0 - nominal,
-                    pace=Pace.SEQUENTIAL,
+                    sequential=True,
                 )
                 rng = stream("looks and cap", mechanism, cap, nominal)
                 count = sum(
-                    sequential_audit_accuses(mechanism, size=size, rng=rng) for _ in range(audits)
+                    sequential_audit_flags(mechanism, settings=settings, rng=rng)
+                    for _ in range(audits)
                 )
                 yield simulated(
                     "sequential audit: looks, refits and exact at the cap", ours=True,

@@ -7,19 +7,21 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from boundary import Rule
-from budget import Budget
-from cells import NOMINALS, stream
-from mechanisms import Kind, Mechanism
-from pipeline import FirstFeature
 
-from dpaudit.auditing.membership import Part, Trials, evaluate, fit_attack
+from dpaudit.auditing.attacking.evaluation import evaluate
+from dpaudit.auditing.attacking.fitting import fit_attack
+from dpaudit.auditing.attacking.parts import Part, SplitTrials
 from dpaudit.bounds import (
     ThresholdRule,
     clopper_pearson,
     e_process,
     exact,
 )
+from reports.calibration.boundary import Rule
+from reports.calibration.budget import Budget
+from reports.calibration.cells import NOMINALS, stream
+from reports.calibration.mechanisms import Kind, Mechanism
+from reports.calibration.pipeline import FirstFeature
 
 CLAIM, DELTA = 1.0, 1e-5
 
@@ -87,7 +89,7 @@ def _evaluated(
     attack = fit_attack(
         FirstFeature(), fitting, rule=rule, delta=mechanism.delta, confidence=0.95, rng=rng
     )
-    trials = Trials(fitting, counted, failed_in=0, failed_out=0)
+    trials = SplitTrials(fitting, counted, failed_in=0, failed_out=0)
     return evaluate(attack, trials, delta=mechanism.delta, confidence=0.95).proved
 
 

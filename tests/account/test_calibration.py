@@ -150,7 +150,7 @@ def test_a_budget_too_small_for_one_label_says_what_one_costs() -> None:
 )
 def test_senseless_settings_are_refused_by_name(change: dict[str, float | None]) -> None:
     arguments = {"epsilon": 1.0, "delta": 1e-5, "k": 50, "accuracy": 0.65} | change
-    with pytest.raises(SettingsError, match=f"^{next(iter(change))} is "):
+    with pytest.raises(SettingsError, match=f"^`{next(iter(change))}` is "):
         calibrate(**arguments)  # type: ignore[arg-type]
 
 
@@ -169,9 +169,9 @@ def test_the_least_noise_is_the_least() -> None:
 
 
 def test_a_negative_number_of_labels_is_refused() -> None:
-    with pytest.raises(SettingsError, match="labels is -1"):
+    with pytest.raises(SettingsError, match="`labels` is -1"):
         LabelBudget(-1)
-    with pytest.raises(SettingsError, match="labels is 0"):
+    with pytest.raises(SettingsError, match="`labels` is 0"):
         LabelBudget(1).spend(0)
 
 

@@ -200,10 +200,10 @@ def test_importing_the_accountant_does_not_import_dp_accounting() -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"labels": -1}, "labels is -1"),
-        ({"delta": 1.0}, "delta is 1.0"),
-        ({"delta": -0.1}, "delta is -0.1"),
-        ({"delta": math.nan}, "delta is nan"),
+        ({"labels": -1}, "`labels` is -1"),
+        ({"delta": 1.0}, "`delta` is 1.0"),
+        ({"delta": -0.1}, "`delta` is -0.1"),
+        ({"delta": math.nan}, "`delta` is nan"),
         ({"method": "moments"}, "use rdp, pld, tight, best"),
     ],
 )

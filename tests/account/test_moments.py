@@ -254,15 +254,15 @@ def test_a_table_that_ignores_the_votes_has_no_moments() -> None:
 def test_senseless_arguments_are_refused() -> None:
     table = VoteTable.noisy_max(3, 1.0)
     for gamma in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(SettingsError, match="gamma is"):
+        with pytest.raises(SettingsError, match="`gamma` is"):
             pate_moments([2, 1], gamma=gamma, moments=EIGHT)
-        with pytest.raises(SettingsError, match="gamma is"):
+        with pytest.raises(SettingsError, match="`gamma` is"):
             data_independent_moments(gamma=gamma, moments=EIGHT)
     for counts in ([3], 3, [3, -1], [3, math.nan]):
         with pytest.raises(SettingsError, match="vote counts"):
             wrong_label_probability(counts, gamma=1.0)
     for moments in ([], [0.0], [-1.0], [math.inf], [[1.0]]):
-        with pytest.raises(SettingsError, match="moments must"):
+        with pytest.raises(SettingsError, match="`moments` must"):
             exact_moments(table, [0], moments=moments)
     for votes in ([-1], [4], [0.5], [[1]], 1):
         with pytest.raises(SettingsError, match=r"counts in 0\.\.3"):

@@ -9,20 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.auditing.membership import (
-    Evaluation,
-    Trials,
-    arrange,
-    evaluate,
-    explain,
-    fit_attack,
-    fitting_mask,
-)
-from dpaudit.auditing.plan import Size
+from dpaudit.auditing.attacking.attribution import attribute
+from dpaudit.auditing.attacking.evaluation import Evaluation, evaluate
+from dpaudit.auditing.attacking.fitting import fit_attack
+from dpaudit.auditing.attacking.parts import SplitTrials, arrange, fitting_mask
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import ThresholdRule, bonferroni, max_provable
 from dpaudit.plugins.protocols import Attack, BoolArray, FeatureName, FloatArray, GameView, Scorer
 
-SIZE = Size(shadow_models=200, attacks=2)
+SETTINGS = AuditSettings(shadow_models=200)
 
 
 @dataclass(frozen=True)
@@ -41,9 +36,9 @@ class FirstFeature:
         return lambda rows: rows[:, 0].astype(np.float64)
 
 
-def played(
+def evaluated(
     attack: Attack,
-    trials: Trials,
+    trials: SplitTrials,
     *,
     delta: float,
     confidence: float,
@@ -56,9 +51,10 @@ def played(
     return evaluate(fitted, trials, delta=delta, confidence=confidence)
 
 
-def simulated(features_in: FloatArray, features_out: FloatArray, seed: int) -> Trials:
+def simulated(features_in: FloatArray, features_out: FloatArray, seed: int) -> SplitTrials:
     masks = [
-        fitting_mask(SIZE.per_world, SIZE.fitted, np.random.default_rng([seed, w])) for w in (0, 1)
+        fitting_mask(SETTINGS.per_world, SETTINGS.fitted, np.random.default_rng([seed, w]))
+        for w in (0, 1)
     ]
     trials = arrange([list(features_in), list(features_out)], masks)
     assert trials is not None
@@ -70,14 +66,14 @@ def largest_bound(epsilon: float, seed: int) -> float:
     rng = np.random.default_rng(seed)
     keep = math.exp(epsilon) / (1 + math.exp(epsilon))
     bounds = []
-    bits = [(rng.random((SIZE.per_world, 1)) < p).astype(np.float64) for p in (keep, 1 - keep)]
-    for attack in range(SIZE.attacks):
+    bits = [(rng.random((SETTINGS.per_world, 1)) < p).astype(np.float64) for p in (keep, 1 - keep)]
+    for attack in range(SETTINGS.attacks):
         noise = [rng.normal(0, 0.1 * attack, bit.shape) for bit in bits]
         trials = simulated(bits[0] + noise[0], bits[1] + noise[1], seed)
-        evaluation = played(
-            FirstFeature(), trials, delta=0.0, confidence=SIZE.attack_confidence, rng=rng
+        evaluation = evaluated(
+            FirstFeature(), trials, delta=0.0, confidence=SETTINGS.attack_confidence, rng=rng
         )
-        bounds.append(evaluation.exact)
+        bounds.append(evaluation.bounds["exact"])
     return max(bounds)
 
 
@@ -95,36 +91,36 @@ def test_null_is_above_zero_in_at_most_5_of_100_audits() -> None:
     above = 0
     for seed in range(100):
         rng = np.random.default_rng([seed, 7])
-        draws = rng.normal(size=(2, SIZE.per_world, 1))
-        evaluation = played(
+        draws = rng.normal(size=(2, SETTINGS.per_world, 1))
+        evaluation = evaluated(
             FirstFeature(), simulated(*draws, seed), delta=1e-5, confidence=0.95, rng=rng
         )
-        above += evaluation.exact > 0
+        above += evaluation.bounds["exact"] > 0
     assert above <= 5
 
 
 def test_a_perfect_attack_reaches_the_largest_provable_epsilon() -> None:
-    ones = np.ones((SIZE.per_world, 1))
+    ones = np.ones((SETTINGS.per_world, 1))
     rng = np.random.default_rng(0)
-    confidence = SIZE.attack_confidence
-    evaluation = played(
+    confidence = SETTINGS.attack_confidence
+    evaluation = evaluated(
         FirstFeature(), simulated(ones, 0 * ones, 0), delta=1e-5, confidence=confidence, rng=rng
     )
-    highest = max_provable(SIZE.scored, SIZE.scored, delta=1e-5, confidence=confidence)
-    assert evaluation.exact == pytest.approx(highest, abs=1e-9)
+    highest = max_provable(SETTINGS.scored, SETTINGS.scored, delta=1e-5, confidence=confidence)
+    assert evaluation.bounds["exact"] == pytest.approx(highest, abs=1e-9)
     assert evaluation.auc == 1.0
 
 
 def test_inverted_scores_are_as_good() -> None:
-    ones = np.ones((SIZE.per_world, 1))
+    ones = np.ones((SETTINGS.per_world, 1))
     rng = np.random.default_rng(0)
-    upright = played(
+    upright = evaluated(
         FirstFeature(), simulated(ones, 0 * ones, 0), delta=0, confidence=0.95, rng=rng
     )
-    inverted = played(
+    inverted = evaluated(
         FirstFeature(), simulated(0 * ones, ones, 0), delta=0, confidence=0.95, rng=rng
     )
-    assert inverted.exact == upright.exact
+    assert inverted.bounds["exact"] == upright.bounds["exact"]
 
 
 def test_failed_trials_count_as_errors_in_either_world() -> None:
@@ -138,7 +134,7 @@ def test_failed_trials_count_as_errors_in_either_world() -> None:
     assert trials is not None
     assert (trials.failed_in, trials.failed_out) == (1, 2)
     rng = np.random.default_rng(0)
-    counts = played(FirstFeature(), trials, delta=0.0, confidence=0.95, rng=rng).counts
+    counts = evaluated(FirstFeature(), trials, delta=0.0, confidence=0.95, rng=rng).counts
     assert (counts.false_negatives, counts.false_positives) == (1, 2)
     assert (counts.n_in, counts.n_out) == (60, 60)
 
@@ -159,15 +155,15 @@ def test_scored_trials_never_reach_the_classifier() -> None:
 
     values = np.arange(200, dtype=np.float64).reshape(2, 100, 1)
     trials = simulated(values[0], values[1], 3)
-    played(Watching(), trials, delta=0.0, confidence=0.95, rng=np.random.default_rng(0))
+    evaluated(Watching(), trials, delta=0.0, confidence=0.95, rng=np.random.default_rng(0))
     scored = set(trials.scored.features.ravel())
-    assert len(scored) == 2 * SIZE.scored
+    assert len(scored) == 2 * SETTINGS.scored
     assert not scored & set(np.concatenate(seen).ravel())
 
 
 def test_explanation_names_the_feature_that_leaks() -> None:
     rng = np.random.default_rng(5)
-    features = rng.normal(size=(2, SIZE.per_world, 3))
+    features = rng.normal(size=(2, SETTINGS.per_world, 3))
     features[0, :, 1] += 5.0
 
     class Sum(FirstFeature):
@@ -175,13 +171,13 @@ def test_explanation_names_the_feature_that_leaks() -> None:
             return lambda rows: rows.sum(axis=1)
 
     trials = simulated(features[0], features[1], 0)
-    evaluation = played(Sum(), trials, delta=0.0, confidence=0.95, rng=rng)
+    evaluation = evaluated(Sum(), trials, delta=0.0, confidence=0.95, rng=rng)
     names = [FeatureName(column, "value") for column in "abc"]
-    leaks = explain(evaluation, trials.scored, names, most=3, rng=rng)
+    leaks = attribute(evaluation, trials.scored, names, most=3, rng=rng)
     assert leaks[0].name.column == "b"
     assert leaks[0].importance > 0.2
     assert all(leak.importance < 0.05 for leak in leaks[1:])
 
 
 def test_bonferroni_splits_the_error() -> None:
-    assert SIZE.attack_confidence == pytest.approx(bonferroni(0.95, 2)) == pytest.approx(0.975)
+    assert SETTINGS.attack_confidence == pytest.approx(bonferroni(0.95, 2)) == pytest.approx(0.975)

@@ -12,16 +12,15 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing.entry import run
-from dpaudit.auditing.plan import Multiplicity, Pace
-from dpaudit.auditing.spec import prepare
-from dpaudit.bounds import ThresholdRule
+from dpaudit.auditing.entry import run_audit
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds import build_two_worlds
 from dpaudit.errors import ClaimError, RegistryError, RunFolderError, SettingsError
 from dpaudit.game.worlds import Game
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import load
+from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import World
-from dpaudit.plugins.registry import carry
 
 FAST = {"attacks": ("groundhog-naive", "query-target"), "shadow_models": 60, "jobs": 2}
 
@@ -44,11 +43,11 @@ def table() -> pd.DataFrame:
 def test_copycat_is_a_violation_close_to_the_largest_provable(table: pd.DataFrame) -> None:
     result = dpaudit.audit("copycat", table, **FAST)
     assert result.verdict is dpaudit.Verdict.VIOLATION
-    document = result.document
-    assert document["max_provable_epsilon"] - result.epsilon_lower_bound < 0.05
-    assert document["target"] == {"choice": "farthest", "row": 7}
-    assert document["leaks"]
-    assert document["reasons"][1].startswith("the leak is in ")
+    assert result.max_provable_epsilon is not None
+    assert result.max_provable_epsilon - result.epsilon_lower_bound < 0.05
+    assert (result.target.choice, result.target.row) == ("farthest", 7)
+    assert result.leaks
+    assert result.reasons[1].startswith("the leak is in ")
     with pytest.raises(AssertionError, match=r"(?s)VIOLATION.*bound: 2\.\d+, claim: 1.*seed: 0"):
         result.assert_no_violation()
 
@@ -57,7 +56,7 @@ def test_null_is_consistent_with_bound_0(table: pd.DataFrame) -> None:
     result = dpaudit.audit("null", table, **FAST)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.epsilon_lower_bound == 0
-    assert result.document["leaks"] == []
+    assert result.leaks == ()
     result.assert_no_violation()
 
 
@@ -69,7 +68,7 @@ def test_randomised_response_is_consistent_at_its_epsilon_and_not_below(
     assert honest.verdict is dpaudit.Verdict.CONSISTENT
     lying = dpaudit.audit("randomised-response", table, epsilon=0.3, **options)
     assert lying.verdict is dpaudit.Verdict.VIOLATION
-    assert "generator's own: 1" in lying.document["claim"]["source"]
+    assert "generator's own: 1" in lying.claim.source
 
 
 def test_laplace_histogram_is_consistent(table: pd.DataFrame) -> None:
@@ -89,30 +88,15 @@ class _UnequalGame(Game):
 def test_a_game_that_asks_for_unequal_rows_fails_its_null_control(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
-    audit = prepare(
-        "null",
-        load(table, None),
-        parameters={},
-        epsilon=None,
-        delta=None,
-        neighbours=None,
-        target="farthest",
-        attacks=("groundhog", "query-target"),
-        shadow_models=20,
-        rows=4,
-        confidence=0.95,
-        threshold=ThresholdRule.CROSS_VALIDATED,
-        multiplicity=Multiplicity.BONFERRONI,
-        pace=Pace.FIXED,
-        seed=0,
-    )
+    settings = AuditSettings(shadow_models=20, rows=4)
+    audit = build_two_worlds("null", load(table, None), settings)
     carry(_UnequalGame)
     broken = _UnequalGame(**vars(audit.game))
-    result = run(replace(audit, game=broken), tmp_path, jobs=2)
+    result = run_audit(replace(audit, game=broken), tmp_path, jobs=2)
     assert result.verdict is dpaudit.Verdict.INVALID
-    assert not result.document["controls"]["null"]["passed"]
-    assert result.document["bounds"] is None
-    assert "differ in more than the record" in result.document["reasons"][0]
+    assert not result.controls.null.passed
+    assert result.bounds is None
+    assert "differ in more than the record" in result.reasons[0]
     with pytest.raises(AssertionError, match="INVALID"):
         result.assert_no_violation()
 
@@ -128,7 +112,7 @@ def test_a_bare_function_is_audited(table: pd.DataFrame) -> None:
 
     result = dpaudit.audit(resample, table, epsilon=0.1, **{**FAST, "shadow_models": 100})
     assert result.verdict is dpaudit.Verdict.VIOLATION
-    assert any(name in result.document["leaks"][0]["column"] for name in ("age", "income"))
+    assert any(name in result.leaks[0].column for name in ("age", "income"))
 
 
 def test_a_generator_without_a_claim_needs_one(table: pd.DataFrame) -> None:
@@ -159,8 +143,8 @@ class _Seedless:
 def test_a_generator_that_cannot_be_seeded_is_audited(table: pd.DataFrame) -> None:
     result = dpaudit.audit(_Seedless(), table, **FAST)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
-    assert result.document["generator"]["seedable"] is False
-    assert any("secure noise" in check["detail"] for check in result.document["checks"])
+    assert result.generator.seedable is False
+    assert any("secure noise" in check.detail for check in result.checks)
 
 
 def test_a_constant_generator_is_consistent(table: pd.DataFrame) -> None:
@@ -172,7 +156,7 @@ def test_a_constant_generator_is_consistent(table: pd.DataFrame) -> None:
     result = dpaudit.audit(constant, table, epsilon=1, **FAST)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.epsilon_lower_bound == 0
-    assert any("constant" in reason for reason in result.document["reasons"])
+    assert any("constant" in reason for reason in result.reasons)
 
 
 def test_failures_that_depend_on_the_world_are_not_passed_over(table: pd.DataFrame) -> None:
@@ -185,11 +169,11 @@ def test_failures_that_depend_on_the_world_are_not_passed_over(table: pd.DataFra
         return rows.iloc[rng.integers(0, 10, n_rows)]
 
     result = dpaudit.audit(fails_on_the_target, table, epsilon=1, **{**FAST, "shadow_models": 100})
-    assert result.document["failures"]["in"] > 10
-    assert result.document["failures"]["out"] == 0
+    assert result.failures[World.IN] > 10
+    assert result.failures[World.OUT] == 0
     assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
-    assert "failing itself may leak" in " ".join(result.document["reasons"])
-    assert result.document["failure_reasons"][0]["error"] == "RuntimeError: age too large"
+    assert "failing itself may leak" in " ".join(result.reasons)
+    assert result.failure_reasons[0].error == "RuntimeError: age too large"
 
 
 def test_a_generator_that_always_fails_is_invalid(table: pd.DataFrame) -> None:
@@ -198,16 +182,14 @@ def test_a_generator_that_always_fails_is_invalid(table: pd.DataFrame) -> None:
 
     result = dpaudit.audit(broken, table, epsilon=1, **FAST)
     assert result.verdict is dpaudit.Verdict.INVALID
-    assert result.document["failures"] == {"in": 30, "out": 30}
-    assert (
-        "wrong row count: 3 rows instead of 40" in (result.document["failure_reasons"][0]["error"])
-    )
+    assert result.to_document()["failures"] == {"in": 30, "out": 30}
+    assert "wrong row count: 3 rows instead of 40" in (result.failure_reasons[0].error)
 
 
 def test_replace_one_plays_tables_of_equal_size_and_restates_the_claim(table: pd.DataFrame) -> None:
     result = dpaudit.audit("randomised-response", table, neighbours="replace-one", **FAST)
-    assert result.document["claim"]["neighbours"] == "replace-one"
-    assert result.document["claim"]["epsilon"] == 2.0
+    assert result.claim.neighbours is dpaudit.Neighbours.REPLACE_ONE
+    assert result.claim.epsilon == 2.0
 
 
 def test_too_few_models_for_the_claim_is_inconclusive_and_fails_a_test(table: pd.DataFrame) -> None:
@@ -224,9 +206,9 @@ def test_same_call_same_document_and_another_seed_another(
     first = dpaudit.audit("randomised-response", table, out=tmp_path / "a", **FAST)
     again = dpaudit.audit("randomised-response", table, **{**FAST, "jobs": 1})
     other = dpaudit.audit("randomised-response", table, seed=1, **FAST)
-    stable = {**first.document, "seconds": 0}
-    assert stable == {**again.document, "seconds": 0}
-    assert first.document["scores"] != other.document["scores"]
+    stable = {**first.to_document(), "seconds": 0}
+    assert stable == {**again.to_document(), "seconds": 0}
+    assert first.scores != other.scores
     stored = json.loads((tmp_path / "a" / "result.json").read_text())
     assert stored == json.loads(first.to_json())
     with pytest.raises(RunFolderError, match="seed is 0 there and 1 here"):
@@ -275,6 +257,6 @@ class _DataDependent:
 def test_a_data_dependent_claim_counts_as_the_larger_of_both_worlds(table: pd.DataFrame) -> None:
     result = dpaudit.audit(_DataDependent(), table, **FAST)
     assert result.claimed_epsilon == 3.0
-    assert "in either world" in result.document["claim"]["source"]
+    assert "in either world" in result.claim.source
     stated = dpaudit.audit(_DataDependent(), table, epsilon=1.5, **FAST)
     assert stated.claimed_epsilon == 1.5

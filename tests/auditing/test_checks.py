@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from dpaudit.auditing.attacking.evaluation import Evaluation
 from dpaudit.auditing.checks import (
     MOST_REASONS,
     SIGNIFICANCE,
@@ -19,11 +20,11 @@ from dpaudit.auditing.checks import (
     failure_reasons,
     first_finished,
 )
-from dpaudit.auditing.membership import Evaluation
-from dpaudit.auditing.verdict import Check, Consequence
 from dpaudit.bounds import Counts, Direction, Threshold
+from dpaudit.bounds.table import ValidBound
 from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
+from dpaudit.results.verdict import Check, Consequence
 
 
 def finished(world: World, number: int, *features: float) -> Outcome:
@@ -203,9 +204,7 @@ def _evaluation(scores: list[float], wrong: int) -> Evaluation:
     return Evaluation(
         counts=Counts(wrong, wrong, n, n),
         threshold=Threshold(0.5, Direction.HIGHER),
-        exact=0.0 if wrong else 2.0,
-        clopper_pearson=0.0,
-        sequential=None,
+        bounds={ValidBound.EXACT: 0.0 if wrong else 2.0, ValidBound.CLOPPER_PEARSON: 0.0},
         auc=1.0,
         scores=np.array(scores),
         scorer=lambda rows: rows[:, 0],

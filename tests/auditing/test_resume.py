@@ -92,7 +92,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(out: str, *more: str, generator: str = "own.py:noise", trials: int = 60) -> list[str]:
-    words = [sys.executable, "-m", "dpaudit.cli.main", "audit", generator, "--out", out]
+    words = [sys.executable, "-m", "dpaudit", "audit", generator, "--out", out]
     words += ["--data", "tiny.csv", "--target", "row:10", "--fail-on", "never"]
     words += ["--epsilon", "1", "--attack", "own.py:Copies", "--shadow-models", str(trials)]
     return [*words, *more]

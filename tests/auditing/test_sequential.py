@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing import sequential as looking
-from dpaudit.auditing.plan import Multiplicity, Pace, Size
+from dpaudit.auditing import sequential
+from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.errors import SettingsError
+from dpaudit.plugins.protocols import World
 
 FAST: dict[str, Any] = {"attacks": ("groundhog-naive", "query-target"), "jobs": 2}
 
@@ -30,7 +31,7 @@ def test_a_gross_leak_stops_the_audit_early(table: pd.DataFrame, tmp_path: Path)
     result = dpaudit.audit(
         "copycat", table, sequential=True, shadow_models=400, out=tmp_path, **FAST
     )
-    document = result.document
+    document = result.to_document()
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert document["sequential"] == {"pairs": 24, "cap": 200, "stopped_early": True}
     assert document["shadow_models"] == {"in": 24, "out": 24}
@@ -47,18 +48,18 @@ def test_a_sequential_audit_resumes_with_the_same_numbers(
     first = dpaudit.audit("null", table, out=tmp_path, **options)
     again = dpaudit.audit("null", table, out=tmp_path, **options)
     alone = dpaudit.audit("null", table, **{**options, "jobs": 1})
-    assert {**first.document, "seconds": 0} == {**again.document, "seconds": 0}
-    assert {**first.document, "seconds": 0} == {**alone.document, "seconds": 0}
+    assert {**first.to_document(), "seconds": 0} == {**again.to_document(), "seconds": 0}
+    assert {**first.to_document(), "seconds": 0} == {**alone.to_document(), "seconds": 0}
 
 
 def test_at_the_cap_both_bounds_are_taken_with_half_of_the_error_each(table: pd.DataFrame) -> None:
     result = dpaudit.audit("null", table, sequential=True, shadow_models=60, **FAST)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
-    assert result.document["sequential"] == {"pairs": 30, "cap": 30, "stopped_early": False}
-    bounds = result.document["bounds"]
+    assert result.to_document()["sequential"] == {"pairs": 30, "cap": 30, "stopped_early": False}
+    bounds = result.bounds
     assert (bounds["exact"], bounds["clopper_pearson"], bounds["sequential"]) == (0.0, 0.0, 0.0)
-    size = Size(shadow_models=60, attacks=2, pace=Pace.SEQUENTIAL)
-    assert math.isclose(size.attack_confidence, 1 - 0.05 / 4)
+    settings = AuditSettings(shadow_models=60, sequential=True)
+    assert math.isclose(settings.attack_confidence, 1 - 0.05 / 4)
 
 
 @pytest.mark.parametrize(("generator", "bets"), [("null", False), ("copycat", True)])
@@ -66,13 +67,13 @@ def test_an_attack_bets_once_it_has_learnt(
     generator: str, bets: bool, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guessed = []
-    guess = looking._Stream.guess
+    guess = sequential._Stream.guess
 
-    def seen(stream: looking._Stream, *given: Any) -> None:
+    def seen(stream: sequential._Stream, *given: Any) -> None:
         guessed.append(given)
         guess(stream, *given)
 
-    monkeypatch.setattr(looking._Stream, "guess", seen)
+    monkeypatch.setattr(sequential._Stream, "guess", seen)
     dpaudit.audit(generator, table, sequential=True, shadow_models=60, **FAST)
     assert bool(guessed) is bets
 
@@ -88,26 +89,26 @@ def test_failed_trials_never_help_a_sequential_attack(table: pd.DataFrame) -> No
     result = dpaudit.audit(
         fails_without_the_target, table, epsilon=1.0, sequential=True, shadow_models=100, **FAST
     )
-    assert result.document["failures"]["out"] > 20
+    assert result.failures[World.OUT] > 20
     assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
     assert result.epsilon_lower_bound == 0
 
 
 def test_one_attack_can_be_selected_and_nothing_is_corrected(table: pd.DataFrame) -> None:
     result = dpaudit.audit("copycat", table, multiplicity="select", shadow_models=60, **FAST)
-    document = result.document
+    document = result.to_document()
     assert document["multiplicity"] == {"rule": "select", "hypotheses": 1}
     assert len(document["attacks"]) == 1
     both = dpaudit.audit("copycat", table, shadow_models=60, **FAST)
-    assert both.document["multiplicity"] == {"rule": "bonferroni", "hypotheses": 2}
+    assert both.to_document()["multiplicity"] == {"rule": "bonferroni", "hypotheses": 2}
     assert result.epsilon_lower_bound > both.epsilon_lower_bound
 
 
 def test_a_hold_out_scores_less_than_cross_validation(table: pd.DataFrame) -> None:
     result = dpaudit.audit("copycat", table, threshold="hold-out", shadow_models=60, **FAST)
-    assert result.document["counts"]["n_in"] == 12
-    assert result.document["threshold_rule"] == "hold-out"
-    assert "--threshold hold-out" in result.document["reproduce"]
+    assert result.counts.n_in == 12
+    assert result.threshold_rule == "hold-out"
+    assert "--threshold hold-out" in result.reproduce
 
 
 @pytest.mark.parametrize(
@@ -126,5 +127,8 @@ def test_rules_that_do_not_exist_are_refused(
 
 
 def test_hypotheses_are_counted_in_one_place() -> None:
-    assert Size(attacks=3).hypotheses.count == 3
-    assert Size(attacks=3, multiplicity=Multiplicity.SELECT).hypotheses.count == 1
+    assert AuditSettings(attacks=("a", "b", "c")).hypotheses.count == 3
+    assert (
+        AuditSettings(attacks=("a", "b", "c"), multiplicity=Multiplicity.SELECT).hypotheses.count
+        == 1
+    )

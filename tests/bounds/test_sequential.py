@@ -535,13 +535,13 @@ def test_a_guess_that_is_neither_true_nor_false_is_refused() -> None:
 )
 def test_counts_of_no_experiment_are_refused(argument: str, value: int) -> None:
     counts = {"false_negatives": 1, "false_positives": 1, "n_in": 10, "n_out": 20, argument: value}
-    with pytest.raises(SettingsError, match=f"^{argument} is"):
+    with pytest.raises(SettingsError, match=f"^`{argument}` is"):
         universal_bound(**counts, delta=DELTA, confidence=0.95)
 
 
 @pytest.mark.parametrize(("cap", "first", "named"), [(8, 8, "cap"), (3, 8, "cap"), (9, 0, "first")])
 def test_schedules_without_a_scored_pair_are_refused(cap: int, first: int, named: str) -> None:
-    with pytest.raises(SettingsError, match=f"^{named} is"):
+    with pytest.raises(SettingsError, match=f"^`{named}` is"):
         refit_schedule(cap, first=first)
 
 

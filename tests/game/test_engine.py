@@ -22,14 +22,16 @@ from loky import get_reusable_executor
 
 from dpaudit.auditing.entry import audit
 from dpaudit.errors import AttackError, InterruptedRunError
-from dpaudit.game.engine import _Flight, run_trials
+from dpaudit.game.engine import run_trials
+from dpaudit.game.pool import Flight
 from dpaudit.game.progress import TrialProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.game.worker import PayloadFile
 from dpaudit.game.worlds import Game
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer, World
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
@@ -231,7 +233,7 @@ def test_a_trial_that_kills_its_worker_takes_no_other_with_it(tmp_path: Path) ->
 
 def test_what_finished_before_the_pool_broke_is_not_lost() -> None:
     nowhere = PayloadFile(path="", digest="", log="", search_path=())
-    flight = _Flight(nowhere, workers=1)  # no process starts before something is submitted
+    flight = Flight(nowhere, workers=1)  # no process starts before something is submitted
     ended, broken = Future[list[Outcome]](), Future[list[Outcome]]()
     flight.batches = {ended: tuple(TRIALS[:1]), broken: tuple(TRIALS[1:3])}
     broken.set_exception(BrokenProcessPool("a worker died"))
@@ -404,7 +406,7 @@ def audited(folder: Path, generator: str) -> Mapping[str, Any]:
 
 
 def test_every_fault_is_counted_by_world_with_its_reason(faults: Path) -> None:
-    words = [sys.executable, "-m", "dpaudit.cli.main", "audit", "faults.py:faulty", "--json"]
+    words = [sys.executable, "-m", "dpaudit", "audit", "faults.py:faulty", "--json"]
     words += ["--data", "tiny.csv", "--target", "row:10", "--epsilon", "1", "--out", "run"]
     words += ["--attack", "faults.py:Copies", "--shadow-models", "100"]
     done = subprocess.run(words, cwd=faults, capture_output=True, text=True, check=False)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.errors import SchemaError
-from dpaudit.model.inference import schema_from_sdv
-from dpaudit.model.schema import MISSING, OTHER, Column, Kind, Schema, as_numbers
+from dpaudit.model.column import MISSING, OTHER, Column, Kind, as_numbers
+from dpaudit.model.schema import Schema
 
 MIXED = Schema(
     columns=(
@@ -330,7 +330,7 @@ SDV_TABLE = pd.DataFrame(
     "metadata", [{"columns": SDV_COLUMNS}, {"tables": {"people": {"columns": SDV_COLUMNS}}}]
 )
 def test_reads_sdv_metadata(metadata: dict) -> None:
-    schema = schema_from_sdv(metadata, SDV_TABLE)
+    schema = Schema.from_sdv(metadata, SDV_TABLE)
     assert schema.inferred
     assert [c.kind.value for c in schema.columns] == [
         "integer",
@@ -358,5 +358,5 @@ def test_reads_sdv_metadata(metadata: dict) -> None:
 )
 def test_refuses_sdv_metadata_that_an_audit_cannot_use(metadata: dict, says: str) -> None:
     with pytest.raises(SchemaError) as caught:
-        schema_from_sdv(metadata, SDV_TABLE)
+        Schema.from_sdv(metadata, SDV_TABLE)
     assert says in str(caught.value)

@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 from dpaudit.errors import DataError, InputError, MissingExtraError, SchemaError
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import decode, encode
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.model.tables import fitting, load_schema, load_table
 
 GOOD = "a,b\n" + "".join(f"{i},{3 * i}\n" for i in range(2000))
@@ -139,7 +140,7 @@ def test_a_schema_column_that_the_file_lacks_is_the_schemas_problem(tmp_path: Pa
     ) as error:
         fitting(load_table(path, schema=schema), schema, source=str(path))
     assert str(path) in str(error.value)
-    assert "mend the table or the schema" in str(error.value)
+    assert "correct the table or the schema" in str(error.value)
 
 
 def test_parquet_round_trip(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ import pytest
 import dpaudit.plugins.registry as registry
 from dpaudit.errors import ClaimError, RegistryError
 from dpaudit.formatting import did_you_mean
+from dpaudit.plugins.modules import carry
 from dpaudit.plugins.registry import (
     ATTACKS,
     GENERATORS,
     build,
-    carry,
     names,
     parse_parameters,
     plugins,

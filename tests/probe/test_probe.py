@@ -1,4 +1,4 @@
-"""Probes: each toy's leak is found, and nothing else; honest generators are not accused."""
+"""Probes: each toy's leak is found, and nothing else; honest generators are not flagged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.probe import PROBES, ProbeReport, ProbeStatus, Severity, probe
 from dpaudit.probe.challenge import needed, rule
 from dpaudit.probe.comparison import permutation_p
@@ -91,7 +92,7 @@ def test_each_leak_is_found_and_nothing_else(leak: str) -> None:
     "toy", [toys.Toy, toys.Rounded, toys.AnswersAboutMaximum, toys.SeededWhenSampled]
 )
 @pytest.mark.parametrize("neighbours", Neighbours)
-def test_honest_toys_are_not_accused(toy: type[toys.Toy], neighbours: Neighbours) -> None:
+def test_honest_toys_are_not_flagged(toy: type[toys.Toy], neighbours: Neighbours) -> None:
     report = probe(toy(schema=SCHEMA), table(), schema=SCHEMA, epsilon=1.0, neighbours=neighbours)
     assert not alarms(report), str(report)
 
@@ -109,10 +110,10 @@ def test_replaced_records_are_followed_too() -> None:
         assert alarms(report) == [leak], str(report)
 
 
-def test_the_hardest_honest_generator_is_accused_at_the_stated_rate() -> None:
-    # At 3.8 % for the probe, so that accusations happen: more than 6 of 40 have p < .001.
+def test_the_hardest_honest_generator_is_flagged_at_the_stated_rate() -> None:
+    # At 3.8 % for the probe, so that alarms happen: more than 6 of 40 have p < .001.
     runs = 40
-    accused = sum(
+    flagged = sum(
         bool(
             alarms(
                 probe(
@@ -128,7 +129,7 @@ def test_the_hardest_honest_generator_is_accused_at_the_stated_rate() -> None:
         )
         for seed in range(runs)
     )
-    assert accused <= 6
+    assert flagged <= 6
 
 
 def test_missing_values_that_follow_a_record_are_found() -> None:
@@ -164,7 +165,7 @@ def test_a_claim_that_permits_much_takes_more_fits() -> None:
     assert many.status is ProbeStatus.ALARM
 
 
-def test_a_failing_generator_is_told_and_not_swallowed() -> None:
+def test_a_failing_generator_is_reported_and_not_swallowed() -> None:
     report = probe(toys.Raises(schema=SCHEMA), table(), schema=SCHEMA)
     failed = report.of(ProbeStatus.FAILED)
     assert {"ValueError: no memory left"} == {result.evidence for result in failed}
@@ -264,13 +265,13 @@ def test_when_every_probe_fails_the_exit_code_says_so() -> None:
 
 
 @pytest.mark.parametrize("name", ["null", "laplace-histogram", "randomised-response"])
-def test_registered_honest_generators_are_not_accused(name: str) -> None:
+def test_registered_honest_generators_are_not_flagged(name: str) -> None:
     report = probe(name, table(), schema=SCHEMA, seed=3)
     assert not alarms(report), str(report)
     assert not report.of(ProbeStatus.FAILED), str(report)
 
 
-def test_the_reference_pate_gan_is_not_accused() -> None:
+def test_the_reference_pate_gan_is_not_flagged() -> None:
     report = probe("pate-gan", table(), schema=SCHEMA, parameters={"teachers": 10})
     assert not alarms(report), str(report)
     assert not report.of(ProbeStatus.FAILED), str(report)

@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
+import shutil
 import xml.dom.minidom
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
-STUDY = Path(__file__).resolve().parents[2] / "reports" / "pate-gan-audit"
+from dpaudit.plugins.recorder import Reader
+from reports.pate_gan_audit import (
+    audits,
+    average,
+    kept,
+    matrix,
+    notes,
+    pages,
+    pictures,
+    published,
+    remains,
+    run,
+    sequential,
+    setting,
+    tables,
+    training,
+    worst,
+)
+from reports.pate_gan_audit.plan import Plan
+from reports.pate_gan_audit.setting import Game
+
+STUDY = Path(__file__).resolve().parents[2] / "reports" / "pate_gan_audit"
 RESULTS = STUDY / "results"
-MODULES = [path.stem for path in STUDY.glob("*.py")]
 CEILING = 4.681517
 
 
-class Study:
-    """The study's modules by name; other studies have modules of the same names."""
-
-    def __getattr__(self, name: str) -> ModuleType:
-        return importlib.import_module(name)
-
-
-@pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
-    others = {name: sys.modules.pop(name) for name in MODULES if name in sys.modules}
-    monkeypatch.syspath_prepend(STUDY)
-    yield Study()
-    for name in MODULES:
-        sys.modules.pop(name, None)
-    sys.modules.update(others)
+def plan(folder: Path, **given: Any) -> Plan:
+    return Plan(out=folder, runs=folder / "runs", **given)
 
 
 def record(path: Path) -> dict[str, Any]:
@@ -42,117 +46,108 @@ def record(path: Path) -> dict[str, Any]:
     return found
 
 
-def test_published_bounds_follow_from_published_errors(
-    study: Study, published_audits: dict[str, Any]
-) -> None:
+def test_published_bounds_follow_from_published_errors(published_audits: dict[str, Any]) -> None:
     for ours, theirs in (
-        (study.published.AVERAGE, "average_case_cervical_naive"),
-        (study.published.WORST, "worst_case_querybased"),
+        (published.AVERAGE, "average_case_cervical_naive"),
+        (published.WORST, "worst_case_querybased"),
     ):
-        assert list(ours) == list(study.published.SIX)
+        assert list(ours) == list(published.SIX)
         for name, row in ours.items():
             auc, epsilon, errors = published_audits[theirs][name]
             assert (row.auc, [row.false_negatives, row.false_positives]) == (auc, errors)
             assert row.clopper_pearson == pytest.approx(epsilon, abs=1e-9)
-    assert study.published.AVERAGE["updated"].clopper_pearson == pytest.approx(CEILING, abs=1e-6)
-    assert (
-        published_audits["teacher_partitions_686_records_5_teachers"] == study.published.PARTITIONS
-    )
+    assert published.AVERAGE["updated"].clopper_pearson == pytest.approx(CEILING, abs=1e-6)
+    partitions = published_audits["teacher_partitions_686_records_5_teachers"]
+    assert partitions == published.PARTITIONS
 
 
-def test_table_2_has_19_violations_and_5_bugs(study: Study) -> None:
-    assert sum(map(len, study.published.VIOLATIONS.values())) == 19
-    assert sum(map(len, study.published.BUGS.values())) == 5
+def test_table_2_has_19_violations_and_5_bugs() -> None:
+    assert sum(map(len, published.VIOLATIONS.values())) == 19
+    assert sum(map(len, published.BUGS.values())) == 5
 
 
-def test_generators_without_data_are_caught_by_unequal_rows_alone(
-    study: Study, tmp_path: Path
-) -> None:
-    def played(names: str, game: str, models: int) -> dict[str, dict[str, Any]]:
-        options = ["--names", names, "--games", game, "--models", str(models)]
-        study.worst.main(["--results", str(tmp_path), *options])
-        found = study.kept.read(tmp_path, "worst")
-        return {name: found[f"{name}-{game}"] for name in names.split(",")}
+def test_generators_without_data_are_caught_by_unequal_rows_alone(tmp_path: Path) -> None:
+    def audited(names: str, game: Game, models: int) -> dict[str, dict[str, Any]]:
+        chosen = tuple(names.split(","))
+        worst.run(plan(tmp_path, names=chosen, models=models), games=[game])
+        found = kept.read(tmp_path, "worst")
+        return {name: found[f"{name}-{game}"] for name in chosen}
 
-    unequal = played("constant-row,null", "published", 1000)
+    unequal = audited("constant-row,null", Game.PUBLISHED, 1000)
     assert unequal["constant-row"]["asked"]["rows"] == {"in": 5, "out": 4}
     assert unequal["constant-row"]["auc"] == 1.0
     assert unequal["constant-row"]["clopper_pearson"] == pytest.approx(CEILING, abs=1e-6)
     assert unequal["null"]["clopper_pearson"] > 2.0
-    assert played("random-row", "published", 60)["random-row"]["auc"] == 1.0
-    for name, equal in played("constant-row,random-row,null", "valid", 60).items():
+    assert audited("random-row", Game.PUBLISHED, 60)["random-row"]["auc"] == 1.0
+    for name, equal in audited("constant-row,random-row,null", Game.VALID, 60).items():
         assert equal["asked"]["rows"] == {"in": 5, "out": 5}
         assert equal["exact"] == 0.0, name
 
 
-def test_what_is_kept_is_not_done_again_unless_asked_otherwise(
-    study: Study, tmp_path: Path
-) -> None:
+def test_what_is_kept_is_not_done_again_unless_asked_otherwise(tmp_path: Path) -> None:
     path, done = tmp_path / "part" / "one.json", []
 
     def work() -> dict[str, Any]:
         done.append(1)
         return {"found": len(done)}
 
-    assert study.kept.kept(path, {"models": 10}, work)["found"] == 1
-    assert study.kept.kept(path, {"models": 10}, work)["found"] == 1
-    assert study.kept.kept(path, {"models": 20}, work)["found"] == 2
-    assert study.kept.read(tmp_path, "part")["one"]["found"] == 2
+    assert kept.kept(path, {"models": 10}, work)["found"] == 1
+    assert kept.kept(path, {"models": 10}, work)["found"] == 1
+    assert kept.kept(path, {"models": 20}, work)["found"] == 2
+    assert kept.read(tmp_path, "part")["one"]["found"] == 2
 
 
-def test_a_valid_game_has_public_bounds(study: Study) -> None:
-    published, valid = study.setting.Game.PUBLISHED, study.setting.Game.VALID
-    for name in study.published.SIX:
-        given = study.setting.parameters(name, published, iterations=7)
-        fixed = study.setting.parameters(name, valid, iterations=7)
+def test_a_valid_game_has_public_bounds() -> None:
+    as_published, valid = Game.PUBLISHED, Game.VALID
+    for name in published.SIX:
+        given = setting.parameters(name, as_published, iterations=7)
+        fixed = setting.parameters(name, valid, iterations=7)
         assert "bounds-from-data" not in given.get("without", "")
         assert "bounds-from-data" in fixed["without"]
         assert "bounds-from-data" not in fixed.get("also", "")
         assert given["iterations"] == fixed["iterations"] == 7
-    assert "bounds-from-data" in study.setting.parameters("turing", published, iterations=1)["also"]
-    schema = study.setting.average_schema()
+    assert "bounds-from-data" in setting.parameters("turing", as_published, iterations=1)["also"]
+    schema = setting.average_schema()
     assert all(column.kind.numeric for column in schema.columns)
     assert len(schema.columns) == 29
 
 
-def test_figure_4_is_one_of_lambda_1(study: Study) -> None:
+def test_figure_4_is_one_of_lambda_1() -> None:
     """320,000 queries, nearly all unanimous: the paper's 50k, 30k and 320k."""
     votes = [0, 0, 0, 0, 5_000, 315_000]
-    large = study.training.moments(votes, gamma=1.0)["epsilon"]
+    large = training.moments(votes, gamma=1.0)["epsilon"]
     assert large["updated"] == pytest.approx(50e3, rel=0.1)
     assert large["synthcity"] == pytest.approx(30e3, rel=0.15)
     assert large["borealis, smartnoise"] == pytest.approx(320e3, rel=0.1)
-    small = study.training.moments(votes, gamma=0.001)["epsilon"]
-    assert len({round(small[who], 9) for who in study.training.ACCOUNTANTS}) == 1
+    small = training.moments(votes, gamma=0.001)["epsilon"]
+    assert len({round(small[who], 9) for who in training.ACCOUNTANTS}) == 1
     assert small["one Laplace draw, exact"] < small["updated"] < 10.0
 
 
-def test_partitions_are_counted_by_teacher(study: Study) -> None:
-    notes = study.notes.Notes()
-    from dpaudit.plugins.recorder import Reader
-
+def test_partitions_are_counted_by_teacher() -> None:
+    seen = notes.Notes()
     for index, rows in enumerate(([0, 1, 1], [1, 2])):
-        notes.read(Reader.TEACHER, np.array(rows), index=index)
-    notes.read(Reader.STUDENT, np.array([9]))
-    found = study.training.partition(notes)
+        seen.read(Reader.TEACHER, np.array(rows), index=index)
+    seen.read(Reader.STUDENT, np.array([9]))
+    found = training.partition(seen)
     assert found["distinct"] == [2, 2]
     assert found["shared"] == [1, 1]
     assert found["used"] == 3
     assert found["readers"] == ["student", "teacher"]
 
 
-def test_the_matrix_is_scored_cell_by_cell(study: Study) -> None:
-    listed = study.published.VIOLATIONS | study.published.BUGS
+def test_the_matrix_is_scored_cell_by_cell() -> None:
+    listed = published.VIOLATIONS | published.BUGS
 
     def found(keys: list[str], severity: str = "violation") -> dict[str, Any]:
         return {"findings": [{"id": key, "severity": severity} for key in keys]}
 
     six = {
         name: found([key for key, whose in listed.items() if name in whose])
-        for name in study.published.SIX
+        for name in published.SIX
     }
     perfect = six | {"pate-gan": found([]), "switch-delta-xor": found(["delta-xor"])}
-    score = study.tables.score(perfect)
+    score = tables.score(perfect)
     assert (score["named"], score["missing"], score["not_alone"]) == (24, [], {})
     worse = perfect | {
         "original": found([]),
@@ -160,113 +155,135 @@ def test_the_matrix_is_scored_cell_by_cell(study: Study) -> None:
         "pate-gan-switched": found(["batch-from-rows"], "note"),
         "switch-delta-xor": found(["delta-xor", "no-pate"]),
     }
-    score = study.tables.score(worse)
+    score = tables.score(worse)
     assert score["named"] == 24 - 6
     assert score["clean"] == {"pate-gan": ["delta-ignored"], "pate-gan-switched": []}
     assert score["not_alone"] == {"delta-xor": ["delta-xor", "no-pate"]}
-    assert "**missed**" in study.matrix.table_2(worse)
+    assert "**missed**" in matrix.table_2(worse)
 
 
-def test_scored_models_are_those_before_the_proof(study: Study) -> None:
+def test_scored_models_are_those_before_the_proof() -> None:
     counts = {"n_in": 16, "n_out": 16}
     early = {"stopped": {"pairs": 24, "stopped_early": True}, "counts": counts, "proved": 1.4}
-    assert study.sequential.scored(early) == {
+    assert sequential.scored(early) == {
         "proved_early": True,
         "scored_models": 32,
         "trained_models": 48,
     }
     cap = early | {"stopped": {"pairs": 300, "stopped_early": False}}
-    assert study.sequential.scored(cap)["scored_models"] is None
+    assert sequential.scored(cap)["scored_models"] is None
 
 
 @pytest.fixture
-def played(study: Study, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Audits are not played but noted; each finds a violation."""
-    calls: list[dict[str, Any]] = []
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[audits.Asked]:
+    """Audits are not run but noted; each finds a violation."""
+    calls: list[audits.Asked] = []
 
-    def play(generator: str, table: object, schema: object, **given: Any) -> dict[str, Any]:
-        calls.append({"generator": generator, **given})
+    def audit(asked: audits.Asked, plan: Plan) -> dict[str, Any]:
+        calls.append(asked)
         counts = {"false_negatives": 0, "false_positives": 0, "n_in": 16, "n_out": 16}
-        stopped = {"pairs": 24, "stopped_early": True} if given.get("sequential") else None
+        stopped = {"pairs": 24, "stopped_early": True} if asked.sequential else None
         return {"verdict": "violation", "proved": 2.0, "counts": counts, "stopped": stopped}
 
-    monkeypatch.setattr(study.audits, "play", play)
+    monkeypatch.setattr(audits, "audit", audit)
     return calls
 
 
-def test_the_average_case_is_played_as_published_and_valid(
-    study: Study, played: list[dict[str, Any]], tmp_path: Path, data_folder: Path
+def test_the_average_case_is_run_as_published_and_valid(
+    asked: list[audits.Asked], tmp_path: Path, data_folder: Path
 ) -> None:
-    options = [str(data_folder), "--results", str(tmp_path), "--models", "10"]
-    study.average.main(options)
-    games = [(call["generator"], call["hold_out"]) for call in played]
-    assert games == [
-        *((name, as_published) for name in study.published.SIX for as_published in (True, False)),
+    small = plan(tmp_path, data=data_folder, models=10)
+    average.run(small)
+    assert [(call.generator, call.hold_out) for call in asked] == [
+        *((name, as_published) for name in published.SIX for as_published in (True, False)),
         ("pate-gan-switched", False),
     ]
-    assert {(call["target"], call["attack"], call["models"]) for call in played} == {
+    assert {(call.target, call.attack, call.models) for call in asked} == {
         (397, "groundhog-naive", 10)
     }
-    study.average.main(options)
-    assert len(played) == 13, "all are kept"
-    study.sequential.main([*options[:3], "--cap", "20", "--names", "turing", "--seeds", "2"])
-    assert [call["seed"] for call in played[13:]] == [0, 1]
-    assert study.kept.read(tmp_path, "sequential")["turing-1"]["scored_models"] == 32
+    average.run(small)
+    assert len(asked) == 13, "all are kept"
+    turing = plan(tmp_path, data=data_folder, models=20, names=("turing",))
+    sequential.run(turing, seeds=2)
+    assert [(call.seed, call.models) for call in asked[13:]] == [(0, 20), (1, 20)]
+    assert kept.read(tmp_path, "sequential")["turing-1"]["scored_models"] == 32
 
 
-def test_what_remains_is_mended_one_deviation_at_a_time(
-    study: Study, played: list[dict[str, Any]], tmp_path: Path, data_folder: Path
+def test_what_remains_is_fixed_one_deviation_at_a_time(
+    asked: list[audits.Asked], tmp_path: Path, data_folder: Path
 ) -> None:
-    options = ["--results", str(tmp_path), "--models", "10"]
-    study.worst.main([*options, "--names", "borealis", "--games", "valid"])
-    assert played.pop()["parameters"]["gamma"] == 1e-4
-    study.remains.main([str(data_folder), *options])
-    fixed = [set(call["parameters"]["without"].split(",")) for call in played]
+    worst.run(plan(tmp_path, models=10, names=("borealis",)), games=[Game.VALID])
+    assert asked.pop().parameters["gamma"] == 1e-4
+    remains.run(plan(tmp_path, data=data_folder, models=10))
+    fixed = [set(call.parameters["without"].split(",")) for call in asked]
     always = {"bounds-from-data", "output-not-inverted"}
     assert fixed[0] == always
     assert all(len(one - always) == 1 for one in fixed[1:])
     assert {"accountant-missing-log", "partition-by-position"} <= set.union(*fixed)
 
 
-def test_an_audit_is_played_and_its_record_kept(study: Study, tmp_path: Path) -> None:
-    given: dict[str, Any] = {
-        "parameters": {}, "target": 0, "attack": "query-absolute", "models": 10,
-        "hold_out": True, "seed": 0, "runs": tmp_path, "name": "null", "jobs": 1,
-    }  # fmt: skip
-    table, schema = study.setting.worst_table(), study.setting.worst_schema()
-    found = study.audits.play("null", table, schema, **given)
+def test_an_audit_is_run_and_its_record_kept(tmp_path: Path) -> None:
+    null = audits.Asked(
+        generator="null",
+        table=setting.worst_table(),
+        schema=setting.worst_schema(),
+        parameters={},
+        target=0,
+        attack="query-absolute",
+        models=10,
+        hold_out=True,
+        seed=0,
+        name="null",
+    )
+    found = audits.audit(null, plan(tmp_path, jobs=1))
     assert found["controls"] == {"null": True, "positive": True}
     assert found["counts"]["n_in"] == 4
     assert found["shadow_models"] == {"in": 10, "out": 10}
     json.dumps(found)
-    assert (tmp_path / "null-10-0" / "result.json").exists()
+    assert (tmp_path / "runs" / "null-10-0" / "result.json").exists()
 
 
-def test_variants_are_played_and_traced(study: Study, tmp_path: Path, data_folder: Path) -> None:
-    options = ["--results", str(tmp_path)]
-    tiny = ["--models", "10", "--iterations", "2", "--names", "borealis", "--games", "published"]
-    study.worst.main([*options, *tiny])
-    assert study.kept.read(tmp_path, "worst")["borealis-published"]["counts"]["n_in"] == 4
-    few = ["--names", "borealis,smartnoise,updated", "--lambdas", "1", "--iterations", "8"]
-    study.training.main([str(data_folder), *options, *few])
-    traced = study.kept.read(tmp_path, "training")
+def test_variants_are_run_and_traced(tmp_path: Path, data_folder: Path) -> None:
+    tiny = plan(tmp_path, models=10, iterations=2, names=("borealis",))
+    worst.run(tiny, games=[Game.PUBLISHED])
+    assert kept.read(tmp_path, "worst")["borealis-published"]["counts"]["n_in"] == 4
+    few = plan(
+        tmp_path, data=data_folder, iterations=8, names=("borealis", "smartnoise", "updated")
+    )
+    training.run(few, lambdas=[1.0])
+    traced = kept.read(tmp_path, "training")
     assert traced["partition-borealis"]["distinct"] == [137, 137, 137, 137, 138]
     assert traced["partition-smartnoise"]["distinct"] == [138, 137, 137, 137, 137]
     assert traced["partition-updated"]["distinct"] == [137] * 5
     assert traced["partition-updated"]["shared"] == [137, 137]
     assert len(traced["losses-updated"]["own"]) == 8
     assert sum(traced["moments-1"]["votes"]) == 8 * 5 * 64
-    settings = study.tables.settings(29)["settings"]
+    settings = tables.settings(29)["settings"]
     assert settings["updated"]["generator"]["hidden"] == (116, 116)
-    assert "116, 116" in study.matrix.table_3(
+    assert "116, 116" in matrix.table_3(
         {"table-3": {"asked": {"columns": 29}, "settings": settings}}
     )
 
 
-def invented(study: Study) -> dict[str, dict[str, dict[str, Any]]]:
+def test_the_committed_results_answer_what_is_asked_today(
+    tmp_path: Path, data_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> dict[str, Any]:
+        raise AssertionError("a committed result would be made again")
+
+    for module, name in ((audits, "audit"), (worst, "features_of"), (training, "traced"),
+                         (tables, "trace"), (tables, "settings")):  # fmt: skip
+        monkeypatch.setattr(module, name, refuse)
+    copy = shutil.copytree(RESULTS, tmp_path / "results", ignore=lambda *_: {"quick"})
+    run.main(["--data", str(data_folder), "--out", str(copy)])
+    for path in RESULTS.glob("*/*.json"):
+        assert (copy / path.relative_to(RESULTS)).read_bytes() == path.read_bytes()
+
+
+def invented() -> dict[str, dict[str, dict[str, Any]]]:
     """Records of every part, as if updated alone leaked in a valid game."""
-    parts: dict[str, dict[str, dict[str, Any]]] = {part: {} for part in study.pages.PARTS}
-    for name in study.published.SIX:
+    parts: dict[str, dict[str, dict[str, Any]]] = {part: {} for part in pages.PARTS}
+    for name in published.SIX:
         for game in ("published", "valid"):
             leaks = game == "published" or name == "updated"
             one = {
@@ -294,7 +311,7 @@ def invented(study: Study) -> dict[str, dict[str, dict[str, Any]]]:
             "asked": {"rows": 686}, "own": [0.7, 0.5], "others": [0.8, 0.6], "iterations": 2,
         }  # fmt: skip
     for gamma in (0.001, 1.0):
-        found = study.training.moments([0, 0, 0, 0, 0, 320_000], gamma=gamma)
+        found = training.moments([0, 0, 0, 0, 0, 320_000], gamma=gamma)
         parts["training"][f"moments-{gamma:g}"] = found | {
             "asked": {"parameters": {"gamma": gamma}}
         }
@@ -307,15 +324,15 @@ def invented(study: Study) -> dict[str, dict[str, dict[str, Any]]]:
     return parts
 
 
-def test_sentences_and_figures_follow_from_the_numbers(study: Study, tmp_path: Path) -> None:
-    found = invented(study)
-    page = study.pages.readme(found)
+def test_sentences_and_figures_follow_from_the_numbers(tmp_path: Path) -> None:
+    found = invented()
+    page = pages.readme(found)
     assert "for 6 of 6" in page
     assert "for 1 of 6 (updated)" in page
     assert "removes it: `teachers-refitted`." in page
     assert "through bounds read off each world's table, by the harness" in page
     assert "Figure 4 was not made at λ 0.001" in page
-    study.pictures.draw(found, tmp_path)
+    pictures.draw(found, tmp_path)
     written = sorted(path.name for path in tmp_path.iterdir())
     assert written == [f"figure-{n}.svg" for n in (12, 2, 3, 4, 5)]
     for path in tmp_path.iterdir():
@@ -326,6 +343,6 @@ def test_sentences_and_figures_follow_from_the_numbers(study: Study, tmp_path: P
         assert (first, second) == ("title", "desc")
 
 
-def test_the_page_says_what_was_measured(study: Study) -> None:
-    found = {part: study.kept.read(RESULTS, part) for part in study.pages.PARTS}
-    assert (STUDY / "README.md").read_text() == study.pages.readme(found)
+def test_the_page_says_what_was_measured() -> None:
+    found = {part: kept.read(RESULTS, part) for part in pages.PARTS}
+    assert (STUDY / "README.md").read_text() == pages.readme(found)

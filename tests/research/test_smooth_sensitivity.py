@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpaudit.account.algorithm_1 import PATE_SCRIPT_2017, algorithm_1_moments
 from dpaudit.account.conversion import ORDERS, epsilon_from_rdp
 from dpaudit.account.moments import local_divergences
 from dpaudit.account.vote_table import VoteTable
 from dpaudit.errors import SettingsError
-from dpaudit.research.algorithm_1 import PATE_SCRIPT_2017, algorithm_1_moments
 from dpaudit.research.smooth_sensitivity import (
     SmoothRelease,
     pate_script_smooth_sensitivity,
@@ -243,22 +243,22 @@ def test_the_claim_says_what_it_is() -> None:
     ],
 )
 def test_a_release_without_meaning_is_refused(change: dict[str, float]) -> None:
-    with pytest.raises(SettingsError, match=f"^{next(iter(change))} is "):
+    with pytest.raises(SettingsError, match=f"^`{next(iter(change))}` is "):
         SmoothRelease(**({"order": 9.0, "beta": 0.01, "sigma": 5.0} | change))
 
 
 def test_senseless_arguments_are_refused() -> None:
     table = VoteTable.noisy_max(10, 5.0)
     for delta in (0.0, 1.0, math.nan):
-        with pytest.raises(SettingsError, match="delta is"):
+        with pytest.raises(SettingsError, match="`delta` is"):
             sanitised_epsilon(table, [5], delta=delta, release=RELEASE, noise=0.0)
     with pytest.raises(SettingsError, match=r"0\.\.10"):
         sanitised_epsilon(table, [11], delta=1e-5, release=RELEASE, noise=0.0)
     for values in ([1.0], [[1.0, 2.0]], [1.0, math.inf]):
-        with pytest.raises(SettingsError, match="values must"):
+        with pytest.raises(SettingsError, match="`values` must"):
             smooth_sensitivity(values, beta=0.1)
-    with pytest.raises(SettingsError, match="beta is -1"):
+    with pytest.raises(SettingsError, match="`beta` is -1"):
         smooth_sensitivity([0.0, 1.0], beta=-1)
     for counts in ([3], [[3, 2]], [0, 0], [3.0, 2.0]):
-        with pytest.raises(SettingsError, match="counts must"):
+        with pytest.raises(SettingsError, match="`counts` must"):
             pate_script_smooth_sensitivity(counts, gamma=0.1, beta=0.1, moments=EIGHT)

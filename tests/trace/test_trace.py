@@ -15,13 +15,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dpaudit.account import Mechanism, VoteTable, epsilon_from_moments, pate_moments
+from dpaudit.account.algorithm_1 import Deviation, algorithm_1_moments
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError, SettingsError, TargetError, TrialError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
-from dpaudit.research.algorithm_1 import Deviation, algorithm_1_moments
 from dpaudit.trace import Severity, TraceReport, trace
 from dpaudit.trace.catalogue import CATALOGUE
 from dpaudit.trace.collector import Collector

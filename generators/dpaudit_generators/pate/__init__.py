@@ -3,7 +3,7 @@
 `Pate` fits any classifiers on disjoint cells of a private table, releases a fixed number of noisy
 labels of public rows and fits a student on them. The parts serve PATE-GAN as well: `cells` deals
 records to teachers, `LabelRelease` draws labels from a public table, `RandomBits` and the discrete
-noise draw from whole numbers alone. Importing this package imports neither torch nor scikit-learn.
+noise use integers only. Importing this package imports neither torch nor scikit-learn.
 """
 
 from __future__ import annotations

@@ -24,16 +24,16 @@ class Pate:
 
     The promise is (epsilon, delta) for adding or removing one record. A keyed hash deals each
     record, label included, to one teacher; a teacher is fitted on its own cell with randomness of
-    its own, so one record moves one vote. Labels are released by a mechanism whose cost is known
+    its own, so one record changes one vote. Labels are released by a mechanism whose cost is known
     whatever the votes are (`dpaudit.account.noisy_max`), their number is fixed here, and the
     student sees nothing else. All constants are public.
 
     Attributes:
-        teacher: The classifier of every teacher, cloned and not changed: any of scikit-learn, or a
-            `TorchClassifier`. It must train on any cell that holds two classes, however small:
-            an exception tells its cell apart.
-        classes: All classes, a public list: not the ones that happen to be in the table.
-        aggregation: How votes become a label; says how many teachers there are.
+        teacher: The classifier of every teacher, which is cloned and not changed: any of
+            scikit-learn, or a `TorchClassifier`. It must train on every cell that holds two
+            classes, however small, because an exception would give its cell away.
+        classes: A public list of all classes, not of those that happen to be in the table.
+        aggregation: How votes become a label; fixes the number of teachers.
         labels: How many labels may be released.
         delta: The delta of the claim.
 
@@ -52,14 +52,14 @@ class Pate:
         require_classifier(self.teacher)
         object.__setattr__(self, "classes", tuple(self.classes))
         if len(set(self.classes)) != len(self.classes):
-            raise SettingsError("a class is listed twice: list each class once.")
+            raise SettingsError("a class is listed twice: list each class once")
         if len(self.classes) != self.aggregation.classes:
             raise SettingsError(
                 f"{len(self.classes)} classes are listed and the aggregation has "
-                f"{self.aggregation.classes}: give both the same number."
+                f"{self.aggregation.classes}: give both the same number"
             )
         if self.labels < 1:
-            raise SettingsError(f"labels is {self.labels}: use at least 1.")
+            raise SettingsError(f"labels is {self.labels}: use at least 1")
         _ = self.claim  # validates the budget
 
     @property
@@ -73,29 +73,31 @@ class Pate:
         """Trains the teachers.
 
         Args:
-            rows: Private records as numbers under a public encoding, [n, width] (`labelled` makes
-                them of a table).
+            rows: Private records as numbers under a public encoding, [n, width]; `labelled` makes
+                them from a table.
             labels: Their classes [n].
             seed: For audits; None draws everything from the operating system's entropy.
 
         Raises:
-            DataError: If the records cannot be used; before any training. The message is for the
-                owner of the data: it is no part of the release.
+            DataError: If the records cannot be used; raised before any training. The message is
+                for the owner of the data and must not be released.
         """
         table = _numbers(rows)
         positions = self._positions(labels)
         k = self.aggregation.teachers
         if len(positions) != len(table):
             raise DataError(
-                f"there are {len(table)} rows and {len(positions)} labels: give one for each."
+                f"there are {len(table)} rows and {len(positions)} labels: give one for each"
             )
         if len(table) < k:
             raise DataError(
                 f"the table has {len(table)} rows for {k} teachers: most would have nothing to "
-                "learn; use fewer teachers."
+                "learn from; use fewer teachers"
             )
         if len(np.unique(positions)) < 2:
-            raise DataError("all labels are of one class: there is nothing to learn.")
+            raise DataError(
+                "all labels are of one class, so there is nothing to learn: add records of another"
+            )
         key = rng_of(seed, "partition").bytes(32)
         owned = cells(np.column_stack([table, positions]), teachers=k, key=key)
         teachers = tuple(
@@ -110,7 +112,7 @@ class Pate:
         if -1 in found:
             raise DataError(
                 f"the label of row {found.index(-1)} is not in the list of classes: correct it, or "
-                "add its class."
+                "add its class"
             )
         return np.array(found, dtype=np.int64)
 
@@ -118,14 +120,14 @@ class Pate:
 class TeacherEnsemble:
     """Fitted teachers and what is left of their budget.
 
-    Private as the data is: keep it where the data is kept. Only what `label` and `student` return
-    is covered by the claim.
+    An ensemble is as private as the data: keep it where the data is kept. The claim covers only
+    what `label` and `student` return.
 
     Args:
         pate: The settings.
         teachers: One fitted teacher for each cell.
-        width: Columns of the rows that they know.
-        seed: None takes every noise bit from the operating system's entropy.
+        width: Number of columns of the rows that they were fitted on.
+        seed: For audits; None takes every noise bit from the operating system's entropy.
     """
 
     def __init__(
@@ -140,7 +142,7 @@ class TeacherEnsemble:
 
     @property
     def claim(self) -> PrivacyClaim:
-        """What holds for all released labels together, and for any student."""
+        """The promise for all released labels together, and for any student."""
         claim = self._pate.claim
         if self._seed is None:
             return claim
@@ -152,12 +154,22 @@ class TeacherEnsemble:
         return self._budget.left
 
     def votes(self, rows: npt.ArrayLike) -> IndexArray:
-        """Raw votes [n, classes] for rows [n, width]: private, never to be released."""
+        """Counts the raw votes, which are private and must never be released.
+
+        Args:
+            rows: Rows [n, width].
+
+        Returns:
+            Votes [n, classes].
+
+        Raises:
+            DataError: If the rows do not fit the teachers.
+        """
         asked = _numbers(rows)
         if asked.shape[1] != self._width:
             raise DataError(
-                f"the rows have {asked.shape[1]} columns and the teachers learned {self._width}: "
-                "encode both in the same way."
+                f"the rows have {asked.shape[1]} columns and the teachers learned from "
+                f"{self._width}: encode both in the same way"
             )
         classes = self._pate.aggregation.classes
         counts = np.zeros((len(asked), classes), dtype=np.int64)
@@ -166,7 +178,10 @@ class TeacherEnsemble:
         return counts
 
     def label(self, rows: npt.ArrayLike) -> Answers:
-        """Noisy labels of public rows [n, width], each paid for before it is drawn.
+        """Draws noisy labels of public rows, each paid for before it is drawn.
+
+        Args:
+            rows: Public rows [n, width].
 
         Returns:
             Which rows were answered, and their classes.
@@ -179,16 +194,21 @@ class TeacherEnsemble:
         return Answers(answers.rows, _named(self._pate.classes, answers.labels))
 
     def student(self, classifier: Classifier, rows: npt.ArrayLike) -> Student:
-        """Labels public rows and fits a student on the answers: post-processing, free.
+        """Labels public rows and fits a student on the answers.
+
+        The labels are paid for from the budget; the fit costs nothing, as post-processing.
 
         Args:
-            classifier: Any of scikit-learn or a `TorchClassifier`; cloned.
+            classifier: Any of scikit-learn or a `TorchClassifier`; it is cloned.
             rows: Public rows [n, width]; each costs a label.
+
+        Returns:
+            The student, which may be published.
 
         Raises:
             BudgetError: If the budget does not pay for all rows; nothing is drawn then.
             DataError: If the rows do not fit the teachers.
-            SettingsError: If that is no classifier; nothing is drawn then.
+            SettingsError: If `classifier` is not one; nothing is drawn then.
         """
         require_classifier(classifier)
         answers = self._release.release(self.votes(rows))
@@ -215,7 +235,7 @@ class Student(NamedTuple):
     claim: PrivacyClaim
 
     def predict(self, rows: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Classes [n] of rows [n, width]."""
+        """Predicts the classes [n] of rows [n, width]."""
         positions = self.voter.predict(_numbers(rows), classes=len(self.classes))
         return _named(self.classes, positions)
 
@@ -225,7 +245,7 @@ def _seed(seed: int | None, purpose: str) -> int:
 
 
 def _named(classes: tuple[Hashable, ...], positions: npt.NDArray[np.generic]) -> npt.NDArray[Any]:
-    """Classes by position; mixed types stay what they are."""
+    """The classes at some positions; classes of mixed types keep their types."""
     dtype = None if len({type(name) for name in classes}) == 1 else object
     return np.asarray(np.array(classes, dtype=dtype)[positions])
 
@@ -234,7 +254,7 @@ def _numbers(rows: npt.ArrayLike) -> Rows:
     try:
         table = np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError("the rows are not all numbers: encode them, as `labelled` does.") from None
+        raise DataError("the rows are not all numbers: encode them, as `labelled` does") from None
     if table.ndim != 2:
-        raise DataError(f"the rows have shape {table.shape}: give a matrix [n, width].")
+        raise DataError(f"the rows have shape {table.shape}: give a matrix [n, width]")
     return table

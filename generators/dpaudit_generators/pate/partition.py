@@ -1,4 +1,4 @@
-"""Which record belongs to which teacher."""
+"""Which record goes to which teacher."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def cells(rows: npt.NDArray[np.float64], *, teachers: int, key: bytes) -> tuple[
     """Deals records to teachers by a keyed hash of each record alone.
 
     Neither the position of a record nor any other record matters, so adding or removing one
-    changes one cell and leaves the others as they are, their order included: the premise of the
+    changes one cell and leaves the others as they are, including their order: the premise of the
     privacy proof. A permutation or a split by position would change almost every cell. Equal
     records share a cell.
 
@@ -25,7 +25,7 @@ def cells(rows: npt.NDArray[np.float64], *, teachers: int, key: bytes) -> tuple[
         key: Key of the hash, at most 64 bytes; independent of the records.
 
     Returns:
-        k arrays of row numbers, some perhaps empty; within a cell in order of the hash.
+        k arrays of row numbers, of which some may be empty; each in the order of the hash.
     """
     canonical = np.ascontiguousarray(rows) + 0.0  # -0.0 becomes 0.0: equal records, equal bytes
     words = b"".join(
@@ -33,6 +33,6 @@ def cells(rows: npt.NDArray[np.float64], *, teachers: int, key: bytes) -> tuple[
     )
     hashes = np.frombuffer(words, dtype="<u8")
     order = np.argsort(hashes, kind="stable")
-    # 64 bits onto k cells: the largest bias is k / 2**64.
+    # 64 bits are mapped to k cells: the largest bias is k / 2**64.
     owner = (hashes[order] % np.uint64(teachers)).astype(np.int64)
     return tuple(order[owner == teacher] for teacher in range(teachers))

@@ -1,11 +1,11 @@
-"""Random bits of released labels, and whole-number noise drawn exactly from them.
+"""Random bits for released labels, and integer noise drawn exactly from them.
 
 Noise for several counts is discrete Laplace or discrete Gaussian, by the samplers of Canonne,
-Kamath and Steinke 2020, "The Discrete Gaussian for Differential Privacy". They use integer
-arithmetic on uniform integers alone, so the noise has the distribution that is accounted for, to
-the last bit: floating-point noise has not, and its low bits can betray the count (Mironov 2012).
-Forty lines buy that, and the bounds of continuous noise hold. How long a draw takes depends on the
-noise: draw where nobody times it.
+Kamath and Steinke 2020, "The Discrete Gaussian for Differential Privacy". They use only integer
+arithmetic on uniform integers, so the noise has exactly the distribution that is accounted for.
+Floating-point noise does not, and its low bits can betray the count (Mironov 2012). The bounds for
+continuous noise hold for discrete noise as well. How long a draw takes depends on the noise: draw
+where nobody times it.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class RandomBits:
             self._bytes, self._words = rng.bytes, rng.bit_generator.random_raw
 
     def words(self, n: int) -> WordArray:
-        """Uniform 64-bit integers [n]."""
+        """Draws uniform 64-bit integers [n]."""
         return self._words(n)
 
     def below(self, bound: int) -> int:
-        """A uniform integer in [0, bound), of any size; by rejection, hence unbiased."""
+        """Draws a uniform integer in [0, bound), of any size; by rejection, hence unbiased."""
         bits = (bound - 1).bit_length()
         size = (bits + 7) // 8
         while True:
@@ -60,7 +60,7 @@ def discrete_laplace(scale: float | Fraction, bits: RandomBits) -> int:
     """Draws x with probability proportional to exp(-abs(x) / scale) (Algorithm 2 there).
 
     Args:
-        scale: Positive and finite; a float is taken as the fraction that it is.
+        scale: Positive and finite; a float stands for its exact binary fraction.
         bits: The source.
     """
     top, bottom = scale.as_integer_ratio()
@@ -81,7 +81,7 @@ def discrete_gaussian(scale: float | Fraction, bits: RandomBits) -> int:
     """Draws x with probability proportional to exp(-x**2 / (2 scale**2)) (Algorithm 3 there).
 
     Args:
-        scale: Sigma, positive and finite; a float is taken as the fraction that it is.
+        scale: Sigma, positive and finite; a float stands for its exact binary fraction.
         bits: The source.
     """
     top, bottom = scale.as_integer_ratio()

@@ -20,14 +20,14 @@ from dpaudit_generators.pate.randomness import (
 )
 
 _AHEAD: Final = 1024
-"""Random words of a model that are drawn at a time, where a query needs fewer."""
+"""Random words of a model that are drawn at a time, if a query needs fewer."""
 
 Aggregation: TypeAlias = NoisyMax | ConfidentNoisyMax
 """How votes become a label."""
 
 
 class LabelRelease:
-    """Releases labels of two classes as draws from a public table: no noise, only comparisons.
+    """Releases labels of two classes as draws from a public table, by comparisons without noise.
 
     Args:
         table: The 64-bit table, as `VoteTable.quantised` makes it.
@@ -66,12 +66,12 @@ class LabelRelease:
 
 
 class LabelReleases:
-    """`LabelRelease` for M models at once: label i of model m is the one it would be alone.
+    """`LabelRelease` for M models at once; the labels of each are those it would get alone.
 
     Args:
         table: The 64-bit table, as `VoteTable.quantised` makes it.
         budgets: Pay for the labels of each model.
-        seeds: Of each model; None takes every word from the operating system's entropy.
+        seeds: One for each model; None takes every word from the operating system's entropy.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class LabelReleases:
 
         Args:
             votes: How many teachers voted 1, integers [M, n], n at least 1.
-            going: Which models ask; nothing of the others is released.
+            going: Whether each model asks; nothing is released for the others.
 
         Returns:
             Labels 0 or 1, [M, n]; 0 for models that do not ask.
@@ -134,8 +134,8 @@ class Answers(NamedTuple):
 class ClassRelease:
     """Releases labels of any number of classes.
 
-    Two classes go through the exact table. More get whole-number noise on every count; equal noisy
-    counts name the class that comes first, which costs no privacy and next to no accuracy.
+    Two classes use the exact table. More classes get integer noise on every count; of equal noisy
+    counts the first class wins, which costs no privacy and hardly any accuracy.
 
     Args:
         noisy_max: How votes become a label.
@@ -157,6 +157,9 @@ class ClassRelease:
             votes: Votes of the teachers for each class, integers [n, classes]; each row adds up to
                 the number of teachers.
 
+        Returns:
+            The answers, one for each query.
+
         Raises:
             BudgetError: If the budget does not pay for all queries; nothing is drawn then.
             SettingsError: If the votes are not those of the teachers among the classes.
@@ -167,7 +170,7 @@ class ClassRelease:
         else:
             if len(counts):
                 self._budget.spend(len(counts))
-            # Python's integers: no noise is too large for them.
+            # Python integers, because no noise is too large for them.
             labels = np.array([self._noisy_argmax(row) for row in counts.tolist()], dtype=np.int64)
         return Answers(np.arange(len(counts)), labels)
 
@@ -204,6 +207,9 @@ class ConfidentRelease:
         Args:
             votes: As for `ClassRelease.release`.
 
+        Returns:
+            The answers, and which queries they are for.
+
         Raises:
             BudgetError: If not all queries can be checked, or no label is left; nothing is drawn
                 then.
@@ -211,7 +217,7 @@ class ConfidentRelease:
         """
         counts = _counts(votes, self._confident.answer)
         if self._budget.left == 0:
-            raise BudgetError("all labels of the privacy budget are spent: plan a larger budget.")
+            raise BudgetError("all labels of the privacy budget are spent: plan a larger budget")
         if len(counts):
             self._checks.spend(len(counts))
         clear = np.flatnonzero([self._is_clear(max(row)) for row in counts.tolist()])
@@ -226,7 +232,13 @@ class ConfidentRelease:
 def class_release(
     aggregation: Aggregation, budget: LabelBudget, *, seed: int | None
 ) -> ClassRelease | ConfidentRelease:
-    """The release of an aggregation."""
+    """The release that an aggregation needs.
+
+    Args:
+        aggregation: How votes become a label.
+        budget: Pays for each label.
+        seed: For audits; None takes every bit from the operating system's entropy.
+    """
     if isinstance(aggregation, ConfidentNoisyMax):
         return ConfidentRelease(aggregation, budget, seed=seed)
     return ClassRelease(aggregation, budget, seed=seed)
@@ -241,9 +253,9 @@ def _counts(votes: npt.ArrayLike, noisy_max: NoisyMax) -> IndexArray:
         or np.any(counts < 0)
         or np.any(counts.sum(axis=1) != noisy_max.teachers)
     ):
-        # The message does not quote the votes: they are secret.
+        # The message does not quote the votes, because they are secret.
         raise SettingsError(
             f"the votes are not whole numbers for {noisy_max.classes} classes that add up to "
-            f"{noisy_max.teachers} teachers: count one vote of every teacher for each query."
+            f"{noisy_max.teachers} teachers: count one vote of every teacher for each query"
         )
     return counts.astype(np.int64)

@@ -1,4 +1,4 @@
-"""A torch module that behaves like a classifier of scikit-learn."""
+"""A torch module that behaves like a scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 class TorchClassifier:
     """Trains a copy of a module by Adam on the cross-entropy of minibatches.
 
-    Importing this does not import torch; fitting does.
+    Importing this module does not import torch; fitting does.
 
     Attributes:
         module: Maps float32 rows [n, width] to logits [n, classes]. Every fit starts from a copy
-            of it as it is here, so its weights must be public: fresh, or of a public model.
-        steps: Minibatches of one training.
-        batch: Their size; drawn with replacement.
+            of it, so its weights must be public: fresh, or those of a public model.
+        steps: Number of minibatches in a training.
+        batch: Size of a minibatch, which is drawn with replacement.
         rate: Learning rate.
         random_state: Seeds the choice of minibatches.
 
@@ -41,7 +41,7 @@ class TorchClassifier:
 
     def __post_init__(self) -> None:
         if self.steps < 1 or self.batch < 1 or not self.rate > 0.0:
-            raise SettingsError("steps and batch must be at least 1, and rate above 0.")
+            raise SettingsError("steps and batch must be at least 1, and rate above 0")
 
     def fit(self, rows: npt.ArrayLike, labels: npt.ArrayLike) -> TorchClassifier:
         """Trains on rows [n, width] and class positions [n]."""
@@ -62,7 +62,7 @@ class TorchClassifier:
         return self
 
     def predict(self, rows: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Class positions [n] of rows [n, width]."""
+        """Predicts class positions [n] of rows [n, width]."""
         import torch
 
         with torch.no_grad():
@@ -70,7 +70,7 @@ class TorchClassifier:
         return np.asarray(logits.argmax(dim=1).numpy(), dtype=np.int64)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Settings by name, as scikit-learn's `clone` asks for them."""
+        """The settings by name, as scikit-learn's `clone` needs them."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def set_params(self, **settings: Any) -> TorchClassifier:

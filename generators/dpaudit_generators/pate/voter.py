@@ -1,4 +1,4 @@
-"""A classifier that always has an answer: what teachers and students are made of."""
+"""A fitted classifier that always has an answer: every teacher is one, and every student."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Classifier(Protocol):
         ...
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Settings by name."""
+        """The settings, by name."""
         ...
 
     def set_params(self, **settings: Any) -> Any:
@@ -38,45 +38,52 @@ class Voter(NamedTuple):
     """A fitted classifier that always has an answer.
 
     Attributes:
-        classifier: None where there were not two classes to tell apart.
-        constant: The answer then.
+        classifier: None if its records had fewer than two classes.
+        constant: The answer in that case.
     """
 
     classifier: Classifier | None
     constant: int
 
     def predict(self, rows: Rows, *, classes: int) -> IndexArray:
-        """Class positions [n], each in 0..classes - 1.
+        """Predicts class positions.
+
+        Args:
+            rows: Rows [n, width].
+            classes: Number of classes.
+
+        Returns:
+            Positions [n], each in 0..classes - 1.
 
         Raises:
-            SettingsError: If the classifier names something else.
+            SettingsError: If the classifier predicts anything else.
         """
         if self.classifier is None or len(rows) == 0:
             return np.full(len(rows), self.constant, dtype=np.int64)
         named = np.asarray(self.classifier.predict(rows))
         positions = named.astype(np.int64)
-        # One whole vote of each teacher is what the proof counts.
+        # The proof counts one whole vote of each teacher.
         if named.shape != (len(rows),) or not np.isin(named, np.arange(classes)).all():
             raise SettingsError(
                 f"{type(self.classifier).__name__} did not predict one class position for each "
-                "row: pass a classifier, not a regressor or one of several outputs."
+                "row: pass a classifier, not a regressor or one with several outputs"
             )
         return positions
 
 
 def fit_voter(template: Classifier, rows: Rows, positions: IndexArray, *, seed: int) -> Voter:
-    """Fits a clone of a classifier; one class or none needs no fitting.
+    """Fits a clone of a classifier, unless there are fewer than two classes.
 
     Without records the answer is the first class of the public list, whatever the size of the
-    table. With one class only it is that class: a function of the cell like any other, and what a
-    classifier that accepts such a cell would answer.
+    table. With a single class it is that class: a function of the cell like any other, and the
+    answer of any classifier that accepts such a cell.
 
     Args:
-        template: The classifier; stays as it is.
+        template: The classifier, which is not changed.
         rows: The cell, [n, width].
         positions: Class positions [n].
-        seed: In [0, 2**32); every random setting of the clone, and global state while it is
-            fitted, so that no classifier shares a random stream with another.
+        seed: A seed in [0, 2**32) for every random setting of the clone, and for global state while
+            it is fitted, so that no two classifiers share a random stream.
     """
     from sklearn.base import clone
 
@@ -100,6 +107,6 @@ def require_classifier(classifier: object) -> None:
     needed = ("fit", "predict", "get_params", "set_params")
     if isinstance(classifier, type) or not all(hasattr(classifier, name) for name in needed):
         raise SettingsError(
-            f"{classifier!r} is no classifier of scikit-learn: pass an instance, and wrap a torch "
-            "module in TorchClassifier."
+            f"{classifier!r} is not a scikit-learn classifier: pass an instance, or wrap a torch "
+            "module in TorchClassifier"
         )

@@ -13,8 +13,9 @@ import pandas as pd
 from dpaudit.account import LabelPlan, calibrate
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.column import Column
 from dpaudit.model.encoding import width
-from dpaudit.model.schema import Column, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job
 from dpaudit_generators.batches import whole_table
 from dpaudit_generators.pate_gan.bounds import Bounds
@@ -95,7 +96,7 @@ class PateGan(TrainingSettings):
                 raise SettingsError(f"{name} is {value!r}: use {', '.join(kind)}")
             object.__setattr__(self, name, kind(value))  # text from a command line
         if not 0.0 < self.release_share < 1.0:
-            raise SettingsError(f"release_share is {self.release_share!r}: use one in (0, 1)")
+            raise SettingsError(f"release_share is {self.release_share!r}: use a number in (0, 1)")
         if self.label_proportions is Proportions.PRIVATE and (
             self.label is None or self.label.kind.numeric or len(self.schema.columns) < 2
         ):

@@ -40,7 +40,7 @@ class Head:
     straight-through estimator of Jang, Gu and Poole 2017).
 
     With given proportions of the label's classes, the label is drawn from them first, and the
-    generator network takes the class that its record is to have as an input.
+    generator network takes that class as an input.
 
     Records have the head's order of columns: numbers, missing-value indicators, categories, a given
     label. Raw outputs have the same order, but two for each indicator.

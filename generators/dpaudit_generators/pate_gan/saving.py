@@ -119,7 +119,7 @@ class _RefusedError(InputError):
 
 def _refuse(path: Path, reason: str) -> NoReturn:
     reason = " ".join(reason.split())
-    raise _RefusedError(f"{path} is no model that can be loaded: {reason}; save the model again")
+    raise _RefusedError(f"{path} is not a model that can be loaded: {reason}; save the model again")
 
 
 def _model(document: dict[str, Any], weights: tuple[Any, ...]) -> PateGanModel:

@@ -80,18 +80,18 @@ class TrainingSettings:
         for name in _COUNTS:
             count = getattr(self, name)
             if not _is_count(count):
-                raise SettingsError(f"{name} is {count!r}: use a whole number, at least 1")
+                raise SettingsError(f"{name} is {count!r}: use a whole number of at least 1")
         for name in _LAYERS:
             widths = _sequence(getattr(self, name))
             if widths is None or not all(map(_is_count, widths)):
                 raise SettingsError(
-                    f"{name} is {getattr(self, name)!r}: list a width, at least 1, for each layer"
+                    f"{name} is {getattr(self, name)!r}: give each layer a width of at least 1"
                 )
             object.__setattr__(self, name, widths)  # a list from a command line
         if not isinstance(self.replay, bool):
             raise SettingsError(f"replay is {self.replay!r}: use true or false")
         if not 0.0 < self.learning_rate < math.inf:
-            raise SettingsError(f"learning_rate is {self.learning_rate!r}: use one above 0")
+            raise SettingsError(f"learning_rate is {self.learning_rate!r}: use a number above 0")
         betas = _sequence(self.betas)
         if betas is None or len(betas) != 2 or not all(0.0 <= beta < 1.0 for beta in betas):
             raise SettingsError(f"betas is {self.betas!r}: use two numbers in [0, 1)")

@@ -1,8 +1,9 @@
 """Published PATE-GANs, re-created as switches on one trainer, so that each deviation can be found.
 
-`mechanism` is the trainer's face, `variants` the six, `switches` the deviations. What is built here
-is for audits and for study: to synthesise data, use `dpaudit_generators.pate_gan`. Importing this
-package does not import torch; fitting and sampling do.
+`mechanism` has the generator with switches, `variants` the six published ones, `switches` the
+deviations. All of this is for audits and for study: to synthesise data, use
+`dpaudit_generators.pate_gan`. Importing this package does not import torch; fitting and sampling
+do.
 """
 
 from __future__ import annotations

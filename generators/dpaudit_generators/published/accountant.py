@@ -1,4 +1,4 @@
-"""The moments accountants of published PATE-GANs, and when they stop a training."""
+"""The moments accountants of published PATE-GANs, which decide when a training stops."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dpaudit.account.algorithm_1 import Deviation, algorithm_1_moments
 from dpaudit.account.moments import data_independent_moments
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
-from dpaudit.research.algorithm_1 import Deviation, algorithm_1_moments
 from dpaudit_generators.published.switches import Switch
 
 _DEVIATIONS: Final = {
@@ -20,19 +20,20 @@ _DEVIATIONS: Final = {
 
 
 def inverse_delta(delta: float, *, rows: int, switches: Collection[Switch]) -> float:
-    """What stands for 1 / delta.
+    """The number that the accountant uses as 1 / delta.
 
     Args:
         delta: The delta that was asked for.
         rows: Number n of records.
-        switches: Deviations; of several about delta the first counts: ignored, XOR, multiplied.
+        switches: Deviations; if several are about delta, the first of these counts: ignored, XOR,
+            multiplied.
 
     Returns:
         1 / delta if there is no deviation.
     """
     if Switch.DELTA_IGNORED in switches:
         return max(2.0, rows * math.sqrt(rows))
-    if Switch.DELTA_XOR in switches:  # 10 ^ 5 in Python is no power
+    if Switch.DELTA_XOR in switches:  # in Python, 10 ^ 5 is not a power
         return max(2.0, float(10 ^ round(-math.log10(delta))))
     if Switch.DELTA_MULTIPLIED in switches:
         return float(10.0**delta)
@@ -48,10 +49,10 @@ class Charges(NamedTuple):
     """What a batch of labels cost each of M models.
 
     Attributes:
-        queries: How many of them were charged, [M].
-        before: Epsilon that was held spent before, [M].
-        after: Epsilon that is held spent now, [M].
-        moments: Log moments 1..L in all, [M, L].
+        queries: How many labels were charged, [M].
+        before: Epsilon spent before, by the accountant's count, [M].
+        after: Epsilon spent afterwards, [M].
+        moments: Log moments 1..L of everything spent, [M, L].
     """
 
     queries: IntArray
@@ -63,9 +64,9 @@ class Charges(NamedTuple):
 class Accountant:
     """The accounts of M models.
 
-    What is charged depends on the votes, so it must not decide when to stop: without
-    `Switch.BUDGET_EXCEEDED` a batch is bought if the budget has room for the most that it can cost,
-    beside the most that all before it can have cost. Both are public.
+    The charges depend on the votes, so they must not decide when to stop. Without
+    `Switch.BUDGET_EXCEEDED` a batch is bought if the most that it can cost, added to the most that
+    all batches before it can have cost, is within the budget. Both are public.
 
     Args:
         models: Number M of models.
@@ -73,7 +74,7 @@ class Accountant:
         gamma: Inverse noise scale that is charged for.
         moments: Number L of moments.
         epsilon: The budget.
-        inverse: What stands for 1 / delta.
+        inverse: The number used as 1 / delta.
         switches: Deviations.
     """
 
@@ -90,7 +91,7 @@ class Accountant:
     ) -> None:
         self._orders = np.arange(1, moments + 1, dtype=np.float64)
         ones = np.arange(teachers + 1)
-        self._cost = algorithm_1_moments(  # [k + 1, L]: a query's, by its votes
+        self._cost = algorithm_1_moments(  # [k + 1, L]: the cost of a query, by its votes
             np.stack([teachers - ones, ones], axis=-1),
             gamma=gamma,
             moments=self._orders,
@@ -98,19 +99,19 @@ class Accountant:
         )
         self._most = data_independent_moments(gamma=gamma, moments=self._orders)
         self._spent = np.zeros((models, moments))
-        self._reserved = np.zeros(models, dtype=np.int64)  # queries at the most that one costs
+        self._reserved = np.zeros(models, dtype=np.int64)  # queries, each at its largest cost
         self._epsilon, self._inverse = epsilon, inverse
         self._late = Switch.BUDGET_EXCEEDED in switches
         self._free = Switch.QUERIES_NOT_ACCOUNTED in switches
 
-    def begins(self, queries: int) -> BoolArray:
-        """Which models may begin an iteration whose batches have so many labels [M]."""
+    def may_begin(self, queries: int) -> BoolArray:
+        """Whether each model may begin an iteration whose batches have so many labels [M]."""
         if self._late:
             return self._converted(self._spent) < self._epsilon
         return self._room(queries)
 
-    def affords(self, queries: int) -> BoolArray:
-        """Which models may buy so many labels within an iteration [M]."""
+    def may_buy(self, queries: int) -> BoolArray:
+        """Whether each model may buy so many labels within an iteration [M]."""
         return np.ones(len(self._spent), dtype=np.bool_) if self._late else self._room(queries)
 
     def charge(self, ones: IntArray, labels: IntArray, *, going: BoolArray) -> Charges:
@@ -119,7 +120,10 @@ class Accountant:
         Args:
             ones: How many teachers voted 1 [M, n].
             labels: The labels [M, n].
-            going: Which models still train [M]; the others are not charged.
+            going: Whether each model still trains [M]; the others are not charged.
+
+        Returns:
+            What it cost each model.
         """
         before, n = self._converted(self._spent), labels.shape[1]
         queries = np.where(going, n, 0)

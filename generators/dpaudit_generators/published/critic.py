@@ -38,9 +38,9 @@ from dpaudit_generators.published.critic_networks import (
 )
 
 AT_ONCE: Final = 2**20
-"""Numbers in the minibatches of an iteration, of all models that are trained side by side.
+"""Most numbers in the minibatches of an iteration, for all models that are trained side by side.
 
-Of 29 columns that is 25 models; from 12 to 64 one costs about the same. Small ones are many.
+With 29 columns these are 25 models; from 12 to 64 models, the cost of one is about the same.
 """
 
 
@@ -52,7 +52,7 @@ class CriticSubject(NamedTuple):
         conditions: What critic and generator are given with them, float32 [n, c]; c may be 0.
         parts: Row numbers that each of k critic steps draws its minibatch from.
         positions: Row numbers in the table that is traced, int64 [n].
-        seed: None draws everything from the system's entropy.
+        seed: Its seed; None draws everything from the system's entropy.
     """
 
     rows: Float32Array
@@ -64,7 +64,7 @@ class CriticSubject(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CriticSettings:
-    """Shapes, lengths and rates.
+    """Sizes, numbers of steps and rates of a training with one critic.
 
     Attributes:
         iterations: How often the generator takes a step.
@@ -75,11 +75,11 @@ class CriticSettings:
         rate: Learning rate of Adam.
         betas: Its decay rates.
         penalty: Weight of the gradient penalty.
-        law: Of the noise on labels, normal or Laplace.
-        scale: Its standard deviation, or Laplace's scale; 0 means none.
+        law: Law of the noise on labels, normal or Laplace.
+        scale: Standard deviation of normal noise, scale of Laplace noise; 0 means no noise.
 
     Raises:
-        SettingsError: If the critic has another number of hidden layers, or the law is of two
+        SettingsError: If the critic has another number of hidden layers, or the law takes two
             draws.
     """
 
@@ -96,9 +96,11 @@ class CriticSettings:
 
     def __post_init__(self) -> None:
         if len(self.critic_hidden) != 2:
-            raise SettingsError(f"critic_hidden is {self.critic_hidden!r}: list two widths")
+            raise SettingsError(f"critic_hidden is {self.critic_hidden!r}: give two widths")
         if self.law is Mechanism.NOISY_MAX:
-            raise SettingsError("law is noisy-max: labels take one draw each, gaussian or laplace")
+            raise SettingsError(
+                "law is noisy-max: labels take one draw each; use gaussian or laplace"
+            )
 
 
 @torch.inference_mode()
@@ -108,13 +110,13 @@ def train_critics(
     settings: CriticSettings,
     recorder: Recorder | None = None,
 ) -> list[Weights]:
-    """Trains a critic and a generator for each model; none depends on the others, to the bit.
+    """Trains a critic and a generator for each model; each is bit-identical to training alone.
 
     Args:
-        subjects: What each is trained on; of the same widths, of at least two columns, and of
-            equally many parts.
-        settings: The rest.
-        recorder: Is told what happens in the training of the first.
+        subjects: What each is trained on; all of the same widths, of at least two columns, and with
+            the same number of parts.
+        settings: The public constants.
+        recorder: Records the training of the first model.
 
     Returns:
         The generator's weights of each model: noise and conditions in, records out.
@@ -132,7 +134,7 @@ def _train(
     subjects: Sequence[CriticSubject], settings: CriticSettings, recorder: Recorder | None
 ) -> list[Weights]:
     models, steps = len(subjects), len(subjects[0].parts)
-    # A product of one row would take another routine in a stack of one: two of the same then.
+    # In a stack of one, a product of one row would take another routine: so the row stands twice.
     copies = 2 if settings.batch == 1 else 1
     batch = settings.batch * copies
     width, given = subjects[0].rows.shape[1], subjects[0].conditions.shape[1]
@@ -157,7 +159,7 @@ def _train(
     uniforms = UniformSource(seeds, steps=steps, batch=settings.batch, noise_width=noise_width)
     minibatches = Minibatches(
         seeds,
-        # The last is the generator's, which is given the conditions of any row.
+        # The last part is the generator's, which is given the conditions of any row.
         [[*one.parts, *([np.arange(len(one.rows))] if given else [])] for one in subjects],
         batch=settings.batch,
     )
@@ -168,11 +170,11 @@ def _train(
     rows = torch.empty(models, steps, 2, batch, columns)
     own = torch.empty(models, batch, columns)
     flip = flipped(settings.law, settings.scale)
-    watch = _Watch(recorder, subjects[0], settings)
+    recording = _Recording(recorder, subjects[0], settings)
 
     for _ in range(settings.iterations):
         chosen, drawn = minibatches.draw(), uniforms.draw()
-        watch.iteration(chosen[0, :steps], drawn)
+        recording.iteration(chosen[0, :steps], drawn)
         if copies > 1:
             chosen, drawn = chosen.repeat(copies, axis=2), drawn.repeated(copies)
         indices = torch.from_numpy((chosen + starts).ravel())
@@ -196,7 +198,7 @@ def _train(
 
 
 def _stacked(subjects: Sequence[CriticSubject]) -> tuple[Tensor, IndexArray]:
-    """Records of all models, those of each behind a record of zeros, and where they start."""
+    """Records of all models, each model's after a record of zeros, and where they start."""
     tables = [
         with_ones(*(torch.from_numpy(np.pad(part, ((1, 0), (0, 0)))) for part in subject[:2]))
         for subject in subjects
@@ -206,20 +208,20 @@ def _stacked(subjects: Sequence[CriticSubject]) -> tuple[Tensor, IndexArray]:
 
 
 def _slopes(uniforms: Tensor, flip: float) -> Tensor:
-    """Gradients of the critic's loss by its outputs, the noisy labels being 1 for what is real.
+    """Gradients of the critic's loss with respect to its outputs, with noisy labels.
 
     Args:
-        uniforms: Those of the labels, [M, k, 2 * batch, 1], real records first.
-        flip: Probability of a flip.
+        uniforms: Uniform numbers for the labels, [M, k, 2 * batch, 1], real records (1) first.
+        flip: Probability that a label is flipped.
     """
     both = uniforms.shape[2]
-    # Noise takes a 1 below 1/2 where it is low, a 0 above where it is high.
+    # Low noise takes a 1 below 1/2, high noise takes a 0 above it.
     high = uniforms >= torch.tensor([flip, 1.0 - flip]).repeat_interleave(both // 2)[:, None]
     return high.float().mul_(-2.0 / both).add_(1.0 / both)
 
 
-class _Watch:
-    """Tells a recorder, if there is one, of one model."""
+class _Recording:
+    """Records the training of one model, if there is a recorder."""
 
     def __init__(
         self, recorder: Recorder | None, subject: CriticSubject, settings: CriticSettings
@@ -231,11 +233,11 @@ class _Watch:
             recorder.constant("gradient_penalty", settings.penalty)
 
     def iteration(self, chosen: IndexArray, drawn: Uniforms) -> None:
-        """What is random in an iteration.
+        """Records what an iteration draws.
 
         Args:
             chosen: Row numbers of the critic's minibatches, [k, batch].
-            drawn: Uniform numbers.
+            drawn: Its uniform numbers.
         """
         if self._recorder is None:
             return

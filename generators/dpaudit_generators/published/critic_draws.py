@@ -1,4 +1,4 @@
-"""What is random in the training of a single critic: one stream of its own for each model."""
+"""The random numbers of a training with one critic; each model has streams of its own."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Uniforms(NamedTuple):
     """Uniform numbers in [0, 1) of an iteration, float32.
 
     Attributes:
-        noise: What the generator is fed is made of, [M, (k + 1) * batch, noise_width].
+        noise: For the inputs of the generator, [M, (k + 1) * batch, noise_width].
         between: Points between generated and real records, [M, k, batch, 1].
-        labels: What the labels' noise is made of, [M, k, 2 * batch, 1].
+        labels: For the noise on labels, [M, k, 2 * batch, 1].
     """
 
     noise: Tensor
@@ -31,7 +31,7 @@ class Uniforms(NamedTuple):
     labels: Tensor
 
     def repeated(self, copies: int) -> Uniforms:
-        """Those of minibatches in which each record stands so many times."""
+        """The same numbers for minibatches that hold each record so many times."""
         return Uniforms(
             self.noise.repeat_interleave(copies, 1),
             self.between.repeat_interleave(copies, 2),
@@ -40,7 +40,7 @@ class Uniforms(NamedTuple):
 
 
 class UniformSource:
-    """Draws them for M models.
+    """Draws uniform numbers for M models.
 
     Args:
         seeds: One for each; None means the system's entropy.
@@ -66,7 +66,7 @@ class UniformSource:
         )
 
     def draw(self) -> Uniforms:
-        """Those of the next iteration; they are written over the last."""
+        """Draws those of the next iteration, which overwrite the last."""
         for rng, numbers in zip(self._rngs, self._numbers, strict=True):
             rng.random(out=numbers, dtype=np.float32)
         return self._uniforms
@@ -80,12 +80,12 @@ def flipped(law: Mechanism, scale: float) -> float:
 
 
 def noise_of(uniforms: npt.NDArray[np.float32], law: Mechanism, scale: float) -> FloatArray:
-    """The noise that uniform numbers in [0, 1) stand for (inverse transform).
+    """Turns uniform numbers in [0, 1) into noise (inverse transform).
 
     Args:
         uniforms: Multiples of 2**-24.
-        law: Normal, or Laplace.
-        scale: Standard deviation, or Laplace's scale.
+        law: Normal or Laplace.
+        scale: Standard deviation of normal noise, scale of Laplace noise.
     """
     middles = uniforms.astype(np.float64) + 2.0**-25
     if law is Mechanism.GAUSSIAN:
@@ -125,10 +125,11 @@ class Minibatches:
         self._repeated = None if batch <= sizes.min() else np.arange(batch) % sizes[..., None]
 
     def draw(self) -> npt.NDArray[np.int64]:
-        """Row numbers [M, parts, batch], each minibatch drawn without replacement.
+        """Draws each minibatch without replacement.
 
-        A part with fewer rows is taken whole, again and again in the same random order; of an
-        empty one the row is -1.
+        Returns:
+            Row numbers [M, parts, batch]. A part with fewer rows than a minibatch is taken whole,
+            repeatedly in the same random order; an empty one gives -1.
         """
         for words, source, longest in zip(self._words, self._sources, self._longest, strict=True):
             own = words[:, :longest]

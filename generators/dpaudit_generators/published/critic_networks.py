@@ -4,7 +4,7 @@ The critic is D(x) = w . relu(W2 relu(W1 x)). With masks m1, m2 of what passes t
 gradient by x is g = W1' s1, where s1 = m1 * (W2' (m2 * w)). It is linear in the weights as long as
 no mask changes, so a penalty P(g) has the gradients s1 v' by W1, (m2 * w) t1' by W2 and
 m2 * (W2 t1) by w, where v = dP/dg and t1 = m1 * (W1 v). Those of D itself have the same form, with
-x and what enters the second layer in place of v and t1: one product serves both.
+x and the inputs of the second layer in place of v and t1, so one product serves both.
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ from dpaudit_generators.pate_gan.stack import NetworkStack
 from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
 
 _SATURATED: Final = 200.0
-"""In float32 its hyperbolic tangent and logistic function are 1, those of its negative -1 and 0."""
+"""Its tanh and logistic function are 1 in float32, those of its negative -1 and 0."""
 _SMALL: Final = 1e-8
-"""Added to the square of each entry of a gradient whose length is taken."""
+"""Added to the square of each entry of a gradient before its length is taken."""
 
 
 def initial(widths: Sequence[int], rng: np.random.Generator) -> Weights:
     """Draws one network: normal weights of variance 2 / inputs, biases 0.
 
     Args:
-        widths: Of the layers, inputs first.
+        widths: Widths of the layers, inputs first.
         rng: Draws the weights.
+
+    Returns:
+        Its weights, without padding.
     """
     weights: list[Float32Array] = []
     for inputs, outputs in pairwise(widths):
@@ -45,18 +48,18 @@ def initial(widths: Sequence[int], rng: np.random.Generator) -> Weights:
 
 
 def tanh(values: Tensor) -> Tensor:
-    """The hyperbolic tangent of values [M, ...], in their place where that can be.
+    """The hyperbolic tangent of values [M, ...], in place where nothing needs padding.
 
-    Each entry of M is as it would be alone. Torch's own takes seven times as long.
+    Each of M is bit-identical to computing it alone. Torch's own takes seven times as long.
     """
     return logistic(values.mul_(2.0)).mul_(2.0).sub_(1.0)
 
 
 class TanhGenerators(NetworkStack):
-    """Generators: hidden layers with tanh, logistic outputs.
+    """Generators with tanh in the hidden layers and logistic outputs.
 
-    Constants in the last layer make the column of ones and the padding of what they put out, so
-    that a critic can read it as it is.
+    Constants in the last layer make the column of ones and the padding of the outputs, so that a
+    critic can read them as they are.
     """
 
     def __init__(
@@ -84,7 +87,7 @@ class TanhGenerators(NetworkStack):
             rows: Inputs with their ones, [M, n, padded(inputs)].
 
         Returns:
-            Tensors [M, n, padded(width)]; the next call with so many rows writes over them.
+            Tensors [M, n, padded(width)]; the next call with as many rows overwrites them.
         """
         values = [rows]
         for layer, weights in enumerate(self._upward):
@@ -95,12 +98,13 @@ class TanhGenerators(NetworkStack):
         return values[:-1], values[-1]
 
     def descend(self, values: Sequence[Tensor], outputs: Tensor, slope: Tensor) -> None:
-        """One step of Adam.
+        """Takes one step of Adam.
 
         Args:
-            values: What entered each layer, of the rows that count.
-            outputs: What came out, after the logistic function.
-            slope: The loss's gradient by the outputs, [M, n, padded(width)]; is written over.
+            values: What entered each layer, for the rows that count.
+            outputs: The outputs, after the logistic function.
+            slope: The loss's gradient with respect to the outputs, [M, n, padded(width)]; is
+                overwritten.
         """
         gradients: list[Tensor] = []
         torch.ops.aten.sigmoid_backward.grad_input(slope, outputs, grad_input=slope)
@@ -113,12 +117,12 @@ class TanhGenerators(NetworkStack):
 
 
 class Passes(NamedTuple):
-    """Memory for a pass of so many rows.
+    """Memory for a pass over n rows.
 
     Attributes:
         first: What leaves the first layer, [M, n, padded(width)].
-        second: What leaves the second.
-        slopes: Gradients by what leaves the first.
+        second: What leaves the second layer.
+        slopes: Gradients with respect to what leaves the first layer.
     """
 
     first: Tensor
@@ -127,13 +131,13 @@ class Passes(NamedTuple):
 
 
 class WassersteinCritics(NetworkStack):
-    """Critics with two hidden layers with rectifiers and one linear output.
+    """Critics with two hidden layers of rectifiers and one linear output.
 
     Args:
         networks: One of each of M models.
         rate: Learning rate of Adam.
         betas: Its decay rates.
-        width: Columns of records; what stands behind them are conditions.
+        width: Columns of records; conditions stand behind them.
         penalty: Weight of the gradient penalty (Gulrajani et al. 2017, equation 3).
     """
 
@@ -153,13 +157,13 @@ class WassersteinCritics(NetworkStack):
         self._passes: dict[int, Passes] = {}
 
     def train(self, rows: Tensor, slopes: Tensor, between: Tensor) -> None:
-        """One step of Adam down the gradient of a loss that is linear in the outputs.
+        """Takes one step of Adam, for a loss that is linear in the outputs and the penalty.
 
         Args:
             rows: Real and generated records, conditions and ones, [M, 2n, padded(inputs)].
-            slopes: The loss's gradient by the outputs, [M, 2n, 1].
-            between: Where from a generated record (0) to the real one (1) the length of the
-                critic's gradient is to be 1, [M, n, 1].
+            slopes: The loss's gradient with respect to the outputs, [M, 2n, 1].
+            between: The points between a generated record (0) and a real one (1) at which the
+                length of the critic's gradient should be 1, [M, n, 1].
         """
         both = rows.shape[1]
         n = both // 2
@@ -196,7 +200,7 @@ class WassersteinCritics(NetworkStack):
         self._adam.step([gradient1, gradient2, gradient3])
 
     def slope(self, rows: Tensor) -> Tensor:
-        """Gradient by records of the outputs' sum, 0 in other columns.
+        """Gradient of the outputs' sum with respect to records, 0 in other columns.
 
         Args:
             rows: As `train` takes them, [M, n, padded(inputs)].
@@ -209,12 +213,12 @@ class WassersteinCritics(NetworkStack):
         return torch.bmm(back, self._weights[0] * self._records)
 
     def _down(self, first: Tensor, second: Tensor, back: Tensor) -> None:
-        """Gradients by what leaves the first layer, before its rectifiers.
+        """Gradients with respect to what leaves the first layer, before its rectifiers.
 
         Args:
             first: What left it.
-            second: What passes the rectifiers of the second, each row times its slope.
-            back: Where the gradients go.
+            second: What passes the rectifiers of the second layer, each row times its slope.
+            back: Takes the gradients.
         """
         down = self._weights[1] * self._weights[2].transpose(1, 2)
         torch.bmm(second, down, out=back)

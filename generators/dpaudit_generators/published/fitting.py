@@ -1,4 +1,4 @@
-"""From a private table and jobs to trained models of published PATE-GANs."""
+"""How the jobs of a published PATE-GAN become trained models."""
 
 from __future__ import annotations
 

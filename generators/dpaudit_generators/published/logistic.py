@@ -20,11 +20,11 @@ from dpaudit.plugins.protocols import FloatArray
 _CERTAIN: Final = 40.0  # a margin whose chance is 1 in float64
 _RESIDUAL: Final = 1e-9  # largest entry of a solution's gradient
 _ROUNDING: Final = 1e-14  # or so much of that at 0, where float64 says no more
-_FAST: Final = 0.02  # a step that shrinks the gradient so far needs no new Hessian after it
-_CLOSE: Final = 0.2  # how much of a slope may be left before the last step of a search
+_FAST: Final = 0.02  # a step that shrinks the gradient to this share needs no new Hessian
+_CLOSE: Final = 0.2  # share of a slope that may be left before the last step of a search
 _STEPS: Final = 100  # at most; rows in [-1, 1] take about 7
-_LANES: Final = 8  # float64 in a cache line
-_TAME: Final = 1e5  # largest eigenvalue of a Hessian, with smallest 1, that float32 can tell of
+_LANES: Final = 8  # float64 numbers in a cache line
+_TAME: Final = 1e5  # largest eigenvalue of a Hessian, with smallest 1, that float32 suffices for
 _AT_ONCE: Final = 16  # regressions that share the cost of an operation, and a cache
 
 
@@ -34,19 +34,19 @@ def fit_logistic(
     *,
     weights: npt.NDArray[np.floating] | None = None,
 ) -> FloatArray:
-    """Fits B logistic regressions, each independent of the others to the last bit.
+    """Fits B logistic regressions, each bit-identical to fitting it alone.
 
     Each minimises half the squared norm of its coefficients plus the sum of its rows' logistic
     losses: an L2 penalty with C = 1 that leaves the intercept free, as in scikit-learn.
 
     Args:
-        rows: Their rows [B, n, width], scaled: beyond 1e5 the solution may be missed.
+        rows: Their rows [B, n, width], scaled; beyond 1e5 the search may miss the solution.
         labels: 0 or 1, [B, n].
         weights: How much each row counts [B, n]; 1 if left out.
 
     Returns:
         Coefficients and, last, intercepts, [B, width + 1]. A regression whose rows are all of one
-        class says so whatever it is asked: coefficients 0, an intercept of -40 or 40.
+        class always predicts that class: coefficients 0, an intercept of -40 or 40.
     """
     many, n, width = rows.shape
     counts = np.ones((many, n)) if weights is None else weights.astype(np.float64)
@@ -54,7 +54,7 @@ def fit_logistic(
     ones, every = (counts * labels).sum(axis=1), counts.sum(axis=1)
     found[:, width] = np.where(ones > 0.0, _CERTAIN, -_CERTAIN)
     mixed = (ones > 0.0) & (ones < every)
-    # An eigenvalue is at most the trace; a maximum is the same in whatever order it is taken.
+    # An eigenvalue is at most the trace; a maximum does not depend on the order it is taken in.
     largest = np.abs(rows).max(axis=(1, 2), initial=1.0).astype(np.float64)
     tame = every * (width + 1) * largest**2 / 4.0 < _TAME
     for chosen, precision in ((mixed & tame, np.float32), (mixed & ~tame, np.float64)):
@@ -84,7 +84,7 @@ def _minimum(
     many, n, columns = design.shape
     found, margins = np.zeros((many, columns)), np.zeros((many, n))
     coarse: npt.NDArray[np.floating] = design.astype(precision, copy=False)
-    # The identity is for those that begin at their minimum: they get no Hessian, and need none.
+    # The identity is for those that start at their minimum: they get no Hessian, and need none.
     factors = torch.from_numpy(np.tile(np.eye(columns, dtype=precision), (many, 1, 1)))
     goal, before = np.zeros(many), np.zeros(many)
     for step in range(_STEPS):
@@ -127,7 +127,7 @@ def _factors(
     root = some * np.sqrt(curvature[chosen]).astype(some.dtype)[..., None]
     hessian = root.swapaxes(1, 2) @ root
     diagonal = np.arange(len(penalty))
-    hessian[:, diagonal, diagonal] += penalty + 1e-12  # where no chance is left but 0 and 1
+    hessian[:, diagonal, diagonal] += penalty + 1e-12  # for when all chances are 0 or 1
     factors: torch.Tensor = torch.linalg.cholesky(torch.from_numpy(hessian))
     return factors
 
@@ -140,7 +140,7 @@ def _lengths(
 ) -> FloatArray:
     """How far to go along each direction: close to the lowest point, by Newton's method.
 
-    Where that leaves what is known to enclose the point, by halves.
+    Where a step leaves the interval known to enclose that point, by bisection.
 
     Args:
         rows: Margins, their change along the direction, labels and counts, each [b, n].

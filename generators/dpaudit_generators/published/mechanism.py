@@ -1,4 +1,4 @@
-"""The published PATE-GANs, as one trainer with switches."""
+"""The published PATE-GANs, as one generator with switches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dpaudit_generators.tables import require_columns, require_table
 
 _AT_ONCE: Final = 32
 _EXERCISES: Final = (5, 11, 25, 51)
-"""Numbers of teachers; odd, so that there is no tie."""
+"""Numbers of teachers in exercises; odd, so that there is no tie."""
 
 _OF_ROWS: Final = frozenset(
     {Switch.BATCH_FROM_ROWS, Switch.TEACHERS_FROM_ROWS, Switch.DELTA_IGNORED}
@@ -37,7 +37,7 @@ _OF_ROWS: Final = frozenset(
 _PARTS_OF_ROWS: Final = frozenset(
     {Switch.PARTITION_ALL_ROWS, Switch.PARTITION_RESHUFFLED, Switch.PARTITION_LAST_ONLY}
 )
-"""Those that make the size of a refitted teacher's part depend on it."""
+"""Switches that make the size of a refitted teacher's part depend on it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class SwitchedPateGan:
 
     Without switches: public constants and bounds, records dealt to teachers by a keyed hash, a
     stream of its own for each teacher, two Laplace draws on the votes of every label, every label
-    charged, and a training that stops before the budget could be passed, whatever the votes.
+    charged, and a training that stops before it could exceed the budget, whatever the votes.
 
     Attributes:
         schema: The public schema.
@@ -54,9 +54,9 @@ class SwitchedPateGan:
         delta: The delta of the budget.
         teachers: Number k of teachers.
         gamma: Inverse scale of the Laplace noise (lambda in the papers).
-        iterations: Iterations of the generator at the most.
-        also: Names of switches to turn on, with commas between.
-        without: Names of switches to turn off.
+        iterations: Most iterations of a training.
+        also: Names of switches to turn on, separated by commas.
+        without: Names of switches to turn off, separated by commas.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -80,7 +80,7 @@ class SwitchedPateGan:
             object.__setattr__(self, name, ",".join(sorted(switches_named(getattr(self, name)))))
         for name, good, wanted in (
             ("epsilon", 0.0 < self.epsilon < np.inf, "a positive number"),
-            ("delta", 0.0 < self.delta < 1.0, "one in (0, 1)"),
+            ("delta", 0.0 < self.delta < 1.0, "a number in (0, 1)"),
             ("gamma", 0.0 < self.gamma < np.inf, "a positive number"),
             ("teachers", self.teachers >= 1, "at least 1"),
             ("iterations", self.iterations >= 1, "at least 1"),
@@ -89,22 +89,22 @@ class SwitchedPateGan:
                 raise SettingsError(f"{name} is {getattr(self, name)!r}: use {wanted}")
         if Switch.PENALTY_FROM_TEACHERS in self.switches and Switch.NO_PATE not in self.switches:
             raise SettingsError(
-                f"{Switch.PENALTY_FROM_TEACHERS} needs {Switch.NO_PATE}: nothing but its single "
-                "critic has a gradient penalty"
+                f"{Switch.PENALTY_FROM_TEACHERS} needs {Switch.NO_PATE}: only its single critic "
+                "has a gradient penalty"
             )
 
     @cached_property
     def switches(self) -> frozenset[Switch]:
-        """The deviations."""
+        """The deviations that are on."""
         return (self.PUBLISHED | switches_named(self.also)) - switches_named(self.without)
 
     @property
     def claim(self) -> PrivacyClaim:
-        """What it promises: the budget."""
+        """The budget, whether it is kept or not."""
         source = "the budget of a moments accountant with data-independent costs"
         if self.switches:
             names = ", ".join(sorted(self.switches))
-            source = f"as a published PATE-GAN promises; not kept, by {names}"
+            source = f"as a published PATE-GAN promises; broken by {names}"
         return PrivacyClaim(epsilon=self.epsilon, delta=self.delta, source=source)
 
     def fixes(self) -> Mapping[str, SwitchedPateGan]:
@@ -118,12 +118,12 @@ class SwitchedPateGan:
         return replace(self, without=",".join(gone))
 
     def exercises(self) -> Sequence[SwitchedPateGan]:
-        """The same generator where its accountant's data-dependent term is the smallest.
+        """The same generator in settings where its accountant's data-dependent term is smallest.
 
-        With little noise, and more teachers than one: where at least two more vote one way than the
-        other, the term is below the others with and without its logarithm, and too small with a
-        slip of its exponent. Hardly trained teachers vote alike by chance, so there are several
-        numbers of them. The budget leaves time for it.
+        There is little noise, and more than one teacher: where at least two more vote one way than
+        the other, the term is below the others with and without its logarithm, and too small with a
+        slip in its exponent. Hardly trained teachers agree by chance, so several numbers of them
+        are tried. The budget leaves time for this.
         """
         if Switch.NO_PATE in self.switches:
             return ()
@@ -134,7 +134,10 @@ class SwitchedPateGan:
         )
 
     def check(self, data: pd.DataFrame) -> None:
-        """Refuses a table that is of no use; called once, outside the game.
+        """Refuses a table that nothing can be learned from; called once, outside the game.
+
+        Args:
+            data: The private table.
 
         Raises:
             DataError: If the table does not fit the schema or has fewer records than teachers.
@@ -143,8 +146,8 @@ class SwitchedPateGan:
         teachers = self.settings_for(len(data)).teachers
         if len(data) < teachers:
             raise DataError(
-                f"the table has {len(data)} rows for {teachers} teachers: use fewer with "
-                f"-p teachers={max(1, len(data) // 2)}"
+                f"the table has {len(data)} rows for {teachers} teachers: use fewer, such as "
+                f"teachers={max(1, len(data) // 2)}"
             )
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> PublishedModel:
@@ -161,18 +164,21 @@ class SwitchedPateGan:
 
     @property
     def models_at_once(self) -> int:
-        """More share the cost of each operation; too many no longer fit a cache."""
+        """How many models train fastest together.
+
+        More of them share the cost of each operation; too many no longer fit a cache.
+        """
         return _AT_ONCE
 
     def batch_key(self, job: Job) -> Hashable:
-        """Models on as many records have the same shape; without some switches, all have."""
+        """Equal for models of one shape: on as many records, or all, by the switches."""
         if self.recipe.span is Span.MIXTURE and Switch.BOUNDS_FROM_DATA in self.switches:
             return tuple(sorted(set(job.dropped_rows)))  # as many columns as components
         depends = not _OF_ROWS.isdisjoint(self.switches) or self.parts_depend_on_rows
         return len(set(job.dropped_rows)) if depends else ()
 
     def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> PublishedBatch:
-        """Trains a model for each job; none depends on the others by a bit.
+        """Trains a model for each job; each is bit-identical to training alone.
 
         Args:
             data: The private table; a job may drop rows of it.
@@ -187,7 +193,16 @@ class SwitchedPateGan:
     def trace(
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
-        """Trains as `fit` does, draws `n_rows` records, and tells a recorder what happens.
+        """Trains and samples as `fit` and `sample` do, and records what happens.
+
+        Args:
+            data: The private table.
+            n_rows: Number of records to draw.
+            seed: Seed of both training and sampling.
+            recorder: Takes the records.
+
+        Returns:
+            The table of ``fit(data, seed=seed).sample(n_rows, seed=seed)``.
 
         Raises:
             DataError: If the table's columns are not the schema's.
@@ -203,16 +218,16 @@ class SwitchedPateGan:
 
     @property
     def parts_depend_on_rows(self) -> bool:
-        """Whether the size of a refitted teacher's part follows from the number of records."""
+        """Whether the size of a refitted teacher's part depends on the number of records."""
         return Switch.TEACHERS_REFITTED in self.switches and not _PARTS_OF_ROWS.isdisjoint(
             self.switches
         )
 
     @cached_property
     def recipe(self) -> Recipe:
-        """Its hyperparameters for a table of this schema."""
+        """The hyperparameters for a table of this schema."""
         recipe = self._RECIPE(len(self.schema.columns))
-        if Switch.NO_PATE in self.switches:  # `critic` trains networks of this kind
+        if Switch.NO_PATE in self.switches:  # `critic` trains networks of that kind only
             own = recipes.original(len(self.schema.columns))
             recipe = replace(
                 recipe, generator=own.generator, student=own.student, inputs=own.inputs

@@ -1,7 +1,7 @@
 """Mixtures of normal distributions that scale a number: which component, and where in it.
 
 Xu et al. 2019, "Modeling Tabular Data using Conditional GAN", section 4.2 (mode-specific
-normalisation). Fitted on a private table, a mixture tells of it as the extremes do.
+normalisation). A mixture that is fitted on a private table leaks, as its extremes would.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy.typing as npt
 from dpaudit.plugins.protocols import FloatArray
 
 SLOTS: Final = 5
-"""Most components of a mixture, and the one-hot positions that say which."""
+"""Most components of a mixture: the length of the one-hot code that names one."""
 SPREAD: Final = 4.0
-"""Standard deviations of a component that are scaled to 1."""
+"""Number of standard deviations of a component that is scaled to 1."""
 
-_CONCENTRATION: Final = 1e-3  # weight concentration prior: most components get no weight
-_LEAST_WEIGHT: Final = 0.005  # of a component that is used
+_CONCENTRATION: Final = 1e-3  # weight concentration prior, so that most components get no weight
+_LEAST_WEIGHT: Final = 0.005  # of a component in use
 _LEAST_DEVIATION: Final = 1e-3
 _SEED: Final = 0
 _MOST_KEPT: Final = 4096  # mixtures: of two tables with 2,048 numeric columns
@@ -31,7 +31,7 @@ _fitted: dict[bytes, Mixture] = {}
 
 
 class Component(NamedTuple):
-    """A normal distribution and how much of the mixture it is."""
+    """A normal distribution and its share of the mixture."""
 
     mean: float
     deviation: float
@@ -50,7 +50,7 @@ class Mixture(NamedTuple):
             values: Values [n].
 
         Returns:
-            Places in [-1, 1], [n], and the components one-hot, [n, SLOTS].
+            Places in [-1, 1], [n], and one-hot codes of the components, [n, SLOTS].
         """
         means, deviations, weights = np.array(self.components).T
         scores = (values[:, None] - means) / deviations
@@ -63,7 +63,7 @@ class Mixture(NamedTuple):
 
         Args:
             places: Places [...], clipped to [-1, 1].
-            slots: One number for each slot, [..., SLOTS]; the largest of a component decides.
+            slots: One number for each slot, [..., SLOTS]; the largest names the component.
 
         Returns:
             Values [...].
@@ -75,17 +75,17 @@ class Mixture(NamedTuple):
 
 
 PUBLIC: Final = Mixture((Component(0.5, 0.5 / SPREAD, 1.0),))
-"""One component that covers [0, 1] and knows no data."""
+"""One component that covers [0, 1] and does not depend on data."""
 
 
 def fit_mixture(values: FloatArray) -> Mixture:
-    """Fits a Bayesian mixture to values in [0, 1]; the same for the same values in any order.
+    """Fits a Bayesian mixture to values in [0, 1], whose order does not matter.
 
     Args:
         values: The values [n], finite.
 
     Returns:
-        The components with weight; `PUBLIC` for no values.
+        The components with weight; `PUBLIC` if there are no values.
     """
     values = np.sort(values)
     key = hashlib.blake2b(values.tobytes(), digest_size=32).digest()
@@ -102,7 +102,7 @@ def fit_mixture(values: FloatArray) -> Mixture:
 def _thread_pools() -> Any:
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-    return ThreadpoolController()  # which takes longer than a fit
+    return ThreadpoolController()  # cached, because this takes longer than a fit
 
 
 def _fit(values: FloatArray) -> Mixture:
@@ -122,9 +122,9 @@ def _fit(values: FloatArray) -> Mixture:
         n_init=1,
         random_state=_SEED,
     )
-    # In several threads, sums would be in another order each time.
+    # Several threads would add up in another order each time.
     with _thread_pools().limit(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # as published: 100 rounds will do
+        warnings.simplefilter("ignore", ConvergenceWarning)  # as published, 100 rounds must do
         model.fit(values[:, None])
     means, deviations = model.means_[:, 0], np.sqrt(model.covariances_[:, 0])
     used = model.weights_ > min(_LEAST_WEIGHT, model.weights_.max() / 2.0)

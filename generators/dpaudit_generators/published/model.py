@@ -1,4 +1,4 @@
-"""A trained generator of a published PATE-GAN, and what it keeps of the table it was trained on."""
+"""A trained generator of a published PATE-GAN, with what it keeps of its training table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpaudit_generators.published.scaling import Scaling
 from dpaudit_generators.published.trainee import Form, PublishedSettings
 
 _PART: Final = 256
-"""Records that are sampled at a time."""
+"""Number of records that are sampled at a time."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,11 +34,11 @@ class PublishedModel:
         scaling: Scales the output back.
         form: How records lie in the networks' matrices.
         recipe: The hyperparameters.
-        settings: What the training took for public constants.
-        inputs: The distribution of what the network is fed in sampling.
-        weights: The network's.
+        settings: What the training treated as public constants.
+        inputs: The distribution of the network's inputs in sampling.
+        weights: The network's weights.
         given: Labels of the training table, scaled [n, given]; empty unless they are copied.
-        hints: What conditions are drawn from [n, hints]; empty unless they are real records.
+        hints: Real records that conditions are drawn from [n, hints]; empty unless there are any.
         positions: Row numbers of these records in the table that the model was fitted on [n].
         claim: The generator's promise.
     """
@@ -60,7 +60,7 @@ class PublishedModel:
         return table_of(PublishedBatch((self,)).sample_many(n, [seed])[0], self.schema)
 
     def traced_sample(self, n: int, *, seed: int | None, recorder: Recorder) -> pd.DataFrame:
-        """Draws what `sample` draws, and tells about it."""
+        """Draws what `sample` draws, and records it."""
         rows = PublishedBatch((self,)).scaled(n, [seed], recorder=recorder)[0]
         numeric = [column.kind.numeric for column in self.schema.columns]
         recorder.output(self.scaling.unrounded(rows)[:, numeric])
@@ -76,13 +76,16 @@ class PublishedBatch(TrainedTogether[PublishedModel]):
     """
 
     def sample_many(self, n: int, seeds: Sequence[int | None]) -> FloatArray:
-        """Values [M, n, d] of n records of each model, as `encoding.values_of` gives them.
+        """Draws records of all models.
 
         Args:
             n: Number of records of each model.
             seeds: One for each model; None means the system's entropy.
+
+        Returns:
+            Values [M, n, d], as `dpaudit.model.encoding.values_of` gives them.
         """
-        forms: dict[bytes, list[int]] = {}  # mixtures may need more columns in one world
+        forms: dict[bytes, list[int]] = {}  # in one world, mixtures may need more columns
         for index, model in enumerate(self.models):
             forms.setdefault(model.form.order.tobytes(), []).append(index)
         values = np.empty((len(self.models), n, len(self.models[0].schema.columns)))
@@ -96,12 +99,15 @@ class PublishedBatch(TrainedTogether[PublishedModel]):
     def scaled(
         self, n: int, seeds: Sequence[int | None], *, recorder: Recorder | None = None
     ) -> npt.NDArray[np.float32]:
-        """The same as scaled matrices [M, n, width], for models of one form.
+        """Draws records of all models, which must have one form, before they are scaled back.
 
         Args:
             n: Number of records of each model.
             seeds: One for each model; None means the system's entropy.
-            recorder: Is told about the first model.
+            recorder: Records the sampling of the first model.
+
+        Returns:
+            Scaled matrices [M, n, width].
         """
         import torch
 
@@ -116,7 +122,7 @@ class PublishedBatch(TrainedTogether[PublishedModel]):
             architecture.output,
         )
         feed = Feed(seeds, "sample", form=form, recipe=first.recipe, inputs=first.inputs)
-        # The labels of the table in their order, over again if there are too few.
+        # The labels of the table in their order, repeated if there are too few.
         given = torch.stack(
             [torch.from_numpy(np.resize(model.given, (n, form.given))) for model in self.models]
         )

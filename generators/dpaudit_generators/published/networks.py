@@ -1,9 +1,8 @@
-"""Perceptrons of one shape side by side, of whatever layers published PATE-GANs have.
+"""Perceptrons of one shape side by side, with all kinds of layers that published PATE-GANs have.
 
-Each network of a stack is computed as it would be alone, to the last bit: widths are padded, ones
-stand behind the last input of a layer (`pate_gan.slices` says why), a layer's padding is put back
-to ones and zeros by a mask, and losses hand in their gradients, so that nothing is summed over a
-stack.
+Each network of a stack is bit-identical to training alone: widths are padded, ones stand behind the
+last input of a layer (`pate_gan.slices` says why), a mask restores the ones and zeros of a layer's
+padding, and losses hand in their gradients, so that nothing is summed over a stack.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from dpaudit_generators.pate_gan.stack import SLOPE
 from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
 from dpaudit_generators.published.recipes import Activation, Architecture, Optimiser, Recipe
 
-_LEAST: Final = 1e-5  # added to a layer's variance
-_SMALL: Final = 1e-10  # added to RMSprop's mean square, as TensorFlow does
+_LEAST: Final = 1e-5  # added to the variance of a layer
+_SMALL: Final = 1e-10  # added to the mean square of RMSprop, as in TensorFlow
 
 
 class Networks:
     """Perceptrons of one shape.
 
     Args:
-        weights: The networks of each of M models, k of each.
-        architecture: Their layers; the widths are those of the weights.
-        recipe: How they are moved; None for networks that are not trained.
+        weights: The networks of M models, k of each.
+        architecture: Their layers; the widths follow from the weights.
+        recipe: How they are trained; None for networks that are not.
     """
 
     def __init__(
@@ -78,11 +77,11 @@ class Networks:
         raise AssertionError("a perceptron has a last layer")
 
     def descend(self, ends: Sequence[Tensor], slopes: Sequence[Tensor]) -> None:
-        """One step of the optimiser.
+        """Takes one step of the optimiser.
 
         Args:
-            ends: What a call gave, or what was made of that.
-            slopes: The loss's gradient by each of these.
+            ends: Outputs of a call, or tensors computed from them.
+            slopes: The loss's gradient with respect to each of these.
         """
         gradients = torch.autograd.grad(ends, self.parameters, slopes)
         with torch.no_grad():
@@ -92,7 +91,7 @@ class Networks:
                     parameter.clamp_(-self._recipe.clip, self._recipe.clip)
 
     def weights(self, models: Sequence[int]) -> list[Weights]:
-        """Some of the networks without padding, each alone."""
+        """The weights of some networks without padding, each alone."""
         packed = [parameter.detach().numpy() for parameter in self.parameters]
         return [
             tuple(
@@ -112,7 +111,7 @@ class Networks:
 
 
 def activated(sums: Tensor, activation: Activation) -> Tensor:
-    """What a layer makes of its sums [networks, ...], each network as it would be alone."""
+    """Applies an activation to sums [networks, ...], bit-identically to each network alone."""
     match activation:
         case Activation.LINEAR:
             return sums
@@ -127,7 +126,7 @@ def activated(sums: Tensor, activation: Activation) -> Tensor:
 
 
 def _normalised(sums: Tensor, mask: Tensor, width: int) -> Tensor:
-    """Sums brought to mean 0 and variance 1 over a record's layer, padding 0."""
+    """Scales sums to mean 0 and variance 1 over the layer of each record; padding is 0."""
     centred = (sums - sums.sum(dim=-1, keepdim=True) / width) * mask
     variance = (centred * centred).sum(dim=-1, keepdim=True) / width
     return centred / (variance + _LEAST).sqrt()
@@ -156,7 +155,7 @@ def _ones(width: int) -> Tensor:
 
 
 def _stepper(parameters: Sequence[Tensor], recipe: Recipe) -> Callable[[Sequence[Tensor]], None]:
-    """What moves parameters down their gradients, elementwise."""
+    """The optimiser that moves parameters down their gradients, elementwise."""
     if recipe.optimiser is Optimiser.RMSPROP:
         return _RmsProp(parameters, rate=recipe.rate, decay=recipe.betas[1])
     adam = Adam(parameters, rate=recipe.rate, betas=recipe.betas)

@@ -1,4 +1,4 @@
-"""Which records a teacher draws from: as the proof needs it, and as published."""
+"""Which records each teacher draws from: as the proof needs it, and as published."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Partition:
     Args:
         rows: Records encoded under the public schema [n, width].
         teachers: Number k of teachers.
-        switches: Deviations. Of several about partitions the first counts, in this order: all
-            rows, reshuffled, last only, by position.
-        larger: Which contiguous parts hold what is left over.
-        seed: Of the model.
+        switches: Deviations. If several are about partitions, the first of these counts: all rows,
+            reshuffled, last only, by position.
+        larger: Which contiguous parts take the records that are left over.
+        seed: Seed of the model.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class Partition:
     """Row numbers of each of k teachers."""
 
     def next_iteration(self) -> None:
-        """Deals again if that is the deviation."""
+        """Deals the records again if that deviation is on."""
         if self._again:
             self.parts = self._dealt()
 
     def _dealt(self) -> list[IndexArray]:
-        """Parts of n // k records, what is left over is in none."""
+        """Random parts of n // k records each; those left over are in none."""
         size = self._n // self._k
         order = self._rng.permutation(self._n)
         return [order[teacher * size : (teacher + 1) * size] for teacher in range(self._k)]

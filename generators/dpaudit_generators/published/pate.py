@@ -1,4 +1,4 @@
-"""PATE-GAN's training loop, with the deviations that were asked for, for M models at once."""
+"""PATE-GAN's training loop for M models at once, with any deviations that are on."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def train(
     settings: PublishedSettings,
     recorder: Recorder | None = None,
 ) -> list[Weights]:
-    """Trains M models; none depends on the others by a bit.
+    """Trains M models; each is bit-identical to training alone.
 
-    A model's generator stays as it is once its accountant stops it.
+    A model's generator no longer changes once its accountant stops it.
 
     Args:
         trainees: What each model is trained on; all of one shape.
-        form: Of the records.
+        form: The form of the records.
         recipe: The hyperparameters.
         settings: The public constants.
-        recorder: Is told what happens to the first model.
+        recorder: Records the training of the first model.
 
     Returns:
         The generator's weights of each model.
@@ -81,7 +81,7 @@ class _Training:
             )
             for trainee in trainees
         ]
-        self._teachers = self._of_a_kind()
+        self._teachers = self._make_teachers()
         inputs = recipe.noise_width + form.given + form.hints
         generator = [
             initial(
@@ -126,8 +126,8 @@ class _Training:
         self._finished: dict[int, Weights] = {}
         self._batch = batch
 
-    def _of_a_kind(self) -> PublishedTeachers:
-        """Networks, or regressions."""
+    def _make_teachers(self) -> PublishedTeachers:
+        """The teachers: networks or regressions."""
         settings, recipe = self._settings, self._recipe
         switches = settings.switches
         if Switch.TEACHERS_REFITTED not in switches:
@@ -156,7 +156,7 @@ class _Training:
             scale = 1.0 / settings.gamma
             recorder.promised(vote_table(Mechanism.NOISY_MAX, settings.teachers, scale))
         for iteration in range(settings.iterations):
-            if not self._may_go_on(self._accountant.begins(self._batch)):
+            if not self._may_go_on(self._accountant.may_begin(self._batch)):
                 break
             if iteration:
                 for partition in self._partitions:
@@ -167,7 +167,7 @@ class _Training:
         return [self._finished[model] for model in range(len(self._trainees))]
 
     def _may_go_on(self, may: BoolArray) -> bool:
-        """Keeps the weights of models that stop; whether any goes on."""
+        """Keeps the weights of models that stop, and says whether any goes on."""
         self._keep(np.flatnonzero(self._going & ~may).tolist())
         self._going &= may
         return bool(self._going.any())
@@ -178,12 +178,12 @@ class _Training:
     def _iteration(self) -> None:
         if self._recorder is not None:
             self._recorder.iteration()
-        self._teachers.train(self._made(self._teachers.fakes), self._recorder)
+        self._teachers.train(self._generated(self._teachers.fakes), self._recorder)
         for _ in range(self._recipe.rounds):
-            fakes = self._made(self._recipe.student_steps * self._batch)
+            fakes = self._generated(self._recipe.student_steps * self._batch)
             ones = self._teachers.votes(fakes)
             for start in range(0, fakes.shape[1], self._batch):
-                if not self._may_go_on(self._accountant.affords(self._batch)):
+                if not self._may_go_on(self._accountant.may_buy(self._batch)):
                     return
                 part = slice(start, start + self._batch)
                 labels = self._labelled(ones[:, part])
@@ -215,9 +215,9 @@ class _Training:
         self._student.descend([outputs], [self._slope(outputs, target)])
 
     def _train_generator(self) -> None:
-        fakes = self._source(*self._fed(self._batch))
+        fakes = self._source(*self._inputs(self._batch))
         outputs = self._student(fakes)
-        # The generator wants each of its records to be labelled 1.
+        # The generator's goal is that each of its records is labelled 1.
         slope = self._slope(outputs, torch.ones(len(fakes), self._batch))
         ends, slopes = [outputs], [slope]
         if Reader.GENERATOR in self._real:
@@ -227,7 +227,7 @@ class _Training:
         self._source.networks.descend(ends, slopes)
 
     def _slope(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """The loss's gradient by outputs [M, n, padded(1)], given labels [M, n]."""
+        """The loss's gradient with respect to outputs [M, n, padded(1)], given labels [M, n]."""
         slope = torch.zeros_like(outputs)
         if self._recipe.loss is Loss.MEAN:
             slope[..., 0] = (1.0 - 2.0 * target) / self._batch
@@ -236,12 +236,12 @@ class _Training:
             slope[..., 0] = (chances - target) / self._batch
         return slope
 
-    def _made(self, n: int) -> Tensor:
+    def _generated(self, n: int) -> Tensor:
         with torch.no_grad():
-            return self._source(*self._fed(n))
+            return self._source(*self._inputs(n))
 
-    def _fed(self, n: int) -> tuple[Tensor, Tensor, Tensor]:
-        """What the generators are fed for n records of each model."""
+    def _inputs(self, n: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Draws the generators' inputs for n records of each model."""
         noise, given = self._feed.noise(n), self._feed.labels(n)
         if self._recorder is not None:
             self._recorder.fed(Stage.TRAINING, noise[0].double().numpy())
@@ -254,7 +254,7 @@ class _Training:
 
 
 class _Rows:
-    """Private records for what should see none, drawn from one stream of each model."""
+    """Private records for networks that should see none, drawn from one stream of each model."""
 
     def __init__(self, trainees: Sequence[PublishedTrainee], purpose: str) -> None:
         self._trainees = trainees
@@ -262,7 +262,7 @@ class _Rows:
         self._rngs = [rng_of(trainee.seed, purpose) for trainee in trainees]
 
     def draw(self, n: int, reader: Reader, recorder: Recorder | None) -> Tensor:
-        """Records [M, n, padded(width)]."""
+        """Draws records [M, n, padded(width)]."""
         rows = [
             rng.integers(len(trainee.records), size=n)
             for rng, trainee in zip(self._rngs, self._trainees, strict=True)

@@ -1,8 +1,7 @@
 """How large the networks of published PATE-GANs are and how they are trained.
 
-Ganev, Annamalai and De Cristofaro 2025, Table 3, and what the public code does; numbers are given
-as functions of d columns, n records and k teachers. What is no deviation of a promise is here; what
-is one is a switch.
+From Ganev, Annamalai and De Cristofaro 2025, Table 3, and the public code; sizes are functions of
+the number d of columns. Choices that break no promise are here; those that do are switches.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dpaudit_generators.published.scaling import Span
 
 
 class Inputs(StrEnum):
-    """What the generator network makes records of."""
+    """The distribution of the numbers that the generator network makes records of."""
 
     UNIT = "uniform on [0, 1)"
     SYMMETRIC = "uniform on [-1, 1)"
@@ -23,7 +22,7 @@ class Inputs(StrEnum):
 
 
 class Activation(StrEnum):
-    """What a layer does to its sums."""
+    """The function that a layer applies to its sums."""
 
     LINEAR = "linear"
     RELU = "relu"
@@ -37,20 +36,20 @@ class Loss(StrEnum):
     """What the student and the generator minimise."""
 
     CROSS_ENTROPY = "cross-entropy"
-    """The student on noisy labels; the generator wants to be labelled 1."""
+    """The student's on noisy labels; for the generator, on the label 1."""
     MEAN = "mean"
-    """The difference of the student's mean outputs on labels 0 and 1 (Wasserstein's critic)."""
+    """The difference of the student's mean outputs on labels 0 and 1 (a Wasserstein critic)."""
 
 
 class Optimiser(StrEnum):
-    """How weights are moved."""
+    """How weights are updated."""
 
     ADAM = "adam"
     RMSPROP = "rmsprop"
 
 
 class Larger(StrEnum):
-    """Which contiguous parts hold what is left over."""
+    """Which contiguous parts take the records that are left over."""
 
     FIRST = "first"
     LAST = "last"
@@ -62,10 +61,10 @@ class Architecture:
 
     Attributes:
         hidden: Widths of the hidden layers.
-        activation: Of the hidden layers.
-        output: Of the last layer.
-        residual: Whether a hidden layer as wide as what enters it adds that.
-        normalised: Whether sums are brought to mean 0 and variance 1 over each record's layer.
+        activation: Activation of the hidden layers.
+        output: Activation of the last layer.
+        residual: Whether a hidden layer adds its input, if that is as wide.
+        normalised: Whether sums are scaled to mean 0 and variance 1 over the layer of each record.
     """
 
     hidden: tuple[int, ...]
@@ -81,23 +80,23 @@ class Recipe:
 
     Attributes:
         batch: Records in a minibatch.
-        noise_width: Numbers that a record is made of.
+        noise_width: How many numbers a record is made of.
         inputs: Their distribution.
         span: What numeric columns are scaled to.
         generator: The generator network.
         teacher: A teacher, where teachers are networks.
-        student: The student; a single critic takes its hidden layers.
+        student: The student; a single critic has its hidden layers.
         teacher_steps: Steps of each teacher in an iteration.
         rounds: How often an iteration goes through student and generator.
         student_steps: Steps of the student in a round, each with a batch of labels.
-        moments: Moments 1..L of the accountant.
+        moments: Number L of the accountant's moments 1..L.
         loss: What the student and the generator minimise.
-        optimiser: How weights are moved.
+        optimiser: How weights are updated.
         rate: Learning rate.
         betas: Decay rates of Adam; the second is RMSprop's.
         decay: L2 penalty on weights.
-        clip: Largest weight of the student; 0 for none.
-        larger: Which contiguous parts hold what is left over.
+        clip: Largest weight of the student; 0 for no limit.
+        larger: Which contiguous parts take the records that are left over.
     """
 
     batch: int
@@ -121,7 +120,7 @@ class Recipe:
 
 
 Recipes: TypeAlias = "staticmethod[[int], Recipe]"
-"""From the number d of columns to a recipe, as a class attribute."""
+"""A function from the number d of columns to a recipe, as a class attribute."""
 
 _LOGISTIC: Final = Architecture(hidden=())
 
@@ -142,7 +141,7 @@ def paper(d: int) -> Recipe:
 
 
 def original(d: int) -> Recipe:
-    """One critic in place of teachers and student."""
+    """One critic instead of teachers and student."""
     return Recipe(
         batch=128,
         noise_width=max(1, d // 4),
@@ -157,13 +156,13 @@ def original(d: int) -> Recipe:
 
 
 def turing(d: int) -> Recipe:
-    """`original` with other inputs."""
+    """`original` with another number of inputs."""
     recipe = original(d)
     return Recipe(**{**vars(recipe), "noise_width": max(1, (d + 1) // 4)})
 
 
 def updated(d: int) -> Recipe:
-    """One step of a clipped critic in an iteration, RMSprop."""
+    """One step of a clipped critic in an iteration; RMSprop."""
     return Recipe(
         batch=64,
         noise_width=d,
@@ -183,7 +182,7 @@ def updated(d: int) -> Recipe:
 
 
 def synthcity(d: int) -> Recipe:
-    """Ten rounds in an iteration, of one step each; numbers scaled by mixtures."""
+    """Ten rounds of one step in an iteration; numbers scaled by mixtures."""
     del d
     return Recipe(
         batch=200,
@@ -201,7 +200,7 @@ def synthcity(d: int) -> Recipe:
 
 
 def borealis(d: int) -> Recipe:
-    """Small networks; contiguous parts."""
+    """Small networks; the last contiguous parts are the larger ones."""
     width = max(1, (d - 1) // 4)
     return Recipe(
         batch=64,
@@ -215,7 +214,7 @@ def borealis(d: int) -> Recipe:
 
 
 def smartnoise(d: int) -> Recipe:
-    """Normalised layers; teachers of three layers."""
+    """Normalised layers; teachers with three layers."""
     critic = Architecture(hidden=(max(1, 2 * d // 3), max(1, d // 3)), activation=Activation.LEAKY)
     return Recipe(
         batch=64,

@@ -1,4 +1,4 @@
-"""How published PATE-GANs turn a table into numbers, and the numbers back."""
+"""How published PATE-GANs turn a table into scaled numbers, and these back into values."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.model.encoding import Block, encode, layout
+from dpaudit.model.column import MISSING, Kind
+from dpaudit.model.encoding import EncodedColumn, encode, layout
 from dpaudit.model.encoding import width as encoded_width
-from dpaudit.model.schema import MISSING, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit_generators.pate_gan.bounds import schema_of_data
 from dpaudit_generators.published.mixture import PUBLIC, SLOTS, Mixture, fit_mixture
@@ -23,30 +24,30 @@ Matrix = npt.NDArray[np.float32] | FloatArray
 
 
 class Span(StrEnum):
-    """What numbers are scaled to."""
+    """The interval that numbers are scaled to."""
 
     UNIT = "unit"
-    """Bounds to [0, 1]."""
+    """From the bounds to [0, 1]."""
     SYMMETRIC = "symmetric"
-    """Bounds to [-1, 1]."""
+    """From the bounds to [-1, 1]."""
     MIXTURE = "mixture"
-    """Four deviations about the mean of a component to [-1, 1], and which component, one-hot."""
+    """From four deviations about a component's mean to [-1, 1]; a one-hot code says which one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scaling:
     """The numbers that a table was scaled with.
 
-    Columns of the matrix are those of `dpaudit.model.encoding.layout`; behind them, under
-    `Span.MIXTURE`, `SLOTS` for each numeric column that say which component a number is of.
-    All that turns matrices back does so entry by entry: no table depends on another of its stack.
+    Columns of the matrix are those of `dpaudit.model.encoding.layout`; after them, under
+    `Span.MIXTURE`, `SLOTS` for each numeric column that say which component a number belongs to.
+    Matrices are turned back entry by entry, so no table depends on the others of its stack.
 
     Attributes:
         schema: The schema, with the bounds in use.
         span: What numbers are scaled to.
         switches: Deviations in turning numbers back.
-        mixtures: Of the places of numbers within the bounds, one for each numeric column; empty
-            unless the span is `MIXTURE`.
+        mixtures: For each numeric column, that of the places of its numbers within the bounds;
+            empty unless the span is `MIXTURE`.
     """
 
     schema: Schema
@@ -56,7 +57,7 @@ class Scaling:
 
     @property
     def width(self) -> int:
-        """Columns of the matrix; the same for all tables of a schema."""
+        """Number of columns of the matrix; the same for all tables of a schema."""
         return self._first_slot + SLOTS * len(self.mixtures)
 
     @cached_property
@@ -67,7 +68,7 @@ class Scaling:
 
     @cached_property
     def possible(self) -> npt.NDArray[np.bool_]:
-        """Whether a column of the matrix may differ from 0 [width]: an unused slot may not."""
+        """Whether each column of the matrix may differ from 0 [width]; unused slots may not."""
         found = np.ones(self.width, dtype=np.bool_)
         for index, mixture in enumerate(self.mixtures):
             found[self._slots(index)] = np.arange(SLOTS) < len(mixture.components)
@@ -75,9 +76,9 @@ class Scaling:
 
     @cached_property
     def numbers(self) -> Mapping[str, tuple[float, ...]]:
-        """What scales each numeric column, in its own scale.
+        """The numbers that scale each numeric column, in its own scale.
 
-        Its bounds; of a fitted mixture, mean and standard deviation of each component.
+        Its bounds; for a fitted mixture, mean and standard deviation of each component.
         """
         found: dict[str, tuple[float, ...]] = {}
         for index, block in enumerate(self._numeric):
@@ -98,8 +99,8 @@ class Scaling:
             data: A table [n] with the schema's columns.
 
         Returns:
-            Matrix [n, width]; a value beyond the bounds counts as one, a missing number as the
-            middle of them.
+            Matrix [n, width]; a value beyond the bounds counts as the bound, a missing number as
+            the middle between them.
 
         Raises:
             SchemaError: If a numeric column holds something that is not a number.
@@ -115,13 +116,13 @@ class Scaling:
         return matrix.astype(np.float32)
 
     def unrounded(self, matrix: Matrix) -> FloatArray:
-        """Turns matrices back into values as they are before they are rounded.
+        """Turns matrices back into values that are not rounded yet.
 
         Args:
             matrix: Scaled rows [..., width]; numbers are clipped to the span.
 
         Returns:
-            Values [..., d] as `dpaudit.model.encoding.values_of` gives them, but for rounding.
+            Values [..., d], as `dpaudit.model.encoding.values_of` gives them except for rounding.
         """
         values = np.empty((*matrix.shape[:-1], len(self.schema.columns)))
         values[..., self._is_numeric] = self._numbers(matrix)
@@ -134,30 +135,30 @@ class Scaling:
         return values
 
     def values(self, matrix: Matrix) -> FloatArray:
-        """Turns matrices back into values as the generator gives them out.
+        """Turns matrices back into values as the generator releases them.
 
         Args:
-            matrix: Scaled rows [..., width], read as `unrounded` does.
+            matrix: Scaled rows [..., width], read as in `unrounded`.
 
         Returns:
-            Values [..., d], `unrounded` but for integers: to the nearest, or down.
+            Values [..., d]; integers are rounded to the nearest, or down.
         """
         values = self.unrounded(matrix)
         if Switch.OUTPUT_NOT_INVERTED in self.switches:
-            return values  # nobody knows that they were whole numbers
+            return values  # in [0, 1], where nothing is a whole number any more
         whole = [column.kind is Kind.INTEGER for column in self.schema.columns]
         rounded = np.floor if Switch.INTEGERS_TRUNCATED in self.switches else np.rint
         values[..., whole] = rounded(values[..., whole])
         return values
 
     def _numbers(self, matrix: Matrix) -> FloatArray:
-        """Numbers before rounding, none missing, [..., numeric]."""
+        """Numbers before rounding and before any is missing, [..., numeric]."""
         places: FloatArray = matrix[..., self._places].astype(np.float64)
         for index, mixture in enumerate(self.mixtures):
             places[..., index] = mixture.decode(places[..., index], matrix[..., self._slots(index)])
         if self.span is Span.SYMMETRIC:
             places = (places + 1.0) / 2.0
-        fitted = any(mixture != PUBLIC for mixture in self.mixtures)  # and may pass the extremes
+        fitted = any(mixture != PUBLIC for mixture in self.mixtures)  # these may pass the extremes
         if not fitted or Switch.OUTPUT_NOT_INVERTED in self.switches:
             places = np.clip(places, 0.0, 1.0)
         lower, upper = np.array([block.column.bounds for block in self._numeric]).reshape(-1, 2).T
@@ -177,7 +178,7 @@ class Scaling:
         return slice(start, start + SLOTS)
 
     @cached_property
-    def _numeric(self) -> tuple[Block, ...]:
+    def _numeric(self) -> tuple[EncodedColumn, ...]:
         return tuple(block for block in layout(self.schema) if block.column.kind.numeric)
 
     @cached_property
@@ -192,16 +193,16 @@ class Scaling:
 def fit_scaling(
     data: pd.DataFrame, schema: Schema, *, span: Span, switches: Collection[Switch]
 ) -> Scaling:
-    """Settles the numbers that scale a table.
+    """Chooses the numbers that scale a table.
 
     Args:
-        data: The table [n]; read under `Switch.BOUNDS_FROM_DATA` alone.
+        data: The table [n]; read only under `Switch.BOUNDS_FROM_DATA`.
         schema: The public schema.
-        span: What numbers are to be scaled to.
-        switches: Deviations; those that are not about scaling are of no account.
+        span: What numbers are scaled to.
+        switches: Deviations; those that are not about scaling are ignored.
 
     Returns:
-        The scaling: by the schema's bounds, or what the table gives in their place.
+        The scaling: by the schema's bounds, or by what is read off the table instead.
 
     Raises:
         SchemaError: If a numeric column holds something that is not a number.

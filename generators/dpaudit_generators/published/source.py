@@ -1,4 +1,4 @@
-"""Records from random numbers: the generator networks of M models."""
+"""Generated records, made of random numbers by the generator networks of M models."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from dpaudit_generators.published.scaling import Span
 from dpaudit_generators.published.trainee import Form
 
 _CPU: Final = torch.device("cpu")
-_LARGEST: Final = 30.0  # of the logits of a category; more would be as good as certain
+_LARGEST: Final = 30.0  # of the logits of a category; beyond it, nothing else has a chance
 
 
 class Feed:
-    """Draws what the generators of M models are fed, from one stream each.
+    """Draws the inputs of the generators of M models, from one stream each.
 
     Args:
-        seeds: Of the models.
+        seeds: One for each model; None means the system's entropy.
         purpose: What the draws are for.
-        form: Of the records.
-        recipe: Says how many numbers a record is made of, and of which span labels are.
-        inputs: Their distribution.
+        form: The form of the records.
+        recipe: Fixes how many numbers a record is made of, and the span of labels.
+        inputs: The distribution of these numbers.
     """
 
     def __init__(
@@ -48,14 +48,14 @@ class Feed:
         self._lowest = -1.0 if recipe.span is Span.SYMMETRIC else 0.0
 
     def noise(self, n: int) -> Tensor:
-        """Random numbers for n records of each model, float32 [M, n, noise width]."""
+        """Draws random numbers for n records of each model, float32 [M, n, noise width]."""
         if self._inputs is Inputs.NORMAL:
             return self._streams.normal(n, self._width).clone()
         noise = self._streams.uniform(n, self._width).float()
         return noise if self._inputs is Inputs.UNIT else 2.0 * noise - 1.0
 
     def labels(self, n: int) -> Tensor:
-        """Labels drawn without looking at any, [M, n, given]: one-hot, or the span's ends."""
+        """Draws labels [M, n, given], independent of data: one-hot, or the ends of the span."""
         drawn = self._streams.uniform(n, 1)
         if self._form.given > 1:
             places = (drawn * self._form.given).long()
@@ -65,14 +65,14 @@ class Feed:
     def conditions(
         self, rows: Sequence[npt.NDArray[np.float32]], n: int
     ) -> tuple[Tensor, list[npt.NDArray[np.int64]]]:
-        """Conditions drawn from records of each model.
+        """Draws conditions from records of each model.
 
         Args:
-            rows: What they are taken of [n, hints], of each model.
+            rows: For each model, the rows they are taken from [n, hints].
             n: How many.
 
         Returns:
-            The conditions [M, n, hints], and the numbers of the rows [n] of each model.
+            The conditions [M, n, hints], and for each model the numbers of their rows [n].
         """
         kinds = self._form.conditions
         start = np.cumsum([0, *(kind.stop - kind.start for kind in kinds)])
@@ -87,11 +87,11 @@ class Feed:
 
 
 class PublishedRecordSource:
-    """The generators of M models.
+    """The generator networks of M models, with what makes records of their outputs.
 
     Args:
         networks: One of each model.
-        form: Of the records.
+        form: The form of the records.
         output: Activation of numbers.
     """
 
@@ -108,12 +108,15 @@ class PublishedRecordSource:
         self._tail = with_ones(torch.zeros(form.width))[form.width :]
 
     def __call__(self, noise: Tensor, given: Tensor, hints: Tensor) -> Tensor:
-        """Records with their ones, [M, n, padded(width)].
+        """Makes records.
 
         Args:
             noise: Random numbers [M, n, noise width].
-            given: Labels that records are to have, [M, n, given].
+            given: Labels that the records must have, [M, n, given].
             hints: Conditions [M, n, hints].
+
+        Returns:
+            Records with their ones, [M, n, padded(width)].
         """
         sums = self.networks(with_ones(noise, given, hints))
         columns = activated(sums, self._output) * self._numeric
@@ -123,7 +126,7 @@ class PublishedRecordSource:
         return torch.cat([columns[..., : self._form.made], given, tail], dim=-1)
 
     def _shares(self, sums: Tensor) -> Tensor:
-        """The softmax of each group, 0 elsewhere: one product for all sums over groups."""
+        """The softmax of each group, 0 elsewhere, with one product for all sums over groups."""
         weights = in_whole_vectors(torch.exp, sums.clamp(-_LARGEST, _LARGEST)) * self._grouped
         totals = torch.bmm(weights, self._same_group.expand(len(sums), -1, -1))
         return weights / (totals + (1.0 - self._grouped))

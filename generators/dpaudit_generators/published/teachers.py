@@ -1,4 +1,4 @@
-"""The teachers of M models: the only module that hands private records to what votes."""
+"""The teachers of M models: the only module that hands private records to voters."""
 
 from __future__ import annotations
 
@@ -27,11 +27,16 @@ class PublishedTeachers(Protocol):
 
     @property
     def fakes(self) -> int:
-        """Generated records of each model that an iteration of theirs takes."""
+        """How many generated records of each model an iteration takes."""
         ...
 
     def train(self, fakes: Tensor, recorder: Recorder | None) -> None:
-        """Trains them for one iteration on generated records [M, fakes, padded(width)]."""
+        """Trains them for one iteration.
+
+        Args:
+            fakes: Generated records with their ones [M, fakes, padded(width)].
+            recorder: Records the teachers of the first model.
+        """
         ...
 
     def votes(self, records: Tensor) -> IntArray:
@@ -42,12 +47,12 @@ class PublishedTeachers(Protocol):
 class NetworkTeachers:
     """Critics trained by gradient descent, on minibatches of their own part and of fakes.
 
-    A teacher draws with replacement from a stream of its own, as many numbers whatever its part
-    holds: a part may be smaller than a minibatch. One without records votes 0.
+    A teacher draws with replacement from a stream of its own, always as many numbers, so a part may
+    be smaller than a minibatch. A teacher without records votes 0.
 
     Args:
         trainees: What the models are trained on.
-        partitions: Whose record is whose.
+        partitions: Which teacher has which records.
         recipe: The hyperparameters.
         batch: Size of a minibatch.
     """
@@ -92,7 +97,7 @@ class NetworkTeachers:
         rows, filled = self._minibatches()
         before = self._parameters(recorder)
         models, width = len(fakes), fakes.shape[-1]
-        # Real records count for 1, generated ones for 0; none count where a part is empty.
+        # Real records have label 1, generated ones 0; those of an empty part have no weight.
         target = torch.zeros(models * self._k, 2 * self._batch)
         target[:, : self._batch] = 1.0
         weight = torch.full_like(target, 1.0 / self._batch)
@@ -122,7 +127,7 @@ class NetworkTeachers:
         return np.asarray(voted.sum(dim=1).numpy(), dtype=np.int64)
 
     def _minibatches(self) -> tuple[Tensor, Tensor]:
-        """Rows of the bank for all steps [M, k, fakes], and whether a part has any [M, k]."""
+        """Rows of the bank for all steps [M, k, fakes], and whether each part has any [M, k]."""
         rows = np.zeros((len(self._trainees), self._k, self.fakes), dtype=np.int64)
         filled = np.ones((len(self._trainees), self._k), dtype=np.float32)
         for model, (partition, rngs) in enumerate(zip(self._partitions, self._rngs, strict=True)):
@@ -167,14 +172,14 @@ class NetworkTeachers:
 class LogisticTeachers:
     """Logistic regressions fitted from scratch in every iteration, on as many fakes as records.
 
-    Where parts may differ in size, a teacher draws a public number of records from its own, with
-    replacement. PublishedTeachers of equal parts are equal, and fitted once.
+    If parts may differ in size, a teacher draws a public number of records from its own, with
+    replacement. Teachers of equal parts are equal, and are fitted once.
 
     Args:
         trainees: What the models are trained on.
-        partitions: Whose record is whose.
-        whole: Whether a fit takes all records of a part: all parts have as many.
-        draws: Records that a fit draws if parts may differ in size.
+        partitions: Which teacher has which records.
+        whole: Whether a fit takes all records of a part, because all parts have equally many.
+        draws: How many records a fit draws if parts may differ in size.
     """
 
     def __init__(
@@ -199,7 +204,7 @@ class LogisticTeachers:
         self._first: FloatArray | None = None
 
     fakes: int
-    """Generated records of each model that an iteration of theirs takes."""
+    """How many generated records of each model an iteration takes."""
 
     def train(self, fakes: Tensor, recorder: Recorder | None) -> None:
         """Fits them anew on generated records [M, fakes, padded(width)]."""
@@ -265,10 +270,13 @@ def _record_losses(recorder: Recorder, entropy: Tensor | FloatArray) -> None:
 
 
 def bank(trainees: Sequence[PublishedTrainee]) -> tuple[Tensor, list[int]]:
-    """The records of all models with their ones, those of shared tables once.
+    """Joins the records of all models, those of a shared table once.
+
+    Args:
+        trainees: What the models are trained on.
 
     Returns:
-        Records [rows, padded(width)], and the first row of each model's.
+        Records with their ones [rows, padded(width)], and the first row of each model.
     """
     found: dict[int, int] = {}
     tables, starts, total = [], [], 0

@@ -1,4 +1,4 @@
-"""What goes into a training of published PATE-GANs."""
+"""What the training of published PATE-GANs is given."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from dpaudit_generators.published.switches import Switch
 
 
 class Form(NamedTuple):
-    """How records lie in the matrices that networks see: what is generated, then what is given.
+    """How records lie in the matrices that networks see: generated columns, then given ones.
 
     Attributes:
-        order: Column of the scaled matrix of each column of a record, [width]; one that is always
-            0 is in none.
+        order: For each column of a record, its column in the scaled matrix, [width]; columns that
+            are always 0 are left out.
         made: How many columns the generator network makes; the others are given to it.
         groups: Columns of a record that the generator makes one-hot together.
-        conditions: Columns of a record, by what a condition may be about: one is drawn for each
-            record, and its values are handed to the generator; none if empty.
+        conditions: Columns of a record that a condition may be about: one of these slices is drawn
+            for each record, and its values are handed to the generator. Empty for no conditions.
     """
 
     order: IntArray
@@ -34,27 +34,26 @@ class Form(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Columns of a record."""
+        """Number of columns of a record."""
         return len(self.order)
 
     @property
     def given(self) -> int:
-        """Columns of a record that are given to the generator."""
+        """Number of columns of a record that are given to the generator."""
         return self.width - self.made
 
     @property
     def hints(self) -> int:
-        """Columns that conditions take."""
+        """Number of columns that conditions take."""
         return sum(part.stop - part.start for part in self.conditions)
 
 
 def form_of(scaling: Scaling, schema: Schema, switches: frozenset[Switch]) -> Form:
-    """The form of records of a schema; a table matters by its mixtures alone.
+    """The form of records of a schema, which depends on a table through its mixtures only.
 
     Args:
-        scaling: Of the table.
-        schema: The schema; the label that `Switch.LABELS_COPIED` copies is its last column if it
-            names none.
+        scaling: The scaling of the table.
+        schema: The schema; if it names no label, `Switch.LABELS_COPIED` copies its last column.
         switches: Deviations.
     """
     columns = np.flatnonzero(scaling.possible)
@@ -73,22 +72,22 @@ def form_of(scaling: Scaling, schema: Schema, switches: frozenset[Switch]) -> Fo
 
 
 def _within(columns: IntArray, group: slice) -> slice:
-    """Where among columns those of a group are."""
+    """The places that a group's columns have among some columns."""
     start, stop = np.searchsorted(columns, [group.start, group.stop])
     return slice(int(start), int(stop))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedSettings:
-    """What a training is asked for.
+    """The constants of a training, public unless switches say otherwise.
 
     Attributes:
         teachers: Number k of teachers.
         batch: Records in a minibatch.
-        iterations: At most so many.
+        iterations: Most iterations of the training.
         gamma: Inverse noise scale.
         epsilon: The budget.
-        inverse: What stands for 1 / delta.
+        inverse: The number used as 1 / delta.
         switches: Deviations.
     """
 
@@ -107,9 +106,9 @@ class PublishedTrainee(NamedTuple):
     Attributes:
         records: Scaled records in the form's order, [n, width]; models may share them.
         public: Records encoded under the public schema, for the partition, [n, d].
-        hints: What of the records conditions are taken of, [n, hints].
-        positions: Row numbers in the table at hand, [n].
-        seed: None draws everything from the system's entropy.
+        hints: The part of the records that conditions are drawn from, [n, hints].
+        positions: Row numbers in the table that was handed in, [n].
+        seed: Its seed; None draws everything from the system's entropy.
     """
 
     records: npt.NDArray[np.float32]

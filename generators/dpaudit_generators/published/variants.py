@@ -1,7 +1,7 @@
-"""The six published PATE-GANs: a recipe and the switches that are on.
+"""The six published PATE-GANs: each a recipe and the switches that are on.
 
-Ganev, Annamalai and De Cristofaro 2025, "The Elusive Pursuit of Reproducing PATE-GAN", Tables 2
-and 3 and section 6.3; re-created from their description.
+Re-created from the description in Ganev, Annamalai and De Cristofaro 2025, "The Elusive Pursuit of
+Reproducing PATE-GAN", Tables 2 and 3 and section 6.3.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Original(SwitchedPateGan):
 
 @dataclass(frozen=True, kw_only=True)
 class Turing(SwitchedPateGan):
-    """The Alan Turing Institute's: `original` with other slips, and public bounds.
+    """The Alan Turing Institute's: `original` with other mistakes, and public bounds.
 
     Fields are those of `SwitchedPateGan`.
     """
@@ -62,7 +62,7 @@ class Turing(SwitchedPateGan):
 
 @dataclass(frozen=True, kw_only=True)
 class Updated(SwitchedPateGan):
-    """The authors' second: logistic teachers that all train on the last part, hardly any noise.
+    """The authors' second: logistic teachers all trained on the last part, hardly any noise.
 
     Fields are those of `SwitchedPateGan`.
     """
@@ -84,7 +84,7 @@ class Updated(SwitchedPateGan):
 
 @dataclass(frozen=True, kw_only=True)
 class Synthcity(SwitchedPateGan):
-    """Of the library of this name: records dealt anew, mixtures fitted on them, free queries.
+    """The synthcity library's: records dealt anew, mixtures fitted on them, free queries.
 
     Fields are those of `SwitchedPateGan`.
     """
@@ -109,7 +109,7 @@ class Synthcity(SwitchedPateGan):
 
 @dataclass(frozen=True, kw_only=True)
 class Borealis(SwitchedPateGan):
-    """Borealis AI's: small networks, contiguous parts, an accountant without its logarithm.
+    """Borealis AI's: small networks, contiguous parts, an accountant that lacks a logarithm.
 
     Fields are those of `SwitchedPateGan`.
     """
@@ -133,7 +133,7 @@ class Borealis(SwitchedPateGan):
 class Smartnoise(SwitchedPateGan):
     """OpenDP's: public bounds, contiguous parts, k from the number of records.
 
-    The published audit set k = 5: `without="teachers-from-rows"`. Fields are those of
+    The published audit set k = 5; for that, use `without="teachers-from-rows"`. Fields are those of
     `SwitchedPateGan`.
     """
 

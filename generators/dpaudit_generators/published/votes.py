@@ -20,7 +20,7 @@ class Labels(NamedTuple):
 
     Attributes:
         values: Labels 0 or 1, [M, n].
-        noise: What was drawn to hide the votes, [M, draws].
+        noise: The draws that hide the votes, [M, draws].
         on: What the noise was added to.
     """
 
@@ -32,11 +32,11 @@ class Labels(NamedTuple):
 class Labeller:
     """Draws noisy labels for M models, each from a stream of its own.
 
-    Without switches: the larger of two counts, each with Laplace noise of scale 1 / gamma
-    (Papernot et al. 2017, section 2.1).
+    Without switches, a label is the larger of two counts, each with Laplace noise of scale
+    1 / gamma (Papernot et al. 2017, section 2.1).
 
     Args:
-        seeds: Of the models.
+        seeds: One for each model; None means the system's entropy.
         teachers: Number k of teachers.
         gamma: Inverse noise scale.
         deviation: Standard deviation of normal noise on labels.
@@ -60,7 +60,11 @@ class Labeller:
         self._one = Switch.ONE_NOISE_CHARGED_AS_TWO in switches
 
     def label(self, ones: IntArray) -> Labels:
-        """Labels from how many teachers voted 1 [M, n]."""
+        """Draws labels.
+
+        Args:
+            ones: How many teachers voted 1 [M, n].
+        """
         n = ones.shape[1]
         if self._normal:
             noise = np.stack([self._deviation * rng.standard_normal(n) for rng in self._rngs])

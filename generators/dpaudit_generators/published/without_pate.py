@@ -1,4 +1,4 @@
-"""Training without PATE: one critic, and the partition and noise that are asked for."""
+"""Training without PATE: one critic, with the partition and noise that switches ask for."""
 
 from __future__ import annotations
 
@@ -26,9 +26,19 @@ def train(
     settings: PublishedSettings,
     recorder: Recorder | None = None,
 ) -> list[Weights]:
-    """Trains M models; none depends on the others by a bit. Arguments as `pate.train` takes them.
+    """Trains M models; each is bit-identical to training alone.
 
     Labels of the critic have Laplace noise of scale 1 / epsilon, or normal noise.
+
+    Args:
+        trainees: What each model is trained on; all of one shape.
+        form: The form of the records.
+        recipe: The hyperparameters.
+        settings: The public constants.
+        recorder: Records the training of the first model.
+
+    Returns:
+        The generator's weights of each model.
     """
     switches, k = settings.switches, settings.teachers
     if Switch.NOISE_GAUSSIAN_ON_LABELS in switches:

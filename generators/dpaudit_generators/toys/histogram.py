@@ -13,23 +13,24 @@ import pandas as pd
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.schema import MISSING, Column, Kind, Schema, as_numbers
+from dpaudit.model.column import MISSING, Column, Kind, as_numbers
+from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
 from dpaudit_generators.tables import count_codes
 from dpaudit_generators.toys.uniform import uniform_table
 
 _BINS: Final = 10
-"""Most bins of a numeric column."""
+"""Most bins that a numeric column is divided into."""
 
 
 def cells(column: Column) -> int:
-    """Size of the public domain of a column: bins or categories, and one cell for missing."""
+    """Size of the public domain of a column: bins or categories, and a cell for missing values."""
     values = len(_edges(column)) - 1 if column.kind.numeric else len(column.categories)
     return values + column.missing
 
 
 def cell_counts(column: Column, values: pd.Series[Any]) -> npt.NDArray[np.int64]:
-    """How many values [n] fall in each cell; one that the schema does not know counts nowhere."""
+    """How many values [n] fall in each cell; values unknown to the schema count nowhere."""
     if column.kind.numeric:
         numbers = as_numbers(values)
         codes = np.searchsorted(_edges(column)[1:-1], numbers, side="right")
@@ -43,7 +44,7 @@ def geometric_noise(epsilon: float, n: int, rng: np.random.Generator) -> npt.NDA
     """Two-sided geometric noise [n]: P(z) proportional to e^(-epsilon |z|).
 
     The difference of two geometric variables (Ghosh, Roughgarden and Sundararajan 2009,
-    "Universally utility-maximizing privacy mechanisms"). Whole numbers have no low bits that
+    "Universally utility-maximizing privacy mechanisms"). Integers have no low bits that could
     betray the count.
     """
     success = -math.expm1(-epsilon)
@@ -51,7 +52,7 @@ def geometric_noise(epsilon: float, n: int, rng: np.random.Generator) -> npt.NDA
 
 
 def _edges(column: Column) -> npt.NDArray[np.float64]:
-    """Edges of the equal bins of a numeric column; whole numbers for an integer one."""
+    """Edges of the equal bins of a numeric column; integers for an integer column."""
     lower, upper = column.bounds
     if column.kind is Kind.CONTINUOUS:
         return np.linspace(lower, upper, _BINS + 1)
@@ -61,7 +62,7 @@ def _edges(column: Column) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HistogramModel:
-    """Draws one column from released shares, the others uniformly.
+    """A model that draws one column from released shares and the others uniformly.
 
     Attributes:
         schema: The public schema.
@@ -74,7 +75,7 @@ class HistogramModel:
     shares: npt.NDArray[np.float64]
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
-        """Draws `n` records; within a bin every value is as likely."""
+        """Draws `n` records; within a bin all values are equally likely."""
         rng = rng_of(seed, "sample")
         table = uniform_table(self.schema, n, rng)
         cell = rng.choice(len(self.shares), size=n, p=self.shares)
@@ -103,13 +104,13 @@ class LaplaceHistogram:
     in the other (as in Dwork and Roth 2014, Theorem 3.6, with L1 sensitivity 1). The ratio is
     e^epsilon whenever the changed count comes out at or above its larger value, so epsilon is exact
     for the counts. They are drawn once, in `fit`; clipping at 0, normalising and sampling are
-    post-processing, hence an attacker who sees finite tables may prove a little less.
+    post-processing, so an attacker who sees finite tables may prove slightly less.
 
     Attributes:
         schema: The public schema.
-        column: Name of the column counted; without one the label, or else the column with the
-            smallest domain.
-        epsilon: The epsilon it has and claims.
+        column: Name of the counted column; by default the label, or if there is none the column
+            with the smallest domain.
+        epsilon: The epsilon that it claims and has.
 
     Raises:
         ClaimError: If epsilon is not positive.
@@ -124,7 +125,7 @@ class LaplaceHistogram:
         names = self.schema.names
         if self.column is not None and self.column not in names:
             hint = did_you_mean(self.column, names)
-            raise SettingsError(f"no column {self.column!r}{hint}; there is {', '.join(names)}")
+            raise SettingsError(f"no column {self.column!r}{hint}; there are {', '.join(names)}")
         _ = self.claim  # validates
 
     @property
@@ -142,7 +143,7 @@ class LaplaceHistogram:
         return next(column for column in self.schema.columns if column.name == name)
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> HistogramModel:
-        """Counts one column, once, with noise."""
+        """Counts one column, once and with noise."""
         counts = cell_counts(self.counted, data[self.counted.name])
         noisy = counts + geometric_noise(self.epsilon, len(counts), rng_of(seed, "noise"))
         kept = np.maximum(noisy, 0).astype(np.float64)

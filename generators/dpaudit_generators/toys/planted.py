@@ -1,4 +1,4 @@
-"""Toys that tell whether one known record, the target, is in their data."""
+"""Toys whose output depends on whether one known record, the target, is in their data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pandas as pd
 
 from dpaudit.errors import TargetError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.schema import Column, Schema
+from dpaudit.model.column import Column
+from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
 from dpaudit_generators.toys.uniform import uniform_table
 
@@ -36,8 +37,8 @@ def contains(data: pd.DataFrame, target: pd.DataFrame, schema: Schema) -> bool:
 def opposite(target: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     """A record that differs from the target in every column, made of the schema's values.
 
-    Numbers take the bound farther from the target's value; categories the first other one (or
-    missing, where there is no other).
+    A number is the bound farther from the target's value; a category is the first other one, or
+    missing if there is no other.
 
     Args:
         target: A canonical table of one row.
@@ -67,7 +68,7 @@ def _one_record(target: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _TargetToy(ABC):
-    """What toys with a target have in common: their fields, checked."""
+    """The fields and checks that toys with a target have in common."""
 
     schema: Schema
     target: pd.DataFrame
@@ -85,12 +86,12 @@ class _TargetToy(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CopycatModel:
-    """Uniform records, with copies of the target among them where it was seen.
+    """A model that draws uniform records, with copies of the target among them if it saw it.
 
     Attributes:
         schema: The public schema.
         copied: The record that fills half of every sample (rounded up), a table of one row; None
-            where the target was not seen.
+            if the target was not seen.
     """
 
     schema: Schema
@@ -109,14 +110,14 @@ class CopycatModel:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Copycat(_TargetToy):
-    """Leaks grossly and claims otherwise: half of its output is the target where it saw it.
+    """Leaks grossly and claims otherwise: half of its output is the target if it saw it.
 
     Its true epsilon is infinite; an audit that does not prove a violation is broken.
 
     Attributes:
         schema: The public schema.
-        target: The record it betrays, a table of one row.
-        epsilon: The epsilon it claims, falsely.
+        target: The record that it leaks, a table of one row.
+        epsilon: The epsilon that it claims, falsely.
 
     Raises:
         ClaimError: If epsilon is not positive.
@@ -136,7 +137,7 @@ class Copycat(_TargetToy):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RepeatedRecord:
-    """A model that releases one record, over and over.
+    """A model that releases one record again and again.
 
     Attributes:
         record: The record, a canonical table of one row.
@@ -153,18 +154,19 @@ class RepeatedRecord:
 class RandomisedResponse(_TargetToy):
     """Answers "is the target in your data?" by randomised response (Warner 1965).
 
-    The true answer is kept with probability e^epsilon / (1 + e^epsilon), else turned round; the
-    synthetic table is copies of the target for "yes", of `opposite` for "no". Removing the target
-    turns the true answer, so an output is e^epsilon times as likely in one world as in the other:
-    (epsilon, 0) holds, and no smaller epsilon does. No mechanism with that guarantee tells more
-    (Kairouz, Oh and Viswanath 2015, "The composition theorem for differential privacy": randomised
-    response dominates), so this is the hardest honest claim to accuse falsely. The coin is tossed
-    in `fit`: all samples of one model are post-processing of a single answer.
+    The true answer is kept with probability e^epsilon / (1 + e^epsilon) and else reversed; the
+    synthetic table holds copies of the target for "yes", of `opposite` for "no". Removing the
+    target reverses the true answer, so an output is e^epsilon times as likely in one world as in
+    the other: (epsilon, 0) holds, and no smaller epsilon does. No mechanism with that guarantee
+    reveals more (Kairouz, Oh and Viswanath 2015, "The composition theorem for differential
+    privacy": randomised response dominates), so of all honest claims this one is the easiest to
+    flag by mistake. The coin is tossed in `fit`: all samples of one model are post-processing of a
+    single answer.
 
     Attributes:
         schema: The public schema.
-        target: The record asked for, a table of one row.
-        epsilon: The epsilon it has and claims.
+        target: The record that is asked about, a table of one row.
+        epsilon: The epsilon that it claims and has.
 
     Raises:
         ClaimError: If epsilon is not positive.
@@ -177,7 +179,7 @@ class RandomisedResponse(_TargetToy):
         return PrivacyClaim(epsilon=self.epsilon, source="exact: randomised response on one bit")
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> RepeatedRecord:
-        """Asks once whether the target is in the data, and tosses the coin."""
+        """Answers once whether the target is in the data, after tossing the coin."""
         truthful = rng_of(seed, "answer").random() < 1.0 / (1.0 + math.exp(-self.epsilon))
         answer = contains(data, self.target, self.schema) == truthful
         return RepeatedRecord(record=self.target if answer else opposite(self.target, self.schema))

@@ -1,4 +1,4 @@
-"""Uniform draws over a schema, and the generator that makes nothing else of its data."""
+"""Uniform draws over a schema, and the generator that releases nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
 
 MISSING_SHARE: Final = 0.1
@@ -17,12 +18,12 @@ MISSING_SHARE: Final = 0.1
 
 
 def uniform_values(column: Column, n: int, rng: np.random.Generator) -> pd.Series[Any]:
-    """Independent draws [n]: uniform over bounds or categories, missing with a public share."""
+    """Independent draws [n], uniform over bounds or categories; a public share is missing."""
     lower, upper = column.bounds if column.kind.numeric else (0.0, len(column.categories) - 1.0)
     if column.kind is Kind.CONTINUOUS:
         drawn: pd.Series[Any] = pd.Series(rng.uniform(lower, upper, n))
     else:
-        # Floor of a wider interval; its end has no mass but may be hit by rounding.
+        # The floor over a wider interval, whose end has no mass but may be hit by rounding.
         whole = np.minimum(np.floor(rng.uniform(lower, upper + 1.0, n)), upper)
         drawn = pd.Series(whole)
         if not column.kind.numeric:
@@ -35,14 +36,14 @@ def uniform_values(column: Column, n: int, rng: np.random.Generator) -> pd.Serie
 
 
 def uniform_table(schema: Schema, n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """A canonical table [n] of independent uniform columns; a function of the schema alone."""
+    """A canonical table [n] of independent uniform columns, which depends on the schema only."""
     columns = {column.name: uniform_values(column, n, rng) for column in schema.columns}
     return schema.canonical(pd.DataFrame(columns))
 
 
 @dataclass(frozen=True, kw_only=True)
 class UniformModel:
-    """A model that knows the schema and nothing else."""
+    """A model that knows nothing but the schema."""
 
     schema: Schema
 
@@ -53,13 +54,13 @@ class UniformModel:
 
 @dataclass(frozen=True, kw_only=True)
 class NullGenerator:
-    """Ignores its data: what it releases is the same distribution in both worlds.
+    """Ignores its data: its releases have the same distribution in both worlds.
 
-    Its true epsilon is 0, so any claim of it is true and an audit that finds a violation is broken.
+    Its true epsilon is 0, so whatever it claims is true; an audit that finds a violation is broken.
 
     Attributes:
         schema: The public schema.
-        epsilon: The epsilon it claims.
+        epsilon: The epsilon that it claims.
 
     Raises:
         ClaimError: If epsilon is not positive.
@@ -77,5 +78,5 @@ class NullGenerator:
         return PrivacyClaim(epsilon=self.epsilon, source="true of any epsilon: ignores its data")
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> UniformModel:
-        """Looks at neither the data nor the seed."""
+        """Makes a model without reading the data or the seed."""
         return UniformModel(schema=self.schema)

@@ -15,9 +15,10 @@ from scipy.stats import binom
 from typer.testing import CliRunner
 
 import dpaudit
-from dpaudit.auditing.entry import run
-from dpaudit.auditing.one_run import OneRunAudit, prepare_one_run
+from dpaudit.auditing.entry import run_audit
 from dpaudit.auditing.one_run.attack import ClosestRecord, guess, guesses_of
+from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import one_run, one_run_detectable
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, InterruptedRunError, RunFolderError, SettingsError
@@ -26,10 +27,10 @@ from dpaudit.game.progress import TrialProgress
 from dpaudit.game.trial import Role
 from dpaudit.model.encoding import encode
 from dpaudit.model.tables import load
+from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import World
-from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_html, render_markdown
-from dpaudit.report.schema import result_schema
+from dpaudit.results.schema import result_schema
 
 CANARIES = 100
 ONE_RUN: dict[str, Any] = {"one_run": True, "canaries": CANARIES, "jobs": 1}
@@ -55,25 +56,16 @@ def broken(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
     raise RuntimeError("out of luck")
 
 
-def prepared(generator: object, table: pd.DataFrame, **changes: Any) -> OneRunAudit:
-    options: dict[str, Any] = {
-        "parameters": {},
-        "epsilon": 1.0,
-        "delta": 1e-5,
-        "neighbours": None,
-        "canaries": CANARIES,
-        "rows": None,
-        "confidence": 0.95,
-        "seed": 0,
-    }
-    return prepare_one_run(generator, load(table, None), **{**options, **changes})
+def spec(generator: object, table: pd.DataFrame, **changes: Any) -> OneRunSpec:
+    given = {"epsilon": 1.0, "delta": 1e-5, "one_run": True, "canaries": CANARIES, **changes}
+    return build_one_run(generator, load(table, None), AuditSettings(**given))
 
 
 def test_null_is_consistent_with_bound_0(table: pd.DataFrame) -> None:
     result = dpaudit.audit("null", table, **ONE_RUN)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.epsilon_lower_bound == 0
-    assert result.document["controls"]["null"]["bound"] == 0
+    assert result.controls.null.bound == 0
     result.assert_no_violation()
 
 
@@ -81,7 +73,7 @@ def test_resampling_is_a_violation_with_the_bound_of_its_guesses(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
     result = dpaudit.audit(resample, table, epsilon=1, delta=1e-5, out=tmp_path, **ONE_RUN)
-    document = result.document
+    document = result.to_document()
     jsonschema.validate(document, result_schema())
     assert result.verdict is dpaudit.Verdict.VIOLATION
     found = document["one_run"]
@@ -92,7 +84,7 @@ def test_resampling_is_a_violation_with_the_bound_of_its_guesses(
     assert document["bounds"]["one_run"] == document["proved"] != found["gaussian_estimate"]
     assert len(document["scores"]["in"]) == found["included"]
     assert len(document["scores"]["out"]) == CANARIES - found["included"]
-    for text in (render_html(document), render_markdown(document)):
+    for text in (render_html(result), render_markdown(result)):
         assert "One training, many canaries" in text
         assert "assumes a Gaussian trade-off curve" in text
         assert "ROC curve" not in text
@@ -109,39 +101,39 @@ def test_too_few_canaries_for_the_claim_are_inconclusive(table: pd.DataFrame) ->
     options = {**ONE_RUN, "canaries": 20}
     result = dpaudit.audit("null", table, epsilon=3, **options)
     assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
-    assert "play more canaries" in result.document["reasons"][0]
+    assert "run more canaries" in result.reasons[0]
 
 
 def test_a_failed_training_is_an_outcome_that_invalidates(table: pd.DataFrame) -> None:
     result = dpaudit.audit(broken, table, epsilon=1, **ONE_RUN)
-    jsonschema.validate(result.document, result_schema())
+    jsonschema.validate(result.to_document(), result_schema())
     assert result.verdict is dpaudit.Verdict.INVALID
-    assert "out of luck" in result.document["reasons"][0]
-    assert result.document["proved"] is None
-    assert "out of luck" in render_markdown(result.document)
-    render_html(result.document)
+    assert "out of luck" in result.reasons[0]
+    assert result.proved is None
+    assert "out of luck" in render_markdown(result)
+    render_html(result)
 
 
 def test_a_failed_control_stops_before_the_training(table: pd.DataFrame) -> None:
     result = dpaudit.audit("null", table, rows=5, **ONE_RUN)
-    jsonschema.validate(result.document, result_schema())
+    jsonschema.validate(result.to_document(), result_schema())
     assert result.verdict is dpaudit.Verdict.INVALID
-    assert not result.document["controls"]["positive"]["passed"]
-    assert result.document["shadow_models"] == {"in": 0, "out": 0}
-    render_html(result.document)
+    assert not result.controls.positive.passed
+    assert result.to_document()["shadow_models"] == {"in": 0, "out": 0}
+    render_html(result)
 
 
 def test_the_training_table_holds_the_others_and_the_included_canaries(
     table: pd.DataFrame,
 ) -> None:
-    audit = prepared("null", table)
+    audit = spec("null", table)
     trained = audit.game.table(World.IN, 0)
     assert len(trained) == len(table) - CANARIES + audit.coins.sum()
     canaries = load(table, None).data.iloc[audit.canary_rows]
     both = canaries.merge(trained, how="left", indicator=True)
     assert np.array_equal(both["_merge"] == "both", audit.coins)
     assert len(audit.game.view.others) == len(table) - CANARIES
-    other_seed = prepared("null", table, seed=1)
+    other_seed = spec("null", table, seed=1)
     assert not np.array_equal(audit.coins, other_seed.coins)
     assert np.array_equal(audit.canary_rows, other_seed.canary_rows)
 
@@ -159,7 +151,7 @@ def test_canaries_are_far_and_have_no_copies(table: pd.DataFrame) -> None:
 
 
 def test_scores_are_minus_distances_and_finite_for_any_table(table: pd.DataFrame) -> None:
-    game = prepared("null", table).game.view
+    game = spec("null", table).game.view
     assert not ClosestRecord().features(game.target, game).any()
     assert (ClosestRecord().features(game.others, game) < 0).all()
     absurd = game.others.assign(income=1e308)
@@ -221,32 +213,32 @@ def test_nothing_is_detectable_beyond_the_largest_provable() -> None:
 
 def test_a_run_folder_resumes_and_jobs_do_not_matter(table: pd.DataFrame, tmp_path: Path) -> None:
     carry(resample)
-    audit = prepared(resample, table)
+    audit = spec(resample, table)
 
     def stop(progress: TrialProgress) -> None:
         if progress.role is Role.POSITIVE_CONTROL and progress.done == 1:
             raise KeyboardInterrupt
 
     with pytest.raises(InterruptedRunError):
-        run(audit, tmp_path / "one", jobs=1, on_progress=stop)
+        run_audit(audit, tmp_path / "one", jobs=1, on_progress=stop)
     seen: list[TrialProgress] = []
-    resumed = run(audit, tmp_path / "one", jobs=1, on_progress=seen.append)
+    resumed = run_audit(audit, tmp_path / "one", jobs=1, on_progress=seen.append)
     assert {progress.role for progress in seen} == {Role.ONE_RUN}
-    whole = run(audit, tmp_path / "two", jobs=2)
+    whole = run_audit(audit, tmp_path / "two", jobs=2)
     drop = ("seconds",)
     first, second = (
-        {key: value for key, value in one.document.items() if key not in drop}
+        {key: value for key, value in one.to_document().items() if key not in drop}
         for one in (resumed, whole)
     )
     assert first == second
-    fewer = prepared(resample, table, canaries=80)
+    fewer = spec(resample, table, canaries=80)
     with pytest.raises(RunFolderError, match="canaries is 100 there and 80 here"):
-        run(fewer, tmp_path / "one", jobs=1)
+        run_audit(fewer, tmp_path / "one", jobs=1)
 
 
 @pytest.mark.parametrize("canaries", [0, 19, 121, -20])
 def test_impossible_numbers_of_canaries_are_refused(table: pd.DataFrame, canaries: int) -> None:
-    with pytest.raises(SettingsError, match=r"--canaries must be a number from 20 to half"):
+    with pytest.raises(SettingsError, match=r"`canaries` must be a number from 20 to half"):
         dpaudit.audit("null", table, one_run=True, canaries=canaries)
 
 
@@ -264,13 +256,12 @@ def test_impossible_numbers_of_canaries_are_refused(table: pd.DataFrame, canarie
 def test_options_of_shadow_models_are_refused_by_name(
     table: pd.DataFrame, option: str, value: Any
 ) -> None:
-    name = "--" + option.replace("_", "-").removesuffix("s" if option == "attacks" else "")
-    with pytest.raises(SettingsError, match=f"leave out {name}, or leave out --one-run"):
+    with pytest.raises(SettingsError, match=f"leave out `{option}`, or leave out `one_run`"):
         dpaudit.audit("null", table, one_run=True, **{option: value})
 
 
 def test_canaries_need_one_run(table: pd.DataFrame) -> None:
-    with pytest.raises(SettingsError, match="--canaries is for --one-run"):
+    with pytest.raises(SettingsError, match="`canaries` is for `one_run`"):
         dpaudit.audit("null", table, canaries=100)
 
 
@@ -279,7 +270,7 @@ def test_replace_one_is_refused(table: pd.DataFrame) -> None:
         dpaudit.audit("null", table, neighbours="replace-one", **ONE_RUN)
 
 
-def test_the_command_line_plays_it_and_says_how_to_repeat_it(
+def test_the_command_line_runs_it_and_says_how_to_repeat_it(
     table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

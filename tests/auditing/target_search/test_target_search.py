@@ -14,27 +14,26 @@ import pytest
 from typer.testing import CliRunner
 
 import dpaudit
-from dpaudit.auditing.entry import DEFAULT_ATTACKS, prepared, run
-from dpaudit.auditing.plan import Multiplicity
-from dpaudit.auditing.target_search import TargetSearch, find_target
-from dpaudit.auditing.target_search.search import separations
-from dpaudit.auditing.target_search.specification import candidates_of
-from dpaudit.bounds import ThresholdRule
+from dpaudit.auditing.build import build_spec
+from dpaudit.auditing.entry import run_audit
+from dpaudit.auditing.settings import DEFAULT_ATTACKS, AuditSettings
+from dpaudit.auditing.target_search.search import find_target, separations
+from dpaudit.auditing.target_search.spec import TargetSearchSpec, candidates_of
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import InterruptedRunError, RunFolderError, SettingsError, TargetError
 from dpaudit.game.progress import TrialProgress, ignore_progress
-from dpaudit.game.selection import SelectionGame, halves
+from dpaudit.game.selection import halves
 from dpaudit.game.store import STORE_FILE, RunFolder
 from dpaudit.game.target import far_records, neighbour_distances
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.encoding import encode
 from dpaudit.model.tables import load
+from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import GameView, World
-from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_markdown
-from dpaudit.report.schema import result_schema
+from dpaudit.results.schema import result_schema
 from dpaudit.versions import versions
 
 FARTHEST, RICHEST, COPIED = 7, 11, 23
@@ -109,29 +108,19 @@ for function in (ignores, tells_highest_income, copies_one, fails):
 
 
 def asked(generator: object, table: pd.DataFrame, **options: Any) -> Any:
-    given: dict[str, Any] = {
-        "parameters": {},
+    given = {
         "epsilon": 1.0,
-        "delta": None,
-        "neighbours": None,
         "target": "vulnerable",
         "attacks": FAST["attacks"],
         "shadow_models": 60,
-        "rows": None,
-        "confidence": 0.95,
-        "threshold": ThresholdRule.CROSS_VALIDATED,
-        "multiplicity": Multiplicity.BONFERRONI,
-        "sequential": False,
-        "one_run": False,
-        "canaries": None,
-        "seed": 0,
+        **options,
     }
-    return prepared(generator, load(table, None), **{**given, **options})
+    return build_spec(generator, load(table, None), AuditSettings(**given))
 
 
-def searched(generator: object, table: pd.DataFrame, **options: Any) -> TargetSearch:
+def searched(generator: object, table: pd.DataFrame, **options: Any) -> TargetSearchSpec:
     search = asked(generator, table, **options)
-    assert isinstance(search, TargetSearch)
+    assert isinstance(search, TargetSearchSpec)
     return search
 
 
@@ -139,7 +128,7 @@ def same(one: Any, other: Any, *, but: tuple[str, ...] = ()) -> bool:
     """Whether two results have the same document, times aside."""
     dropped = {"seconds", *but}
     first, second = (
-        {key: value for key, value in result.document.items() if key not in dropped}
+        {key: value for key, value in result.to_document().items() if key not in dropped}
         for result in (one, other)
     )
     return bool(first == second)
@@ -165,19 +154,19 @@ def found(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return dpaudit.audit(tells_highest_income, table, **FAST, out=folder)
 
 
-def test_its_audit_tells_how_it_was_found(found: Any) -> None:
+def test_its_audit_says_how_it_was_found(found: Any) -> None:
     assert found.verdict is dpaudit.Verdict.VIOLATION
     selection = {"candidates": 20, "trainings": 60}
-    assert found.document["target"] == {
+    assert found.to_document()["target"] == {
         "choice": "vulnerable",
         "row": RICHEST,
         "selection": selection,
     }
-    jsonschema.validate(found.document, result_schema())
-    told = f"vulnerable: row {RICHEST}, best of 20 candidates in 60 trainings"
-    assert f"target: {told}" in str(found).splitlines()
-    assert told in render_markdown(found.document)
-    assert "--target vulnerable" in found.document["reproduce"]
+    jsonschema.validate(found.to_document(), result_schema())
+    line = f"vulnerable: row {RICHEST}, best of 20 candidates in 60 trainings"
+    assert f"target: {line}" in str(found).splitlines()
+    assert line in render_markdown(found)
+    assert "--target vulnerable" in found.reproduce
 
 
 def test_it_is_the_audit_of_the_row_named(found: Any, table: pd.DataFrame) -> None:
@@ -206,9 +195,9 @@ def test_it_takes_the_trainings_of_one_audit_more(found: Any) -> None:
         assert counts == roles
 
 
-def test_a_generator_that_ignores_its_data_stays_unaccused(table: pd.DataFrame) -> None:
+def test_a_generator_that_ignores_its_data_is_not_flagged(table: pd.DataFrame) -> None:
     result = dpaudit.audit(ignores, table, **FAST)
-    assert result.document["target"]["row"] in candidates_of(load(table, None))
+    assert result.target.row in candidates_of(load(table, None))
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.epsilon_lower_bound == 0
 
@@ -225,14 +214,14 @@ def test_interrupted_searches_resume_and_jobs_do_not_matter(
             raise KeyboardInterrupt
 
     with pytest.raises(InterruptedRunError, match=r"11 of 20 trials \(target-selection\)"):
-        run(search, tmp_path / "one", jobs=1, on_progress=stop)
+        run_audit(search, tmp_path / "one", jobs=1, on_progress=stop)
     assert not (tmp_path / "one" / STORE_FILE).exists()
     with pytest.raises(InterruptedRunError, match=r"5 of 20 trials \(audit\)"):
-        run(search, tmp_path / "one", jobs=1, on_progress=stop)
+        run_audit(search, tmp_path / "one", jobs=1, on_progress=stop)
     seen: list[TrialProgress] = []
-    resumed = run(search, tmp_path / "one", jobs=2, on_progress=seen.append)
+    resumed = run_audit(search, tmp_path / "one", jobs=2, on_progress=seen.append)
     assert {progress.role for progress in seen} == {Role.AUDIT, Role.REPLAY}
-    whole = run(search, tmp_path / "two", jobs=2)
+    whole = run_audit(search, tmp_path / "two", jobs=2)
     assert same(resumed, whole)
 
 
@@ -311,16 +300,13 @@ def test_a_trial_lacks_the_candidates_that_it_does_not_include(table: pd.DataFra
 
 def test_a_game_without_synthetic_rows_is_refused(table: pd.DataFrame) -> None:
     loaded = load(table, None)
-    view = GameView(
-        schema=loaded.schema,
-        others=loaded.data,
-        target=loaded.data,
-        n_rows=0,
-        neighbours=Neighbours.ADD_REMOVE,
-    )
-    with pytest.raises(SettingsError, match="--rows must be at least 1"):
-        SelectionGame(
-            view=view, data=loaded.data, candidates=(0,), included=np.ones((1, 1), dtype=bool)
+    with pytest.raises(SettingsError, match="`rows` must be at least 1"):
+        GameView(
+            schema=loaded.schema,
+            others=loaded.data,
+            target=loaded.data,
+            n_rows=0,
+            neighbours=Neighbours.ADD_REMOVE,
         )
 
 
@@ -342,7 +328,7 @@ def test_separations_by_hand() -> None:
 def test_of_candidates_alike_the_farthest_is_taken(table: pd.DataFrame) -> None:
     result = dpaudit.audit(fails, table, **FAST)
     assert result.verdict is dpaudit.Verdict.INVALID
-    assert result.document["target"]["row"] == FARTHEST
+    assert result.target.row == FARTHEST
 
 
 def test_a_generator_that_is_told_its_target_is_refused(table: pd.DataFrame) -> None:
@@ -366,11 +352,11 @@ def test_folders_of_other_audits_are_refused_before_any_training(
     with RunFolder(tmp_path / "named", spec=named.specification, versions=versions()):
         pass
     with pytest.raises(RunFolderError, match="holds an audit of a target that was named"):
-        run(search, tmp_path / "named", on_progress=none)
+        run_audit(search, tmp_path / "named", on_progress=none)
     find_target(search, tmp_path / "found", jobs=1, on_progress=ignore_progress)
     other = searched(ignores, table, shadow_models=20, confidence=0.9)
     with pytest.raises(RunFolderError, match=r"confidence is 0.95 there and 0.9 here"):
-        run(other, tmp_path / "found", on_progress=none)
+        run_audit(other, tmp_path / "found", on_progress=none)
 
 
 def test_the_command_prints_the_plan_and_its_progress(

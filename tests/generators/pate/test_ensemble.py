@@ -27,7 +27,8 @@ from dpaudit.account.noisy_max import (
     LaplaceNoisyMax,
 )
 from dpaudit.errors import BudgetError, ClaimError, DataError, SettingsError
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit_generators.pate import (
     Aggregation,
     Classifier,
@@ -305,7 +306,7 @@ def test_a_table_that_cannot_be_used_is_refused_before_training(
     [
         ({"classes": ("red", "green")}, "2 classes are listed"),
         ({"classes": ("red", "green", "red")}, "listed twice"),
-        ({"labels": 0}, "labels is 0"),
+        ({"labels": 0}, "labels`? is 0"),
         ({"teacher": GaussianNB}, "pass an instance"),
         ({"teacher": torch.nn.Linear(2, 3)}, "wrap a torch module"),
     ],
@@ -325,9 +326,9 @@ def test_what_does_not_classify_is_refused() -> None:
     with pytest.raises(SettingsError, match="not a regressor"):
         ensemble.label(_blobs(5)[0])
     fitted = _pate().fit(*_blobs(100), seed=1)
-    with pytest.raises(SettingsError, match="no classifier"):
+    with pytest.raises(SettingsError, match="not a scikit-learn classifier"):
         fitted.student(torch.nn.Linear(2, 3), _blobs(5)[0])  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="have 1 columns and the teachers learned 2"):
+    with pytest.raises(DataError, match="have 1 columns and the teachers learned from 2"):
         fitted.label(_blobs(5)[0][:, :1])
     assert fitted.left == 60
     with pytest.raises(SettingsError, match="at least 1"):

@@ -18,8 +18,9 @@ import torch
 from dpaudit.account import LabelBudget, VoteTable, calibrate
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import encode
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import Generator, Model
 from dpaudit_generators.pate import LabelReleases
@@ -315,9 +316,9 @@ def test_fewer_records_than_teachers_are_refused_before_training_but_never_in_it
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon is 0"),
-        ({"epsilon": float("inf")}, "epsilon is inf"),
-        ({"delta": 0.0}, "delta is 0"),
+        ({"epsilon": 0.0}, "epsilon`? is 0"),
+        ({"epsilon": float("inf")}, "epsilon`? is inf"),
+        ({"delta": 0.0}, "delta`? is 0"),
         ({"teachers": 0}, "number of teachers is 0"),
         ({"bounds": "public"}, "bounds is 'public': use schema, private, data"),
         ({"release_share": 1.0}, "release_share is 1.0"),

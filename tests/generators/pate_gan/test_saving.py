@@ -15,7 +15,8 @@ import pandas as pd
 import pytest
 
 from dpaudit.errors import InputError
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit_generators.pate_gan import PateGan, PateGanModel
 
 SCHEMA = Schema(

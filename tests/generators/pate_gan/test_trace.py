@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from dpaudit.account import VoteTable
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage, can_be_traced
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import PateGan

@@ -1,0 +1,88 @@
+"""The calibration study: how often each rule flags falsely, and how much it proves.
+
+Usage: python -m reports.calibration.run [rules] [audits] [pages]
+
+`rules` puts every rule, ours and those of other tools, to mechanisms of known epsilon (about 15
+minutes on one core); `audits` runs whole audits of generators of known epsilon (about 15 minutes on
+2 cores); `pages` draws the pictures and writes README.md. The same numbers every time: every random
+stream is derived from its name. Our rules are called from the package; those of other tools are
+written again in `peers`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from reports.calibration import audits, other_tools, pages, pictures, sections, strength
+from reports.calibration.budget import FULL, QUICK, Budget
+from reports.command import Run, StudyParser, start, write_json, write_text
+
+SECTIONS: tuple[Callable[[Budget], Iterable[Any]], ...] = (
+    sections.preset,
+    sections.any_attack,
+    sections.thresholds,
+    sections.several_attacks,
+    sections.bands,
+    sections.sequential,
+    sections.one_training,
+    other_tools.counted,
+    other_tools.on_test_data,
+    other_tools.peeking,
+)
+
+
+def measure_rules(run: Run) -> None:
+    """Writes every rate, tightness and speed."""
+    budget = QUICK if run.quick else FULL
+    found: dict[str, Any] = {"cells": []}
+    for section in SECTIONS:
+        started = time.perf_counter()
+        found["cells"] += [cell.record() for cell in section(budget)]
+        _report(section.__name__, started)
+    for name, measured in (("tightness", strength.tightness), ("speed", strength.speed)):
+        started = time.perf_counter()
+        found[name] = measured(budget)
+        _report(name, started)
+    write_json(run.out / "rules.json", found)
+
+
+def run_audits(run: Run) -> None:
+    """Writes bounds, verdicts and counts of whole audits."""
+    write_json(
+        run.out / "audits.json",
+        audits.measure(audits.QUICK if run.quick else audits.FULL, run.jobs),
+    )
+
+
+def write_pages(run: Run) -> None:
+    """Draws the pictures, and writes README.md if the results are the study's own."""
+    found = json.loads((run.out / "rules.json").read_text(encoding="utf-8"))
+    pictures.draw(found, run.out)
+    if run.is_whole:
+        write_text(run.home / "README.md", pages.readme(found))
+
+
+PARTS: dict[str, Callable[[Run], None]] = {
+    "rules": measure_rules,
+    "audits": run_audits,
+    "pages": write_pages,
+}
+
+
+def _report(name: str, started: float) -> None:
+    print(f"{name}: {time.perf_counter() - started:.0f} s", flush=True)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Runs the parts that are asked for."""
+    parser = StudyParser(__file__, __doc__, parts=tuple(PARTS), has_jobs=True)
+    run = parser.run_of(parser.parse_args(given))
+    for part in run.parts:
+        PARTS[part](run)
+
+
+if __name__ == "__main__":
+    start(main)
