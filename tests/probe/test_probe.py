@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import math
-import sys
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
+import probed_toys as toys
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.cli.probe import probe as command
@@ -26,9 +26,7 @@ from dpaudit.probe.challenge import needed, rule
 from dpaudit.probe.comparison import permutation_p
 from dpaudit.probe.promises import group_claim
 
-TOYS = Path(__file__).with_name("probed_toys.py")
-sys.path.insert(0, str(TOYS.parent))
-import probed_toys as toys  # noqa: E402 - found beside this file
+TOYS = toys.__file__
 
 SCHEMA = Schema(
     columns=(

@@ -12,11 +12,11 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 import pytest
+from dpaudit.report.schema import result_schema
 
 from dpaudit.errors import RunFolderError
 from dpaudit.report.curves import claim_region, largest_tpr
 from dpaudit.report.render import render_html, render_markdown
-from dpaudit.report.schema import result_schema
 from dpaudit.report.write import write_reports
 
 COUNTS = {"false_negatives": 3, "false_positives": 1, "n_in": 120, "n_out": 120}

@@ -8,10 +8,10 @@ import sys
 from typing import Any
 
 import pytest
+from dpaudit.report.words import claim_and_proof, feature_in_words
 
 from dpaudit.formatting import duration, percent, rounded, rounded_down, rounded_up
 from dpaudit.report import headline, summary_lines
-from dpaudit.report.words import claim_and_proof, feature_in_words
 
 EXAMPLE: dict[str, Any] = {
     "verdict": "violation",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
+from dpaudit.auditing.verdict import Check, Consequence, Decision, Verdict, decide
 
 from dpaudit.auditing.plan import MIN_SHADOW_MODELS, Power, Size, power
-from dpaudit.auditing.verdict import Check, Consequence, Decision, Verdict, decide
 from dpaudit.bounds import bonferroni
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
