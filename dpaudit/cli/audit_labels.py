@@ -55,7 +55,7 @@ def audit_labels(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Audit label bits that a PATE ensemble releases: the attack sees what the proof protects.
+    """Audits label bits that a PATE ensemble releases: the attack sees what the proof protects.
 
     Votes are held at one count in each world, one teacher apart; no attack does better.
     Exit codes: 0 no violation found, 1 violation, 2 wrong use or input, 3 inconclusive.

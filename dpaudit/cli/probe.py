@@ -40,7 +40,7 @@ def probe(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Check a generator from outside: a handful of fits for each probe, no instrumentation.
+    """Checks a generator from outside: a handful of fits for each probe, no instrumentation.
 
     Exit codes: 0 no violation found, 1 violation, 2 wrong use or input, 3 every probe failed.
     """

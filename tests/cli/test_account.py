@@ -125,7 +125,7 @@ def test_probabilities_that_labels_are_right_are_the_reference(
 ) -> None:
     named = {"LN exact": "noisy-max", "L1 PLD": "laplace", "G1 exact": "gaussian"}
     compared = 0
-    for row in accounting_vectors["utility_eps1_delta1e-5"]["acc"]:
+    for row in accounting_vectors["utility_eps1_delta1e-5"]:
         name = next((to for start, to in named.items() if row["mech"].startswith(start)), None)
         if name is None:
             continue
