@@ -25,8 +25,9 @@ import pandas as pd
 from timing import interleaved
 
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import table_of
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BatchAttack, FloatArray, GameView
 from dpaudit.versions import versions
 from dpaudit_attacks.groundhog import Correlation, Ensemble, Histogram, Naive

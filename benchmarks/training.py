@@ -27,7 +27,8 @@ import numpy as np
 import torch
 from timing import interleaved
 
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.versions import versions
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import PUBLISHED, PateGan

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from dpaudit.auditing.settings import AuditSettings
     from dpaudit.errors import DpauditError, InputError
     from dpaudit.model.claim import Neighbours, PrivacyClaim
-    from dpaudit.model.schema import Column, Kind, Schema
+    from dpaudit.model.column import Column, Kind
+    from dpaudit.model.schema import Schema
     from dpaudit.plugins.protocols import Attack, FeatureName, GameView, Generator, Model, Scorer
     from dpaudit.results.result import AuditResult
     from dpaudit.results.schema import result_schema
@@ -30,8 +31,8 @@ _HOME = {
     "result_schema": "results.schema",
     # what is public about a table, and what is promised
     "Schema": "model.schema",
-    "Column": "model.schema",
-    "Kind": "model.schema",
+    "Column": "model.column",
+    "Kind": "model.column",
     "PrivacyClaim": "model.claim",
     "Neighbours": "model.claim",
     # contracts for generators and attacks of one's own

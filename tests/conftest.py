@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 # Tests run side by side and so need no more threads: torch reads this when it is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -23,6 +23,9 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 # A shell's background jobs ignore Ctrl-C, and so would every program that a test interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+if TYPE_CHECKING:
+    from dpaudit.results.record import AuditRecord
 
 pytest_plugins = ["pytester"]
 
@@ -107,3 +110,48 @@ def proc() -> Path:
     if not (folder / "self" / "stat").exists():
         pytest.skip("needs /proc")
     return folder
+
+
+@pytest.fixture
+def example() -> dict[str, Any]:
+    """The document of an invented violation with every part that a two-world audit may have."""
+    found: dict[str, Any] = json.loads((HERE / "results" / "example.json").read_text("utf-8"))
+    return found
+
+
+@pytest.fixture
+def record_of(example: dict[str, Any]) -> Callable[..., AuditRecord]:
+    """Makes the record of the example with other values of some keys.
+
+    Of claim, data and controls only the parts that are given change.
+    """
+    from dpaudit.results.document import from_document
+    from dpaudit.results.record import AuditRecord
+
+    def make(**changes: Any) -> AuditRecord:
+        for key in {"claim", "data", "controls"} & set(changes):
+            changes[key] = {**example[key], **changes[key]}
+        record: AuditRecord = from_document(AuditRecord, {**example, **changes})
+        return record
+
+    return make
+
+
+@pytest.fixture
+def never_run(record_of: Callable[..., AuditRecord], example: dict[str, Any]) -> AuditRecord:
+    """The record of an audit whose null control failed, so that nothing else was trained."""
+    missing = ("proved", "bounds", "counts", "auc", "attack", "threshold")
+    missing = (*missing, "detectable_epsilon", "max_provable_epsilon")
+    return record_of(
+        verdict="invalid",
+        reasons=["the null control failed"],
+        **dict.fromkeys(missing),
+        attacks=[],
+        leaks=[],
+        checks=[],
+        scores={"in": [], "out": []},
+        shadow_models={"in": 0, "out": 0},
+        failures={"in": 0, "out": 0},
+        failure_reasons=[],
+        controls={"null": {**example["controls"]["null"], "passed": False}},
+    )

@@ -11,7 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dpaudit.model.schema import MISSING, Column, Schema
+from dpaudit.model.column import MISSING, Column
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
 
 FAR = 1e6

@@ -10,7 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpaudit.model.schema import Column, Schema
+from dpaudit.model.column import Column
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
 from dpaudit_attacks.columns import ColumnStack, bin_counts, edges, limits, slot_counts
 

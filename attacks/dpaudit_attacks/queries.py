@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.errors import SettingsError
+from dpaudit.model.column import MISSING, Category, Column, Kind
 from dpaudit.model.encoding import values_of_table
-from dpaudit.model.schema import MISSING, Category, Column, Kind
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, IntArray
 from dpaudit_attacks.base import ClassifierAttack, require_positive
 from dpaudit_attacks.columns import in_blocks, limits, slot_counts

@@ -1,4 +1,4 @@
-"""`dpaudit account`: what labels of a PATE ensemble cost, and what they are worth."""
+"""`dpaudit account`: what labels of a PATE ensemble cost, and how often they are right."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def account(
     ] = Method.BEST,
     json: options.Json = False,
 ) -> None:
-    """Say what one-bit labels of a PATE ensemble cost, and how often they are right.
+    """Says what one-bit labels of a PATE ensemble cost, and how often they are right.
 
     Noise is in votes: standard deviation (gaussian) or Laplace scale (laplace, noisy-max). The
     cost holds for adding or removing one record, whatever the votes are. Nothing is trained.

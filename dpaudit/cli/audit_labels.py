@@ -47,9 +47,7 @@ def audit_labels(
         Drawing,
         typer.Option(help="Every bit through the sampler, or only their number (for millions)."),
     ] = LabelAuditSettings.drawing,
-    seed: Annotated[
-        int, typer.Option(metavar="S", help="Root of every random stream.")
-    ] = LabelAuditSettings.seed,
+    seed: options.Seed = LabelAuditSettings.seed,
     confidence: options.Confidence = LabelAuditSettings.confidence,
     fail_on: Annotated[
         FailOn, typer.Option(help="Least severe verdict that fails.")
@@ -57,9 +55,9 @@ def audit_labels(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Audit released label bits, white box: the attack sees what the proof of PATE protects.
+    """Audits label bits that a PATE ensemble releases: the attack sees what the proof protects.
 
-    Votes are held at one count in each world, one teacher apart; the attack is the best there is.
+    Votes are held at one count in each world, one teacher apart; no attack does better.
     Exit codes: 0 no violation found, 1 violation, 2 wrong use or input, 3 inconclusive.
     """
     table = vote_table(mechanism, teachers, scale).quantised()

@@ -218,6 +218,35 @@ def _as_option(found: re.Match[str]) -> str:
 
 
 _OTHERS = frozenset(
-    ("data", "schema", "jobs", "out", "only", "records", "fits", "runs", "draw", "suspect")
+    [
+        "accuracy",
+        "assume",
+        "consensus",
+        "data",
+        "detect",
+        "drawing",
+        "fail_on",
+        "fits",
+        "fpr",
+        "jobs",
+        "json",
+        "labels",
+        "mechanism",
+        "method",
+        "only",
+        "out",
+        "parameter",
+        "quiet",
+        "records",
+        "runs",
+        "scale",
+        "schema",
+        "seconds_per_model",
+        "suspect",
+        "teachers",
+        "time_one",
+        "tpr",
+        "votes",
+    ]
 )
-"""What messages name beside the settings of an audit: options of other commands."""
+"""What messages may name beside the settings of an audit: every other option of any command."""

@@ -36,11 +36,11 @@ def probe(
         float,
         typer.Option(metavar="C", help="That no probe flags a generator which keeps its claim."),
     ] = 0.99,
-    seed: Annotated[int, typer.Option(metavar="S", help="Root of every random stream.")] = 0,
+    seed: options.Seed = 0,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Check a generator from outside: a handful of fits each, no instrumentation.
+    """Checks a generator from outside: a handful of fits for each probe, no instrumentation.
 
     Exit codes: 0 no violation found, 1 violation, 2 wrong use or input, 3 every probe failed.
     """
@@ -72,7 +72,7 @@ def probe(
     if json:
         results().print(report.to_json())
     else:
-        results().print(report.headline if quiet else str(report))
+        results().print(report.headline if quiet else options.spelled(str(report)))
     if report.violations:
         raise typer.Exit(ExitCode.VIOLATION)
     if len(report.of(ProbeStatus.FAILED)) == len(report.results):

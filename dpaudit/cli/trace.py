@@ -1,4 +1,4 @@
-"""`dpaudit trace`: looks into a generator that tells what it does."""
+"""`dpaudit trace`: white-box findings about a generator that records its training."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def trace(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Look into a generator's training: who reads what, votes, noise, costs, bounds.
+    """Checks a PATE-like generator's training: who reads what, votes, noise, costs, bounds.
 
     Trains it a few times, on the table and on changed ones. Exit codes: 0 no violation (bugs and
     notes do not fail), 1 violation, 2 wrong use or input, 4 the generator failed.
@@ -48,7 +48,7 @@ def trace(
         output.print(str(report))
         if report.schema_inferred:
             errors.print(
-                "note: bounds and categories were read off the table, so bounds-from-data sees "
-                "less; give a public schema with --schema"
+                "note: bounds and categories were inferred from the table, so bounds-from-data "
+                "finds less; give a public schema with --schema"
             )
     raise typer.Exit(ExitCode.VIOLATION if report.violated else ExitCode.PASS)

@@ -83,7 +83,7 @@ class Explanation:
         if unproved := self._with(Effect.UNPROVED):
             return (
                 f"nothing is shown to remove it; with {unproved} fixed it is not proved any more, "
-                "but may be there: try more --shadow-models"
+                "but may be there: try more shadow models"
             )
         if invalid := self._with(Effect.INVALID):
             return f"nothing is shown to remove it; with {invalid} fixed the audit is not valid"

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import SchemaError, TrialError
-from dpaudit.model.schema import MISSING, Schema, as_numbers
+from dpaudit.model.column import MISSING, as_numbers
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 
 

@@ -25,28 +25,49 @@ _DIGITS = 12
 
 
 class RunSize(NamedTuple):
-    """How many runs of each world, and the Clopper-Pearson limits for their errors."""
+    """How many runs of each world, and the Clopper-Pearson limits for their errors.
+
+    Attributes:
+        runs: Simulated runs of each world.
+        delta: δ of the claim.
+        upper: Upper limit on an error rate after each count of errors; shape [runs + 1].
+    """
 
     runs: int
     delta: float
     upper: FloatArray
 
     def counts(self, rates: FloatArray, *, quantile: float | None = None) -> IntArray:
-        """The errors to expect at these rates, or a quantile of their number."""
+        """The expected numbers of errors at these rates, or a quantile of them.
+
+        Args:
+            rates: Error rates, shape [m].
+            quantile: In (0, 1); None for the expectation, rounded.
+        """
         expected = np.rint(self.runs * rates)
         errors = expected if quantile is None else binom.ppf(quantile, self.runs, rates)
         return np.asarray(errors, dtype=np.int64)
 
 
 class ChosenCuts(NamedTuple):
-    """Positions in `VotePair.cuts`."""
+    """The cuts of one audit.
+
+    Attributes:
+        for_bound: Position in `VotePair.cuts` of the cut that the bound is computed at.
+        for_estimate: Position of the one that the Gaussian estimate is computed at.
+    """
 
     for_bound: int
     for_estimate: int
 
 
 def choose_cuts(pair: VotePair, size: RunSize) -> ChosenCuts:
-    """The cuts that promise most; equal votes promise nothing, and get the most even cut."""
+    """The cuts with the largest expected bound and estimate; for equal votes the most even cut.
+
+    Args:
+        pair: What draws the labels in either world.
+        size: The runs.
+    """
     cuts = pair.cuts
     fn_upper = size.upper[size.counts(cuts.fnr)]
     fp_upper = size.upper[size.counts(cuts.fpr)]
@@ -61,8 +82,13 @@ def choose_cuts(pair: VotePair, size: RunSize) -> ChosenCuts:
 def detectable_leak(pair: VotePair, claim: PrivacyClaim, size: RunSize) -> float | None:
     """The leak that would have been caught: that of the same votes on more labels than these.
 
-    Each world's errors stay within their quantile at √0.8, both with probability 0.8 at least,
+    Each world's errors stay within their quantile at √0.8, both with probability at least 0.8,
     and the bound is then no lower than the Clopper-Pearson one at the two quantiles.
+
+    Args:
+        pair: What draws the labels in either world.
+        claim: The claim under audit.
+        size: The runs.
 
     Returns:
         ε of the smallest number of labels that is caught; None if not even 2^14 times as many.

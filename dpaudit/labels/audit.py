@@ -22,6 +22,7 @@ from dpaudit.results.verdict import Power, SampleUnit
 from dpaudit.seeds import Stream
 
 _CHUNK = 2**21
+"""Labels drawn at once."""
 
 
 def audit_labels(

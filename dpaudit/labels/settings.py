@@ -68,5 +68,5 @@ class LabelAuditSettings:
         if self.drawing is Drawing.BITS and 2 * self.runs * labels > MOST_BITS:
             raise SettingsError(
                 f"{self.runs} runs of {labels} labels are too many bits to draw one by one: lower "
-                "`runs`, or set `drawing` to counts."
+                '`runs`, or use `drawing="counts"`.'
             )

@@ -1,4 +1,4 @@
-"""Two worlds whose votes differ by one teacher: what the proof of a label mechanism is about."""
+"""Two worlds whose votes differ by one teacher: the subject of a label mechanism's proof."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LikelihoodRatioCuts(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class VotePair:
-    """Neighbouring tables at their worst: one record, hence one teacher, moves every vote by one.
+    """Neighbouring tables at their worst: one record, hence one teacher, changes every vote by one.
 
     The votes of all queries are held at one count in each world. The labels are then independent
     bits of one probability, and how many of them are 1 is sufficient: an attack that sees all
@@ -74,7 +74,7 @@ class VotePair:
             if not 0 <= votes <= self.table.teachers:
                 raise SettingsError(
                     f'{votes} votes in world "{world}" are not in 0..{self.table.teachers}: '
-                    "choose how many of the teachers vote 1."
+                    "choose how many teachers vote 1."
                 )
         if abs(self.votes_in - self.votes_out) > 1:
             raise SettingsError(
@@ -84,7 +84,12 @@ class VotePair:
 
     @classmethod
     def at_tie(cls, table: VoteTable, *, labels: int) -> VotePair:
-        """Votes at the tie, where one vote moves the probability of a label most."""
+        """Votes at the tie, where one vote changes the probability of a label most.
+
+        Args:
+            table: What draws the labels.
+            labels: How many are released.
+        """
         tie = table.teachers // 2
         return cls(table=table, labels=labels, votes_in=tie + 1, votes_out=tie)
 

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.model.schema import MISSING, Column, Kind, Schema, as_numbers
+from dpaudit.model.column import MISSING, Column, Kind, as_numbers
+from dpaudit.model.schema import Schema
 
 
 class EncodedColumn(NamedTuple):

@@ -1,6 +1,6 @@
-"""Schemas read off private data, or from the metadata of other tools.
+"""Columns read off private data, or from the metadata of other tools.
 
-Whatever fills bounds or categories from the table marks the schema `inferred`.
+Bounds and categories come from the table, so a schema made of them marks itself `inferred`.
 """
 
 from __future__ import annotations
@@ -14,31 +14,19 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import SchemaError
-from dpaudit.model.schema import Category, Column, Kind, Schema
+from dpaudit.model.column import Category, Column, Kind
 
 MAX_CATEGORIES = 1000
 """More distinct strings than this look like an identifier or free text."""
 
 
-def infer_schema(data: pd.DataFrame, *, label: str | None = None) -> Schema:
-    """Reads a schema off a table; see `Schema.infer`."""
-    return _infer(data, dict.fromkeys(map(str, data.columns)), label=label)
+def infer_columns(data: pd.DataFrame) -> tuple[Column, ...]:
+    """Reads columns off a table; see `Schema.infer`."""
+    return _infer(data, dict.fromkeys(map(str, data.columns)))
 
 
-def schema_from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> Schema:
-    """Reads SDV-style metadata; bounds and categories, which it lacks, come from the table.
-
-    Args:
-        metadata: `{"columns": {name: {"sdtype": ...}}}`, or `{"tables": {...}}` with one table.
-        data: The table, for bounds and categories.
-
-    Returns:
-        A schema with `inferred=True`.
-
-    Raises:
-        SchemaError: If there are several tables, a column has an sdtype that is not a number or a
-            category (drop or convert it), or the table does not match.
-    """
+def columns_from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> tuple[Column, ...]:
+    """Reads columns from SDV-style metadata and a table; see `Schema.from_sdv`."""
     tables = metadata.get("tables")
     if isinstance(tables, Mapping):
         if len(tables) != 1:
@@ -66,10 +54,10 @@ def schema_from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> Schema:
             problems.append(f"column {name!r} is in the metadata but not in the table")
     if problems:
         raise SchemaError("; ".join(problems))
-    return _infer(data[list(kinds)], kinds, label=None)
+    return _infer(data[list(kinds)], kinds)
 
 
-def _infer(data: pd.DataFrame, kinds: Mapping[str, Kind | None], *, label: str | None) -> Schema:
+def _infer(data: pd.DataFrame, kinds: Mapping[str, Kind | None]) -> tuple[Column, ...]:
     columns, problems = [], []
     if data.columns.has_duplicates:
         repeated = sorted({str(name) for name in data.columns[data.columns.duplicated()]})
@@ -86,7 +74,7 @@ def _infer(data: pd.DataFrame, kinds: Mapping[str, Kind | None], *, label: str |
             problems.append(str(error))
     if problems:
         raise SchemaError("; ".join(problems))
-    return Schema(columns=tuple(columns), label=label, inferred=True)
+    return tuple(columns)
 
 
 def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Column:

@@ -8,142 +8,19 @@ inferred schema marks itself and every report says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import SchemaError
 from dpaudit.files import write_whole
+from dpaudit.model.column import Column, truth_of
+from dpaudit.model.inference import columns_from_sdv, infer_columns
 
 FORMAT = "dpaudit-schema/1"
-OTHER = -2
-"""Code of a category that the schema does not name."""
-MISSING = -1
-"""Code of a missing category."""
-LARGEST_WHOLE = 2.0**53
-"""Whole numbers beyond this are not exact in float64."""
-LARGEST = 1e300
-"""Bounds beyond this overflow when they are subtracted."""
-
-Category = str | int | float | bool
-
-
-class Kind(StrEnum):
-    """How the values of a column are to be read."""
-
-    CONTINUOUS = "continuous"
-    INTEGER = "integer"
-    CATEGORICAL = "categorical"
-    BINARY = "binary"
-
-    @property
-    def numeric(self) -> bool:
-        """Whether values have bounds instead of categories."""
-        return self in (Kind.CONTINUOUS, Kind.INTEGER)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """One column: a kind with bounds (numeric) or categories (the others).
-
-    Attributes:
-        name: Column name.
-        kind: How values are read.
-        lower: Smallest possible value (numeric kinds).
-        upper: Largest possible value (numeric kinds), above `lower`.
-        categories: Possible values, in order (categorical and binary).
-        missing: Whether a value may be missing.
-
-    Raises:
-        SchemaError: If the parts contradict each other.
-    """
-
-    name: str
-    kind: Kind
-    lower: float | None = None
-    upper: float | None = None
-    categories: tuple[Category, ...] = ()
-    missing: bool = False
-
-    def __post_init__(self) -> None:
-        problem = self._problem()
-        if problem:
-            raise SchemaError(f"column {self.name!r}: {problem}")
-
-    def _problem(self) -> str:
-        if self.kind.numeric:
-            if self.categories:
-                return f"a {self.kind} column has bounds, not categories"
-            if self.lower is None or self.upper is None:
-                return f"a {self.kind} column needs `lower` and `upper`"
-            largest = LARGEST_WHOLE if self.kind is Kind.INTEGER else LARGEST
-            # Compared, not converted: a JSON integer may be too large for a float.
-            if not (-largest <= self.lower <= largest and -largest <= self.upper <= largest):
-                return f"bounds must be finite numbers, at most {largest:.16g} in magnitude"
-            if not self.lower < self.upper:
-                return f"`lower` ({self.lower:g}) must be below `upper` ({self.upper:g})"
-            if self.kind is Kind.INTEGER and not (
-                float(self.lower).is_integer() and float(self.upper).is_integer()
-            ):
-                return "bounds of an integer column must be whole numbers"
-            return ""
-        if self.lower is not None or self.upper is not None:
-            return f"a {self.kind} column has categories, not bounds"
-        for value in self.categories:
-            if not isinstance(value, str | int | float) or value != value:
-                return (
-                    f"category {value!r} is not a text, a number or a truth value "
-                    "(a missing one is `missing: true`)"
-                )
-        if len(set(self.categories)) != len(self.categories):
-            return "categories repeat"
-        if self.kind is Kind.BINARY and len(self.categories) != 2:
-            return f"a binary column needs exactly 2 categories, got {len(self.categories)}"
-        if len(self.categories) + self.missing < 2:
-            return "a column with a single possible value says nothing: drop it"
-        return ""
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """(lower, upper) of a numeric column."""
-        assert self.lower is not None  # by _problem
-        assert self.upper is not None
-        return float(self.lower), float(self.upper)
-
-    @cached_property
-    def _code_of(self) -> dict[Hashable, int]:
-        return {value: code for code, value in enumerate(self.categories)}
-
-    def codes(self, values: pd.Series[Any]) -> npt.NDArray[np.int64]:
-        """Category codes [n] of a categorical or binary column.
-
-        Args:
-            values: The column's values [n].
-
-        Returns:
-            Position in `categories`; `MISSING` where missing, `OTHER` where not named.
-        """
-        codes, uniques = pd.factorize(values, use_na_sentinel=True)
-        table = np.array([self._code_of.get(u, OTHER) for u in uniques] + [MISSING], dtype=np.int64)
-        return table[codes]  # factorize codes a missing value -1: the last entry
-
-    def to_json(self) -> dict[str, Any]:
-        """This column as a JSON object."""
-        document: dict[str, Any] = {"name": self.name, "kind": self.kind.value}
-        if self.kind.numeric:
-            document |= {"lower": self.lower, "upper": self.upper}
-        else:
-            document["categories"] = list(self.categories)
-        if self.missing:
-            document["missing"] = True
-        return document
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,9 +72,24 @@ class Schema:
         Raises:
             SchemaError: If a column is constant or cannot be described; names every such column.
         """
-        from dpaudit.model.inference import infer_schema
+        return Schema(columns=infer_columns(data), label=label, inferred=True)
 
-        return infer_schema(data, label=label)
+    @staticmethod
+    def from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> Schema:
+        """Reads SDV-style metadata; bounds and categories, which it lacks, come from the table.
+
+        Args:
+            metadata: `{"columns": {name: {"sdtype": ...}}}`, or `{"tables": {...}}` with one table.
+            data: The table, for bounds and categories.
+
+        Returns:
+            A schema with `inferred=True`.
+
+        Raises:
+            SchemaError: If there are several tables, a column has an sdtype that is not a number or
+                a category (drop or convert it), or the table does not match.
+        """
+        return Schema(columns=columns_from_sdv(metadata, data), inferred=True)
 
     def column_problems(self, data: pd.DataFrame) -> list[str]:
         """Columns that a table lacks, has too many of, or names twice; empty if they fit."""
@@ -216,7 +108,7 @@ class Schema:
             return found
         for column in self.columns:
             if column.name in data.columns:
-                found += _value_problems(column, data[column.name])
+                found += column.problems(data[column.name])
         return found
 
     def canonical(self, data: pd.DataFrame) -> pd.DataFrame:
@@ -236,24 +128,24 @@ class Schema:
         Raises:
             SchemaError: If a numeric column holds something that is not a number.
         """
-        series = {column.name: _canonical(column, data[column.name]) for column in self.columns}
+        series = {column.name: column.canonical(data[column.name]) for column in self.columns}
         return pd.DataFrame(series).reset_index(drop=True)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """This schema as a JSON document, as `save` writes it."""
         return {
             "format": FORMAT,
             "inferred": self.inferred,
             "label": self.label,
-            "columns": [column.to_json() for column in self.columns],
+            "columns": [column.to_document() for column in self.columns],
         }
 
     def save(self, path: Path | str) -> None:
         """Writes the schema as JSON."""
-        write_whole(Path(path), json.dumps(self.to_json(), indent=2) + "\n")
+        write_whole(Path(path), json.dumps(self.to_document(), indent=2) + "\n")
 
     @staticmethod
-    def from_json(document: Mapping[str, Any]) -> Schema:
+    def from_document(document: Mapping[str, Any]) -> Schema:
         """Reads a schema document and reports every problem at once.
 
         Args:
@@ -276,7 +168,7 @@ class Schema:
             raise SchemaError(f'unknown keys {", ".join(unknown)}; a column goes into "columns"')
         for position, entry in enumerate(entries):
             try:
-                columns.append(_column_from_json(entry, position))
+                columns.append(Column.from_document(entry, position=position))
             except SchemaError as error:
                 problems.append(str(error))
         if problems:
@@ -284,111 +176,5 @@ class Schema:
         return Schema(
             columns=tuple(columns),
             label=document.get("label"),
-            inferred=_truth(document, "inferred", "the schema"),
+            inferred=truth_of(document, "inferred", "the schema"),
         )
-
-
-def _column_from_json(entry: Any, position: int) -> Column:
-    if not isinstance(entry, Mapping) or "name" not in entry:
-        raise SchemaError(f'column number {position}: needs an object with a "name"')
-    name = str(entry["name"])
-    known = {"name", "kind", "lower", "upper", "categories", "missing"}
-    unknown = sorted(set(entry) - known)
-    if unknown:
-        raise SchemaError(f"column {name!r}: unknown keys {', '.join(unknown)}")
-    try:
-        kind = Kind(str(entry.get("kind")))
-    except ValueError:
-        kinds = ", ".join(kind.value for kind in Kind)
-        raise SchemaError(f"column {name!r}: kind must be one of {kinds}") from None
-    bounds = {}
-    for key in ("lower", "upper"):
-        value = entry.get(key)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise SchemaError(f"column {name!r}: `{key}` must be a number, got {value!r}")
-        bounds[key] = value
-    categories = entry.get("categories", [])
-    if not isinstance(categories, list | tuple):
-        raise SchemaError(f"column {name!r}: `categories` must be a list, got {categories!r}")
-    missing = _truth(entry, "missing", f"column {name!r}")
-    return Column(name=name, kind=kind, categories=tuple(categories), missing=missing, **bounds)
-
-
-def _truth(entry: Mapping[str, Any], key: str, where: str) -> bool:
-    value = entry.get(key, False)
-    if not isinstance(value, bool):
-        raise SchemaError(f"{where}: `{key}` must be true or false, got {value!r}")
-    return value
-
-
-def as_numbers(values: pd.Series[Any]) -> npt.NDArray[np.float64]:
-    """A numeric column as float64 [n], missing values as NaN.
-
-    Raises:
-        SchemaError: If a value is not a number; shows the first one.
-    """
-    if values.dtype.kind in "mMc":  # pandas would count nanoseconds, or drop an imaginary part
-        raise SchemaError(
-            f"column {values.name!r}: {values.dtype} is no number: convert dates and durations to "
-            "numbers, for example days"
-        )
-    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf":
-        return values.to_numpy(dtype=np.float64, copy=True)  # as below, without its detours
-    try:
-        return np.asarray(pd.to_numeric(values).astype("float64"), dtype=np.float64)
-    except (TypeError, ValueError):
-        numbers = pd.to_numeric(values, errors="coerce")
-        first = values[numbers.isna() & values.notna()].iloc[0]
-        raise SchemaError(f"column {values.name!r}: {first!r} is not a number") from None
-
-
-def _value_problems(column: Column, values: pd.Series[Any]) -> list[str]:
-    def at(bad: npt.NDArray[np.bool_], what: str) -> list[str]:
-        if not bad.any():
-            return []
-        row = int(np.flatnonzero(bad)[0])
-        count = int(bad.sum())
-        shown = "a value" if missing[row] else _shown(values.iloc[row])
-        return [f"column {column.name!r}: {shown} {what} ({count} row(s), first at row {row})"]
-
-    missing = np.asarray(values.isna(), dtype=bool)
-    found = [] if column.missing else at(missing, "is missing, the schema says none is")
-    if not column.kind.numeric:
-        codes = column.codes(values)
-        return found + at(codes == OTHER, f"is not one of its {len(column.categories)} categories")
-    try:
-        numbers = as_numbers(values)
-    except SchemaError as error:
-        return [*found, str(error)]
-    lower, upper = column.bounds
-    found += at(np.isinf(numbers), "is infinite")
-    outside = ((numbers < lower) | (numbers > upper)) & np.isfinite(numbers)
-    found += at(outside, f"is outside the bounds [{_shown(lower)}, {_shown(upper)}]")
-    if column.kind is Kind.INTEGER:
-        found += at(np.isfinite(numbers) & (numbers != np.rint(numbers)), "is not a whole number")
-    return found
-
-
-def _shown(value: object) -> str:
-    plain = value.item() if isinstance(value, np.generic) else value
-    return f"{plain:.12g}" if isinstance(plain, float) else repr(plain)
-
-
-def _canonical(column: Column, values: pd.Series[Any]) -> pd.Series[Any]:
-    if column.kind.numeric:
-        numbers = as_numbers(values)
-        if column.kind is Kind.INTEGER and not column.missing and _whole(numbers):
-            return pd.Series(numbers.astype(np.int64), name=column.name)
-        return pd.Series(numbers, name=column.name)
-    codes = column.codes(values)
-    kept = np.array(values.astype(object), dtype=object)
-    named = codes >= 0
-    categories = np.empty(len(column.categories), dtype=object)
-    categories[:] = column.categories
-    kept[named] = categories[codes[named]]  # 1.0 and True become the category 1
-    kept[codes == MISSING] = np.nan
-    return pd.Series(kept, name=column.name, dtype=object)
-
-
-def _whole(numbers: npt.NDArray[np.float64]) -> bool:
-    return bool(((np.abs(numbers) <= LARGEST_WHOLE) & (numbers == np.rint(numbers))).all())

@@ -14,7 +14,6 @@ import pandas as pd
 
 from dpaudit.errors import DataError, MissingExtraError, SchemaError
 from dpaudit.formatting import did_you_mean, one_line
-from dpaudit.model.inference import schema_from_sdv
 from dpaudit.model.schema import Schema
 
 SAMPLE = "sample:"
@@ -124,8 +123,8 @@ def load_schema(path: str | Path, data: Callable[[], pd.DataFrame]) -> Schema:
         raise SchemaError(f"schema {path}: expected a JSON object with columns")
     try:
         if isinstance(document.get("tables"), dict) or isinstance(document.get("columns"), dict):
-            return schema_from_sdv(document, data())
-        return Schema.from_json(document)
+            return Schema.from_sdv(document, data())
+        return Schema.from_document(document)
     except SchemaError as error:
         raise SchemaError(f"schema {path}: {error}") from None
 

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.bounds import one_run_p_value
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import values_of_table
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.probe.challenge import challenge, dropped, inserted, needed, unprovable
 from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import Subject

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.model.schema import Category, Column, Kind, Schema, as_numbers
+from dpaudit.model.column import Category, Column, Kind, as_numbers
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.probe.challenge import PILOTS, Rule, challenge, inserted, needed, rule
 from dpaudit.probe.result import NotApplicable, Observation
@@ -25,7 +26,12 @@ _NEW = "dpaudit-absent"
 
 
 class Canary(NamedTuple):
-    """A record of the table with one value changed to what no record has."""
+    """A record of the table with one value changed to what no record has.
+
+    Attributes:
+        column: The column of that value.
+        value: The value.
+    """
 
     column: Column
     value: Any

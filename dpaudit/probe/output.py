@@ -10,7 +10,8 @@ import pandas as pd
 
 from dpaudit.bounds import one_run_p_value
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.schema import Column, Kind, Schema, as_numbers
+from dpaudit.model.column import Column, Kind, as_numbers
+from dpaudit.model.schema import Schema
 from dpaudit.model.severity import Severity
 from dpaudit.probe.challenge import dropped, inserted, needed, one_coin, unprovable
 from dpaudit.probe.insertions import missing_follows_record

@@ -1,4 +1,4 @@
-"""The points that the pictures draw, from the numbers of a result result."""
+"""The points that the pictures draw, from the numbers of a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result result to HTML and Markdown: pure functions, the same bytes for the same result."""
+"""A result as HTML and Markdown: pure functions, the same bytes for the same result."""
 
 from __future__ import annotations
 

@@ -9,14 +9,6 @@ from enum import IntEnum, StrEnum
 # A report is for reading: what is beyond this stays in result.json, and the report says so.
 MOST_ROWS = 20
 
-BOUND_NAMES = (
-    ("exact", "exact", "by inverting the exact test on both error counts"),
-    ("clopper_pearson", "Clopper-Pearson", "by the customary method, for comparison"),
-    ("sequential", "sequential", "while looking after every batch, as the e-process allows"),
-    ("one_run", "one-run", "from the right guesses of the coins in one training"),
-)
-"""Key, name and meaning of every bound that a result may hold, in the order shown."""
-
 
 class Picture(StrEnum):
     """Which picture of the report."""

@@ -61,6 +61,7 @@ def from_document(kind: Any, document: Any) -> Any:
 
     Raises:
         ValueError: If the constructor of a type refuses the values.
+        InputError: The same, of a claim.
     """
     kind, _ = unannotated(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)

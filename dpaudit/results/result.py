@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from dpaudit.errors import InputError
 from dpaudit.files import write_whole
+from dpaudit.formatting import clipped
 from dpaudit.results import sentences, summary
 from dpaudit.results.document import from_document, to_document
 from dpaudit.results.record import SCHEMA_VERSION, AuditRecord
@@ -17,6 +18,8 @@ from dpaudit.results.verdict import Verdict
 
 RESULT_FILE = "result.json"
 REPORT_FILE = "report.html"
+_MOST_SHOWN = 200
+"""Characters of what is wrong with a document: it may quote a list of thousands of scores."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -104,7 +107,7 @@ class AuditResult(AuditRecord):
         path = Path(path)
         file = path / RESULT_FILE if path.is_dir() else path
         try:
-            document = json.loads(file.read_text(encoding="utf-8"))
+            document = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_number)
         except OSError as error:
             raise InputError(
                 f"no result at {file}: {error.strerror}; give a run folder or its {RESULT_FILE}"
@@ -116,9 +119,15 @@ class AuditResult(AuditRecord):
         version = document.get("schema_version") if isinstance(document, dict) else None
         if version != SCHEMA_VERSION:
             raise InputError(
-                f"{file} has schema_version {version}, this dpaudit reads {SCHEMA_VERSION}"
+                f"{file} has schema_version {clipped(repr(version), 20)}, this dpaudit reads "
+                f"{SCHEMA_VERSION}: give a result that this version wrote"
             )
         return AuditResult.of(_record(document, file), folder=file.parent)
+
+
+def _no_number(constant: str) -> NoReturn:
+    """Refuses NaN and the infinities, which Python reads although JSON has none."""
+    raise ValueError(constant)
 
 
 def _record(document: dict[str, Any], file: Path) -> AuditRecord:
@@ -132,13 +141,15 @@ def _record(document: dict[str, Any], file: Path) -> AuditRecord:
 
     mismatch = best_match(Draft202012Validator(result_schema()).iter_errors(document))
     if mismatch is not None:
+        while mismatch.context:  # of a value that may be null: what is wrong with it if it is not
+            mismatch = best_match(e for e in mismatch.context if e.schema.get("type") != "null")
         place = "/".join(str(part) for part in mismatch.absolute_path) or "the document"
         raise InputError(
-            f"{file} is no result of an audit: {place}: {mismatch.message}; take the file as "
-            "dpaudit wrote it"
+            f"{file} is no result of an audit: {place}: {clipped(mismatch.message, _MOST_SHOWN)}; "
+            "take the file as dpaudit wrote it"
         )
     try:
         record: AuditRecord = from_document(AuditRecord, document)
-    except ValueError as error:
+    except (ValueError, InputError) as error:  # the constructors of claims and counts raise both
         raise InputError(f"{file} is no result of an audit: {error}") from None
     return record

@@ -35,7 +35,7 @@ def summary_lines(result: AuditRecord) -> list[str]:
 
 def failure_lines(result: AuditRecord) -> list[str]:
     """Everything needed to understand and repeat an audit that fails a test."""
-    leaks = [f"{leak.feature}({leak.column})" for leak in result.leaks[:_LEAKS_IN_FAILURE]]
+    leaks = [printable(sentences.feature(leak)) for leak in result.leaks[:_LEAKS_IN_FAILURE]]
     return [
         *summary_lines(result),
         f"verdict: {result.verdict}, bound: {result.proved or 0.0:.4g}, "

@@ -1,4 +1,4 @@
-"""Whether what should be public follows from the table: settings, scales, counts of labels."""
+"""Checks that settings, scales and counts of labels do not follow from the table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from dpaudit.model.schema import Column, as_numbers
+from dpaudit.model.column import Column, as_numbers
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.trace.collector import Trace
 from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped, found

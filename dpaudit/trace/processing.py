@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from scipy import stats
 
-from dpaudit.model.schema import Column, Kind, as_numbers
+from dpaudit.model.column import Column, Kind, as_numbers
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.plugins.recorder import Stage
 from dpaudit.trace.collector import Trace

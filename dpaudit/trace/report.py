@@ -23,7 +23,7 @@ class TraceReport:
         generator: Its name.
         parameters: Its parameters.
         data: Where the table came from.
-        schema_inferred: Whether bounds and categories were read off it.
+        schema_inferred: Whether bounds and categories were inferred from it.
         seed: Of the trainings.
         findings: The deviations, most severe first.
         checked: Ids of deviations that were looked for and not found.
@@ -99,7 +99,11 @@ class Summary(NamedTuple):
 
 
 def summarise(outcomes: Sequence[CheckOutcome]) -> Summary:
-    """What counts for each id: its most severe finding, else that it passed, else why not."""
+    """What counts for each id: its most severe finding, else that it passed, else why not.
+
+    Args:
+        outcomes: Those of all checks, in order; an id may occur several times.
+    """
     findings: dict[str, Finding] = {}
     for one in outcomes:
         if isinstance(one, Finding):

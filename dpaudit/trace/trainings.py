@@ -15,7 +15,8 @@ from dpaudit.formatting import error_line, one_line
 from dpaudit.game.protocol import without
 from dpaudit.game.synthetic import accept
 from dpaudit.game.target import farthest
-from dpaudit.model.schema import Schema, as_numbers
+from dpaudit.model.column import as_numbers
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import Traceable
 from dpaudit.seeds import Stream
 from dpaudit.trace.collector import Collector, Trace
@@ -155,6 +156,10 @@ def most_informative_record(data: pd.DataFrame, schema: Schema) -> int:
     The one that alone holds the most extremes of numeric columns. Of several, the one nearest to
     the middle; one in the last tenth of the table only if no other holds any. If no record holds an
     extreme alone, the farthest record.
+
+    Args:
+        data: The table, canonical.
+        schema: Its schema.
 
     Raises:
         TargetError: If the table has fewer than two rows.

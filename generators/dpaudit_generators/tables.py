@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import DataError
-from dpaudit.model.schema import MISSING, OTHER, Schema
+from dpaudit.model.column import MISSING, OTHER
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import IntArray
 
 

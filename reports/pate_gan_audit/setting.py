@@ -14,7 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from reports import cervical
 
 TEACHERS, GAMMA = 5, 1e-3
@@ -134,7 +135,7 @@ def average_table(folder: Path | None) -> pd.DataFrame:
 
 def average_schema() -> Schema:
     """Its public schema, all columns numbers, as the published audit treats them."""
-    schema = Schema.from_json(json.loads(cervical.SCHEMA_FILE.read_text(encoding="utf-8")))
+    schema = Schema.from_document(json.loads(cervical.SCHEMA_FILE.read_text(encoding="utf-8")))
     return replace(schema, columns=tuple(map(_as_number, schema.columns)))
 
 

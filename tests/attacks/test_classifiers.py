@@ -8,7 +8,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray
 from dpaudit_attacks.classifiers import SCREENED, separation, train
 from dpaudit_attacks.groundhog import Ensemble, Histogram

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.errors import SettingsError
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import encode
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Attack, FeatureName, GameView
 from dpaudit.plugins.registry import ATTACKS, build
 from dpaudit_attacks.groundhog import Correlation, Ensemble, Histogram, Naive

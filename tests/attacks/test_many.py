@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import table_of, values_of_table
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BatchAttack, FloatArray, GameView
 from dpaudit_attacks import columns as blocks
 from dpaudit_attacks.groundhog import Correlation, Ensemble, Histogram, Naive

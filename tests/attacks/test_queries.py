@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, GameView
 from dpaudit_attacks.queries import AbsoluteQueries, TargetQueries, count_matches
 from dpaudit_attacks.subsets import column_subsets

@@ -125,7 +125,7 @@ def test_probabilities_that_labels_are_right_are_the_reference(
 ) -> None:
     named = {"LN exact": "noisy-max", "L1 PLD": "laplace", "G1 exact": "gaussian"}
     compared = 0
-    for row in accounting_vectors["utility_eps1_delta1e-5"]["acc"]:
+    for row in accounting_vectors["utility_eps1_delta1e-5"]:
         name = next((to for start, to in named.items() if row["mech"].startswith(start)), None)
         if name is None:
             continue
@@ -197,22 +197,22 @@ BAD = {
     "labels and accuracy": ([*BUDGET, "--labels", "9", "--accuracy", ".7"], "--labels or"),
     "nothing asked": ([], "give --epsilon for a budget"),
     "no teachers": ([*BUDGET, "--teachers", "0"], "number of teachers is 0"),
-    "delta 0": ([*BUDGET, "--delta", "0"], "`delta` is 0"),
-    "delta 1": ([*BUDGET, "--delta", "1"], "`delta` is 1"),
-    "delta of a price": (["--labels", "9", "--scale", "9", "--delta", "0"], "`delta` is 0"),
-    "epsilon 0": (["--epsilon", "0"], "`epsilon` is 0"),
-    "epsilon negative": (["--epsilon", "-1"], "`epsilon` is -1"),
-    "epsilon NaN": (["--epsilon", "nan"], "`epsilon` is nan"),
+    "delta 0": ([*BUDGET, "--delta", "0"], "--delta is 0"),
+    "delta 1": ([*BUDGET, "--delta", "1"], "--delta is 1"),
+    "delta of a price": (["--labels", "9", "--scale", "9", "--delta", "0"], "--delta is 0"),
+    "epsilon 0": (["--epsilon", "0"], "--epsilon is 0"),
+    "epsilon negative": (["--epsilon", "-1"], "--epsilon is -1"),
+    "epsilon NaN": (["--epsilon", "nan"], "--epsilon is nan"),
     "scale without labels": (["--scale", "3"], "--scale needs --labels"),
     "scale with accuracy": (["--scale", "3", "--accuracy", ".7"], "--scale needs --labels"),
     "scale and budget": ([*BUDGET, "--scale", "3", "--labels", "9"], "--epsilon or --scale"),
-    "scale 0": (["--scale", "0", "--labels", "9"], "`scale` is 0"),
-    "scale NaN": (["--scale", "nan", "--labels", "9"], "`scale` is nan"),
-    "no labels": ([*BUDGET, "--labels", "0"], "`labels` is 0"),
-    "price of no labels": (["--scale", "3", "--labels", "0"], "`labels` is 0"),
-    "accuracy of a coin": ([*BUDGET, "--accuracy", "0.5"], "`accuracy` is 0.5"),
-    "accuracy of 1": ([*BUDGET, "--accuracy", "1"], "`accuracy` is 1"),
-    "consensus of a tie": ([*BUDGET, "--consensus", "0.5"], "`consensus` is 0.5"),
+    "scale 0": (["--scale", "0", "--labels", "9"], "--scale is 0"),
+    "scale NaN": (["--scale", "nan", "--labels", "9"], "--scale is nan"),
+    "no labels": ([*BUDGET, "--labels", "0"], "--labels is 0"),
+    "price of no labels": (["--scale", "3", "--labels", "0"], "--labels is 0"),
+    "accuracy of a coin": ([*BUDGET, "--accuracy", "0.5"], "--accuracy is 0.5"),
+    "accuracy of 1": ([*BUDGET, "--accuracy", "1"], "--accuracy is 1"),
+    "consensus of a tie": ([*BUDGET, "--consensus", "0.5"], "--consensus is 0.5"),
     "too good for the budget": (
         ["--epsilon", "0.01", "--accuracy", "0.99"],
         "pays for no label",

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from dpaudit.auditing.verdict import Verdict
-from dpaudit.report.schema import result_schema
 from typer.testing import CliRunner, Result
 
 from dpaudit.cli.console import ExitCode, FailOn, exit_code
 from dpaudit.cli.main import app
+from dpaudit.results.schema import result_schema
+from dpaudit.results.verdict import Verdict
 
 SMALL = ["--attack", "groundhog-naive", "--shadow-models", "40", "--jobs", "2"]
 
@@ -119,7 +119,7 @@ BAD = {
     "epsilon NaN": (["null", "--epsilon", "nan"], "greater than 0"),
     "delta 1": (["null", "--delta", "1"], "delta must be in [0, 1)"),
     "delta negative": (["null", "--delta", "-0.1"], "delta must be in [0, 1)"),
-    "fewer rows than teachers": (["pate-gan"], "-p teachers="),
+    "fewer rows than teachers": (["pate-gan"], "use fewer, such as teachers=4"),
     "unknown generator": (["pategan"], "did you mean 'pate-gan'?"),
     "unknown attack": (["null", "--attack", "groundhgo"], "did you mean 'groundhog'?"),
     "unknown parameter": (["null", "-p", "epsilonn=1"], "did you mean 'epsilon'?"),
@@ -173,7 +173,7 @@ def test_a_crash_exits_4_and_not_1(monkeypatch: pytest.MonkeyPatch) -> None:
     def explode(*args: object, **kwargs: object) -> None:
         raise ValueError("a defect")
 
-    monkeypatch.setattr("dpaudit.auditing.entry.run", explode)
+    monkeypatch.setattr("dpaudit.auditing.entry.run_audit", explode)
     done = audit("null")
     assert done.exit_code == ExitCode.INTERNAL
     assert done.stderr.splitlines()[-1] == "internal error: ValueError: a defect"

@@ -1,4 +1,4 @@
-"""`dpaudit explain`: generators that leak in known ways, and what mending each of them tells."""
+"""`dpaudit explain`: generators that leak in known ways, and what fixing each of them shows."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,19 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import dpaudit
+from dpaudit.bounds import Counts
 from dpaudit.cli.main import app
 from dpaudit.errors import InputError, InterruptedRunError, RegistryError
 from dpaudit.explain import ROW_ORDER, TOGETHER, Effect, explain, inquire
-from dpaudit.explain import inquiry as inquiry_module
-from dpaudit.explain.effect import Finding, allowed_auc, auc_limits, judged
+from dpaudit.explain import run as run_module
+from dpaudit.explain.effect import FixedAudit, allowed_auc, auc_limits, judge_fix
 from dpaudit.explain.explanation import Before, Explanation
 from dpaudit.explain.suspects import suspects_of, with_rows_shuffled
 from dpaudit.game.progress import TrialProgress
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import Job, World, trains_many
 from dpaudit.report.render import render_markdown
+from dpaudit.results.record import AuditRecord
 
 OWN = '''
 import numpy as np
@@ -135,7 +138,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """No figures are drawn: they take longer than the audits of toys."""
-    monkeypatch.setattr("dpaudit.report.write.write_reports", lambda document, folder: None)
+    monkeypatch.setattr("dpaudit.report.write.write_reports", lambda result, folder: None)
 
 
 def stored(run: Path) -> list[Any]:
@@ -168,9 +171,9 @@ def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain
     for one in found["suspects"]:
         assert one["shadow_models"] == 100
         assert one["seconds"] > 0
-    played = dpaudit.AuditResult.load(folder / "run" / by_name["bounds"]["folder"])
-    assert "own.py:Leaky (bounds fixed)" in render_markdown(played.document)
-    assert "dpaudit explain run --shadow-models 100" in render_markdown(played.document)
+    fixed = dpaudit.AuditResult.load(folder / "run" / by_name["bounds"]["folder"])
+    assert "own.py:Leaky (bounds fixed)" in render_markdown(fixed)
+    assert "dpaudit explain run --shadow-models 100" in render_markdown(fixed)
     # The same command again finds everything there.
     before = stored(folder / "run" / by_name["bounds"]["folder"])
     again = command("explain", "run", "--suspect", "bounds", "--jobs", "1", "--json")
@@ -189,10 +192,10 @@ def test_row_order_is_a_suspect_of_any_generator(folder: Path, plain: None) -> N
     assert result.stdout.splitlines()[-1].startswith("reproduce: dpaudit explain first --shadow")
 
 
-def test_two_leaks_are_gone_only_when_both_are_mended(folder: Path, plain: None) -> None:
+def test_two_leaks_are_gone_only_when_both_are_fixed(folder: Path, plain: None) -> None:
     assert audit("own.py:Leaky", "-p", "first=true", "-p", "label=false", out="two").exit_code == 1
     explanation = explain("two", shadow_models=60, jobs=1)
-    effects = {one.suspect: one.effect for one in explanation.findings}
+    effects = {one.suspect: one.effect for one in explanation.fixed}
     assert effects == {
         "bounds": Effect.REMAINS,
         ROW_ORDER: Effect.REMAINS,
@@ -211,19 +214,19 @@ def test_a_fix_that_removes_nothing_exits_3(folder: Path, plain: None) -> None:
 # Sizes and resuming.
 
 
-def test_what_an_interrupted_explanation_played_is_kept(folder: Path, plain: None) -> None:
+def test_what_an_interrupted_explanation_ran_is_kept(folder: Path, plain: None) -> None:
     def stop(event: TrialProgress) -> None:
         if event.role == "audit" and event.done >= 12:
             raise KeyboardInterrupt
 
     inquiry = inquire("run", suspects=["bounds"], shadow_models=60)
     with pytest.raises((InterruptedRunError, KeyboardInterrupt)):
-        inquiry.play("bounds", jobs=1, on_progress=stop)
+        inquiry.audit_fixed("bounds", jobs=1, on_progress=stop)
     place = folder / "run/explain/bounds/60"
     half = stored(place)
     assert len(half) >= 120 + 12  # both controls, and some of the audit's own
-    finding = inquire("run", suspects=["bounds"], shadow_models=60).play("bounds", jobs=1)
-    assert finding.effect in (Effect.REMOVES, Effect.UNPROVED)
+    again = inquire("run", suspects=["bounds"], shadow_models=60)
+    assert again.audit_fixed("bounds", jobs=1).effect in (Effect.REMOVES, Effect.UNPROVED)
     assert set(half) < set(stored(place))
 
 
@@ -233,23 +236,31 @@ def test_a_size_that_would_not_find_the_leak_again_is_refused(
     assert audit("own.py:Leaky", "--epsilon", "2", out="second").exit_code == 1
     with pytest.raises(InputError, match="20 shadow models would not have found this leak again"):
         inquire("second", shadow_models=20)
-    monkeypatch.setattr(inquiry_module, "DEFAULT_MODELS", 20)
+    monkeypatch.setattr(run_module, "DEFAULT_MODELS", 20)
     found = inquire("second")
-    assert found.size.shadow_models == 40  # doubled until it does
+    assert found.settings.shadow_models == 40  # doubled until it does
     assert 2.0 < found.before.proved < json.loads(Path("second/result.json").read_text())["proved"]
 
 
 def test_a_sequential_run_is_explained_sequentially(folder: Path, plain: None) -> None:
     assert (
-        audit("own.py:Leaky", "--sequential", "--seed", "1", out="looking", models=160).exit_code
+        audit("own.py:Leaky", "--sequential", "--seed", "1", out="sequential", models=160).exit_code
         == 1
     )
-    [label] = explain("looking", suspects=["label"], jobs=1).findings
+    [label] = explain("sequential", suspects=["label"], jobs=1).fixed
     assert label.effect is Effect.REMAINS
-    assert label.document["shadow_models"]["in"] < 80
+    assert label.result.shadow_models[World.IN] < 80
 
 
 # Refusals.
+
+ONE_RUN = {
+    "canaries": 100,
+    "included": 50,
+    "guesses": 20,
+    "correct": 20,
+    "gaussian_estimate": None,
+}
 
 
 @pytest.mark.parametrize(
@@ -258,10 +269,10 @@ def test_a_sequential_run_is_explained_sequentially(folder: Path, plain: None) -
         ("unfinished", "run is not finished: run the command that started it again"),
         ("one-run", "is a one-run audit"),
         ("no violation", "found no violation .verdict: consistent.: there is nothing to explain"),
-        ("in memory", "was played on a table in memory"),
-        ("other table", "was played with other settings: data changed since"),
-        ("other generator", "was played with other settings: attacks, generator changed since"),
-        ("other library", "was played with other versions: numpy changed since"),
+        ("in memory", "was run on a table in memory"),
+        ("other table", "was run with other settings: data changed since"),
+        ("other generator", "was run with other settings: attacks, generator changed since"),
+        ("other library", "was run with other versions: numpy changed since"),
         ("lost table", "cannot be built again: table.csv does not exist"),
         ("no run", "no result at"),
         ("suspect", "no suspect 'bound' .did you mean 'bounds'..; there is bounds, label, row-or"),
@@ -280,7 +291,7 @@ def test_what_cannot_be_explained_is_refused_in_one_line(
     if case == "unfinished":
         result.unlink()
     elif case == "one-run":
-        document["one_run"] = {}
+        document["one_run"] = ONE_RUN
     elif case == "no violation":
         document["verdict"] = "consistent"
     elif case == "in memory":
@@ -334,7 +345,7 @@ def test_fixes_that_are_none_are_refused(offered: Any, message: str) -> None:
         suspects_of(Offering(offered), name="it")
 
 
-def test_all_together_takes_fixes_of_the_mended() -> None:
+def test_all_together_takes_fixes_of_the_fixed() -> None:
     done = Offering(dict)
     one = Offering(lambda: {"b": done})
     leaky = Offering(lambda: {"a": one, "b": Offering(lambda: {"a": done})})
@@ -343,7 +354,7 @@ def test_all_together_takes_fixes_of_the_mended() -> None:
     assert found[TOGETHER] == with_rows_shuffled(done)
     apart = Offering(lambda: {"a": Offering(dict), "b": Offering(dict)})
     assert list(suspects_of(apart, name="it")) == ["a", "b", ROW_ORDER]
-    own = Offering(lambda: {ROW_ORDER: done})  # its own way to mend that
+    own = Offering(lambda: {ROW_ORDER: done})  # its own way to fix that
     assert suspects_of(own, name="it")[ROW_ORDER] is done
 
 
@@ -407,7 +418,7 @@ def test_shuffled_models_do_not_depend_on_their_batch() -> None:
     assert len(orders) == len(jobs)
 
 
-def test_where_a_record_is_tells_nothing_once_rows_are_shuffled() -> None:
+def test_where_a_record_is_says_nothing_once_rows_are_shuffled() -> None:
     data, plain = pd.DataFrame({"x": np.arange(10)}), with_rows_shuffled(Alone())
     places = [
         int(np.flatnonzero(plain.fit(data, seed=seed).sample(1, seed=0)["x"] == 0)[0])
@@ -422,37 +433,46 @@ def test_where_a_record_is_tells_nothing_once_rows_are_shuffled() -> None:
 CLAIM = PrivacyClaim(epsilon=1.0, delta=0.0, source="a test")
 
 
-def document(verdict: str, *aucs: float, proved: float = 0.0, scored: int = 200) -> dict[str, Any]:
-    counts = {"n_in": scored, "n_out": scored}
-    return {
-        "verdict": verdict,
-        "proved": proved,
-        "confidence": 0.95,
-        "attacks": [{"auc": auc, "counts": counts} for auc in aucs],
-        "reasons": ["because"],
-        "seconds": 1.0,
-    }
+Make = Callable[..., AuditRecord]
+
+
+def fixed_result(
+    make: Make, verdict: str, *aucs: float, proved: float = 0.0, scored: int = 200
+) -> AuditRecord:
+    """The result of an audit whose attacks reached these areas under the ROC curve."""
+    attack = make().attacks[0]
+    counts = Counts(1, 1, scored, scored)
+    attacks = tuple(replace(attack, auc=auc, counts=counts) for auc in aucs)
+    plain = make(verdict=verdict, proved=proved, reasons=["because"], seconds=1.0)
+    return replace(plain, attacks=attacks)
 
 
 @pytest.mark.parametrize(
-    ("found", "effect"),
+    ("verdict", "aucs", "numbers", "effect"),
     [
-        (document("consistent", 0.5), Effect.REMOVES),
-        (document("consistent", 0.64), Effect.REMOVES),  # surely no more than epsilon 1 allows
-        (document("consistent", 0.36), Effect.REMOVES),
-        (document("consistent", 0.7), Effect.UNPROVED),
-        (document("consistent", 0.3), Effect.UNPROVED),
-        (document("consistent", 0.5, 0.9), Effect.UNPROVED),  # of another attack
-        (document("consistent", 0.6, scored=20), Effect.REMOVES),  # as good as blind
-        (document("consistent", 0.75, scored=20), Effect.UNPROVED),
-        (document("inconclusive", 0.5), Effect.UNPROVED),
-        (document("violation", 0.6, proved=1.1), Effect.REMAINS),
-        (document("invalid", 0.5), Effect.INVALID),
-        (document("invalid"), Effect.INVALID),
+        ("consistent", (0.5,), {}, Effect.REMOVES),
+        ("consistent", (0.64,), {}, Effect.REMOVES),  # significantly no more than epsilon 1 allows
+        ("consistent", (0.36,), {}, Effect.REMOVES),
+        ("consistent", (0.7,), {}, Effect.UNPROVED),
+        ("consistent", (0.3,), {}, Effect.UNPROVED),
+        ("consistent", (0.5, 0.9), {}, Effect.UNPROVED),  # of another attack
+        ("consistent", (0.6,), {"scored": 20}, Effect.REMOVES),  # at chance level
+        ("consistent", (0.75,), {"scored": 20}, Effect.UNPROVED),
+        ("inconclusive", (0.5,), {}, Effect.UNPROVED),
+        ("violation", (0.6,), {"proved": 1.1}, Effect.REMAINS),
+        ("invalid", (0.5,), {}, Effect.INVALID),
+        ("invalid", (), {}, Effect.INVALID),
     ],
 )
-def test_effects(found: dict[str, Any], effect: Effect) -> None:
-    assert judged("it", found, CLAIM, folder="it").effect is effect
+def test_effects(
+    verdict: str,
+    aucs: Sequence[float],
+    numbers: dict[str, Any],
+    effect: Effect,
+    record_of: Make,
+) -> None:
+    result = fixed_result(record_of, verdict, *aucs, **numbers)
+    assert judge_fix("it", result, CLAIM, folder="it").effect is effect
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (0.1, 0.05), (3.0, 0.2), (900.0, 0.0)])
@@ -480,15 +500,14 @@ def test_limits_of_an_auc_cover_it(shift: float) -> None:
     assert covered >= 0.9 * 400
 
 
-def finding(suspect: str, effect: Effect, proved: float = 0.0) -> Finding:
+def fixed_audit(make: Make, suspect: str, effect: Effect) -> FixedAudit:
     verdict = {Effect.REMAINS: "violation", Effect.INVALID: "invalid"}.get(effect, "consistent")
-    auc = 0.9 if effect is Effect.REMAINS else 0.5
-    found = document(verdict, auc, proved=proved)
-    return judged(suspect, found, CLAIM, folder="it")._replace(effect=effect)
+    result = fixed_result(make, verdict, 0.9 if effect is Effect.REMAINS else 0.5)
+    return judge_fix(suspect, result, CLAIM, folder="it")._replace(effect=effect)
 
 
 @pytest.mark.parametrize(
-    ("findings", "conclusion"),
+    ("effects", "conclusion"),
     [
         ([("a", "removes"), ("b", "remains")], "fixing a removes it: bound 3.9 -> 0"),
         (
@@ -499,11 +518,11 @@ def finding(suspect: str, effect: Effect, proved: float = 0.0) -> Finding:
             [("a", "remains"), ("b", "unproved"), (TOGETHER, "removes")],
             "no fix that was tried removes it alone, all together do: bound 3.9 -> 0",
         ),
-        ([(TOGETHER, "removes")], "mending all suspects together removes it: bound 3.9 -> 0"),
+        ([(TOGETHER, "removes")], "fixing all suspects together removes it: bound 3.9 -> 0"),
         (
             [("a", "remains"), ("b", "unproved")],
             "nothing is shown to remove it; with b fixed it is not proved any more, but may be "
-            "there: try more --shadow-models",
+            "there: try more shadow models",
         ),
         (
             [("a", "remains"), ("b", "invalid")],
@@ -512,27 +531,27 @@ def finding(suspect: str, effect: Effect, proved: float = 0.0) -> Finding:
         ([("a", "remains")], "no fix that was tried removes it: the leak is elsewhere"),
     ],
 )
-def test_conclusions(findings: Sequence[tuple[str, str]], conclusion: str) -> None:
+def test_conclusions(effects: Sequence[tuple[str, str]], conclusion: str, record_of: Make) -> None:
     explanation = Explanation(
         generator="it",
         claim=CLAIM,
         confidence=0.95,
         shadow_models=400,
         before=Before("groundhog", 3.909, 1.0),
-        findings=[finding(name, Effect(effect)) for name, effect in findings],
+        fixed=[fixed_audit(record_of, name, Effect(effect)) for name, effect in effects],
         reproduce="dpaudit explain run",
     )
     assert explanation.conclusion == conclusion
     lines = str(explanation).splitlines()
     assert lines[0] == conclusion
-    assert len(lines) == 3 + len(findings)
+    assert len(lines) == 3 + len(effects)
 
 
-def test_the_audit_of_a_mended_generator_is_not_that_of_the_run(folder: Path) -> None:
+def test_the_audit_of_a_fixed_generator_is_not_that_of_the_run(folder: Path) -> None:
     inquiry = inquire("run", suspects=["label"])
-    mended = inquiry._mended("label")
-    assert mended.specification != inquiry.run.audit.specification
-    assert mended.specification["fixed"] == "label"
-    assert mended.reproduce == "dpaudit explain run --suspect label --shadow-models 100"
-    assert mended.claim == inquiry.claim
+    fixed = inquiry._fixed("label")
+    assert fixed.specification != inquiry.run.audit.specification
+    assert fixed.specification["fixed"] == "label"
+    assert fixed.reproduce == "dpaudit explain run --suspect label --shadow-models 100"
+    assert fixed.claim == inquiry.claim
     assert dpaudit.AuditResult.load(Path("run")).claimed_epsilon == inquiry.claim.epsilon

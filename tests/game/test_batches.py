@@ -30,8 +30,9 @@ from dpaudit.game.training import run_batch, run_trial
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import table_of, values_of_table
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import (
     BatchAttack,
     BatchGenerator,

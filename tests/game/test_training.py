@@ -19,7 +19,8 @@ from dpaudit.game.training import run_trial
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.game.worlds import Game
 from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.adapt import FunctionGenerator
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer, World
 

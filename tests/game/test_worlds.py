@@ -14,7 +14,8 @@ from dpaudit.errors import DataError, SettingsError, TargetError
 from dpaudit.game.target import Target, choose_target, copies_of, farthest
 from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import GameView, World
 
 SCHEMA = Schema(

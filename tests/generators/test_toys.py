@@ -15,7 +15,8 @@ from scipy.stats import binom, chisquare
 
 from dpaudit.errors import ClaimError, SettingsError, TargetError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import Generator
 from dpaudit_generators.toys import (

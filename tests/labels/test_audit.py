@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import typer
-from dpaudit.auditing.verdict import Verdict
 from typer.testing import CliRunner, Result
 
 from dpaudit.account import VoteTable
@@ -22,6 +21,7 @@ from dpaudit.cli.console import ExitCode
 from dpaudit.errors import SettingsError
 from dpaudit.labels import Drawing, LabelAudit, VotePair, audit_labels
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.results.verdict import Verdict
 from reports.label_audit import mistakes
 
 STUDY = Path(__file__).resolve().parents[2] / "reports" / "label_audit"
@@ -94,14 +94,14 @@ def test_what_would_have_been_caught_is_caught() -> None:
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_published_mistake_is_convicted(name: str) -> None:
+def test_a_published_mistake_is_flagged(name: str) -> None:
     scenario = getattr(mistakes, name)()
     audit = audit_labels(scenario.pair, scenario.claim, runs=10_000, drawing=scenario.drawing)
     assert audit.verdict is Verdict.VIOLATION, str(audit)
     assert scenario.claim.epsilon < audit.bound <= scenario.pair.leak(scenario.claim.delta)
 
 
-def test_the_same_mechanisms_are_acquitted_of_what_they_really_cost() -> None:
+def test_the_same_mechanisms_are_not_flagged_for_their_true_cost() -> None:
     for name in ("one_noise", "free_queries"):
         pair = getattr(mistakes, name)().pair
         true = PrivacyClaim(epsilon=pair.leak(1e-5), delta=1e-5)
@@ -124,7 +124,7 @@ class Noiseless(VoteTable):
         return np.asarray(2 * np.asarray(votes) > self.teachers, dtype=np.int64)
 
 
-def test_a_sampler_that_departs_from_its_table_is_convicted_by_its_bits() -> None:
+def test_a_sampler_that_deviates_from_its_table_is_flagged_by_its_bits() -> None:
     pair = VotePair.at_tie(Noiseless(reference().table.thresholds), labels=29)
     assert audit_labels(pair, ONE, runs=1000).verdict is Verdict.VIOLATION
     unseen = audit_labels(pair, ONE, runs=1000, drawing=Drawing.COUNTS)
@@ -173,8 +173,8 @@ def test_worlds_that_do_not_differ_are_told_apart_as_seldom_as_admitted() -> Non
     same = VotePair(table=table, labels=9, votes_in=5, votes_out=5)
     claim = PrivacyClaim(epsilon=0.1)
     audits = [audit_labels(same, claim, runs=150, seed=seed) for seed in range(200)]
-    accused = sum(audit.bound > 0.0 for audit in audits)
-    assert 1 <= accused <= 21  # the cut is even, so that it can fail; more: once in 1000 times
+    flagged = sum(audit.bound > 0.0 for audit in audits)
+    assert 1 <= flagged <= 21  # the cut is even, so that it can fail; more: once in 1000 times
     assert all(audit.power.detectable_epsilon is None for audit in audits)
     assert audits[0].verdict is not Verdict.CONSISTENT
 
@@ -218,7 +218,7 @@ def test_worlds_that_are_no_neighbours_and_settings_out_of_range_are_refused() -
         audit_labels(reference(), ONE, drawing=cast("Drawing", "words"))
     with pytest.raises(SettingsError, match="quantised"):
         audit_labels(VotePair.at_tie(VoteTable.gaussian(50, 17.8), labels=29), ONE, runs=10)
-    with pytest.raises(SettingsError, match="`drawing` to counts"):
+    with pytest.raises(SettingsError, match='`drawing="counts"`'):
         audit_labels(VotePair.at_tie(table, labels=1_000_000), ONE)
 
 
@@ -233,7 +233,7 @@ def of_reference(*words: str) -> Result:
     return dpaudit(*plan, *words)
 
 
-def test_the_command_says_what_was_played_and_found_in_a_few_short_lines() -> None:
+def test_the_command_says_what_was_drawn_and_found_in_a_few_short_lines() -> None:
     done = of_reference("--epsilon", "1")
     assert done.exit_code == ExitCode.PASS, done.output
     lines = done.stdout.splitlines()
@@ -270,13 +270,13 @@ def test_without_a_claim_the_accountant_s_own_is_audited() -> None:
     ("words", "said"),
     [
         (("--teachers", "0"), "number of teachers is 0"),
-        (("--scale", "0"), "`scale` is 0"),
-        (("--labels", "0"), "is 0: release"),
+        (("--scale", "0"), "--scale is 0"),
+        (("--labels", "0"), "--labels is 0: release"),
         (("--votes", "50"), "from 0 to 49"),
-        (("--runs", "0"), "is 0: simulate"),
+        (("--runs", "0"), "--runs is 0: simulate"),
         (("--epsilon", "-1"), "epsilon must be"),
         (("--epsilon", "1", "--delta", "1"), "delta must be"),
-        (("--epsilon", "1", "--labels", "9000000"), "to counts"),
+        (("--epsilon", "1", "--labels", "9000000"), "--drawing counts"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(words: tuple[str, ...], said: str) -> None:
@@ -300,15 +300,15 @@ def test_the_committed_study_shows_what_its_page_says() -> None:
     for audits in by_runs.values():
         assert max(max(a["proved"], a["estimate_if_gaussian"]) for a in audits) <= 1.0
     for cell in cells:
-        accused = sum(audit["verdict"] == "violation" for audit in cell["audits"])
-        assert accused == (0 if cell["name"] == "reference" else len(cell["audits"]))
+        flagged = sum(audit["verdict"] == "violation" for audit in cell["audits"])
+        assert flagged == (0 if cell["name"] == "reference" else len(cell["audits"]))
         assert f"| {cell['name']} | {cell['runs']} |" in page
-        assert f"| {accused} of {len(cell['audits'])} |" in page
+        assert f"| {flagged} of {len(cell['audits'])} |" in page
 
 
 def test_the_same_seed_gives_the_same_audit() -> None:
-    def play(seed: int) -> LabelAudit:
+    def audited(seed: int) -> LabelAudit:
         return audit_labels(reference(), ONE, runs=500, seed=seed)
 
-    assert play(3).to_document() == play(3).to_document()
-    assert play(3).counts != play(4).counts
+    assert audited(3).to_document() == audited(3).to_document()
+    assert audited(3).counts != audited(4).counts

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.errors import SchemaError
+from dpaudit.model.column import MISSING, OTHER, Column, Kind
 from dpaudit.model.encoding import (
     decode,
     encode,
@@ -18,7 +19,7 @@ from dpaudit.model.encoding import (
     values_of_table,
     width,
 )
-from dpaudit.model.schema import MISSING, OTHER, Column, Kind, Schema
+from dpaudit.model.schema import Schema
 
 SCHEMA = Schema(
     columns=(

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.errors import SchemaError
-from dpaudit.model.inference import schema_from_sdv
-from dpaudit.model.schema import MISSING, OTHER, Column, Kind, Schema, as_numbers
+from dpaudit.model.column import MISSING, OTHER, Column, Kind, as_numbers
+from dpaudit.model.schema import Schema
 
 MIXED = Schema(
     columns=(
@@ -267,10 +267,10 @@ def test_as_numbers_shows_the_first_that_is_none() -> None:
 
 
 def test_survives_its_json() -> None:
-    document = json.loads(json.dumps(MIXED.to_json()))
-    assert Schema.from_json(document) == MIXED
+    document = json.loads(json.dumps(MIXED.to_document()))
+    assert Schema.from_document(document) == MIXED
     inferred = Schema.infer(pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "x"]}), label="b")
-    assert Schema.from_json(inferred.to_json()) == inferred
+    assert Schema.from_document(inferred.to_document()) == inferred
 
 
 def entry(**parts: object) -> dict:
@@ -300,13 +300,13 @@ def entry(**parts: object) -> dict:
 )
 def test_a_malformed_document_is_refused(document: dict, says: str) -> None:
     with pytest.raises(SchemaError) as caught:
-        Schema.from_json(document)
+        Schema.from_document(document)
     assert says in str(caught.value)
 
 
 def test_a_document_reports_every_malformed_column() -> None:
     with pytest.raises(SchemaError, match=r"'a'.*'b'"):
-        Schema.from_json({"columns": [entry(name="a", kind="no"), entry(name="b", lower=3)]})
+        Schema.from_document({"columns": [entry(name="a", kind="no"), entry(name="b", lower=3)]})
 
 
 SDV_COLUMNS = {
@@ -330,7 +330,7 @@ SDV_TABLE = pd.DataFrame(
     "metadata", [{"columns": SDV_COLUMNS}, {"tables": {"people": {"columns": SDV_COLUMNS}}}]
 )
 def test_reads_sdv_metadata(metadata: dict) -> None:
-    schema = schema_from_sdv(metadata, SDV_TABLE)
+    schema = Schema.from_sdv(metadata, SDV_TABLE)
     assert schema.inferred
     assert [c.kind.value for c in schema.columns] == [
         "integer",
@@ -358,5 +358,5 @@ def test_reads_sdv_metadata(metadata: dict) -> None:
 )
 def test_refuses_sdv_metadata_that_an_audit_cannot_use(metadata: dict, says: str) -> None:
     with pytest.raises(SchemaError) as caught:
-        schema_from_sdv(metadata, SDV_TABLE)
+        Schema.from_sdv(metadata, SDV_TABLE)
     assert says in str(caught.value)

@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 from dpaudit.errors import DataError, InputError, MissingExtraError, SchemaError
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import decode, encode
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.model.tables import fitting, load_schema, load_table
 
 GOOD = "a,b\n" + "".join(f"{i},{3 * i}\n" for i in range(2000))
@@ -243,4 +244,4 @@ def test_real_tables_need_no_preparation(
     assert "?" not in set(canonical.to_numpy().ravel())
     back = decode(encode(canonical, schema), schema)
     pd.testing.assert_frame_equal(back, canonical, rtol=1e-12)
-    assert Schema.from_json(json.loads(json.dumps(schema.to_json()))) == schema
+    assert Schema.from_document(json.loads(json.dumps(schema.to_document()))) == schema

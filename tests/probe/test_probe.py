@@ -17,7 +17,8 @@ from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.probe import PROBES, ProbeReport, ProbeStatus, Severity, probe
 from dpaudit.probe.challenge import needed, rule
 from dpaudit.probe.comparison import permutation_p

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.schema import Kind, Schema
+from dpaudit.model.column import Kind
+from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
 from dpaudit_generators.toys.uniform import uniform_table, uniform_values
 

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.trace import Severity, TraceReport, trace
 from dpaudit_generators.pate_gan import PateGan
 from dpaudit_generators.published import (

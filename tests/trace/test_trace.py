@@ -20,7 +20,8 @@ from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError, SettingsError, TargetError, TrialError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.trace import Severity, TraceReport, trace
 from dpaudit.trace.catalogue import CATALOGUE

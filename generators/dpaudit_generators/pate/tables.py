@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import DataError
+from dpaudit.model.column import Category
 from dpaudit.model.encoding import encode
-from dpaudit.model.schema import Category, Schema
+from dpaudit.model.schema import Schema
 from dpaudit_generators.tables import require_table
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpaudit.model.schema import Column, Kind, Schema, as_numbers
+from dpaudit.model.column import Column, Kind, as_numbers
+from dpaudit.model.schema import Schema
 
 
 class Bounds(StrEnum):

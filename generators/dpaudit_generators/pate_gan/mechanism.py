@@ -13,8 +13,9 @@ import pandas as pd
 from dpaudit.account import LabelPlan, calibrate
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.column import Column
 from dpaudit.model.encoding import width
-from dpaudit.model.schema import Column, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job
 from dpaudit_generators.batches import whole_table
 from dpaudit_generators.pate_gan.bounds import Bounds

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.schema import Column, Kind, as_numbers
+from dpaudit.model.column import Column, Kind, as_numbers
 from dpaudit_generators.pate import RandomBits, discrete_laplace
 from dpaudit_generators.tables import count_codes
 

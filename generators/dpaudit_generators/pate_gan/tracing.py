@@ -15,8 +15,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from dpaudit.model.column import Kind
 from dpaudit.model.encoding import table_of, values_of
-from dpaudit.model.schema import Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit_generators.batches import whole_table
 from dpaudit_generators.pate import IndexArray

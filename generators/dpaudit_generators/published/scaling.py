@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dpaudit.model.column import MISSING, Kind
 from dpaudit.model.encoding import EncodedColumn, encode, layout
 from dpaudit.model.encoding import width as encoded_width
-from dpaudit.model.schema import MISSING, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit_generators.pate_gan.bounds import schema_of_data
 from dpaudit_generators.published.mixture import PUBLIC, SLOTS, Mixture, fit_mixture

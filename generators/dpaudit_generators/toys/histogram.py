@@ -13,7 +13,8 @@ import pandas as pd
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.schema import MISSING, Column, Kind, Schema, as_numbers
+from dpaudit.model.column import MISSING, Column, Kind, as_numbers
+from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
 from dpaudit_generators.tables import count_codes
 from dpaudit_generators.toys.uniform import uniform_table

@@ -12,7 +12,8 @@ import pandas as pd
 
 from dpaudit.errors import TargetError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.schema import Column, Schema
+from dpaudit.model.column import Column
+from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
 from dpaudit_generators.toys.uniform import uniform_table
 

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
 
 MISSING_SHARE: Final = 0.1

@@ -27,7 +27,8 @@ from dpaudit.account.noisy_max import (
     LaplaceNoisyMax,
 )
 from dpaudit.errors import BudgetError, ClaimError, DataError, SettingsError
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit_generators.pate import (
     Aggregation,
     Classifier,

@@ -13,8 +13,9 @@ from scipy import stats
 
 from dpaudit.account import LabelBudget, LabelPlan
 from dpaudit.errors import BudgetError, DataError, SettingsError
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import table_of
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World, trains_many
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import IndexArray, LabelRelease, LabelReleases

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from torch import Tensor
 
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import decode, encode, layout, width
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import TrainingSettings

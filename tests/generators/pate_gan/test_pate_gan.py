@@ -18,8 +18,9 @@ import torch
 from dpaudit.account import LabelBudget, VoteTable, calibrate
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import encode
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import Generator, Model
 from dpaudit_generators.pate import LabelReleases
@@ -312,9 +313,9 @@ def test_fewer_records_than_teachers_are_refused_before_training_but_never_in_it
         ({"release_share": 1.0}, "release_share is 1.0"),
         ({"label_proportions": "private"}, "needs a schema that names a label column"),
         ({"epsilon": 0.01, "accuracy": 0.9}, "pays for no label: one label"),
-        ({"batch": 0}, "batch is 0: use a whole number, at least 1"),
+        ({"batch": 0}, "batch is 0: use a whole number of at least 1"),
         ({"rounds": 1.5}, "rounds is 1.5"),
-        ({"generator_hidden": 64}, "generator_hidden is 64: list a width, at least 1, for each"),
+        ({"generator_hidden": 64}, "generator_hidden is 64: give each layer a width of at least 1"),
         ({"teacher_hidden": [8, 0]}, r"teacher_hidden is \[8, 0\]"),
         ({"replay": 1}, "replay is 1: use true or false"),
         ({"betas": [0.5, 1.0]}, r"betas is \[0.5, 1.0\]: use two numbers"),

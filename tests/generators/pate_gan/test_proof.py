@@ -15,8 +15,9 @@ import pytest
 import torch
 
 from dpaudit.account import LabelBudget, VoteTable
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import encode
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit_generators import pate
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan import PateGan, PateGanModel, mechanism, training

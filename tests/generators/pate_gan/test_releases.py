@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit_generators.pate import IndexArray, RandomBits, cells, discrete_laplace
 from dpaudit_generators.pate_gan import PateGan, preparation, releases, training
 from dpaudit_generators.pate_gan.releases import (

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import encode, values_of, values_of_table
 from dpaudit.model.encoding import width as encoded_width
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.schema import Schema
 from dpaudit_generators.published import mixture
 from dpaudit_generators.published.mixture import PUBLIC, SLOTS, fit_mixture
 from dpaudit_generators.published.scaling import Scaling, Span, fit_scaling

@@ -14,7 +14,8 @@ import pytest
 from dpaudit.account import VoteTable
 from dpaudit.account.algorithm_1 import Deviation, algorithm_1_moments
 from dpaudit.errors import DataError, SettingsError
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import NoiseOn, Reader, Stage
 from dpaudit_generators.published import (

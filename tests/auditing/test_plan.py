@@ -1,0 +1,79 @@
+"""What an audit of a size can prove, and which sizes there are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from dpaudit.auditing.plan import power
+from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
+from dpaudit.bounds import bonferroni
+from dpaudit.errors import SettingsError
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.results.decide import decide
+from dpaudit.results.verdict import Verdict
+
+NAMES = tuple(f"attack-{number}" for number in range(8))
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ({"shadow_models": MIN_SHADOW_MODELS - 2}, "even number of at least 20"),
+        ({"shadow_models": 41}, "got 41"),
+        ({"shadow_models": -400}, "`shadow_models`"),
+        ({"attacks": ()}, "at least one attack"),
+        ({"confidence": 0.5}, r"`confidence` must be in \(0.5, 1\)"),
+        ({"confidence": 1.0}, "`confidence`"),
+        ({"confidence": 95}, "got 95"),
+        ({"confidence": math.nan}, "`confidence`"),
+    ],
+)
+def test_a_size_without_meaning_is_refused(parts: dict[str, Any], says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        AuditSettings(**parts)
+
+
+@pytest.mark.parametrize("models", [20, 22, 50, 398, 400, 10_000])
+def test_every_trial_is_fitted_or_scored(models: int) -> None:
+    settings = AuditSettings(shadow_models=models)
+    assert settings.fitted + settings.scored == settings.per_world == models // 2
+    assert settings.fitted >= 4
+    assert settings.scored > settings.fitted
+
+
+def test_confidence_is_shared_by_the_attacks() -> None:
+    assert AuditSettings(attacks=NAMES[:1]).attack_confidence == pytest.approx(0.95)
+    assert AuditSettings(attacks=NAMES[:5]).attack_confidence == pytest.approx(0.99)
+    assert AuditSettings(attacks=NAMES[:5]).attack_confidence == bonferroni(0.95, 5)
+
+
+def test_power_grows_with_trials_and_shrinks_with_failures_attacks_and_confidence() -> None:
+    claim = PrivacyClaim(epsilon=1)
+    usual = power(AuditSettings(), claim)
+    assert usual.detectable_epsilon is not None
+    assert claim.epsilon < usual.detectable_epsilon < usual.max_provable_epsilon
+    larger = power(AuditSettings(shadow_models=1000), claim)
+    assert larger.max_provable_epsilon > usual.max_provable_epsilon
+    assert larger.detectable_epsilon is not None
+    assert larger.detectable_epsilon < usual.detectable_epsilon
+    for worse in (
+        power(AuditSettings(attacks=NAMES[:8]), claim),
+        power(AuditSettings(confidence=0.999), claim),
+        power(AuditSettings(), claim, false_negatives=6),
+        power(AuditSettings(), claim, false_positives=6),
+    ):
+        assert worse.max_provable_epsilon < usual.max_provable_epsilon
+        assert worse.detectable_epsilon is None or (
+            worse.detectable_epsilon > usual.detectable_epsilon
+        )
+
+
+def test_nothing_is_detectable_where_nothing_is_provable() -> None:
+    small = power(AuditSettings(shadow_models=20), PrivacyClaim(epsilon=5))
+    assert small.max_provable_epsilon < 5
+    assert small.detectable_epsilon is None
+    decision = decide(0.0, PrivacyClaim(epsilon=5), small, (), confidence=0.95)
+    assert decision.verdict is Verdict.INCONCLUSIVE

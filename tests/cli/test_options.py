@@ -1,0 +1,227 @@
+"""Settings as options: every field has one, and messages name what the reader can type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from enum import Enum
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+import dpaudit
+import dpaudit.auditing.entry  # before a test replaces what it imports
+from dpaudit import AuditSettings
+from dpaudit.auditing.settings import SettingsGiven
+from dpaudit.cli.console import ExitCode
+from dpaudit.cli.main import app
+from dpaudit.cli.options import REPEATABLE, SETTINGS, spelled
+from dpaudit.errors import SettingsError
+
+NAMES = [field.name for field in fields(AuditSettings)]
+
+
+def commands() -> dict[str, Any]:
+    group: Any = typer.main.get_command(app)
+    return dict(group.commands)
+
+
+def options_of(command: Any) -> Iterator[Any]:
+    return (one for one in command.params if one.param_type_name == "option")
+
+
+# Each setting is a field, a keyword and an option.
+
+
+def test_every_setting_has_an_option_and_a_keyword() -> None:
+    assert list(SETTINGS) == NAMES
+    assert list(get_type_hints(SettingsGiven)) == NAMES
+    assert {one.name for one in options_of(commands()["audit"])} >= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_option_has_the_default_of_the_setting(name: str) -> None:
+    [option] = [one for one in options_of(commands()["audit"]) if one.name == name]
+    default = getattr(AuditSettings(), name)
+    if name in REPEATABLE:
+        assert option.default is None
+        if name == "attacks":
+            assert option.help.endswith(f"Default: {' and '.join(default)}.")
+        return
+    assert option.default == default
+    if option.show_default:
+        shown = default.value if isinstance(default, Enum) else default
+        text = " ".join(CliRunner().invoke(app, ["audit", "--help"]).stdout.split())
+        _, _, own = text.partition(f"{option.opts[0]} ")
+        assert isinstance(shown, bool) or f"[default: {shown}]" in own
+    else:
+        assert default is None
+        assert "Default: " in option.help
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_says_in_the_third_person_what_it_does(command: str) -> None:
+    first = commands()[command].help.split()[0]
+    assert re.fullmatch(r"[A-Z][a-z]+s", first), first
+
+
+def test_the_command_builds_the_settings_that_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    built: list[AuditSettings] = []
+
+    def stop(generator: object, table: object, settings: AuditSettings) -> None:
+        built.append(settings)
+        raise SettingsError("enough")
+
+    monkeypatch.setattr("dpaudit.auditing.build.build_spec", stop)
+    audit(table)
+    audit(
+        table,
+        *("-p", "epsilon=2", "--epsilon", "3", "--delta", "1e-6", "--neighbours", "replace-one"),
+        *("--target", "row:3", "--attack", "groundhog", "--attack", "query-target"),
+        *("--shadow-models", "50", "--rows", "9", "--confidence", "0.9"),
+        *("--threshold", "hold-out", "--multiplicity", "select", "--sequential", "--seed", "7"),
+    )
+    audit(table, "--one-run", "--canaries", "30")
+    assert built == [
+        AuditSettings(),
+        AuditSettings(
+            parameters={"epsilon": 2},
+            epsilon=3.0,
+            delta=1e-6,
+            neighbours=dpaudit.Neighbours.REPLACE_ONE,
+            target="row:3",
+            attacks=("groundhog", "query-target"),
+            shadow_models=50,
+            rows=9,
+            confidence=0.9,
+            threshold="hold-out",  # type: ignore[arg-type]  # its name will do
+            multiplicity="select",  # type: ignore[arg-type]
+            sequential=True,
+            seed=7,
+        ),
+        AuditSettings(one_run=True, canaries=30),
+    ]
+
+
+# Words of messages.
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("`one_run` trains once", "--one-run trains once"),
+        ("`shadow_models` must be even", "--shadow-models must be even"),
+        ("leave out `attacks`, `target`", "leave out --attack, --target"),
+        ("`parameters` are refused", "-p are refused"),
+        ('use `target="row:N"`', "use --target row:N"),
+        ('`neighbours="replace-one"`', "--neighbours replace-one"),
+        ("set `one_run=True`", "set --one-run"),
+        ("`shadow_models=40`", "--shadow-models 40"),
+        ("give another `out`", "give another --out"),
+        ("the file `out.csv` and `whatever`", "the file `out.csv` and `whatever`"),
+        ("`fit(data)` fails", "`fit(data)` fails"),
+        ("nothing in quotes", "nothing in quotes"),
+    ],
+)
+def test_settings_are_spelled_as_options(message: str, words: str) -> None:
+    assert spelled(message) == words
+
+
+def test_every_option_of_every_command_is_spelled_as_it_is_typed() -> None:
+    for command in commands().values():
+        for option in options_of(command):
+            if option.name != "help":
+                assert spelled(f"`{option.name}`") in option.opts
+
+
+# One message, two readers.
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A table of 40 rows, in the folder that commands run in."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    data = {"age": rng.integers(20, 60, 40), "pay": rng.normal(30, 5, 40)}
+    pd.DataFrame(data).to_csv("table.csv", index=False)
+    return "table.csv"
+
+
+def audit(table: str, *words: str) -> Result:
+    return CliRunner().invoke(app, ["audit", "null", "--data", table, *words])
+
+
+REFUSED: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
+    "few models": ({"shadow_models": 18}, ["--shadow-models", "18"], ["shadow_models"]),
+    "odd models": ({"shadow_models": 41}, ["--shadow-models", "41"], ["shadow_models"]),
+    "confidence": ({"confidence": 1.0}, ["--confidence", "1"], ["confidence"]),
+    "rows": ({"rows": 0}, ["--rows", "0"], ["rows"]),
+    "seed": ({"seed": -1}, ["--seed", "-1"], ["seed"]),
+    "canaries alone": ({"canaries": 30}, ["--canaries", "30"], ["canaries", "one_run"]),
+    "few canaries": (
+        {"one_run": True, "canaries": 2},
+        ["--one-run", "--canaries", "2"],
+        ["canaries"],
+    ),
+    "attacks of one run": (
+        {"one_run": True, "attacks": ["groundhog"]},
+        ["--one-run", "--attack", "groundhog"],
+        ["one_run", "attacks"],
+    ),
+    "rules of one run": (
+        {"one_run": True, "sequential": True, "multiplicity": "select", "threshold": "hold-out"},
+        ["--one-run", "--sequential", "--multiplicity", "select", "--threshold", "hold-out"],
+        ["one_run", "sequential", "multiplicity", "threshold"],
+    ),
+    "models and target of one run": (
+        {"one_run": True, "shadow_models": 40, "target": "row:1"},
+        ["--one-run", "--shadow-models", "40", "--target", "row:1"],
+        ["one_run", "shadow_models", "target"],
+    ),
+    "search of one run": (
+        {"one_run": True, "target": "vulnerable"},
+        ["--one-run", "--target", "vulnerable"],
+        ["one_run", "target"],
+    ),
+    "neighbours of one run": (
+        {"one_run": True, "canaries": 20, "neighbours": "replace-one"},
+        ["--one-run", "--canaries", "20", "--neighbours", "replace-one"],
+        ["one_run"],
+    ),
+    "jobs": ({"jobs": 0}, ["--jobs", "0"], ["jobs"]),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_refusal_names_settings_in_python_and_options_on_the_command_line(
+    case: str, table: str
+) -> None:
+    given, words, named = REFUSED[case]
+    with pytest.raises(dpaudit.InputError) as refused:
+        dpaudit.audit("null", table, **given)
+    python = str(refused.value)
+    assert "--" not in python
+    done = audit(table, *words)
+    assert done.exit_code == ExitCode.USAGE
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("error: ")
+    assert "`" not in line
+    for name in named:
+        assert f"`{name}" in python
+        option = REPEATABLE.get(name, f"--{name.replace('_', '-')}")
+        assert re.search(rf"(?<![\w-]){option}(?![\w-])", line)
+        assert "_" not in name or name not in line
+    assert line == f"error: {spelled(python)}"
+
+
+def test_no_attack_at_all_is_refused_in_python() -> None:
+    with pytest.raises(SettingsError, match="`attacks` is empty"):
+        AuditSettings(attacks=())

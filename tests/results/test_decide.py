@@ -1,0 +1,117 @@
+"""From bounds and checks to a verdict."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.results.decide import decide
+from dpaudit.results.verdict import Check, Consequence, Decision, Power, SampleUnit, Verdict
+
+CLAIM = PrivacyClaim(epsilon=1.0, delta=1e-5)
+GOOD = Power(max_provable_epsilon=4.0, detectable_epsilon=2.0)
+
+PASSED = Check("fine", True, "all is well")
+BROKEN = Check("control", False, "the null control was caught")
+WEAK = Check("failures", False, "failing depends on the world", Consequence.WEAKENS)
+NOTED = Check("replay", False, "cannot be repeated", Consequence.NOTED)
+
+
+def decided(
+    bound: float, *checks: Check, power: Power = GOOD, claim: PrivacyClaim = CLAIM
+) -> Decision:
+    return decide(bound, claim, power, checks, confidence=0.95)
+
+
+def test_a_bound_above_the_claim_is_a_violation() -> None:
+    decision = decided(1.5, PASSED)
+    assert decision.verdict is Verdict.VIOLATION
+    assert decision.reasons == (
+        "violates (1, 1e-05)-DP: at 95 % confidence the true epsilon is at least 1.5",
+    )
+
+
+def test_a_bound_that_only_reaches_the_claim_is_none() -> None:
+    assert decided(1.0).verdict is Verdict.CONSISTENT
+    assert decided(math.nextafter(1.0, 2)).verdict is Verdict.VIOLATION
+
+
+def test_words_round_to_the_safe_side() -> None:
+    assert decided(1.2999).reasons[0].endswith("at least 1.29")
+    assert decided(12.999, power=Power(20, 2)).reasons[0].endswith("at least 12.9")
+    assert "a leak of epsilon 2.01 with" in decided(0, power=Power(4, 2.0001)).reasons[0]
+
+
+def test_consistent_is_never_worded_as_private() -> None:
+    decision = decided(0.0, PASSED)
+    assert decision.verdict is Verdict.CONSISTENT
+    assert len(decision.reasons) == 1
+    assert "no violation found" in decision.reasons[0]
+    assert "would have caught a leak of epsilon 2 with 80 % power" in decision.reasons[0]
+    assert "not evidence of privacy" in decision.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("seen", "says"),
+    [
+        (Power(1.0, None), "even a perfect attack on this many trials proves only epsilon 1"),
+        (Power(0.5, None), "even a perfect attack"),
+        (Power(1.2, None), "no leak would be caught"),
+        (Power(40, 10.5), "only a leak of epsilon 10.5 would be caught"),
+    ],
+)
+def test_without_power_nothing_found_means_nothing(seen: Power, says: str) -> None:
+    decision = decided(0.0, power=seen)
+    assert decision.verdict is Verdict.INCONCLUSIVE
+    assert says in decision.reasons[0]
+    assert "run more shadow models" in decision.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("unit", "counted", "remedy"),
+    [
+        (SampleUnit.TRIALS, "this many trials", "run more shadow models"),
+        (SampleUnit.CANARIES, "this many canaries", "run more canaries"),
+        (SampleUnit.RUNS, "this many simulated runs", "run more simulated runs"),
+    ],
+)
+def test_the_remedy_is_more_of_what_was_counted(
+    unit: SampleUnit, counted: str, remedy: str
+) -> None:
+    decision = decide(0.0, CLAIM, Power(1.0, None), (), confidence=0.95, unit=unit)
+    assert counted in decision.reasons[0]
+    assert remedy in decision.reasons[0]
+
+
+def test_power_is_poor_beyond_ten_times_the_claim() -> None:
+    assert decided(0.0, power=Power(40, 10.0)).verdict is Verdict.CONSISTENT
+
+
+def test_a_proof_needs_no_power() -> None:
+    assert decided(1.1, power=Power(1.2, None)).verdict is Verdict.VIOLATION
+
+
+@pytest.mark.parametrize("bound", [0.0, 3.0])
+def test_a_broken_check_makes_the_run_invalid_whatever_was_found(bound: float) -> None:
+    decision = decided(bound, NOTED, PASSED, WEAK, BROKEN, power=Power(0.1, None))
+    assert decision.verdict is Verdict.INVALID
+    assert decision.reasons == (BROKEN.detail, WEAK.detail, NOTED.detail)
+
+
+def test_a_weakening_check_takes_back_consistent_but_no_violation() -> None:
+    weak = decided(0.0, WEAK, NOTED)
+    assert weak.verdict is Verdict.INCONCLUSIVE
+    assert weak.reasons == (WEAK.detail, NOTED.detail)
+    proved = decided(2.0, WEAK, NOTED)
+    assert proved.verdict is Verdict.VIOLATION
+    assert proved.reasons[1:] == (WEAK.detail, NOTED.detail)
+    unable = decided(0.0, WEAK, power=Power(0.5, None))
+    assert unable.reasons[1:] == (WEAK.detail,)
+
+
+def test_a_noted_check_is_only_reported() -> None:
+    decision = decided(0.0, NOTED)
+    assert decision.verdict is Verdict.CONSISTENT
+    assert decision.reasons[1:] == (NOTED.detail,)

@@ -1,0 +1,122 @@
+"""Results as documents and back: nothing is lost, nothing is added."""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaudit import AuditResult, Verdict
+from dpaudit.bounds import Counts
+from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.results.document import from_document, to_document
+from dpaudit.results.record import AuditRecord
+from dpaudit.results.schema import result_schema
+
+REPORTS = Path(__file__).parents[2] / "reports"
+COMMITTED = sorted(REPORTS.rglob("result.json"))
+
+
+def test_there_are_committed_results() -> None:
+    assert len(COMMITTED) >= 5
+
+
+@pytest.mark.parametrize("file", COMMITTED, ids=lambda file: file.parent.name)
+def test_a_committed_result_is_read_and_written_byte_by_byte(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    document = json.loads(text)
+    jsonschema.validate(document, result_schema())
+    assert next(iter(document)) == "schema_version"
+    assert AuditResult.load(file).to_json() == text
+
+
+def test_the_folder_is_not_in_the_document(example: dict[str, Any]) -> None:
+    result = AuditResult.of(from_document(AuditRecord, example), folder=Path("run"))
+    assert result.to_document() == example
+    assert list(result.to_document()) == list(example)
+
+
+def test_a_target_that_was_named_has_no_selection(
+    example: dict[str, Any], record_of: Callable[..., AuditRecord]
+) -> None:
+    assert "selection" not in to_document(record_of())["target"]
+    selection = {"candidates": 64, "trainings": 400}
+    target = {"choice": "vulnerable", "row": 1, "selection": selection}
+    assert to_document(record_of(target=target))["target"] == target
+
+
+counts = st.tuples(st.integers(1, 500), st.integers(1, 500)).flatmap(
+    lambda n: st.builds(
+        Counts, st.integers(0, n[0]), st.integers(0, n[1]), st.just(n[0]), st.just(n[1])
+    )
+)
+claims = st.builds(
+    PrivacyClaim,
+    epsilon=st.floats(1e-6, 1e6),
+    delta=st.floats(0, 0.999),
+    neighbours=st.sampled_from(Neighbours),
+    source=st.text(),
+)
+undecided = st.sampled_from([Verdict.INCONCLUSIVE, Verdict.INVALID])
+"""The verdicts that need no numbers."""
+BY_HAND: dict[Any, st.SearchStrategy[Any]] = {
+    Counts: counts,
+    PrivacyClaim: claims,
+    Verdict: undecided,
+    Any: st.none() | st.booleans() | st.integers() | st.text(),
+    str: st.text(),
+    bool: st.booleans(),
+}
+
+
+def values(kind: Any) -> st.SearchStrategy[Any]:
+    """Values of a type that the result is made of, whatever its numbers mean."""
+    limits: Any = None
+    if typing.get_origin(kind) is typing.Annotated:
+        kind, limits = typing.get_args(kind)
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if kind in BY_HAND:
+        return BY_HAND[kind]
+    if kind in (int, float):
+        low, high = (limits.minimum, limits.maximum) if limits else (None, None)
+        if kind is int:
+            return st.integers(low, high)
+        return st.floats(low, high, allow_nan=False, allow_infinity=False)
+    if origin in (typing.Union, types.UnionType):
+        return st.one_of(*(st.none() if one is type(None) else values(one) for one in inner))
+    if origin is tuple:
+        return st.lists(values(inner[0]), max_size=3).map(tuple)
+    if origin is Mapping:
+        key, value = inner
+        if issubclass(key, Enum):
+            return st.fixed_dictionaries({one: values(value) for one in key})
+        return st.dictionaries(st.text(), values(value), max_size=3)
+    if issubclass(kind, Enum):
+        return st.sampled_from(kind)
+    hints = typing.get_type_hints(kind, include_extras=True)
+    names = [one.name for one in fields(kind)] if is_dataclass(kind) else kind._fields
+    return st.builds(kind, **{name: values(hints[name]) for name in names})
+
+
+RECORDS = values(AuditRecord)
+FITS = jsonschema.Draft202012Validator(result_schema())
+
+
+@given(RECORDS)
+def test_any_record_comes_back_from_its_document(record: AuditRecord) -> None:
+    document = AuditResult.of(record, folder=None).to_document()
+    text = json.dumps(document, allow_nan=False)
+    FITS.validate(json.loads(text))
+    again = from_document(AuditRecord, json.loads(text))
+    assert again == record
+    assert repr(again) == repr(record)  # the same types, to the enumerations within

@@ -1,0 +1,74 @@
+"""The sentences about a verdict: true, short, on the safe side."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dpaudit.results.record import AuditRecord, Leak
+from dpaudit.results.sentences import claim_and_proof, feature, headline
+
+Make = Callable[..., AuditRecord]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "VIOLATION: claimed epsilon 1, proved at least 3.21 at 95 % confidence"),
+        (
+            {"verdict": "consistent"},
+            "CONSISTENT: no violation of epsilon 1 found; not evidence of privacy",
+        ),
+        (
+            {"verdict": "inconclusive"},
+            "INCONCLUSIVE: epsilon 1 neither contradicted nor put to a fair test",
+        ),
+        (
+            {
+                "verdict": "invalid",
+                "checks": [
+                    {
+                        "name": "trial order",
+                        "passed": False,
+                        "detail": "",
+                        "consequence": "invalidates",
+                    }
+                ],
+            },
+            'INVALID: the check "trial order" failed; nothing is known about epsilon 1',
+        ),
+    ],
+)
+def test_headline(changes: dict[str, Any], expected: str, record_of: Make) -> None:
+    assert headline(record_of(**changes)) == expected
+
+
+def test_headline_of_an_audit_that_never_ran(never_run: AuditRecord) -> None:
+    expected = "INVALID: the null control failed; nothing is known about epsilon 1"
+    assert headline(never_run) == expected
+
+
+def test_a_bound_just_above_the_claim_reads_as_above(record_of: Make) -> None:
+    claimed, proved = claim_and_proof(record_of(claim={"epsilon": 3.214}, proved=3.21417))
+    assert float(claimed) < float(proved) <= 3.21417
+
+
+def test_features_in_words() -> None:
+    assert feature(Leak(feature="max", column="Age", importance=0.1)) == "max(Age)"
+    assert (
+        feature(Leak(feature="share in bin 3", column="A", importance=0.1)) == "share in bin 3 (A)"
+    )
+
+
+def test_importing_the_sentences_loads_nothing_that_draws_or_trains() -> None:
+    code = (
+        "import sys; import dpaudit.report, dpaudit.results.sentences, dpaudit.results.summary; "
+        "print(sorted({'matplotlib', 'jinja2', 'jsonschema', 'sklearn', 'torch'} & "
+        "set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,94 @@
+"""A result in a few lines, for a terminal and for a failing test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dpaudit.results.record import AuditRecord
+from dpaudit.results.summary import failure_lines, summary_lines
+
+Make = Callable[..., AuditRecord]
+
+
+def test_summary_of_a_violation(record_of: Make) -> None:
+    assert summary_lines(record_of()) == [
+        "VIOLATION: claimed epsilon 1, proved at least 3.21 at 95 % confidence",
+        "claim: (1, 1e-05)-DP, add-remove; PATE-GAN, 144 labels by 50 teachers",
+        "leak: max(STDs_number); rows equal to the target (Age)",
+        "attack: groundhog, AUC 0.981; missed 3 of 120 in, mistook 1 of 120 out",
+        "power: epsilon 1.76 is caught with 80 % power; at most 4.38 is provable",
+        "controls: null passed, positive passed, 1 of 1 checks passed",
+        "failed trials: 1 in, 0 out (RuntimeError: unlucky)",
+        "warning: bounds and categories were inferred from the table itself",
+    ]
+
+
+def test_summary_names_no_leak_without_a_violation(record_of: Make) -> None:
+    lines = summary_lines(record_of(verdict="consistent"))
+    assert not [line for line in lines if "leak:" in line]
+
+
+def test_summary_of_an_audit_that_never_ran(never_run: AuditRecord) -> None:
+    lines = summary_lines(never_run)
+    assert "attack: none was scored" in lines
+    assert "controls: null FAILED, positive passed" in lines
+
+
+HOSTILE = "\x1b[31m" + "long name\n" * 40
+EVERYWHERE: dict[str, Any] = {
+    "attack": HOSTILE,
+    "claim": {"epsilon": 0.123456, "source": HOSTILE},
+    "leaks": [{"column": HOSTILE, "feature": HOSTILE, "importance": 1.0}],
+    "failure_reasons": [{"world": "in", "count": 1, "error": HOSTILE}],
+    "checks": [{"name": HOSTILE, "passed": False, "detail": HOSTILE, "consequence": "invalidates"}],
+}
+NOT_SCORED: dict[str, Any] = {
+    **dict.fromkeys(("proved", "bounds", "counts", "auc", "attack", "threshold")),
+    "max_provable_epsilon": None,
+    "detectable_epsilon": None,
+    "attacks": [],
+    "failures": {"in": 0, "out": 0},
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"verdict": verdict} for verdict in ("violation", "consistent")),
+        *({"verdict": verdict} for verdict in ("inconclusive", "invalid")),
+        *({"verdict": verdict, **NOT_SCORED} for verdict in ("inconclusive", "invalid")),
+    ],
+    ids=lambda changes: " ".join([changes["verdict"], "not scored" * (len(changes) > 1)]),
+)
+def test_foreign_strings_neither_widen_nor_steer_the_terminal(
+    changes: dict[str, Any], record_of: Make
+) -> None:
+    lines = summary_lines(record_of(**{**EVERYWHERE, **changes}))
+    assert 4 <= len(lines) <= 8
+    assert all(len(line) <= 80 and line.isprintable() for line in lines)
+
+
+def test_a_target_that_was_searched_for_is_named(record_of: Make) -> None:
+    selection = {"candidates": 64, "trainings": 400}
+    target = {"choice": "vulnerable", "row": 397, "selection": selection}
+    lines = summary_lines(record_of(target=target))
+    assert lines[2] == "target: vulnerable: row 397, best of 64 candidates in 400 trainings"
+    assert len(lines) == 9
+
+
+def test_a_failing_test_has_everything_to_repeat_the_audit(
+    record_of: Make, never_run: AuditRecord
+) -> None:
+    assert failure_lines(record_of())[-3:] == [
+        "verdict: violation, bound: 3.21, claim: 1",
+        "leaks: max(STDs_number), rows equal to the target (Age)",
+        "seed: 0",
+    ]
+    assert failure_lines(never_run)[-3:] == [
+        "verdict: invalid, bound: 0, claim: 1",
+        "leaks: none found",
+        "seed: 0",
+    ]
