@@ -11,7 +11,7 @@ from dpaudit.auditing.controls import control_check
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.bounds.table import ValidBound
-from dpaudit.game.target import VULNERABLE
+from dpaudit.game.choices import VULNERABLE
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import data_digest

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any, Final, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 from dpaudit.bounds import Hypotheses, ThresholdRule
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
-from dpaudit.game.target import FARTHEST, VULNERABLE
+from dpaudit.game.choices import FARTHEST, VULNERABLE
 from dpaudit.model.claim import Neighbours
-from dpaudit.plugins.protocols import Attack
 from dpaudit.seeds import check_seed
+
+if TYPE_CHECKING:
+    from dpaudit.plugins.protocols import Attack
 
 FIT_SHARE: Final = {ThresholdRule.CROSS_VALIDATED: 0.4, ThresholdRule.HOLD_OUT: 0.6}
 """Share of the trials that train the classifier and choose the threshold; the rest is scored.

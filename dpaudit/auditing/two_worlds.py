@@ -10,7 +10,8 @@ import pandas as pd
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import SettingsError
-from dpaudit.game.target import VULNERABLE, Target, choose_target, copies_of
+from dpaudit.game.choices import VULNERABLE
+from dpaudit.game.target import Target, choose_target, copies_of
 from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema

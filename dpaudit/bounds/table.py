@@ -115,7 +115,7 @@ BOUNDS: tuple[BoundEntry, ...] = (
         observed=Observed.PAIRS,
         function=pair_bound,
         decides=True,
-        source="Ville's inequality (Ville 1939)",
+        source="Ville 1939",
     ),
     BoundEntry(
         key=ValidBound.ONE_RUN,

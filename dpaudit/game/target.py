@@ -10,14 +10,12 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import TargetError
+from dpaudit.game.choices import FARTHEST, VULNERABLE
 from dpaudit.model.encoding import encode
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import fitting, load_table
 from dpaudit.plugins.protocols import FloatArray, IntArray
 
-FARTHEST = "farthest"
-VULNERABLE = "vulnerable"
-"""The choice of target that needs trainings of its own: `dpaudit.auditing.target_search`."""
 NEIGHBOURS_AVERAGED = 5
 """Nearest neighbours whose mean distance says how far a record is from the others."""
 
