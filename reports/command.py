@@ -111,7 +111,17 @@ class StudyParser(argparse.ArgumentParser):
             )
 
     def run_of(self, given: argparse.Namespace) -> Run:
-        """The run that parsed arguments ask for; exits with 2 on an unknown part."""
+        """The run that parsed arguments ask for.
+
+        Args:
+            given: What `parse_args` returned.
+
+        Returns:
+            The run; its folder of results exists, and an earlier quick one is gone.
+
+        Raises:
+            SystemExit: With exit code 2, if a part is unknown.
+        """
         unknown = sorted(set(given.parts) - set(self._parts))
         if unknown:
             self.error(f"unknown: {', '.join(unknown)}; known: {', '.join(self._parts)}")
@@ -138,7 +148,14 @@ def _positive(text: str) -> int:
 
 
 def start(main: Callable[[], None]) -> NoReturn:
-    """Runs a study; an error that dpaudit raises on purpose ends it with one line."""
+    """Runs a study; an error that dpaudit raises on purpose ends it with one line.
+
+    Args:
+        main: The study's main.
+
+    Raises:
+        SystemExit: When the study has ended, or with the error.
+    """
     try:
         main()
     except DpauditError as error:
@@ -147,11 +164,24 @@ def start(main: Callable[[], None]) -> NoReturn:
 
 
 def write_json(path: Path, document: Any, *, indent: int = 1) -> None:
-    """Writes a result, whole or not at all."""
+    """Writes a result, whole or not at all.
+
+    Args:
+        path: The file; its folder is made.
+        document: What is written.
+        indent: Spaces for each level.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, (json.dumps(document, indent=indent, ensure_ascii=False) + "\n").encode())
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a page, whole or not at all."""
+    """Writes a page, whole or not at all.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
     write_whole(path, text.encode())
