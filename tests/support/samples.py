@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.schema import Column, Kind, Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import GameView
 
 PEOPLE = Schema(
