@@ -55,12 +55,12 @@ class Trainings:
 
     @cached_property
     def reseeded(self) -> Trace:
-        """Trained on the table from another seed; trained when first asked for."""
+        """Trained on the table from another seed; trained on first access."""
         return self.train_reseeded()
 
     @cached_property
     def more_without(self) -> Trace:
-        """Trained on the table repeated, without one record; trained when first asked for."""
+        """Trained on the table repeated, without one record; trained on first access."""
         return self.train_more_without()
 
     @property

@@ -191,7 +191,7 @@ def test_a_batch_that_breaks_its_contract_makes_an_invalid_audit(
         shadow_models=20,
         jobs=2,
     )
-    checks = {check["name"]: check for check in result.document["checks"]}
+    checks = {check["name"]: check for check in result.to_document()["checks"]}
     replay = checks["same seed, same table"]
     assert told in replay["detail"]
     assert replay["passed"] is (kind is Together)

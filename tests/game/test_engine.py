@@ -427,7 +427,7 @@ def audited(folder: Path, generator: str) -> Mapping[str, Any]:
         attacks=[f"{folder / 'faults.py'}:Copies"],
         shadow_models=100,
         jobs=2,
-    ).document
+    ).to_document()
 
 
 def test_every_fault_is_counted_by_world_with_its_reason(faults: Path) -> None:

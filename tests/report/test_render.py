@@ -13,7 +13,6 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-from dpaudit.report.schema import result_schema
 
 from dpaudit.errors import RunFolderError
 from dpaudit.report.curves import claim_region, largest_tpr

@@ -72,7 +72,7 @@ class Scripted:
     def trace(
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
-        return Script(self, data, np.random.default_rng(seed), recorder).play(n_rows)
+        return Script(self, data, np.random.default_rng(seed), recorder).run(n_rows)
 
 
 class Script:
@@ -88,7 +88,7 @@ class Script:
     def has(self, flaw: str) -> bool:
         return flaw in self.made.flaws
 
-    def play(self, n_rows: int) -> pd.DataFrame:
+    def run(self, n_rows: int) -> pd.DataFrame:
         made, tell = self.made, self.tell
         pate = not self.has("no-pate")
         tell.constant("teachers", self.k)
