@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import tomllib
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -78,7 +79,7 @@ def table_file(name: str, folder: Path | None) -> Path:
         found = sha256(gzip.decompress(path.read_bytes()))
     except FileNotFoundError:
         raise DataError(f"{path} is missing; {FETCH} ({table.title}, {table.page})") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be read: {error}") from error
     if found != table.sha256:
         raise DataError(

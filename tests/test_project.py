@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import statistics
 import tomllib
 from pathlib import Path
 
@@ -19,13 +21,52 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert commands[1] in ci
 
 
-def test_every_module_of_the_harness_has_a_layer() -> None:
+def modules_of(package: Path) -> list[str]:
+    """What the map lists of a package: its modules, and packages with theirs in parentheses."""
+    found = []
+    for path in sorted(package.iterdir()):
+        if path.is_dir() and (path / "__init__.py").is_file():
+            found.append(f"`{path.name}/` ({', '.join(modules_of(path))})")
+        elif path.suffix == ".py" and path.stem != "__init__":
+            found.append(path.stem)
+    return found
+
+
+def test_the_map_of_the_architecture_is_the_contract_and_the_tree() -> None:
     layers = CONFIG["tool"]["importlinter"]["contracts"][0]["layers"]
-    named = set(re.findall(r"dpaudit\.\w+", " ".join(layers)))
+    in_contract = [name for layer in layers for name in layer.split(" | ")]
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    rows = re.findall(r"^\| `([\w/]+)` \| [^|]+ \| ?([^|]*?) ?\|$", page, re.MULTILINE)
+    assert [f"dpaudit.{name.removesuffix('/')}" for name, _ in rows] == in_contract
     package = ROOT / "dpaudit"
-    modules = {path.stem for path in package.glob("*.py")} - {"__init__"}
-    modules |= {path.parent.name for path in package.glob("*/__init__.py")}
-    assert named == {f"dpaudit.{module}" for module in modules}
+    for name, modules in rows:
+        present = modules_of(package / name) if name.endswith("/") else []
+        assert modules == ", ".join(present), f"the row of {name}"
+    loose = {path.stem for path in package.glob("*.py")} - {"__init__"}
+    assert loose == {name for name, _ in rows if not name.endswith("/")}
+    packages = {path.parent.name for path in package.glob("*/__init__.py")}
+    assert packages == {name.removesuffix("/") for name, _ in rows if name.endswith("/")}
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for folder in ("dpaudit", "generators", "attacks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
+def test_modules_are_short_and_few_are_loose() -> None:
+    lengths = [
+        len(path.read_text().splitlines())
+        for folder in ("dpaudit", "generators", "attacks")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+    assert max(lengths) <= 400
+    assert statistics.median(lengths) <= 130
+    assert len(list((ROOT / "dpaudit").glob("*.py"))) <= 8
 
 
 @pytest.mark.parametrize("group", ["dpaudit.generators", "dpaudit.attacks"])

@@ -104,7 +104,7 @@ def algorithm_1_claim(
 ) -> PrivacyClaim:
     """The epsilon that Algorithm 1 reports for the votes that were cast. For reproduction.
 
-    Only queries handed in are counted: an implementation that forgets some is reproduced by
+    Only the queries given are counted: an implementation that forgets some is reproduced by
     leaving them out. An auditor computes this in both worlds and compares with the larger.
 
     Args:

@@ -40,7 +40,13 @@ class Steps(NamedTuple):
 
 
 def steps_between(from_: Sequence[int], to: Sequence[int], bits: int) -> Steps:
-    """The pairs (p, q) of two lists of integers over 2**bits; losses of close ones are accurate."""
+    """The pairs (p, q) of two lists of integers over 2**bits; losses of close ones are accurate.
+
+    Args:
+        from_: Integers p in [0, 2**bits]; n of them.
+        to: Integers q; as many.
+        bits: The resolution.
+    """
     one = 1 << bits
     complement, to_complement = [one - p for p in from_], [one - q for q in to]
     return Steps(
@@ -70,6 +76,10 @@ def divergences(steps: Steps, order: FloatArray) -> FloatArray:
     """Rényi divergences D_a(P || Q) in nats of n pairs at orders a above 1 [m], shape [n, m].
 
     The divergence is ln(P(1) e^((a-1) L1) + P(0) e^((a-1) L0)) / (a-1) with the losses L1 and L0.
+
+    Args:
+        steps: The n pairs.
+        order: The orders; shape [m].
     """
     p, p_not = steps.ones[:, None], steps.zeros[:, None]
     ratio_1 = steps.loss_of_one[:, None] * (order - 1.0)

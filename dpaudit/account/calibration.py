@@ -110,7 +110,7 @@ def calibrate(
     if labels is not None:
         if not 1 <= labels <= _MOST_LABELS:
             raise SettingsError(f"`labels` is {labels}: use a count from 1 to {_MOST_LABELS}.")
-        # The quickest proof first: it says where to look with a slower one.
+        # The quickest proof first: its answer is where the search with a slower one begins.
         scale = 1.0
         for proof in dict.fromkeys((Method.RDP, method)):
             scale = _least_scale(partial(spent, count=labels, proof=proof), epsilon, near=scale)

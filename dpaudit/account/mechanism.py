@@ -39,7 +39,12 @@ _WORDS: Final = {
 
 
 def wrong_at(mechanism: Mechanism, scales: FloatArray) -> FloatArray:
-    """Probability that a label contradicts a majority so many noise scales above a tie (k/2)."""
+    """Probability that a label contradicts the majority.
+
+    Args:
+        mechanism: Which noise decides the vote.
+        scales: Distance of the majority from a tie (k/2), in scales of the noise.
+    """
     return _WRONG[mechanism](scales)
 
 

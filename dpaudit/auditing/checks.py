@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -125,7 +126,7 @@ def check_repeats(outcomes: Sequence[Outcome], rng: np.random.Generator) -> Chec
     """Whether equal tables come from neighbouring trials more often than chance has it.
 
     A generator of few possible outputs repeats itself anywhere; a stale cache, or state that
-    passes from one model to the next, repeats what was just played, and then trials are not
+    passes from one model to the next, repeats what has just run, and then trials are not
     independent. Permutation test on the number of equal neighbours within a world.
 
     Args:
@@ -163,7 +164,7 @@ def check_repeats(outcomes: Sequence[Outcome], rng: np.random.Generator) -> Chec
 def check_agreement(
     evaluation: Evaluation, member: BoolArray, highest: float, *, delta: float, confidence: float
 ) -> Check:
-    """Whether AUC and bound tell the same story.
+    """Whether AUC and bound agree.
 
     The best threshold on the scored trials proves nothing, but if it promises half of what is
     provable where the threshold of the fitting part proves nothing at all, the scores moved
@@ -192,7 +193,7 @@ def check_agreement(
         confidence=confidence,
     )
     if evaluation.proved > 0 or promised <= CONTRADICTION * highest:
-        return Check("AUC and bound", True, "AUC and bound tell the same story")
+        return Check("AUC and bound", True, "AUC and bound agree")
     detail = (
         f"the AUC is {evaluation.auc:.3f} and yet nothing is proved: scores moved between the "
         "fitting and the scored part, so the threshold does not fit"
@@ -200,17 +201,22 @@ def check_agreement(
     return Check("AUC and bound", False, detail)
 
 
-def check_replay(
-    played: Sequence[tuple[Outcome, Outcome]], *, seedable: bool, together: bool
-) -> Check:
-    """Whether playing trials twice gave the same features.
+class Replay(NamedTuple):
+    """A finished trial and what its second run gave."""
+
+    first: Outcome
+    again: Outcome
+
+
+def check_replay(replays: Sequence[Replay], *, seedable: bool, together: bool) -> Check:
+    """Whether running trials twice gave the same features.
 
     Models that were trained together are compared with what `fit` gives on the trial's own table:
     if they differ, they may depend on one another or on a record that their world lacks, and
     neither trials nor worlds are what the bound takes them for.
 
     Args:
-        played: Finished trials and their replays with the same seeds.
+        replays: Finished trials and their second runs with the same seeds.
         seedable: Whether the generator says that it can be seeded.
         together: Whether the models were trained together.
 
@@ -223,13 +229,13 @@ def check_replay(
     if not seedable:
         detail = "the generator draws from secure noise: trials cannot be repeated bit by bit"
         return Check(name, True, detail, Consequence.NOTED)
-    if not played:
-        return Check(name, False, "no trial could be played twice", Consequence.NOTED)
-    for first, again in played:
+    if not replays:
+        return Check(name, False, "no trial could be run twice", Consequence.NOTED)
+    for first, again in replays:
         if again.features is None:
-            detail = f"no trial could be played twice: the second time it failed ({again.error})"
+            detail = f"no trial could be run twice: the second time it failed ({again.error})"
             return Check(name, False, detail, consequence)
-        assert first.features is not None  # only finished trials are played again
+        assert first.features is not None  # only finished trials run again
         if np.array_equal(first.features, again.features):
             continue
         if together:
@@ -241,14 +247,14 @@ def check_replay(
             )
         else:
             detail = (
-                "one trial was played twice with the same seed and gave other features: the "
+                "one trial was run twice with the same seed and gave other features: the "
                 "generator cannot be seeded, so this run cannot be repeated bit by bit"
             )
         return Check(name, False, detail, consequence)
     detail = (
         "models trained together are those that fit gives on their own tables"
         if together
-        else "one trial was played twice and gave the same features"
+        else "one trial was run twice and gave the same features"
     )
     return Check(name, True, detail, Consequence.NOTED)
 

@@ -11,6 +11,7 @@ import numpy as np
 from dpaudit.auditing.attacking.attribution import attribute
 from dpaudit.auditing.attacking.run import Attacked, Outcomes, attack_all, best
 from dpaudit.auditing.checks import (
+    Replay,
     check_agreement,
     check_failures,
     check_order,
@@ -217,7 +218,7 @@ class Session:
     def _replay_check(self, replays: Sequence[Trial]) -> Check:
         stored = self.store.outcomes(Role.AUDIT) | self.store.outcomes(Role.REPLAY)
         return check_replay(
-            [(stored[trial._replace(role=Role.AUDIT)], stored[trial]) for trial in replays],
+            [Replay(stored[trial._replace(role=Role.AUDIT)], stored[trial]) for trial in replays],
             seedable=getattr(self.audit.generator.generator, "seedable", True),
             together=self._together,
         )

@@ -66,7 +66,7 @@ class AuditSpec(ABC):
                 "source": source_digest(self.generator.generator),
             },
             "data": data_digest(self.table.data),
-            "schema": self.table.schema.to_json(),
+            "schema": self.table.schema.to_document(),
             "neighbours": self.claim.neighbours.value,
             "epsilon": self.claim.epsilon,
             "delta": self.claim.delta,

@@ -10,7 +10,7 @@ from dpaudit.bounds._region import RejectionRegion
 from dpaudit.bounds.clopper_pearson import statistic, upper_limits
 from dpaudit.bounds.counts import Counts
 
-# The exact bound ranks outcomes by statistics that depend neither on the confidence asked for
+# The exact bound ranks outcomes by statistics that depend neither on the requested confidence
 # nor, within a step, on delta: otherwise more confidence could raise a bound (by up to 0.2 at
 # 30 trials), because outcomes overtake one another. Where delta reaches a further step the bound
 # must hold under that ranking too: rankings are only ever added, so that delta never helps.

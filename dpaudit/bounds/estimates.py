@@ -27,7 +27,7 @@ from dpaudit.errors import SettingsError
 # Gauss-Legendre nodes over the quantiles of one rate: against 20 times as many the estimate
 # moves by less than 1e-3.
 _NODES = 400
-# Rates that a posterior can tell from 0 differ by far less than a factor e^700.
+# Rates that a posterior can distinguish from 0 differ by far less than a factor e^700.
 _LARGEST_EPSILON = 700.0
 
 

@@ -111,7 +111,7 @@ BOUNDS: tuple[BoundEntry, ...] = (
     BoundEntry(
         key=ValidBound.SEQUENTIAL,
         label="sequential",
-        meaning="while looking after every batch, as the e-process allows",
+        meaning="at any time, by an e-process that is tested after every batch",
         observed=Observed.PAIRS,
         function=pair_bound,
         decides=True,

@@ -96,7 +96,7 @@ def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
             sequential=spec["sequential"],
             seed=spec["seed"],
         )
-        table = load(result.data.source, Schema.from_json(spec["schema"]))
+        table = load(result.data.source, Schema.from_document(spec["schema"]))
         return build_two_worlds(spec["generator"]["name"], table, settings)
     except InputError as error:
         raise RunFolderError(f"the audit cannot be built again: {error}") from error

@@ -127,7 +127,7 @@ class RunFolder:
         )
         raise RunFolderError(
             f"{self.path} holds another audit: {shown}. Give another `out`: adding to a run after "
-            "looking at it would void its confidence level"
+            "its result was seen would void its confidence level"
         )
 
     def _compare_versions(self, there: Mapping[str, str], here: Mapping[str, str]) -> None:

@@ -34,7 +34,7 @@ def audit_labels(
     confidence: float = LabelAuditSettings.confidence,
     drawing: Drawing = LabelAuditSettings.drawing,
 ) -> LabelAudit:
-    """Draws labels in both worlds, tells the worlds apart, and bounds ε.
+    """Draws labels in both worlds, distinguishes the worlds, and bounds ε.
 
     The attack is the likelihood-ratio test at the cut whose expected errors promise the largest
     bound. It is chosen from the known distributions alone, so that every run is scored.

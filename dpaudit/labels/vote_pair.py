@@ -84,7 +84,12 @@ class VotePair:
 
     @classmethod
     def at_tie(cls, table: VoteTable, *, labels: int) -> VotePair:
-        """Votes at the tie, where one vote moves the probability of a label most."""
+        """Votes at the tie, where one vote changes the probability of a label most.
+
+        Args:
+            table: What draws the labels.
+            labels: How many are released.
+        """
         tie = table.teachers // 2
         return cls(table=table, labels=labels, votes_in=tie + 1, votes_out=tie)
 

@@ -177,7 +177,7 @@ class Column:
         kept[codes == MISSING] = np.nan
         return pd.Series(kept, name=self.name, dtype=object)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """This column as a JSON object."""
         document: dict[str, Any] = {"name": self.name, "kind": self.kind.value}
         if self.kind.numeric:
@@ -189,7 +189,7 @@ class Column:
         return document
 
     @staticmethod
-    def from_json(entry: Any, *, position: int) -> Column:
+    def from_document(entry: Any, *, position: int) -> Column:
         """Reads one column of a schema document.
 
         Args:

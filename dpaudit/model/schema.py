@@ -131,21 +131,21 @@ class Schema:
         series = {column.name: column.canonical(data[column.name]) for column in self.columns}
         return pd.DataFrame(series).reset_index(drop=True)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """This schema as a JSON document, as `save` writes it."""
         return {
             "format": FORMAT,
             "inferred": self.inferred,
             "label": self.label,
-            "columns": [column.to_json() for column in self.columns],
+            "columns": [column.to_document() for column in self.columns],
         }
 
     def save(self, path: Path | str) -> None:
         """Writes the schema as JSON."""
-        write_whole(Path(path), json.dumps(self.to_json(), indent=2) + "\n")
+        write_whole(Path(path), json.dumps(self.to_document(), indent=2) + "\n")
 
     @staticmethod
-    def from_json(document: Mapping[str, Any]) -> Schema:
+    def from_document(document: Mapping[str, Any]) -> Schema:
         """Reads a schema document and reports every problem at once.
 
         Args:
@@ -168,7 +168,7 @@ class Schema:
             raise SchemaError(f'unknown keys {", ".join(unknown)}; a column goes into "columns"')
         for position, entry in enumerate(entries):
             try:
-                columns.append(Column.from_json(entry, position=position))
+                columns.append(Column.from_document(entry, position=position))
             except SchemaError as error:
                 problems.append(str(error))
         if problems:

@@ -124,7 +124,7 @@ def load_schema(path: str | Path, data: Callable[[], pd.DataFrame]) -> Schema:
     try:
         if isinstance(document.get("tables"), dict) or isinstance(document.get("columns"), dict):
             return Schema.from_sdv(document, data())
-        return Schema.from_json(document)
+        return Schema.from_document(document)
     except SchemaError as error:
         raise SchemaError(f"schema {path}: {error}") from None
 

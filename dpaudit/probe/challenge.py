@@ -87,7 +87,15 @@ class Rule(NamedTuple):
 
 
 def rule(heads: FloatArray, tails: FloatArray) -> Rule | None:
-    """The rule that separates the pilot's sides [a, f] and [b, f] best; None if none does."""
+    """The rule that separates the pilot's two sides best.
+
+    Args:
+        heads: Features of fits whose coin fell heads; shape [a, f].
+        tails: Features of fits whose coin fell tails; shape [b, f].
+
+    Returns:
+        The rule; None if no feature's gap is wider than its spread.
+    """
     best = None
     for feature in range(heads.shape[1]):
         one, other = heads[:, feature], tails[:, feature]
@@ -233,7 +241,13 @@ def challenge(
 
 
 def dropped(coins: Sequence[Coin], heads: BoolArray, never: Sequence[int] = ()) -> list[int]:
-    """Positions that a fit lacks, by how its coins fell [m]; those in `never` among them."""
+    """Positions of the records that a fit lacks.
+
+    Args:
+        coins: Its coins, m of them.
+        heads: Whether each fell heads; shape [m].
+        never: Positions that every fit lacks.
+    """
     gone = {
         position
         for coin, fell in zip(coins, heads, strict=True)

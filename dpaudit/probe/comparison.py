@@ -17,13 +17,24 @@ _ROUNDING: Final = 1e-6
 
 
 def alike(one: pd.DataFrame, other: pd.DataFrame, subject: Subject) -> bool:
-    """Whether two tables are equal up to the rounding of sums in another order."""
+    """Whether two tables are equal up to the rounding of sums in another order.
+
+    Args:
+        one: A synthetic table.
+        other: Another one.
+        subject: What is probed, for the schema.
+    """
     first, second = (values_of_table(table, subject.schema) for table in (one, other))
     return np.allclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
 
 
 def summary(table: pd.DataFrame, subject: Subject) -> list[float]:
-    """Numbers that describe a synthetic table: means and extremes, shares of categories."""
+    """Numbers that describe a synthetic table: means and extremes, shares of categories.
+
+    Args:
+        table: The table.
+        subject: What is probed, for the schema.
+    """
     found: list[float] = []
     for column in subject.schema.columns:
         values = table[column.name]

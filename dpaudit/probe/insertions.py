@@ -26,7 +26,12 @@ _NEW = "dpaudit-absent"
 
 
 class Canary(NamedTuple):
-    """A record of the table with one value changed to what no record has."""
+    """A record of the table with one value changed to what no record has.
+
+    Attributes:
+        column: The column of that value.
+        value: The value.
+    """
 
     column: Column
     value: Any

@@ -124,6 +124,10 @@ def group_claim(claim: PrivacyClaim, steps: int) -> PrivacyClaim | None:
 
     (k ε, δ (e^(k ε) - 1) / (e^ε - 1)) (Dwork and Roth 2014, Theorem 2.2 with its δ).
 
+    Args:
+        claim: The claim for neighbouring tables.
+        steps: The number k of steps.
+
     Returns:
         The claim; None if its delta is not below 0.1 or its epsilon above 50.
     """
@@ -135,7 +139,12 @@ def group_claim(claim: PrivacyClaim, steps: int) -> PrivacyClaim | None:
 
 
 def turned(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
-    """The most dissimilar table that the schema allows: numbers mirrored, categories shifted."""
+    """The most dissimilar table that the schema allows: numbers mirrored, categories shifted.
+
+    Args:
+        data: The table.
+        schema: Its schema.
+    """
     table = {}
     for column in schema.columns:
         values = data[column.name]

@@ -31,7 +31,7 @@ def nothing_random(subject: Subject, trainer: Trainer) -> Observation | NotAppli
 
 
 def _determined(subject: Subject, trainer: Trainer, *, seeded: bool) -> Observation | NotApplicable:
-    """Guesses coins from a fixed output: one that does not depend on the data is private."""
+    """Guesses coins from a fixed output; one that does not depend on the data is private."""
     generator, data, n = subject.build(), subject.data, len(subject.data)
     what = "fits with different seeds" if seeded else "fits without a seed"
     one, other = trainer.tables(

@@ -43,7 +43,11 @@ class Observation(NamedTuple):
 
 
 class NotApplicable(NamedTuple):
-    """Why a probe says nothing about this table or this generator."""
+    """The outcome of a probe that says nothing about this table or this generator.
+
+    Attributes:
+        why: The reason, in words.
+    """
 
     why: str
 

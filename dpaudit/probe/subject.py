@@ -42,6 +42,12 @@ def maker(
     A name is built as an audit builds it; the target it may need is the table's first record. A
     dataclass is copied with its fields changed; any other object is used as it is.
 
+    Args:
+        generator: A name or an object.
+        parameters: Of a generator given by name.
+        schema: The table's schema.
+        data: The table.
+
     Raises:
         RegistryError: If it cannot be found or built, or is no generator.
     """
@@ -97,7 +103,13 @@ class Subject:
     def build(
         self, schema: Schema | None = None, data: pd.DataFrame | None = None, **changes: Any
     ) -> Generator:
-        """Builds the generator for another schema, a table under it, or changed settings."""
+        """Builds the generator for another schema, a table under it, or changed settings.
+
+        Args:
+            schema: The schema; the subject's by default.
+            data: The table; the subject's by default.
+            changes: Settings to change, by name.
+        """
         return self.maker.make(
             self.schema if schema is None else schema,
             self.data if data is None else data,

@@ -35,6 +35,10 @@ class Fit(NamedTuple):
 class Trainer:
     """Does all trainings of one probe and counts them.
 
+    Args:
+        probe: Id of the probe, which names the random streams.
+        root: Root of the random streams.
+
     Attributes:
         fits: Models trained so far.
     """
@@ -71,6 +75,13 @@ class Trainer:
     ) -> list[pd.DataFrame]:
         """One synthetic table, canonical, for each training.
 
+        Args:
+            generator: What is trained.
+            data: The whole table.
+            fits: The trainings.
+            schema: The table's schema.
+            rows: Synthetic records asked of each model.
+
         Raises:
             TrialError: If a model's output is no table of so many records.
             Exception: Whatever the generator raises.
@@ -97,7 +108,13 @@ class Trainer:
     def models(
         self, generator: Generator, data: pd.DataFrame, fits: Sequence[Fit]
     ) -> Iterator[Model]:
-        """Trains and yields the models, one after another."""
+        """Trains and yields the models, one after another.
+
+        Args:
+            generator: What is trained.
+            data: The whole table.
+            fits: The trainings.
+        """
         self.fits += len(fits)
         if not trains_many(generator):
             for fit in fits:

@@ -59,7 +59,7 @@ def shown_bounds(result: AuditRecord) -> list[ShownBound]:
 
 
 def has_scores(result: AuditRecord) -> bool:
-    """Tells whether there are scores of both worlds to draw, with a threshold if there must be."""
+    """Whether there are scores of both worlds to draw, with a threshold if there must be."""
     scores = result.scores
     fixed = result.one_run is not None or (result.threshold and result.counts)
     return bool(scores[World.IN] and scores[World.OUT] and fixed)

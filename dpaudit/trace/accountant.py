@@ -1,4 +1,4 @@
-"""Whether the charges for votes are what the votes cost, recomputed from the votes themselves."""
+"""Checks whether the charges for votes are what the votes cost, by recomputing it from them."""
 
 from __future__ import annotations
 
@@ -144,7 +144,15 @@ def charged(trace: Trace) -> list[Charged]:
 
 
 def ways(trace: Trace, moments: int) -> dict[str, Cost]:
-    """Every known way of charging, by name; empty where the noise is not known."""
+    """Every known way of charging, by name.
+
+    Args:
+        trace: A training, for its noise and its number of teachers.
+        moments: The number L of log moments.
+
+    Returns:
+        The ways; none where the noise is not known.
+    """
     promise, k = promise_of(trace), teachers_of(trace)
     gamma = trace.constants.get("gamma", 0.0)
     if promise is None or k is None:
@@ -232,7 +240,7 @@ def _apart(charge: Charged, compared: Compared, way: str) -> _Apart:
 
 
 def _one_noise(compared: Compared, *, single: bool) -> CheckOutcome:
-    """Whether labels with one draw each are charged as if there were two."""
+    """Checks whether labels with one draw each are charged as if there were two."""
     trace, charges, costs = compared
     each = draws_per_label(trace)
     if each is None:

@@ -1,4 +1,4 @@
-"""Whether every label is charged, within the budget, for the delta that is claimed."""
+"""Checks whether every label is charged, within the budget, for the delta that is claimed."""
 
 from __future__ import annotations
 

@@ -159,7 +159,11 @@ class Collector:
             self._iterations.append({})
 
     def read(self, reader: Reader, rows: IntArray, *, index: int = 0) -> None:
-        """Records that a reader read private records."""
+        """Records that a reader read private records.
+
+        Raises:
+            TrialError: If the table has no such rows.
+        """
         numbers = np.array(rows, dtype=np.int64).ravel()
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < self._rows:
             raise TrialError(
@@ -182,7 +186,11 @@ class Collector:
         self._promised = table
 
     def voted(self, ones: IntArray, labels: IntArray) -> None:
-        """Records that labels were released."""
+        """Records that labels were released.
+
+        Raises:
+            TrialError: If votes and labels do not match, or labels are not 0 or 1.
+        """
         votes, released = (np.array(given, dtype=np.int64).ravel() for given in (ones, labels))
         if (
             votes.shape != released.shape
@@ -222,7 +230,13 @@ class Collector:
     def finish(
         self, claim: PrivacyClaim | None, data: pd.DataFrame, synthetic: pd.DataFrame
     ) -> Trace:
-        """What was collected, with what it was collected from."""
+        """The trace of the training.
+
+        Args:
+            claim: What the generator claims.
+            data: The table that it was trained on.
+            synthetic: The table that it returned.
+        """
         return Trace(
             claim=claim,
             data=data,

@@ -1,4 +1,4 @@
-"""Whether what should be public follows from the table: settings, scales, counts of labels."""
+"""Checks that settings, scales and counts of labels do not follow from the table."""
 
 from __future__ import annotations
 

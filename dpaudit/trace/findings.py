@@ -44,13 +44,22 @@ class Finding:
 
 
 class Passed(NamedTuple):
-    """A check that looked for a deviation and did not find it."""
+    """A check that looked for a deviation and did not find it.
+
+    Attributes:
+        id: Of the deviation.
+    """
 
     id: str
 
 
 class Skipped(NamedTuple):
-    """A check that could not be made, and why."""
+    """A check that could not be made.
+
+    Attributes:
+        id: Of the deviation that it looks for.
+        why: The reason, in words.
+    """
 
     id: str
     why: str

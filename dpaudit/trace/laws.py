@@ -70,10 +70,15 @@ def scale_of(draws: FloatArray, law: Law) -> float:
 
 
 def may_have_scale(draws: FloatArray, law: Law, scale: float) -> bool:
-    """Whether draws [n] may have a scale: an exact two-sided test at `ERROR`.
+    """Whether draws may have a scale: an exact two-sided test at `ERROR`.
 
     The sum of squares over the variance is chi-square with n degrees of freedom; the sum of
     absolute values over the Laplace scale is Gamma(n).
+
+    Args:
+        draws: Noise with mean 0; shape [n].
+        law: Its distribution.
+        scale: The scale in question: standard deviation or Laplace scale.
     """
     n = draws.size
     if law is Law.NORMAL:
@@ -90,6 +95,11 @@ def more_than_chance(cells: int, draws: int, empty: int) -> bool:
 
     Each is empty with probability (1 - 1/cells)^draws, or less if draws are without replacement.
     An empty cell makes other empty cells less likely, so the binomial tail is an upper bound.
+
+    Args:
+        cells: Number of cells.
+        draws: Number of draws.
+        empty: Number of cells that no draw fell into.
     """
     if cells < 1 or empty < 1:
         return False

@@ -1,4 +1,4 @@
-"""Whether noise has the accounted distribution and scale, and labels follow from the votes."""
+"""Checks that noise has the accounted distribution and scale, and labels follow from the votes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _on_votes(trace: Trace) -> Iterator[CheckOutcome]:
     else:
         yield Skipped(
             "noise-wrong-law",
-            f"{draws.size} draws on votes are too few to identify their distribution",
+            f"{draws.size} draws on votes do not identify their distribution",
         )
     if may_have_scale(draws, law, promise.scale):
         yield from (Passed(id_) for id_ in _SCALES)

@@ -1,4 +1,4 @@
-"""How records are assigned to teachers, or to the steps of a single critic, by what these read."""
+"""Checks how records are assigned to teachers, or to the steps of a single critic."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _overlap(assigned: Assignment) -> Finding:
 
 
 def _alike(assigned: Assignment, cells: int) -> bool:
-    """Whether every part may have drawn from the same records, so many of them."""
+    """Whether every part may have drawn from one set of this many records."""
     return not any(
         more_than_chance(cells, reading.draws, cells - reading.rows.size)
         for reading in assigned.parts.values()

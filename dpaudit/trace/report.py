@@ -99,7 +99,11 @@ class Summary(NamedTuple):
 
 
 def summarise(outcomes: Sequence[CheckOutcome]) -> Summary:
-    """What counts for each id: its most severe finding, else that it passed, else why not."""
+    """What counts for each id: its most severe finding, else that it passed, else why not.
+
+    Args:
+        outcomes: Those of all checks, in order; an id may occur several times.
+    """
     findings: dict[str, Finding] = {}
     for one in outcomes:
         if isinstance(one, Finding):

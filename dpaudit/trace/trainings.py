@@ -55,12 +55,12 @@ class Trainings:
 
     @cached_property
     def reseeded(self) -> Trace:
-        """Trained on the table from another seed; trained when first asked for."""
+        """Trained on the table from another seed; trained on first access."""
         return self.train_reseeded()
 
     @cached_property
     def more_without(self) -> Trace:
-        """Trained on the table repeated, without one record; trained when first asked for."""
+        """Trained on the table repeated, without one record; trained on first access."""
         return self.train_more_without()
 
     @property
@@ -156,6 +156,10 @@ def most_informative_record(data: pd.DataFrame, schema: Schema) -> int:
     The one that alone holds the most extremes of numeric columns. Of several, the one nearest to
     the middle; one in the last tenth of the table only if no other holds any. If no record holds an
     extreme alone, the farthest record.
+
+    Args:
+        data: The table, canonical.
+        schema: Its schema.
 
     Raises:
         TargetError: If the table has fewer than two rows.

@@ -20,7 +20,7 @@ from reports.data import catalogue, table_file
 PUBLISHED = ("--data", "cervical.csv", "--schema", "cervical.schema.json", "--target", "row:397")
 KEPT = ("result.json", "report.html", "report.md")
 TABLES = ("adult", "cervical-cancer")
-QUICK = ("--shadow-models", "10", "--rows", "100")
+QUICK = ("--shadow-models", "20", "--rows", "100")
 
 
 class Audit(NamedTuple):

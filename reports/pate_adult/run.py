@@ -2,8 +2,8 @@
 
 Usage: python -m reports.pate_adult.run   (about a minute on one core)
 
-Writes results/labels.json; the same numbers every time. Appendix C of Papernot et al. 2017 is
-followed where the table at hand allows it.
+Writes results/labels.json. Appendix C of Papernot et al. 2017 is followed where the table at hand
+allows it.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def average_table(folder: Path | None) -> pd.DataFrame:
 
 def average_schema() -> Schema:
     """Its public schema, all columns numbers, as the published audit treats them."""
-    schema = Schema.from_json(json.loads(cervical.SCHEMA_FILE.read_text(encoding="utf-8")))
+    schema = Schema.from_document(json.loads(cervical.SCHEMA_FILE.read_text(encoding="utf-8")))
     return replace(schema, columns=tuple(map(_as_number, schema.columns)))
 
 

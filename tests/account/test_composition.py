@@ -198,7 +198,7 @@ def test_importing_the_accountant_does_not_import_dp_accounting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"labels": -1}, "`labels` is -1"),
         ({"delta": 1.0}, "`delta` is 1.0"),
@@ -207,9 +207,9 @@ def test_importing_the_accountant_does_not_import_dp_accounting() -> None:
         ({"method": "moments"}, "use rdp, pld, tight, best"),
     ],
 )
-def test_senseless_arguments_are_refused(change: dict[str, Any], told: str) -> None:
+def test_senseless_arguments_are_refused(change: dict[str, Any], message: str) -> None:
     arguments: dict[str, Any] = {"labels": 10, "delta": 1e-5, "method": "rdp"} | change
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(SettingsError, match=message):
         VoteTable.gaussian(5, 2.0).epsilon(
             arguments["labels"], delta=arguments["delta"], method=arguments["method"]
         )

@@ -8,13 +8,13 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, GameView
+from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray
 from dpaudit_attacks.classifiers import SCREENED, separation, train
 from dpaudit_attacks.groundhog import Ensemble, Histogram
 from dpaudit_attacks.queries import TargetQueries
+from samples import game_view
 
 NAMES = ["random-forest", "logistic-regression", "gradient-boosting"]
 
@@ -134,9 +134,7 @@ def play(attack: Attack, *, copies: int, trials: int = 60) -> float:
     """Held-out AUC against a generator that inserts the target `copies` times in world "in"."""
     target = SCHEMA.canonical(pd.DataFrame({"age": [99], "pay": [0.99], "sex": ["M"]}))
     features, member = [], np.arange(trials) % 2 == 1
-    game = GameView(
-        schema=SCHEMA, others=target, target=target, n_rows=50, neighbours=Neighbours.ADD_REMOVE
-    )
+    game = game_view(SCHEMA, target, n_rows=50)
     for trial in range(trials):
         rng = np.random.default_rng(trial)
         table = pd.DataFrame(

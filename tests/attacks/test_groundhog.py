@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import encode
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Attack, FeatureName, GameView
 from dpaudit.plugins.registry import ATTACKS, build
 from dpaudit_attacks.groundhog import Correlation, Ensemble, Histogram, Naive
+from samples import game_view
 
 AGE = Column(name="Age", kind=Kind.INTEGER, lower=0, upper=100)
 INCOME = Column(name="Income", kind=Kind.CONTINUOUS, lower=0.0, upper=1.0, missing=True)
@@ -25,13 +25,7 @@ ALL: list[Attack] = [Naive(), Histogram(), Correlation(), Ensemble()]
 
 def game_of(schema: Schema, table: pd.DataFrame) -> GameView:
     table = schema.canonical(table)
-    return GameView(
-        schema=schema,
-        others=table.iloc[1:],
-        target=table.iloc[:1],
-        n_rows=len(table),
-        neighbours=Neighbours.ADD_REMOVE,
-    )
+    return game_view(schema, table.iloc[:1], others=table.iloc[1:], n_rows=len(table))
 
 
 def measured(attack: Attack, schema: Schema, table: pd.DataFrame) -> dict[FeatureName, float]:

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import table_of, values_of_table
 from dpaudit.model.schema import Schema
@@ -22,6 +21,7 @@ from dpaudit_attacks import columns as blocks
 from dpaudit_attacks.groundhog import Correlation, Ensemble, Histogram, Naive
 from dpaudit_attacks.queries import AbsoluteQueries, TargetQueries
 from dpaudit_attacks.subsets import column_subsets
+from samples import game_view
 
 BINS = 4
 DISCRETE = Schema(
@@ -40,16 +40,6 @@ MIXED = Schema(
     )
 )
 Row = dict[str, Any]
-
-
-def game_of(schema: Schema, target: pd.DataFrame) -> GameView:
-    return GameView(
-        schema=schema,
-        others=target,
-        target=target,
-        n_rows=len(target),
-        neighbours=Neighbours.ADD_REMOVE,
-    )
 
 
 def attacks(schema: Schema) -> list[BatchAttack]:
@@ -224,7 +214,7 @@ def test_a_stack_agrees_with_plain_loops_and_with_each_table_alone(schema: Schem
         (target,) = drawn(schema, 1, rng)
         read = [canonical(rows, schema) for rows in tables]
         values = np.stack([values_of_table(table, schema) for table in read])
-        game = game_of(schema, canonical([target], schema))
+        game = game_view(schema, canonical([target], schema))
         for attack in attacks(schema):
             found = attack.features_many(values, game)
             assert found.dtype == np.float64
@@ -264,7 +254,7 @@ def test_any_number_is_in_the_one_bin_that_holds_it(
     slots = [slot(number, cuts) for number in numbers]
     values = np.array(numbers)[None, :, None].repeat(2, axis=0)
     schema = Schema(columns=(column,))
-    game = game_of(schema, table_of(values[0, :1], schema))
+    game = game_view(schema, table_of(values[0, :1], schema))
     shares = Histogram(bins=bins).features_many(values, game)
     counted = [slots.count(k) / len(slots) for k in range(bins + 3)]
     assert shares.tolist() == [counted, counted]
@@ -311,7 +301,7 @@ IDS = [f"{len(schema.columns)} columns, {n} rows" for schema, n in SHAPES]
 
 def every_attack(schema: Schema, n: int) -> list[tuple[BatchAttack, GameView]]:
     target = table_of(stack(schema, 1, n, seed=9)[0], schema).iloc[:1]
-    return [(attack, game_of(schema, target)) for attack in attacks(schema)]
+    return [(attack, game_view(schema, target)) for attack in attacks(schema)]
 
 
 @pytest.mark.parametrize(("schema", "n"), SHAPES, ids=IDS)
@@ -341,7 +331,7 @@ def test_strange_neighbours_change_nothing(attack: BatchAttack) -> None:
     strange[0, :, 1:3] = -2  # categories that the schema does not name
     strange[2, :, 4] = np.nan
     strange[4] = strange[4, 0]
-    game = game_of(MIXED, table_of(values[1, :1], MIXED))
+    game = game_view(MIXED, table_of(values[1, :1], MIXED))
     before, given_values = attack.features_many(values, game), strange.copy()
     after = attack.features_many(strange, game)
     assert np.isfinite(after).all()
@@ -352,7 +342,7 @@ def test_strange_neighbours_change_nothing(attack: BatchAttack) -> None:
 
 @pytest.mark.parametrize("attack", attacks(DISCRETE), ids=repr)
 def test_no_tables_have_no_features(attack: BatchAttack) -> None:
-    game = game_of(DISCRETE, table_of(stack(DISCRETE, 1, 1)[0], DISCRETE))
+    game = game_view(DISCRETE, table_of(stack(DISCRETE, 1, 1)[0], DISCRETE))
     found = attack.features_many(stack(DISCRETE, 0, 6), game)
     assert found.shape == (0, len(attack.feature_names(game)))
 
@@ -361,7 +351,7 @@ def test_the_bins_of_integers_at_their_edges() -> None:
     # 15 * (332 / 20) is a little above 249 in floating point, and would put 249 one bin too low.
     schema = Schema(columns=(Column(name="x", kind=Kind.INTEGER, lower=0, upper=332),))
     values = np.array([[[249.0]], [[248.0]], [[332.0]], [[333.0]], [[-1.0]]])
-    game = game_of(schema, table_of(values[0], schema))
+    game = game_view(schema, table_of(values[0], schema))
     found = Histogram(bins=20).features_many(values, game)
     assert found.argmax(axis=1).tolist() == [16, 15, 20, 21, 0]
     counted = TargetQueries(bins=20).features_many(values, game)
@@ -372,7 +362,7 @@ def test_far_numbers_are_pulled_back_in_every_table() -> None:
     schema = continuous(2)
     values = np.zeros((2, 4, 2))
     values[1, 0] = [1e300, -np.inf]
-    found = Naive().features_many(values, game_of(schema, table_of(values[0], schema)))
+    found = Naive().features_many(values, game_view(schema, table_of(values[0], schema)))
     # the bounds are -1 to 0.3 and -1 to 1.3: at most a million widths outside them
     assert found[1, 1] == pytest.approx(0.3 + 1.3e6, rel=1e-12)
     assert found[1, 5] == pytest.approx(-1 - 2.3e6, rel=1e-12)
@@ -384,7 +374,7 @@ def test_far_numbers_are_pulled_back_in_every_table() -> None:
 )
 def test_memory_does_not_grow_with_the_number_of_tables(attack: BatchAttack) -> None:
     schema = continuous(29)
-    game = game_of(schema, table_of(stack(schema, 1, 1)[0], schema))
+    game = game_view(schema, table_of(stack(schema, 1, 1)[0], schema))
     few, many = stack(schema, 8, 686), np.zeros((64, 686, 29))
 
     def working(values: FloatArray) -> float:

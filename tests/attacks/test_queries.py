@@ -13,22 +13,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, GameView
 from dpaudit_attacks.queries import AbsoluteQueries, TargetQueries, count_matches
 from dpaudit_attacks.subsets import column_subsets
+from samples import game_view
 
 BIT = [Column(name=name, kind=Kind.BINARY, categories=(0, 1)) for name in "xyz"]
 CUBE = Schema(columns=tuple(BIT))
 
 
 def game_of(schema: Schema, target: dict[str, object]) -> GameView:
-    table = schema.canonical(pd.DataFrame([target], columns=schema.names))
-    return GameView(
-        schema=schema, others=table, target=table, n_rows=1, neighbours=Neighbours.ADD_REMOVE
-    )
+    return game_view(schema, schema.canonical(pd.DataFrame([target], columns=schema.names)))
 
 
 def counted(

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import fitting, load_table
-from dpaudit.plugins.protocols import Attack, GameView
+from dpaudit.plugins.protocols import Attack
 from dpaudit_attacks.groundhog import Correlation, Ensemble, Histogram, Naive
 from dpaudit_attacks.queries import TargetQueries
+from samples import game_view
 
 ATTACKS = [Naive(), Histogram(), Correlation(), Ensemble(), TargetQueries(max_queries=500)]
 
@@ -22,13 +22,7 @@ def test_attacks_read_real_tables(data_folder: Path, name: str, attack: Attack) 
     data = data[[column for column in data if data[column].nunique() > 1]]
     schema = Schema.infer(data)
     table = fitting(data, schema, source=name)
-    game = GameView(
-        schema=schema,
-        others=table.iloc[1:],
-        target=table.iloc[:1],
-        n_rows=300,
-        neighbours=Neighbours.ADD_REMOVE,
-    )
+    game = game_view(schema, table.iloc[:1], others=table.iloc[1:], n_rows=300)
     attack.check(game)
     names = attack.feature_names(game)
     samples = [

@@ -174,8 +174,8 @@ def test_replay() -> None:
         options = {"seedable": True, "together": together}
         assert check_replay([(first, same)], **options).passed
         worse = Consequence.INVALIDATES if together else Consequence.NOTED
-        for played in ([(first, other)], [(first, same), (first, other)]):
-            differs = check_replay(played, **options)
+        for replays in ([(first, other)], [(first, same), (first, other)]):
+            differs = check_replay(replays, **options)
             assert not differs.passed
             assert differs.consequence is worse
             assert ("depend on one another" if together else "cannot be repeated") in differs.detail
@@ -184,7 +184,7 @@ def test_replay() -> None:
         assert fails.consequence is worse
         assert "the second time it failed (no luck)" in fails.detail
         none = check_replay([], **options)
-        assert (none.passed, none.detail) == (False, "no trial could be played twice")
+        assert (none.passed, none.detail) == (False, "no trial could be run twice")
         secure = check_replay([(first, other)], seedable=False, together=together)
         assert secure.passed
         assert "secure noise" in secure.detail

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from dpaudit.bounds import one_run, one_run_gaussian
+from dpaudit.bounds import one_run, one_run_gaussian, one_run_p_value
 from dpaudit.bounds._gaussian import gaussian_epsilon
 from dpaudit.errors import SettingsError
 
@@ -45,6 +45,15 @@ def test_delta_enters_as_the_theorem_says() -> None:
     just_fewer = [binom.pmf(np.arange(v - i, v), r, success).sum() / i for i in range(1, v + 1)]
     assert pure + 2.0 * m * delta * max(just_fewer) == pytest.approx(0.05, rel=1e-6)
     assert 0.2 < bound < one_run(v, r, m, delta=0.0, confidence=0.95) - 0.01
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_a_bound_is_refuted_itself_and_not_only_what_lies_below_it(delta: float) -> None:
+    # A root found to a tolerance may lie a little above the true one.
+    for correct in range(60, 121):
+        bound = one_run(correct, 120, 300, delta=delta, confidence=0.95)
+        if bound > 0.0:
+            assert one_run_p_value(correct, 120, 300, epsilon=bound, delta=delta) <= 0.05
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 3.0])

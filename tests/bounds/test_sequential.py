@@ -3,44 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import betaln
 from scipy.stats import binom
 
 from dpaudit.bounds import PairProcess, ScoredBlock, e_process, pair_bound, refit_schedule
-from dpaudit.bounds.sequential_bets import PairBets, alternatives
+from dpaudit.bounds.sequential_bets import PairBets
 from dpaudit.bounds.sequential_outcomes import PairErrors
-from dpaudit.bounds.sequential_projection import ErrorRates, project
 from dpaudit.errors import SettingsError
-from dpaudit.research.universal import universal_bound, universal_inference
+from known_attacks import DELTA, PERFECT, Attack, laplace, randomised_response
 
-DELTA = 1e-5
 NEEDED = math.log(20.0)
-
-
-class Attack(NamedTuple):
-    """Error rates of an attack."""
-
-    fpr: float
-    fnr: float
-
-
-PERFECT = Attack(0.0, 0.0)
-
-
-def randomised_response(epsilon: float) -> Attack:
-    rate = (1.0 - DELTA) / (1.0 + math.exp(epsilon))
-    return Attack(rate, rate)
-
-
-def laplace(epsilon: float) -> Attack:
-    """A count with Laplace noise, cut at the count of the "in" world."""
-    return Attack(0.5 * math.exp(-epsilon), 0.5)
 
 
 def draw(attack: Attack, pairs: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -82,99 +58,9 @@ def survival(attack: Attack, pairs: int, *, epsilon: float = 1.0) -> np.ndarray:
     return np.array(standing)
 
 
-def largest_expectation(q: ErrorRates, p: ErrorRates, epsilon: float, delta: float) -> float:
-    """Supremum of E[q(x)/p(x)] over all rates that the claim allows, exactly.
-
-    The expectation is bilinear, so that it is largest on the boundary of the polygon: in a
-    vertex, or at the vertex of its parabola along an edge.
-    """
-    a0, a1 = (1.0 - q.fpr) / (1.0 - p.fpr), q.fpr / p.fpr
-    b0, b1 = (1.0 - q.fnr) / (1.0 - p.fnr), q.fnr / p.fnr
-    corner = (1.0 - delta) / (1.0 + math.exp(epsilon))
-    top = 1.0 - delta
-    vertices = [(0.0, top), (0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (top, 0.0), (corner, corner)]
-    best = -math.inf
-    for (x0, y0), (x1, y1) in zip(vertices, [*vertices[1:], vertices[0]], strict=True):
-        # (c + d·t)(e + f·t) along the edge
-        c, d = a0 + (a1 - a0) * x0, (a1 - a0) * (x1 - x0)
-        e, f = b0 + (b1 - b0) * y0, (b1 - b0) * (y1 - y0)
-        turning = -(c * f + d * e) / (2.0 * d * f) if d * f != 0.0 else 0.0
-        for t in (0.0, min(max(turning, 0.0), 1.0), 1.0):
-            best = max(best, (c + d * t) * (e + f * t))
-    return best
-
-
 epsilons = st.floats(0.0, 12.0)
 deltas = st.one_of(st.just(0.0), st.floats(1e-12, 0.5))
 rates = st.floats(1e-6, 1.0 - 1e-6)
-
-
-# --- the projection ------------------------------------------------------------------------
-
-
-@settings(max_examples=300, deadline=None)
-@given(epsilon=epsilons, delta=deltas, fpr=rates, fnr=rates)
-def test_no_allowed_attack_gains_by_a_bet(
-    epsilon: float, delta: float, fpr: float, fnr: float
-) -> None:
-    q = ErrorRates(np.float64(fpr), np.float64(fnr))
-    p = project(q, epsilon=epsilon, delta=delta)
-    assert largest_expectation(q, p, epsilon, delta) <= 1.0 + 1e-12
-
-
-def test_a_projection_off_by_a_thousandth_is_found_out() -> None:
-    q = ErrorRates(np.float64(0.02), np.float64(0.5))
-    p = project(q, epsilon=1.0, delta=DELTA)
-    moved = ErrorRates(p.fpr * 1.001, 1.0 - DELTA - math.e * p.fpr * 1.001)
-    assert largest_expectation(q, moved, 1.0, DELTA) > 1.0 + 1e-8
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 4.0, 10.0])
-@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.3])
-def test_every_bet_of_the_grid_is_fair_and_lies_outside_the_claim(
-    epsilon: float, delta: float
-) -> None:
-    bet = alternatives(np.array([epsilon]), delta)
-    null = project(bet, epsilon=epsilon, delta=delta)
-    assert np.exp(PairBets.against(epsilon, delta).log_weights).sum() == pytest.approx(1.0)
-    for q, p in zip(zip(*bet, strict=True), zip(*null, strict=True), strict=True):
-        assert q != p
-        assert largest_expectation(ErrorRates(*q), ErrorRates(*p), epsilon, delta) <= 1.0 + 1e-12
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    epsilon=epsilons,
-    delta=deltas,
-    fpr=rates,
-    fnr=rates,
-    n_out=st.floats(1, 9),
-    n_in=st.floats(1, 9),
-)
-def test_the_projection_is_the_nearest_allowed_pair_of_rates(
-    epsilon: float, delta: float, fpr: float, fnr: float, n_out: float, n_in: float
-) -> None:
-    q = ErrorRates(np.float64(fpr), np.float64(fnr))
-    p = project(q, epsilon=epsilon, delta=delta, n_out=n_out, n_in=n_in)
-
-    def divergence(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        def kl(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-            return x * np.log(x / y) + (1 - x) * np.log((1 - x) / (1 - y))
-
-        return n_out * kl(q.fpr, a) + n_in * kl(q.fnr, b)
-
-    steep = np.geomspace(1e-9, (1.0 - delta) / (1.0 + math.exp(epsilon)), 2000)
-    flat = np.minimum(1.0 - delta - math.exp(epsilon) * steep, 1.0 - 1e-12)
-    allowed = min(fnr + math.exp(epsilon) * fpr, fpr + math.exp(epsilon) * fnr) >= 1.0 - delta
-    if allowed:
-        assert p == q
-    else:
-        nearest = divergence(p.fpr, p.fnr)
-        assert nearest <= divergence(steep, flat).min() + 1e-9
-        assert nearest <= divergence(flat, steep).min() + 1e-9
-        assert min(
-            p.fnr + math.exp(epsilon) * p.fpr, p.fpr + math.exp(epsilon) * p.fnr
-        ) == pytest.approx(1.0 - delta, rel=1e-12)
 
 
 # --- the process on pairs ------------------------------------------------------------------
@@ -331,97 +217,6 @@ def test_pair_bound_covers_the_true_epsilon_at_all_times() -> None:
         assert exceeded <= binom.ppf(0.999, draws, 0.1)
 
 
-# --- universal inference -------------------------------------------------------------------
-
-
-def test_universal_bound_against_reference_vectors(estimator_vectors: dict[str, Any]) -> None:
-    for vector in estimator_vectors["two_world"]:
-        bound = universal_bound(
-            vector["n1"] - vector["tp"],
-            vector["fp"],
-            vector["n1"],
-            vector["n0"],
-            delta=vector["delta"],
-            confidence=vector["confidence"],
-        )
-        # The vectors were found on a grid: their own error is up to 7e-5 (closed form below).
-        assert bound == pytest.approx(vector["universal_inference"], abs=1e-4)
-
-
-@pytest.mark.parametrize(("n_in", "n_out"), [(5, 5), (400, 400), (90, 30)])
-def test_universal_bound_of_a_perfect_attack_in_closed_form(n_in: int, n_out: int) -> None:
-    bound = universal_bound(0, 0, n_in, n_out, delta=DELTA, confidence=0.95)
-    log_mixture = sum(betaln(0.5, n + 0.5) - betaln(0.5, 0.5) for n in (n_in, n_out))
-    if n_in == n_out:  # the likelihood is largest in the corner
-        corner = -math.expm1((log_mixture + math.log(0.05)) / (n_in + n_out))
-        expected = math.log((1.0 - DELTA) / corner - 1.0)
-    else:
-        share = np.linspace(0.0, 1.0, 400_001)[1:]
-        corner = (1.0 - DELTA) / (1.0 + math.exp(bound))
-        steep, flat = corner * share, corner + corner * math.exp(bound) * (1.0 - share)
-        log_likelihood = np.maximum(
-            n_out * np.log1p(-steep) + n_in * np.log1p(-flat),
-            n_in * np.log1p(-steep) + n_out * np.log1p(-flat),
-        ).max()
-        assert log_mixture - log_likelihood == pytest.approx(NEEDED, abs=1e-6)
-        return
-    assert bound == pytest.approx(expected, abs=1e-7)
-
-
-@pytest.mark.parametrize(
-    "attack", [randomised_response(1.0), laplace(1.0), Attack(0.5, laplace(1.0).fpr)]
-)
-def test_the_expected_universal_e_value_is_at_most_one_for_unequal_arms(attack: Attack) -> None:
-    n_in, n_out = 7, 12
-    worlds_in = np.arange(n_in + n_out) < n_in
-    total = 0.0
-    for fn in range(n_in + 1):
-        for fp in range(n_out + 1):
-            guesses = np.concatenate([np.arange(n_in) >= fn, np.arange(n_out) < fp])
-            log_e = universal_inference(guesses, worlds_in, epsilon=1.0, delta=DELTA)[-1]
-            chance = binom.pmf(fn, n_in, attack.fnr) * binom.pmf(fp, n_out, attack.fpr)
-            total += chance * math.exp(log_e)
-    assert 0.01 < total <= 1.0
-
-
-def test_universal_inference_holds_for_an_adaptive_order_of_worlds() -> None:
-    """Each trial is taken from the world whose last guess was right."""
-    rng = np.random.default_rng(17)
-    attack = randomised_response(1.0)
-    refuted = 0
-    for _ in range(200):
-        guesses, worlds = [], []
-        inside = True
-        for _ in range(150):
-            guess = bool(rng.random() >= attack.fnr if inside else rng.random() < attack.fpr)
-            guesses.append(guess)
-            worlds.append(inside)
-            inside = inside if guess == inside else not inside
-        log_e = universal_inference(guesses, worlds, epsilon=1.0, delta=DELTA)
-        refuted += bool(log_e.max() >= NEEDED)
-    assert refuted <= binom.ppf(0.999, 200, 0.05)
-
-
-def test_universal_inference_agrees_with_its_bound() -> None:
-    rng = np.random.default_rng(23)
-    worlds = rng.random(200) < 0.7
-    guesses = np.where(rng.random(200) < 0.08, ~worlds, worlds)
-    fn, fp = int((worlds & ~guesses).sum()), int((~worlds & guesses).sum())
-    n_in, n_out = int(worlds.sum()), int((~worlds).sum())
-    bound = universal_bound(fn, fp, n_in, n_out, delta=DELTA, confidence=0.95)
-    last = universal_inference(guesses, worlds, epsilon=bound, delta=DELTA)[-1]
-    assert bound > 0.5
-    assert last == pytest.approx(NEEDED, abs=1e-6)
-    assert last >= NEEDED
-    swapped = universal_bound(fp, fn, n_out, n_in, delta=DELTA, confidence=0.95)
-    assert swapped == pytest.approx(bound, abs=1e-8)
-
-
-def test_universal_bound_of_an_attack_worse_than_chance_is_zero() -> None:
-    assert universal_bound(326, 200, 400, 400, delta=DELTA, confidence=0.95) == 0.0
-    assert universal_bound(5, 5, 5, 5, delta=0.0, confidence=0.5) == 0.0
-
-
 # --- refits --------------------------------------------------------------------------------
 
 
@@ -481,8 +276,6 @@ def test_claims_without_meaning_are_refused(argument: str, value: float) -> None
         PairProcess.against(**claim)
     with pytest.raises(SettingsError, match=argument):
         e_process([True], [False], **claim)
-    with pytest.raises(SettingsError, match=argument):
-        universal_inference([True], [True], **claim)
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, math.nan, -1.0])
@@ -491,8 +284,6 @@ def test_confidence_out_of_range_is_refused(confidence: float) -> None:
         PairProcess.against(epsilon=1.0, delta=DELTA).proved(confidence=confidence)
     with pytest.raises(SettingsError, match="confidence"):
         pair_bound([True], [False], delta=DELTA, confidence=confidence)
-    with pytest.raises(SettingsError, match="confidence"):
-        universal_bound(0, 0, 5, 5, delta=DELTA, confidence=confidence)
 
 
 @pytest.mark.parametrize("values", [[0.3], [2], [-1], [[True]], [math.nan], ["in"], True])
@@ -501,15 +292,11 @@ def test_guesses_that_are_not_true_or_false_are_refused(values: object) -> None:
         e_process(values, [False], epsilon=1.0, delta=DELTA)
     with pytest.raises(SettingsError, match="guesses_out"):
         pair_bound([True], values, delta=DELTA, confidence=0.95)
-    with pytest.raises(SettingsError, match="worlds_in"):
-        universal_inference([True], values, epsilon=1.0, delta=DELTA)
 
 
 def test_worlds_of_unequal_length_are_refused() -> None:
     with pytest.raises(SettingsError, match="guesses_out"):
         e_process([True, True], [False], epsilon=1.0, delta=DELTA)
-    with pytest.raises(SettingsError, match="worlds_in"):
-        universal_inference([True, True], [False], epsilon=1.0, delta=DELTA)
 
 
 def test_a_guess_that_is_neither_true_nor_false_is_refused() -> None:
@@ -518,25 +305,6 @@ def test_a_guess_that_is_neither_true_nor_false_is_refused() -> None:
         process.update(0.7, False)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="guess_out"):
         process.update(True, 2)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("false_negatives", -1),
-        ("false_negatives", 11),
-        ("false_negatives", 1.5),
-        ("false_positives", 21),
-        ("false_positives", True),
-        ("n_in", 0),
-        ("n_out", -3),
-        ("n_out", math.nan),
-    ],
-)
-def test_counts_of_no_experiment_are_refused(argument: str, value: int) -> None:
-    counts = {"false_negatives": 1, "false_positives": 1, "n_in": 10, "n_out": 20, argument: value}
-    with pytest.raises(SettingsError, match=f"^`{argument}` is"):
-        universal_bound(**counts, delta=DELTA, confidence=0.95)
 
 
 @pytest.mark.parametrize(("cap", "first", "named"), [(8, 8, "cap"), (3, 8, "cap"), (9, 0, "first")])

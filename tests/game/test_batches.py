@@ -45,6 +45,7 @@ from dpaudit.plugins.protocols import (
     World,
 )
 from dpaudit_generators.pate_gan import Bounds, PateGan
+from samples import PEOPLE, people
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
 
@@ -495,17 +496,6 @@ def test_a_trial_that_fails_or_kills_takes_no_other_with_it(tmp_path: Path) -> N
     assert features(outcomes) == {t: calm[t] for t in TRIALS if t not in (refused, killer)}
 
 
-NUMBERS = Schema(
-    columns=(
-        Column(name="age", kind=Kind.INTEGER, lower=17, upper=90),
-        Column(name="job", kind=Kind.CATEGORICAL, categories=("clerk", "cook", "miner")),
-        Column(name="income", kind=Kind.CONTINUOUS, lower=0, upper=100, missing=True),
-        Column(name="paid", kind=Kind.BINARY, categories=(0, 1)),
-    ),
-    label="paid",
-)
-
-
 class Paid(Means):
     """Means of the columns of the PATE-GANs' table."""
 
@@ -517,20 +507,13 @@ class Paid(Means):
 
 
 def pate_gan_game(neighbours: Neighbours) -> Game:
-    rng = np.random.default_rng(8)
-    columns = {
-        "age": rng.integers(20, 60, 40),
-        "job": rng.choice(["clerk", "cook"], 40),
-        "income": np.where(rng.random(40) < 0.1, np.nan, rng.uniform(0, 100, 40)),
-        "paid": rng.integers(0, 2, 40),
-    }
-    return game_of(NUMBERS.canonical(pd.DataFrame(columns)), NUMBERS, neighbours=neighbours)
+    return game_of(people(40), PEOPLE, neighbours=neighbours)
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("bounds", ["schema", "private", "data"])
 def test_pate_gans_of_a_batch_are_those_of_fit(neighbours: Neighbours, bounds: str) -> None:
-    gan = PateGan(schema=NUMBERS, teachers=8, rounds=4, epsilon=8.0, bounds=Bounds(bounds))
+    gan = PateGan(schema=PEOPLE, teachers=8, rounds=4, epsilon=8.0, bounds=Bounds(bounds))
     shared = payload(gan, Paid(), game=pate_gan_game(neighbours))
     whole = run_batch(shared, TRIALS[:6])
     assert len(set(features(whole).values())) == 6
@@ -546,7 +529,7 @@ def test_pate_gans_of_a_batch_are_those_of_fit(neighbours: Neighbours, bounds: s
 def test_pate_gans_do_not_depend_on_workers_or_batches(
     tmp_path: Path, neighbours: Neighbours
 ) -> None:
-    gan = PateGan(schema=NUMBERS, teachers=8, rounds=4, epsilon=8.0)
+    gan = PateGan(schema=PEOPLE, teachers=8, rounds=4, epsilon=8.0)
     options: dict[str, Any] = {"attacks": [Paid()], "game": pate_gan_game(neighbours)}
     two = features(played(tmp_path / "two", gan, jobs=2, **options))
     assert len(set(two.values())) == len(TRIALS)
@@ -594,7 +577,7 @@ def test_a_batch_that_breaks_its_contract_makes_an_invalid_audit(
         shadow_models=20,
         jobs=2,
     )
-    checks = {check["name"]: check for check in result.document["checks"]}
+    checks = {check["name"]: check for check in result.to_document()["checks"]}
     replay = checks["same seed, same table"]
     assert told in replay["detail"]
     assert replay["passed"] is (kind is Together)

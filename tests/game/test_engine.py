@@ -128,6 +128,17 @@ class LazyTorch(Uniform):
         return pd.DataFrame({"x": torch.rand(n).double().numpy()})
 
 
+class Greedy(Uniform):
+    """Says how many threads its libraries may use, and takes more."""
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        import torch
+
+        threads = torch.get_num_threads()
+        torch.set_num_threads(2)
+        return pd.DataFrame({"x": np.full(n, threads / 4)})
+
+
 class Negative(Uniform):
     """Gives a table that the attack cannot bear."""
 
@@ -272,6 +283,20 @@ def test_torch_imported_by_a_worker_is_seeded_from_its_first_draw(tmp_path: Path
     assert features({trial: first})[trial] == features({trial: second})[trial]
 
 
+def test_threads_that_a_generator_takes_are_not_the_next_one_s(tmp_path: Path) -> None:
+    found = features(played(tmp_path, Greedy(), TRIALS[:3], jobs=1))
+    assert {found[trial] for trial in TRIALS[1:3]} == {np.array([0.25]).tobytes()}
+
+
+def test_a_worker_that_stays_loads_what_the_next_call_trains(tmp_path: Path) -> None:
+    with opened(tmp_path) as folder:  # one folder and one process: the same name of the payload
+        run_trials(TRIALS[:1], payload(Uniform()), folder, jobs=1)
+        run_trials(TRIALS[1:2], payload(Greedy()), folder, jobs=1)
+        found = features(folder.outcomes(Role.AUDIT))
+    one_quarter = np.array([0.25]).tobytes()
+    assert [found[trial] == one_quarter for trial in TRIALS[:2]] == [False, True]
+
+
 def test_an_attack_that_fails_stops_the_run_and_its_workers(tmp_path: Path) -> None:
     with opened(tmp_path) as folder, pytest.raises(AttackError, match="Mean failed: ValueError"):
         run_trials(TRIALS, payload(Negative()), folder, jobs=2)
@@ -402,7 +427,7 @@ def audited(folder: Path, generator: str) -> Mapping[str, Any]:
         attacks=[f"{folder / 'faults.py'}:Copies"],
         shadow_models=100,
         jobs=2,
-    ).document
+    ).to_document()
 
 
 def test_every_fault_is_counted_by_world_with_its_reason(faults: Path) -> None:

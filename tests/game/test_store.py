@@ -112,6 +112,15 @@ def test_another_audit_is_refused_by_field(
     opened(tmp_path).close()  # the refusal did not keep the lock
 
 
+def test_what_is_acknowledged_is_on_disk(tmp_path: Path) -> None:
+    with opened(tmp_path) as folder:
+        settings = [
+            folder._db.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous")
+        ]
+    assert settings == ["wal", 2]  # 2 is FULL; a crash of the machine cannot be tried here
+
+
 def test_a_second_writer_is_refused_until_the_first_has_closed(tmp_path: Path) -> None:
     first = opened(tmp_path)
     with pytest.raises(RunFolderError, match="another process is using"):

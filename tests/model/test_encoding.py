@@ -132,13 +132,23 @@ def test_whatever_the_matrix_the_table_fits_the_schema(numbers: list[float]) -> 
     assert table.dtypes.equals(SCHEMA.canonical(table).dtypes)
 
 
-@pytest.mark.parametrize("bounds", [(0.1, 0.7), (-1e-300, 1e-300), (-1e300, 1e300), (1e9, 1e9 + 1)])
+@pytest.mark.parametrize(
+    "bounds", [(0.1, 0.7), (-1.6, 0.3), (-1e-300, 1e-300), (-1e300, 1e300), (1e9, 1e9 + 1)]
+)
 def test_the_bounds_themselves_survive(bounds: tuple[float, float]) -> None:
     schema = Schema(
         columns=(Column(name="x", kind=Kind.CONTINUOUS, lower=bounds[0], upper=bounds[1]),)
     )
     data = pd.DataFrame({"x": bounds})
     np.testing.assert_array_equal(decode(encode(data, schema), schema)["x"], bounds)
+
+
+def test_an_indicator_in_the_middle_means_missing() -> None:
+    schema = Schema(
+        columns=(Column(name="x", kind=Kind.CONTINUOUS, lower=0, upper=1, missing=True),)
+    )
+    table = decode(np.array([[0.25, 0.5], [0.25, np.nextafter(0.5, 0)]]), schema)
+    np.testing.assert_array_equal(table["x"], [np.nan, 0.25])
 
 
 def test_text_in_a_number_is_refused() -> None:

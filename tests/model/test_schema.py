@@ -267,10 +267,10 @@ def test_as_numbers_shows_the_first_that_is_none() -> None:
 
 
 def test_survives_its_json() -> None:
-    document = json.loads(json.dumps(MIXED.to_json()))
-    assert Schema.from_json(document) == MIXED
+    document = json.loads(json.dumps(MIXED.to_document()))
+    assert Schema.from_document(document) == MIXED
     inferred = Schema.infer(pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "x"]}), label="b")
-    assert Schema.from_json(inferred.to_json()) == inferred
+    assert Schema.from_document(inferred.to_document()) == inferred
 
 
 def entry(**parts: object) -> dict:
@@ -300,13 +300,13 @@ def entry(**parts: object) -> dict:
 )
 def test_a_malformed_document_is_refused(document: dict, says: str) -> None:
     with pytest.raises(SchemaError) as caught:
-        Schema.from_json(document)
+        Schema.from_document(document)
     assert says in str(caught.value)
 
 
 def test_a_document_reports_every_malformed_column() -> None:
     with pytest.raises(SchemaError, match=r"'a'.*'b'"):
-        Schema.from_json({"columns": [entry(name="a", kind="no"), entry(name="b", lower=3)]})
+        Schema.from_document({"columns": [entry(name="a", kind="no"), entry(name="b", lower=3)]})
 
 
 SDV_COLUMNS = {

@@ -244,4 +244,4 @@ def test_real_tables_need_no_preparation(
     assert "?" not in set(canonical.to_numpy().ravel())
     back = decode(encode(canonical, schema), schema)
     pd.testing.assert_frame_equal(back, canonical, rtol=1e-12)
-    assert Schema.from_json(json.loads(json.dumps(schema.to_json()))) == schema
+    assert Schema.from_document(json.loads(json.dumps(schema.to_document()))) == schema

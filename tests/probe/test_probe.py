@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
-import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,20 +13,20 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
+import probed_toys as toys
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
+from dpaudit.cli.probe import probe as command
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.probe import PROBES, ProbeReport, ProbeStatus, Severity, probe
+from dpaudit.probe import PROBES, ProbeReport, ProbeSettings, ProbeStatus, Severity, probe
 from dpaudit.probe.challenge import needed, rule
 from dpaudit.probe.comparison import permutation_p
 from dpaudit.probe.promises import group_claim
 
-TOYS = Path(__file__).with_name("probed_toys.py")
-sys.path.insert(0, str(TOYS.parent))
-import probed_toys as toys  # noqa: E402 - found beside this file
+TOYS = toys.__file__
 
 SCHEMA = Schema(
     columns=(
@@ -70,6 +70,13 @@ LEAKS = {
     "scale-wrong": toys.UnitScale,
     "integers-truncated": toys.Truncated,
 }
+
+
+def test_python_and_the_command_have_every_setting_with_one_default() -> None:
+    for face in (probe, command):
+        given = inspect.signature(face).parameters
+        for setting in fields(ProbeSettings):
+            assert (given[setting.name].default or None) == (setting.default or None)
 
 
 def test_every_probe_has_a_toy() -> None:

@@ -84,7 +84,7 @@ class Scripted:
     def trace(
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
-        return Script(self, data, np.random.default_rng(seed), recorder).play(n_rows)
+        return Script(self, data, np.random.default_rng(seed), recorder).run(n_rows)
 
 
 class Script:
@@ -100,7 +100,7 @@ class Script:
     def has(self, flaw: str) -> bool:
         return flaw in self.made.flaws
 
-    def play(self, n_rows: int) -> pd.DataFrame:
+    def run(self, n_rows: int) -> pd.DataFrame:
         made, tell = self.made, self.tell
         pate = not self.has("no-pate")
         tell.constant("teachers", self.k)
@@ -409,13 +409,13 @@ def test_the_record_removed_alone_holds_the_most_extremes() -> None:
 
 
 def test_what_a_generator_cannot_be_told_about_is_refused() -> None:
-    for told, wrong in (
+    for record, wrong in (
         (lambda one: one.read(Reader.TEACHER, np.array([3])), "rows 3 to 3"),
         (lambda one: one.voted(np.array([1, 2]), np.array([1])), "labels"),
         (lambda one: one.voted(np.array([1]), np.array([2])), "labels"),
     ):
         with pytest.raises(TrialError, match=wrong):
-            told(Collector(3))
+            record(Collector(3))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -516,7 +516,7 @@ def test_the_command_line_tells_a_failing_generator_from_wrong_use() -> None:
     assert broken.stderr.splitlines()[-1] == (
         "error: made.py:Broken, trained on the table: ValueError: out of order"
     )
-    blind = dpaudit_trace("null")
-    assert blind.exit_code == ExitCode.USAGE
-    assert "has no method trace(" in blind.stderr
-    assert "dpaudit probe" in blind.stderr
+    untraceable = dpaudit_trace("null")
+    assert untraceable.exit_code == ExitCode.USAGE
+    assert "has no method trace(" in untraceable.stderr
+    assert "dpaudit probe" in untraceable.stderr

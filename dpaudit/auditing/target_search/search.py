@@ -1,4 +1,4 @@
-"""A search for the most vulnerable record being played, and what it goes by."""
+"""Runs the search for the most vulnerable record, and scores its candidates."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ RELATIVE_ROUNDING = 1e-9
 def find_target(
     search: TargetSearchSpec, folder: Path, *, jobs: int, on_progress: OnProgress
 ) -> TwoWorldSpec:
-    """Plays a search below a run folder, or resumes it there.
+    """Runs a search below a run folder, or resumes it there.
 
     Args:
         search: The search.
         folder: Run folder of the audit to come.
         jobs: Worker processes.
-        on_progress: Told after every training.
+        on_progress: Called after every training.
 
     Returns:
         The audit of the record found.
@@ -68,7 +68,7 @@ def find_target(
         )
         stored = store.outcomes(Role.TARGET_SELECTION)
     finished = [t.number for t in trials if stored[t].features is not None]
-    best = 0  # the farthest; the audit will tell why no training finished
+    best = 0  # the farthest; the audit will say why no training finished
     if finished:
         features = np.array([stored[trials[number]].features for number in finished])
         best = int(separations(features, search.game.included[finished]).argmax())

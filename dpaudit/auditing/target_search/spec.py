@@ -1,4 +1,4 @@
-"""From what the caller asked for to a complete search for the most vulnerable record."""
+"""A search for the most vulnerable record: its candidates, its trainings, the audit after it."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def build_target_search(
 
     Raises:
         TargetError: If fewer than two records could be candidates.
-        SettingsError: If the generator must be told its target when it is built.
+        SettingsError: If the generator takes the target when it is built.
         InputError: If anything else is unusable; says what and how to fix it.
     """
     candidates = candidates_of(table)

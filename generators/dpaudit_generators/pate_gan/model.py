@@ -46,9 +46,9 @@ class PateGanModel:
         Raises:
             InputError: If the file cannot be written.
         """
-        from dpaudit_generators.pate_gan.saving import save
+        from dpaudit_generators.pate_gan.saving import SavedModel, save
 
-        save(self, Path(path))
+        save(SavedModel(self.schema, self.weights, self.proportions, self.claim), Path(path))
 
     @staticmethod
     def load(path: Path | str) -> PateGanModel:
@@ -62,7 +62,7 @@ class PateGanModel:
         """
         from dpaudit_generators.pate_gan.saving import load
 
-        return load(Path(path))
+        return PateGanModel(**load(Path(path))._asdict())
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,9 @@ import io
 import json
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -20,8 +21,8 @@ from dpaudit.files import write_whole
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.encoding import layout
 from dpaudit.model.schema import Schema
-from dpaudit_generators.pate_gan.model import PateGanModel
 from dpaudit_generators.pate_gan.rows import Head
+from dpaudit_generators.pate_gan.trainee import Weights
 
 FORMAT: Final = "dpaudit-pate-gan/1"
 
@@ -34,11 +35,20 @@ _DAMAGE: Final = (
 """What a damaged file can raise in zipfile, numpy, json and our own checks."""
 
 
-def save(model: PateGanModel, path: Path) -> None:
+class SavedModel(NamedTuple):
+    """What a file of a model holds; the fields are those of `PateGanModel`."""
+
+    schema: Schema
+    weights: Weights
+    proportions: Sequence[float]
+    claim: PrivacyClaim
+
+
+def save(model: SavedModel, path: Path) -> None:
     """Writes a model, replacing the file in one step.
 
     Args:
-        model: The model.
+        model: What makes the model.
         path: The file, usually named .npz.
 
     Raises:
@@ -47,7 +57,7 @@ def save(model: PateGanModel, path: Path) -> None:
     claim = model.claim
     document = {
         "format": FORMAT,
-        "schema": model.schema.to_json(),
+        "schema": model.schema.to_document(),
         "proportions": list(model.proportions),
         "claim": {
             "epsilon": claim.epsilon,
@@ -70,14 +80,14 @@ def save(model: PateGanModel, path: Path) -> None:
         raise InputError(f"{path} cannot be written: {error.strerror}; give another path") from None
 
 
-def load(path: Path) -> PateGanModel:
+def load(path: Path) -> SavedModel:
     """Reads a model.
 
     Args:
         path: A file that `save` wrote.
 
     Returns:
-        The model; it samples as the saved one did.
+        What makes the model; it samples as the saved one did.
 
     Raises:
         InputError: If the file cannot be read, is no saved model, is damaged, or has another
@@ -122,10 +132,10 @@ def _refuse(path: Path, reason: str) -> NoReturn:
     raise _RefusedError(f"{path} is not a model that can be loaded: {reason}; save the model again")
 
 
-def _model(document: dict[str, Any], weights: tuple[Any, ...]) -> PateGanModel:
+def _model(document: dict[str, Any], weights: tuple[Any, ...]) -> SavedModel:
     """The model of a document and its weights, which are checked against each other."""
     claim = dict(document["claim"])
-    schema = Schema.from_json(document["schema"])
+    schema = Schema.from_document(document["schema"])
     proportions = tuple(float(share) for share in document["proportions"])
     label = next((b for b in layout(schema) if b.column.name == schema.label), None)
     classes = 0 if label is None else label.value.stop - label.value.start
@@ -134,7 +144,7 @@ def _model(document: dict[str, Any], weights: tuple[Any, ...]) -> PateGanModel:
     ):
         raise ValueError("the proportions do not fit the label")
     _check_weights(weights, Head(schema, given=len(proportions) > 0))
-    return PateGanModel(
+    return SavedModel(
         schema=schema,
         weights=weights,
         proportions=proportions,

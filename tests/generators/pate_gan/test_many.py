@@ -27,39 +27,18 @@ from dpaudit_generators.pate_gan.settings import TrainingSettings
 from dpaudit_generators.pate_gan.stack import Critics, initial
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.trainee import Records, Trainee, Weights
+from samples import PEOPLE, people
 
 NUMBERS = Schema(
     columns=tuple(
         Column(name=f"x{i}", kind=Kind.CONTINUOUS, lower=0.0, upper=1.0) for i in range(29)
     )
 )
-MIXED = Schema(
-    columns=(
-        Column(name="job", kind=Kind.CATEGORICAL, categories=("clerk", "cook", "miner")),
-        Column(name="income", kind=Kind.CONTINUOUS, lower=0.0, upper=100.0, missing=True),
-        Column(name="age", kind=Kind.INTEGER, lower=17, upper=90),
-        Column(name="paid", kind=Kind.BINARY, categories=(0, 1)),
-    ),
-    label="paid",
-)
 
 
 def numbers(n: int = 686) -> pd.DataFrame:
     rng = np.random.default_rng(1)
     return NUMBERS.canonical(pd.DataFrame(rng.beta(2, 5, (n, 29)), columns=NUMBERS.names))
-
-
-def mixed(n: int = 60) -> pd.DataFrame:
-    rng = np.random.default_rng(8)
-    income = rng.uniform(0.0, 100.0, n)
-    income[::7] = np.nan
-    columns = {
-        "job": rng.choice(["clerk", "cook"], n),
-        "income": income,
-        "age": rng.integers(20, 60, n),
-        "paid": rng.integers(0, 2, n),
-    }
-    return MIXED.canonical(pd.DataFrame(columns))
 
 
 def published(rounds: int) -> PateGan:
@@ -69,7 +48,7 @@ def published(rounds: int) -> PateGan:
 
 
 def small(**options: Any) -> PateGan:
-    return PateGan(schema=MIXED, **{"teachers": 12, "rounds": 6, "epsilon": 8.0} | options)
+    return PateGan(schema=PEOPLE, **{"teachers": 12, "rounds": 6, "epsilon": 8.0} | options)
 
 
 CPU = torch.device("cpu")
@@ -137,9 +116,9 @@ class Witness:
     ("gan", "data"),
     [
         (published(30), numbers()),
-        (small(rounds=30), mixed()),
-        (small(replay=False, teacher_hidden=(), student_hidden=(), **PRIVATE), mixed()),
-        (small(generator_hidden=(), teacher_hidden=(3, 17), batch=7), mixed(5)),
+        (small(rounds=30), people()),
+        (small(replay=False, teacher_hidden=(), student_hidden=(), **PRIVATE), people()),
+        (small(generator_hidden=(), teacher_hidden=(3, 17), batch=7), people(5)),
     ],
     ids=["published", "default", "private", "odd"],
 )
@@ -196,7 +175,7 @@ def test_a_model_does_not_depend_on_its_batch_by_a_bit() -> None:
     ids=["default", "private", "one teacher", "odd"],
 )
 def test_nor_with_categories_and_bounds_of_its_own(options: dict[str, Any]) -> None:
-    assert_alone_as_in_company(small(**options), mixed(), [1, 3, 5], rows=33)
+    assert_alone_as_in_company(small(**options), people(), [1, 3, 5], rows=33)
 
 
 @pytest.mark.slow
@@ -205,7 +184,7 @@ def test_nor_after_three_hundred_iterations_of_32_models() -> None:
 
 
 def test_to_drop_rows_is_to_train_without_them() -> None:
-    data = mixed()
+    data = people()
     for gan in (small(epsilon=200.0), small(bounds="data", epsilon=200.0)):
         dropped = gan.fit_many(
             data, [Job(World.OUT, i, rows, 1) for i, rows in enumerate([(7,), (), (20, 3, 7)])]
@@ -223,7 +202,7 @@ def test_it_is_a_batch_generator_that_refuses_other_tables() -> None:
     gan = small()
     assert trains_many(gan)
     with pytest.raises(DataError, match="does not fit the schema"):
-        gan.fit_many(mixed().drop(columns="age"), jobs(2, 60))
+        gan.fit_many(people().drop(columns="age"), jobs(2, 60))
 
 
 def test_each_model_pays_for_its_own_labels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,12 +215,12 @@ def test_each_model_pays_for_its_own_labels(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(training, "LabelBudget", Counted)
     gan = small()
-    gan.fit_many(mixed(), jobs(3, 60))
+    gan.fit_many(people(), jobs(3, 60))
     assert [budget.spent for budget in budgets] == [gan.plan.labels] * 3
 
 
 def test_a_model_stops_when_its_own_budget_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    gan, data = small(rounds=8), mixed()
+    gan, data = small(rounds=8), people()
     train, seen = training.train, []
 
     def short(trainees: Sequence[Trainee], **options: Any) -> list[Weights]:
@@ -283,7 +262,7 @@ def test_nothing_of_a_stopped_model_is_released() -> None:
 
 def test_every_tensor_is_made_on_the_device_that_is_named() -> None:
     # A tensor that is made where torch would put it has no memory here.
-    gan, data = small(), mixed()
+    gan, data = small(), people()
     usual = gan.fit_many(data, jobs(2, 60))
     for other, same in ((gan, usual), (small(**PRIVATE), None)):
         with torch.device("meta"):
@@ -301,7 +280,7 @@ def test_a_device_that_is_not_there_is_refused_before_any_training() -> None:
             small(device=wrong)
     if not torch.cuda.is_available():
         with pytest.raises(SettingsError, match="cuda"):
-            small(device="cuda").check(mixed())
+            small(device="cuda").check(people())
 
 
 # What is drawn.

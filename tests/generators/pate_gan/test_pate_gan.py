@@ -29,6 +29,7 @@ from dpaudit_generators.pate_gan.stack import Critics
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.trainee import Records
 from dpaudit_generators.toys import NullGenerator
+from samples import people
 
 MIXED = Schema(
     columns=(
@@ -41,19 +42,7 @@ MIXED = Schema(
 
 
 def _mixed(n: int = 60) -> pd.DataFrame:
-    rng = np.random.default_rng(8)
-    income = rng.uniform(0.0, 100.0, n)
-    income[::7] = np.nan
-    return MIXED.canonical(
-        pd.DataFrame(
-            {
-                "job": rng.choice(["clerk", "cook"], n),
-                "income": income,
-                "age": rng.integers(20, 60, n),
-                "paid": rng.integers(0, 2, n),
-            }
-        )
-    )
+    return people(n, schema=MIXED)
 
 
 def _small(schema: Schema = MIXED, **options: Any) -> PateGan:
@@ -324,9 +313,9 @@ def test_fewer_records_than_teachers_are_refused_before_training_but_never_in_it
         ({"release_share": 1.0}, "release_share is 1.0"),
         ({"label_proportions": "private"}, "needs a schema that names a label column"),
         ({"epsilon": 0.01, "accuracy": 0.9}, "pays for no label: one label"),
-        ({"batch": 0}, "batch is 0: use a whole number, at least 1"),
+        ({"batch": 0}, "batch is 0: use a whole number of at least 1"),
         ({"rounds": 1.5}, "rounds is 1.5"),
-        ({"generator_hidden": 64}, "generator_hidden is 64: list a width, at least 1, for each"),
+        ({"generator_hidden": 64}, "generator_hidden is 64: give each layer a width of at least 1"),
         ({"teacher_hidden": [8, 0]}, r"teacher_hidden is \[8, 0\]"),
         ({"replay": 1}, "replay is 1: use true or false"),
         ({"betas": [0.5, 1.0]}, r"betas is \[0.5, 1.0\]: use two numbers"),

@@ -64,7 +64,7 @@ def test_the_file_holds_the_generator_and_the_public_schema_alone(saved: Path) -
         ]
         document = json.loads(archive.read("model.json"))
         assert set(document) == {"format", "schema", "proportions", "claim"}
-        assert document["schema"] == SCHEMA.to_json()
+        assert document["schema"] == SCHEMA.to_document()
         weights = np.load(io.BytesIO(archive.read("w1.npy")), allow_pickle=False)
         assert weights.dtype == np.float32
         content = b"".join(archive.read(name) for name in archive.namelist())

@@ -11,21 +11,11 @@ import pandas as pd
 import pytest
 
 from dpaudit.account import VoteTable
-from dpaudit.model.column import Column, Kind
-from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage, can_be_traced
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import PateGan
+from samples import PEOPLE, people
 
-SCHEMA = Schema(
-    columns=(
-        Column(name="job", kind=Kind.CATEGORICAL, categories=("clerk", "cook", "miner")),
-        Column(name="income", kind=Kind.CONTINUOUS, lower=0.0, upper=100.0, missing=True),
-        Column(name="age", kind=Kind.INTEGER, lower=17, upper=90),
-        Column(name="paid", kind=Kind.BINARY, categories=(0, 1)),
-    ),
-    label="paid",
-)
 PRIVATE: dict[str, Any] = {"bounds": "private", "label_proportions": "private"}
 
 
@@ -81,21 +71,8 @@ class Notes(Recorder):
         self._note("output", unrounded=unrounded)
 
 
-def table(n: int = 60) -> pd.DataFrame:
-    rng = np.random.default_rng(8)
-    income = rng.uniform(0.0, 100.0, n)
-    income[::7] = np.nan
-    columns = {
-        "job": rng.choice(["clerk", "cook"], n),
-        "income": income,
-        "age": rng.integers(20, 60, n),
-        "paid": rng.integers(0, 2, n),
-    }
-    return SCHEMA.canonical(pd.DataFrame(columns))
-
-
 def gan(**options: Any) -> PateGan:
-    return PateGan(schema=SCHEMA, **{"teachers": 6, "rounds": 8, "epsilon": 8.0} | options)
+    return PateGan(schema=PEOPLE, **{"teachers": 6, "rounds": 8, "epsilon": 8.0} | options)
 
 
 def traced(generator: PateGan, data: pd.DataFrame, *, n_rows: int = 300) -> Notes:
@@ -115,7 +92,7 @@ def traced(generator: PateGan, data: pd.DataFrame, *, n_rows: int = 300) -> Note
     ids=["default", "private", "data", "empty cells"],
 )
 def test_a_trace_is_a_fit_and_a_sample(options: dict[str, Any]) -> None:
-    generator, data = gan(**options), table()
+    generator, data = gan(**options), people()
     assert can_be_traced(generator)
     told = generator.trace(data, n_rows=300, seed=5, recorder=Notes())
     plain = generator.fit(data, seed=5).sample(300, seed=5)
@@ -124,7 +101,7 @@ def test_a_trace_is_a_fit_and_a_sample(options: dict[str, Any]) -> None:
 
 
 def test_each_teacher_reads_its_own_cell_and_no_other() -> None:
-    data = table()
+    data = people()
     notes = traced(gan(rounds=40), data)
     reads = notes.all("read")
     assert len(notes.all("iteration")) == 40
@@ -148,11 +125,11 @@ def _partition_key(seed: int) -> bytes:
 def _cells(data: pd.DataFrame, key: bytes) -> Sequence[Any]:
     from dpaudit.model.encoding import encode
 
-    return cells(encode(data, SCHEMA), teachers=6, key=key)
+    return cells(encode(data, PEOPLE), teachers=6, key=key)
 
 
 def test_a_teacher_without_records_reads_none_and_does_not_vote() -> None:
-    data = table(3)
+    data = people(3)
     notes = traced(gan(teachers=20), data)
     readers = {read["index"] for read in notes.all("read")}
     assert 1 <= len(readers) <= 3
@@ -163,7 +140,7 @@ def test_a_teacher_without_records_reads_none_and_does_not_vote() -> None:
 
 def test_labels_follow_the_promised_table_and_none_is_free() -> None:
     generator = gan(teachers=6, epsilon=30.0, rounds=40, student_steps=20)
-    notes = traced(generator, table())
+    notes = traced(generator, people())
     plan, [promised] = generator.plan, notes.all("promised")
     assert promised["table"] == plan.table
     ones = np.concatenate([votes["ones"] for votes in notes.all("voted")])
@@ -182,7 +159,7 @@ def test_labels_follow_the_promised_table_and_none_is_free() -> None:
 @pytest.mark.parametrize("options", [{}, PRIVATE, {"epsilon": 1.0, "teachers": 50}])
 def test_the_budget_is_never_above_the_claim(options: dict[str, Any]) -> None:
     generator = gan(**options)
-    charges = traced(generator, table()).all("charged")
+    charges = traced(generator, people()).all("charged")
     histograms = float(generator.split.histograms * generator.split.each)
     assert charges[0]["before"] == histograms
     assert (histograms > 0) == (options == PRIVATE)
@@ -193,7 +170,7 @@ def test_the_budget_is_never_above_the_claim(options: dict[str, Any]) -> None:
 
 
 def test_teachers_learn_on_from_where_they_were() -> None:
-    notes = traced(gan(), table())
+    notes = traced(gan(), people())
     for teacher in range(6):
         mine = [told for told in notes.all("taught") if told["index"] == teacher]
         assert len(mine) == 8
@@ -201,7 +178,7 @@ def test_teachers_learn_on_from_where_they_were() -> None:
             assert np.array_equal(one["after"], other["before"])
         assert all(not np.array_equal(told["before"], told["after"]) for told in mine)
     # One of few records, seen again and again, is known better by who has seen it.
-    last = traced(gan(rounds=60, learning_rate=0.01), table()).all("losses")[-1]
+    last = traced(gan(rounds=60, learning_rate=0.01), people()).all("losses")[-1]
     assert 0.0 < last["own"] < last["others"]
 
 
@@ -209,11 +186,11 @@ def test_losses_are_cross_entropies_on_what_teacher_0_read_first() -> None:
     from dpaudit.model.encoding import encode
     from dpaudit_generators.pate_gan.rows import Head
 
-    generator, data = gan(teacher_hidden=()), table()
+    generator, data = gan(teacher_hidden=()), people()
     notes = traced(generator, data)
     taught = [told["after"] for told in notes.all("taught")[:6]]  # of the first round
     first = next(read["rows"][:64] for read in notes.all("read") if read["index"] == 0)
-    rows = encode(data, SCHEMA)[first][:, Head(SCHEMA).order]
+    rows = encode(data, PEOPLE)[first][:, Head(PEOPLE).order]
     losses = [np.log1p(np.exp(-(rows @ w[:-1] + w[-1]))).mean() for w in taught]
     told = notes.all("losses")[0]
     assert told["own"] == pytest.approx(losses[0], abs=1e-5)
@@ -222,12 +199,12 @@ def test_losses_are_cross_entropies_on_what_teacher_0_read_first() -> None:
 
 def test_constants_and_scaling_are_those_of_the_settings() -> None:
     generator = gan()
-    notes = traced(generator, table())
+    notes = traced(generator, people())
     constants = {told["name"]: told["value"] for told in notes.all("constant")}
     assert constants == {"teachers": 6, "batch": 64, "labels": generator.plan.labels}
     scaling = {told["column"]: told["numbers"] for told in notes.all("scaling")}
     assert scaling == {"income": (0.0, 100.0), "age": (17, 90)}
-    data = table()
+    data = people()
     read_off = {
         told["column"]: told["numbers"] for told in traced(gan(bounds="data"), data).all("scaling")
     }
@@ -235,7 +212,7 @@ def test_constants_and_scaling_are_those_of_the_settings() -> None:
 
 
 def test_training_and_sampling_are_fed_the_same_noise_law() -> None:
-    notes = traced(gan(), table())
+    notes = traced(gan(), people())
     for stage in Stage:
         fed = np.concatenate([f["inputs"] for f in notes.all("fed") if f["stage"] is stage])
         assert fed.shape[1] == 15
@@ -246,7 +223,7 @@ def test_training_and_sampling_are_fed_the_same_noise_law() -> None:
 
 
 def test_the_output_is_told_before_it_is_rounded() -> None:
-    generator, data, notes = gan(), table(), Notes()
+    generator, data, notes = gan(), people(), Notes()
     given = generator.trace(data, n_rows=300, seed=5, recorder=notes)
     [told] = notes.all("output")
     income, age = told["unrounded"].T
@@ -256,7 +233,7 @@ def test_the_output_is_told_before_it_is_rounded() -> None:
 
 
 def test_no_label_count_is_fixed_with_private_proportions() -> None:
-    notes = traced(gan(**PRIVATE), table())
+    notes = traced(gan(**PRIVATE), people())
     assert not notes.all("label_counts")
     assert not notes.all("noise")
 

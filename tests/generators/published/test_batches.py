@@ -6,57 +6,30 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.model.column import Column, Kind
-from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World
 from dpaudit_generators import published
 from dpaudit_generators.published import Switch, SwitchedPateGan
-
-SCHEMA = Schema(
-    columns=(
-        Column(name="age", kind=Kind.INTEGER, lower=0, upper=90),
-        Column(name="size", kind=Kind.CONTINUOUS, lower=-1.0, upper=1.0),
-        Column(name="colour", kind=Kind.CATEGORICAL, categories=("red", "green", "blue")),
-        Column(name="sick", kind=Kind.BINARY, categories=("no", "yes")),
-    ),
-    label="sick",
-)
-
-
-def table(n: int = 61) -> pd.DataFrame:
-    rng = np.random.default_rng(5)
-    age = rng.integers(20, 70, n)
-    return SCHEMA.canonical(
-        pd.DataFrame(
-            {
-                "age": age,
-                "size": np.round(rng.normal(0, 0.2, n).clip(-1, 1), 3),
-                "colour": rng.choice(["red", "green", "blue"], n),
-                "sick": np.where(age > 50, "yes", "no"),
-            }
-        )
-    )
-
+from samples import PEOPLE, people
 
 SIX = ["Original", "Updated", "Synthcity", "Turing", "Borealis", "Smartnoise"]
 GENERATORS = {
-    name: getattr(published, name)(schema=SCHEMA, teachers=3, iterations=2) for name in SIX
+    name: getattr(published, name)(schema=PEOPLE, teachers=3, iterations=2) for name in SIX
 }
 GENERATORS |= {
     f"plain and {switch}": SwitchedPateGan(
-        schema=SCHEMA,
+        schema=PEOPLE,
         teachers=3,
         iterations=2,
         also=f"no-pate,{switch}" if switch is Switch.PENALTY_FROM_TEACHERS else switch,
     )
     for switch in Switch
 }
-GENERATORS["plain"] = SwitchedPateGan(schema=SCHEMA, teachers=3, iterations=2)
+GENERATORS["plain"] = SwitchedPateGan(schema=PEOPLE, teachers=3, iterations=2)
 
 
 @pytest.mark.parametrize("name", GENERATORS)
 def test_a_model_is_the_same_alone_and_in_any_batch(name: str) -> None:
-    generator, data = GENERATORS[name], table()
+    generator, data = GENERATORS[name], people()
     jobs = [
         Job(World.OUT if i % 2 else World.IN, i, (7,) if i % 2 else (), 40 + i) for i in range(8)
     ]

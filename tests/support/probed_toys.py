@@ -241,8 +241,8 @@ class AnswersAboutMaximum(Toy):
     def change(self, data: pd.DataFrame, rng: np.random.Generator) -> Change:
         lower, upper = self.bounds
         high = data.income.max() > lower + 0.6 * (upper - lower)
-        told = high == (rng.random() < 1 / (1 + np.exp(-1)))
-        return lambda table, _: table.assign(income=upper if told else lower)
+        answer = high == (rng.random() < 1 / (1 + np.exp(-1)))
+        return lambda table, _: table.assign(income=upper if answer else lower)
 
 
 def over_the_rows(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
