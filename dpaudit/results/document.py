@@ -78,7 +78,7 @@ def from_document(kind: Any, document: Any) -> Any:
         return kind(**given)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(document)
-    return float(document) if kind is float else document
+    return kind(document) if kind in (int, float) else document  # JSON writes 1.0 as 1, or 1 as 1.0
 
 
 def is_record(kind: Any) -> bool:

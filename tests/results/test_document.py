@@ -55,6 +55,12 @@ def test_a_target_that_was_named_has_no_selection(
     assert to_document(record_of(target=target))["target"] == target
 
 
+def test_numbers_have_the_type_of_their_field(example: dict[str, Any]) -> None:
+    record = from_document(AuditRecord, {**example, "rows": 686.0, "seconds": 151})
+    assert (type(record.rows), record.rows) == (int, 686)
+    assert (type(record.seconds), record.seconds) == (float, 151.0)
+
+
 counts = st.tuples(st.integers(1, 500), st.integers(1, 500)).flatmap(
     lambda n: st.builds(
         Counts, st.integers(0, n[0]), st.integers(0, n[1]), st.just(n[0]), st.just(n[1])
