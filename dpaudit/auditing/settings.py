@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 from dpaudit.bounds import Hypotheses, ThresholdRule
@@ -99,19 +100,27 @@ class AuditSettings:
 
     def _take_names(self) -> None:
         """Accepts the names of choices, a row's number and a list where the type is stricter."""
+        if isinstance(self.attacks, str):
+            raise SettingsError(f"`attacks` must be a list of attacks, got {self.attacks!r}")
         taken: dict[str, object] = {
-            "threshold": named_choice(ThresholdRule, self.threshold),
-            "multiplicity": named_choice(Multiplicity, self.multiplicity),
+            "threshold": _choice("threshold", ThresholdRule, self.threshold),
+            "multiplicity": _choice("multiplicity", Multiplicity, self.multiplicity),
             "attacks": tuple(self.attacks),
         }
         if self.neighbours is not None:
-            taken["neighbours"] = named_choice(Neighbours, self.neighbours)
-        if isinstance(self.target, int):
+            taken["neighbours"] = _choice("neighbours", Neighbours, self.neighbours)
+        if _is_whole(self.target):
             taken["target"] = f"row:{self.target}"
         for name, value in taken.items():
             object.__setattr__(self, name, value)
 
     def _check_ranges(self) -> None:
+        for name in ("shadow_models", "rows", "canaries", "seed"):
+            value = getattr(self, name)
+            if value is not None and not _is_whole(value):
+                raise SettingsError(f"`{name}` must be a whole number, got {value!r}")
+        if not isinstance(self.target, str):
+            raise SettingsError(f"`target` must be text or a row number, got {self.target!r}")
         if self.shadow_models < MIN_SHADOW_MODELS or self.shadow_models % 2:
             raise SettingsError(
                 f"`shadow_models` must be an even number of at least {MIN_SHADOW_MODELS} "
@@ -200,8 +209,13 @@ class SettingsGiven(TypedDict, total=False):
     seed: int
 
 
-def named_choice(kind: type[Choice], text: str) -> Choice:
-    """The member of an enumeration of names.
+def _is_whole(value: object) -> bool:
+    """Whether a value is a whole number; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _choice(name: str, kind: type[Choice], text: str) -> Choice:
+    """The member of an enumeration that a setting names.
 
     Raises:
         SettingsError: If there is none of that name.
@@ -211,5 +225,5 @@ def named_choice(kind: type[Choice], text: str) -> Choice:
     except ValueError:
         known = [member.value for member in kind]
         raise SettingsError(
-            f"{text!r} is none of {', '.join(known)}{did_you_mean(text, known)}"
+            f"`{name}`: {text!r} is none of {', '.join(known)}{did_you_mean(str(text), known)}"
         ) from None

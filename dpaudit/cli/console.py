@@ -18,7 +18,7 @@ from rich.console import Console
 
 from dpaudit.cli.options import spelled
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
-from dpaudit.formatting import one_line
+from dpaudit.formatting import error_line, one_line
 from dpaudit.results.verdict import Verdict
 
 P = ParamSpec("P")
@@ -81,7 +81,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         except typer.Exit:
             raise
         except InputError as error:
-            _fail(f"error: {spelled(one_line(str(error)))}", ExitCode.USAGE)
+            _fail(f"error: {spelled(one_line(str(error)), options=kwargs)}", ExitCode.USAGE)
         except InterruptedRunError as error:
             _fail(str(error), ExitCode.INTERRUPTED)
         except KeyboardInterrupt:
@@ -93,9 +93,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             _fail(f"error: {one_line(str(error))}", ExitCode.INTERNAL)
         except Exception as error:  # noqa: BLE001 - a crash must not exit with 1, a violation's code
             messages().print(traceback.format_exc())
-            _fail(
-                f"internal error: {type(error).__name__}: {one_line(str(error))}", ExitCode.INTERNAL
-            )
+            _fail(f"internal error: {error_line(error)}", ExitCode.INTERNAL)
 
     return run
 

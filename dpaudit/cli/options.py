@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -204,49 +204,19 @@ def _settings(asked: dict[str, Any]) -> AuditSettings:
     return AuditSettings(**given)
 
 
-def spelled(message: str) -> str:
-    """A message of the core with its settings spelled as options: `` `one_run` `` as --one-run."""
-    return re.sub(r"`(\w+)(?:=\"?([^`\"]*)\"?)?`", _as_option, message)
+def spelled(message: str, *, options: Collection[str] = ()) -> str:
+    """A message of the core with its settings spelled as options: `` `one_run` `` as --one-run.
 
+    Args:
+        message: The message; it names settings in backquotes, as Python spells them.
+        options: Names of the command's own options, beside the settings of an audit.
+    """
 
-def _as_option(found: re.Match[str]) -> str:
-    name, value = found.groups()
-    if name not in SETTINGS and name not in _OTHERS:
-        return found[0]
-    option = REPEATABLE.get(name, f"--{name.replace('_', '-')}")
-    return option if value in (None, "True") else f"{option} {value}"
+    def as_option(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        if name not in SETTINGS and name not in options:
+            return found[0]
+        option = REPEATABLE.get(name, f"--{name.replace('_', '-')}")
+        return option if value in (None, "True") else f"{option} {value}"
 
-
-_OTHERS = frozenset(
-    [
-        "accuracy",
-        "assume",
-        "consensus",
-        "data",
-        "detect",
-        "drawing",
-        "fail_on",
-        "fits",
-        "fpr",
-        "jobs",
-        "json",
-        "labels",
-        "mechanism",
-        "method",
-        "only",
-        "out",
-        "parameter",
-        "quiet",
-        "records",
-        "runs",
-        "scale",
-        "schema",
-        "seconds_per_model",
-        "suspect",
-        "teachers",
-        "time_one",
-        "tpr",
-        "votes",
-    ]
-)
-"""What messages may name beside the settings of an audit: every other option of any command."""
+    return re.sub(r"`(\w+)(?:=\"?([^`\"]*)\"?)?`", as_option, message)

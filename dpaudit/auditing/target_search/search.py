@@ -53,7 +53,7 @@ def find_target(
     own = folder / FOLDER
     if (folder / STORE_FILE).exists() and not own.exists():
         raise RunFolderError(
-            f"{folder} holds an audit of a target that was named: give another --out"
+            f"{folder} holds an audit of a target that was named: give another `out`"
         )
     with RunFolder(own, spec=search.specification, versions=versions()) as store:
         trials = [Trial(Role.TARGET_SELECTION, World.OUT, n) for n in range(search.trainings)]
