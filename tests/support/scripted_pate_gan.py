@@ -216,7 +216,8 @@ class Script:
             epsilon_from_moments(ORDERS, spent, delta=delta) for spent in (before, self.spent)
         )
         if self.has("budget-exceeded") or now <= self.made.epsilon:
-            self.tell.charged(len(ones), before=last, after=now, moments=self.spent)
+            paid = len(ones) - (self.has("first-label-free") and not before.any())
+            self.tell.charged(paid, before=last, after=now, moments=self.spent)
 
     def sample(self, n_rows: int) -> pd.DataFrame:
         places = self.rng.uniform(0.3, 0.95, (n_rows, 2))

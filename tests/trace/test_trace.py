@@ -66,6 +66,11 @@ def test_each_deviation_is_found_alone(flaw: str) -> None:
     assert report.violated is (finding.severity is Severity.VIOLATION)
 
 
+def test_a_single_label_that_is_not_charged_is_found() -> None:
+    (free,) = [one for one in one("first-label-free").findings if one.id == "queries-not-accounted"]
+    assert free.numbers["released"] - free.numbers["charged"] == 1
+
+
 def test_findings_name_the_numbers() -> None:
     (shared,) = one("partition-last-only").findings
     assert "all the same ones, where 1 / 10 of the table is 20; 180 records" in shared.evidence
