@@ -286,6 +286,6 @@ def test_the_reference_pate_gan_is_not_flagged() -> None:
 
 def test_one_coin_is_guessed_no_better_than_the_claim_permits() -> None:
     one = one_coin(PrivacyClaim(epsilon=1.0, delta=0.1))
-    right = (math.e + 0.1) / (1.0 + math.e)  # Kairouz, Oh and Viswanath 2015, Theorem 2.1
+    right = (math.e + 0.1) / (1.0 + math.e)  # total variation
     assert one.delta == 0.0
     assert math.exp(one.epsilon) / (1.0 + math.exp(one.epsilon)) == pytest.approx(right)
