@@ -132,7 +132,7 @@ def test_reasons_are_counted_by_world_and_the_most_frequent_come_first() -> None
         (World.IN, 2, "a"),
         (World.IN, 1, "worker died"),
     ]
-    assert failure_reasons([]) == []
+    assert failure_reasons([]) == ()
     many = [failed(World.IN, n, f"reason {n}") for n in range(30)]
     assert len(failure_reasons(many)) == MOST_REASONS
 
