@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dpaudit.auditing.attacking.run import Attacked
@@ -48,7 +47,7 @@ class Findings(NamedTuple):
         checks: Checks of the run.
         failed: Failed trials of each world.
         failure_reasons: Why they failed.
-        claimed_epsilon: The largest epsilon that a fitted model claimed; 0 if none did.
+        claim: The claim that the verdict is about.
     """
 
     attacked: Sequence[Attacked]
@@ -59,21 +58,7 @@ class Findings(NamedTuple):
     checks: tuple[Check, ...]
     failed: Mapping[World, int]
     failure_reasons: tuple[FailureReason, ...]
-    claimed_epsilon: float
-
-
-NOTHING_RUN = Findings(
-    attacked=(),
-    best=None,
-    pairs=0,
-    power=Power(0.0, None),
-    leaks=(),
-    checks=(),
-    failed=dict.fromkeys(World, 0),
-    failure_reasons=(),
-    claimed_epsilon=0.0,
-)
-"""Of an audit whose controls failed."""
+    claim: PrivacyClaim
 
 
 def conclude(
@@ -96,12 +81,8 @@ def conclude(
     """
     was_run = findings is not None
     if findings is None:
-        findings = NOTHING_RUN
-    claim = effective_claim(
-        audit,
-        findings.claimed_epsilon,
-        source="largest that a fitted model claimed in either world",
-    )
+        findings = _nothing_run(audit.claim)
+    claim = findings.claim
     deciding = findings.best
     evaluation = deciding.evaluation if deciding else None
     decision = decide(
@@ -137,26 +118,6 @@ def conclude(
         target=_target(audit),
         **closing(audit, controls, findings.checks, seconds=seconds),
     )
-
-
-def effective_claim(audit: AuditSpec, claimed_epsilon: float, *, source: str) -> PrivacyClaim:
-    """The claim that the verdict is about.
-
-    A data-dependent accountant states epsilon as a function of the table: then it is the largest
-    that a fitted model claimed, unless the caller stated another.
-
-    Args:
-        audit: The audit.
-        claimed_epsilon: The largest epsilon that a fitted model claimed; 0 if none did.
-        source: Where that one comes from, in words.
-
-    Returns:
-        The claim.
-    """
-    claim = audit.claim
-    if audit.settings.states_claim or claimed_epsilon <= claim.epsilon:
-        return claim
-    return replace(claim, epsilon=claimed_epsilon, source=f"{claim.source}; {source}")
 
 
 def opening(audit: AuditSpec, claim: PrivacyClaim, decision: Decision) -> dict[str, Any]:
@@ -238,4 +199,19 @@ def _attack(one: Attacked) -> AttackOutcome:
         bounds=recorded_bounds(one.evaluation.bounds),
         counts=one.evaluation.counts,
         threshold=one.evaluation.threshold,
+    )
+
+
+def _nothing_run(claim: PrivacyClaim) -> Findings:
+    """Of an audit whose controls failed."""
+    return Findings(
+        attacked=(),
+        best=None,
+        pairs=0,
+        power=Power(0.0, None),
+        leaks=(),
+        checks=(),
+        failed=dict.fromkeys(World, 0),
+        failure_reasons=(),
+        claim=claim,
     )

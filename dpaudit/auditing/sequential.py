@@ -25,11 +25,13 @@ from dpaudit.auditing.attacking.run import (
     feature_slices,
     fit,
 )
+from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.settings import Multiplicity
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.bounds import Counts, auc, clopper_pearson, refit_schedule
 from dpaudit.bounds.table import Observed, ValidBound, valid_bounds
 from dpaudit.game.trial import Role, Trial
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import FloatArray, World
 
@@ -125,15 +127,16 @@ def run_sequential(audit: TwoWorldSpec, run_pairs: RunPairs) -> list[Attacked]:
     Raises:
         AttackError: If an attack's scorer does not give one finite score per trial.
     """
-    settings, claim = audit.settings, audit.claim
+    settings = audit.settings
     streams: dict[str, _Stream] = {}
     blocks = refit_schedule(settings.per_world)
     outcomes = run_pairs(range(blocks[0].start))
     for block in blocks:
+        claim = _claim_so_far(audit, outcomes, block.start)
         fixed = [
             one
-            for one in _fixed_on_the_past(audit, outcomes, block.start)
-            if _promises(one[2], audit)
+            for one in _fixed_on_the_past(audit, outcomes, block.start, claim)
+            if _promises(one[2], claim)
         ]
         for start in range(block.start, block.stop, BATCH_PAIRS):
             numbers = range(start, min(start + BATCH_PAIRS, block.stop))
@@ -142,10 +145,12 @@ def run_sequential(audit: TwoWorldSpec, run_pairs: RunPairs) -> list[Attacked]:
             for key, column, fitted in fixed:
                 batch = {trial: column.of(outcomes[trial]) for trial in trials}
                 streams.setdefault(key, _Stream()).guess(column.attack, fitted, batch)
-            found = _so_far(streams, audit)
+            claim = _claim_so_far(audit, outcomes, numbers.stop)
+            found = _so_far(streams, audit, claim)
             if any(one.evaluation.proved > claim.epsilon for one in found):
                 return found
-    sequential = {one.attack.name: one.evaluation.bounds for one in _so_far(streams, audit)}
+    claim = _claim_so_far(audit, outcomes, settings.per_world)
+    sequential = {one.attack.name: one.evaluation.bounds for one in _so_far(streams, audit, claim)}
     # With selection there is one stream, whatever attack it ended with.
     select = settings.multiplicity is Multiplicity.SELECT
     shared = next(iter(sequential.values()), NO_BETS) if select else NO_BETS
@@ -155,12 +160,19 @@ def run_sequential(audit: TwoWorldSpec, run_pairs: RunPairs) -> list[Attacked]:
                 bounds=one.evaluation.bounds | sequential.get(one.attack.name, shared)
             )
         )
-        for one in attack_all(audit, outcomes, Role.AUDIT, settings)
+        for one in attack_all(audit, outcomes, Role.AUDIT, settings, claim)
     ]
 
 
+def _claim_so_far(audit: TwoWorldSpec, outcomes: Outcomes, pairs: int) -> PrivacyClaim:
+    """The effective claim after so many pairs; a resumed run may hold more of them already."""
+    return effective_claim(
+        audit, [outcome for trial, outcome in outcomes.items() if trial.number < pairs]
+    )
+
+
 def _fixed_on_the_past(
-    audit: TwoWorldSpec, outcomes: Outcomes, pairs: int
+    audit: TwoWorldSpec, outcomes: Outcomes, pairs: int, claim: PrivacyClaim
 ) -> list[tuple[str, FeatureSlice, Fitted]]:
     """The attacks that guess the next batch, fixed on the first pairs, by the key of their stream.
 
@@ -177,7 +189,7 @@ def _fixed_on_the_past(
         past = gather(worlds, everything, fitting=True)
         if past is None:
             return []
-        fitted = fit(column.attack, past, audit, audit.settings, purpose=f"look/{pairs}")
+        fitted = fit(column.attack, past, audit, audit.settings, claim, purpose=f"look/{pairs}")
         found.append((column.attack.name, column, fitted))
     if audit.settings.multiplicity is Multiplicity.SELECT:
         _, column, fitted = max(found, key=lambda one: one[2].promise)
@@ -185,13 +197,15 @@ def _fixed_on_the_past(
     return found
 
 
-def _promises(fitted: Fitted, audit: TwoWorldSpec) -> bool:
+def _promises(fitted: Fitted, claim: PrivacyClaim) -> bool:
     """Whether an attack errs so little on the past that it may prove a violation."""
-    bound = clopper_pearson(*fitted.counts, delta=audit.claim.delta, confidence=PROMISING)
-    return bound > audit.claim.epsilon
+    bound = clopper_pearson(*fitted.counts, delta=claim.delta, confidence=PROMISING)
+    return bound > claim.epsilon
 
 
-def _so_far(streams: dict[str, _Stream], audit: TwoWorldSpec) -> list[Attacked]:
-    delta, confidence = audit.claim.delta, audit.settings.attack_confidence
+def _so_far(
+    streams: dict[str, _Stream], audit: TwoWorldSpec, claim: PrivacyClaim
+) -> list[Attacked]:
+    delta, confidence = claim.delta, audit.settings.attack_confidence
     seen = (stream.attacked(delta=delta, confidence=confidence) for stream in streams.values())
     return [one for one in seen if one is not None]

@@ -21,6 +21,7 @@ from dpaudit.auditing.checks import (
     failure_reasons,
     first_finished,
 )
+from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.conclusion import Findings, conclude
 from dpaudit.auditing.controls import CONTROLS, control_generator, control_settings, judge
 from dpaudit.auditing.plan import power
@@ -139,7 +140,9 @@ class Session:
         return [trials[position] for position in order]
 
     def _judge(self, role: Role, settings: AuditSettings) -> ControlOutcome:
-        attacked = attack_all(self.audit, self.store.outcomes(role), role, settings)
+        attacked = attack_all(
+            self.audit, self.store.outcomes(role), role, settings, self.audit.claim
+        )
         evaluation = best(attacked).evaluation if attacked else None
         return judge(role, evaluation, power(settings, self.audit.claim))
 
@@ -147,9 +150,9 @@ class Session:
         self, order: Sequence[Trial], replays: Sequence[Trial], attacked: Sequence[Attacked] | None
     ) -> Findings:
         """Attacks, checks and explanation of the audit's own trials."""
-        settings, claim = self.audit.settings, self.audit.claim
-        stored = self.store.outcomes(Role.AUDIT)
+        settings, stored = self.audit.settings, self.store.outcomes(Role.AUDIT)
         outcomes = [stored[trial] for trial in order]
+        claim = effective_claim(self.audit, outcomes)
         failed = {
             world: sum(
                 o.status is not TrialStatus.FINISHED for o in outcomes if o.trial.world is world
@@ -158,7 +161,7 @@ class Session:
         }
         pairs = len(order) // 2
         if attacked is None:
-            attacked = attack_all(self.audit, stored, Role.AUDIT, settings)
+            attacked = attack_all(self.audit, stored, Role.AUDIT, settings, claim)
         deciding = best(attacked) if attacked else None
         whole = left = power(settings, claim)
         if deciding is not None and not deciding.evaluation.stopped_early:
@@ -197,7 +200,7 @@ class Session:
             checks=tuple(checks),
             failed=failed,
             failure_reasons=failure_reasons(outcomes),
-            claimed_epsilon=max((o.claimed_epsilon or 0.0 for o in outcomes), default=0.0),
+            claim=claim,
         )
 
     def _leaks(self, deciding: Attacked) -> tuple[Leak, ...]:

@@ -225,8 +225,7 @@ def _before(run: FinishedRun, claim: PrivacyClaim, settings: AuditSettings) -> B
         if found.attack is None or found.proved is None or found.auc is None:
             return None
         return Before(found.attack, found.proved, found.auc)
-    audit = replace(run.audit, settings=settings, claim=claim)
-    attacked = attack_all(audit, run.outcomes, Role.AUDIT, settings)
+    attacked = attack_all(run.audit, run.outcomes, Role.AUDIT, settings, claim)
     if not attacked:
         return None
     deciding = best(attacked)

@@ -21,7 +21,7 @@ import numpy as np
 
 from dpaudit.errors import RunFolderError
 from dpaudit.formatting import clipped, one_line
-from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
+from dpaudit.game.trial import ModelClaim, Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 
 _TABLES = """
@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS audit (
 CREATE TABLE IF NOT EXISTS trial (
     role TEXT NOT NULL, world TEXT NOT NULL, number INTEGER NOT NULL,
     status TEXT NOT NULL, features BLOB, feature_sha TEXT, error TEXT NOT NULL,
-    claimed_epsilon REAL, seconds REAL NOT NULL, attempts INTEGER NOT NULL,
+    claimed_epsilon REAL, claimed_delta REAL, seconds REAL NOT NULL, attempts INTEGER NOT NULL,
     PRIMARY KEY (role, world, number)
 );
 """
@@ -158,13 +158,13 @@ class RunFolder:
             blob,
             sha,
             outcome.error,
-            outcome.claimed_epsilon,
+            *(outcome.claimed or (None, None)),
             outcome.seconds,
             outcome.attempts,
         )
         with self._usable("take another trial", "fix that and run the same command again"):
             self._db.execute(
-                "INSERT OR IGNORE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
+                "INSERT OR IGNORE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
             )
 
     def finished(self, trials: Sequence[Trial]) -> set[Trial]:
@@ -187,11 +187,11 @@ class RunFolder:
         with self._readable():
             rows = self._db.execute(
                 "SELECT world, number, status, features, feature_sha, error, claimed_epsilon, "
-                "seconds, attempts FROM trial WHERE role = ? ORDER BY world, number",
+                "claimed_delta, seconds, attempts FROM trial WHERE role = ? ORDER BY world, number",
                 (role.value,),
             )
             found = {}
-            for world, number, status, blob, sha, error, claimed, seconds, attempts in rows:
+            for world, number, status, blob, sha, error, *claimed, seconds, attempts in rows:
                 trial = Trial(role, World(world), number)
                 if blob is not None and hashlib.sha256(blob).hexdigest() != sha:
                     raise ValueError(f"the features of trial {trial.id} have changed")
@@ -200,7 +200,7 @@ class RunFolder:
                     status=TrialStatus(status),
                     features=None if blob is None else np.frombuffer(blob, dtype=_LITTLE_ENDIAN),
                     error=error,
-                    claimed_epsilon=claimed,
+                    claimed=None if claimed[0] is None else ModelClaim(*claimed),
                     seconds=seconds,
                     attempts=attempts,
                 )

@@ -215,7 +215,7 @@ class Claiming(Together):
 
 def test_each_model_has_a_claim_of_its_own() -> None:
     outcomes = run_batch(payload(Claiming()), TRIALS[::2])
-    assert [o.claimed_epsilon for o in outcomes] == [1, 2, None, 4, 5, 6]
+    assert [o.claimed and o.claimed.epsilon for o in outcomes] == [1, 2, None, 4, 5, 6]
     assert [o.status is TrialStatus.FAILED for o in outcomes] == [
         number == 2 for number in range(6)
     ]

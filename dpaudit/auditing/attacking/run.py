@@ -13,6 +13,7 @@ from dpaudit.auditing.attacking.parts import Part, SplitTrials, arrange, fitting
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.game.trial import Outcome, Role, Trial
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray, FloatArray, World
 
@@ -77,7 +78,11 @@ def masks(audit: TwoWorldSpec, role: Role, settings: AuditSettings) -> list[Bool
 
 
 def attack_all(
-    audit: TwoWorldSpec, outcomes: Outcomes, role: Role, settings: AuditSettings
+    audit: TwoWorldSpec,
+    outcomes: Outcomes,
+    role: Role,
+    settings: AuditSettings,
+    claim: PrivacyClaim,
 ) -> list[Attacked]:
     """Runs the attacks on a role's trials.
 
@@ -86,6 +91,7 @@ def attack_all(
         outcomes: All outcomes of the role.
         role: The role.
         settings: Its number of trials and how hypotheses are counted.
+        claim: The claim to hold it to.
 
     Returns:
         Every attack that was scored: all of them, or the one that promised most on the fitting
@@ -107,7 +113,7 @@ def attack_all(
         trials = arrange(worlds, parts)
         if trials is None:
             return []
-        fixed = fit(column.attack, trials.fitting, audit, settings, purpose=f"{role}/attack")
+        fixed = fit(column.attack, trials.fitting, audit, settings, claim, purpose=f"{role}/attack")
         fitted.append((column.attack, trials, fixed))
     if settings.multiplicity is Multiplicity.SELECT:
         fitted = [max(fitted, key=lambda one: one[2].promise)]
@@ -123,7 +129,7 @@ def attack_all(
             named,
             scored,
             trials.scored,
-            evaluate(fixed, trials, delta=audit.claim.delta, confidence=confidence),
+            evaluate(fixed, trials, delta=claim.delta, confidence=confidence),
             trials.failed_in,
             trials.failed_out,
         )
@@ -132,14 +138,20 @@ def attack_all(
 
 
 def fit(
-    named: NamedAttack, fitting: Part, audit: TwoWorldSpec, settings: AuditSettings, *, purpose: str
+    named: NamedAttack,
+    fitting: Part,
+    audit: TwoWorldSpec,
+    settings: AuditSettings,
+    claim: PrivacyClaim,
+    *,
+    purpose: str,
 ) -> Fitted:
     """Fixes one attack on some trials, with the streams of one purpose."""
     return fit_attack(
         named.attack,
         fitting,
         rule=settings.threshold,
-        delta=audit.claim.delta,
+        delta=claim.delta,
         confidence=settings.attack_confidence,
         rng=audit.stream(f"{purpose}/{named.name}").rng(),
     )
