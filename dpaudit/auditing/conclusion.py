@@ -105,6 +105,7 @@ def conclude(
         one_run=None,
         max_provable_epsilon=findings.power.max_provable_epsilon if was_run else None,
         detectable_epsilon=findings.power.detectable_epsilon if was_run else None,
+        detectable_gaussian=findings.power.detectable_gaussian if was_run else None,
         auc=evaluation.auc if evaluation else None,
         counts=evaluation.counts if evaluation else None,
         shadow_models=dict.fromkeys(World, findings.pairs),
