@@ -18,7 +18,11 @@ from dpaudit.results.document import Limits
 from dpaudit.results.verdict import Check, Verdict
 
 SCHEMA_VERSION: Final = 1
-"""Version of the document's shape; raised when a key changes its meaning or goes."""
+"""Version of the document's shape.
+
+Raised when a key changes its meaning, goes, or comes and may not be null: a key that may be null is
+read as null from the documents of before.
+"""
 
 Whole = Annotated[int, Limits(minimum=0)]
 Positive = Annotated[int, Limits(minimum=1)]

@@ -11,7 +11,7 @@ from dpaudit.errors import InputError
 from dpaudit.files import write_whole
 from dpaudit.formatting import clipped
 from dpaudit.results import sentences, summary
-from dpaudit.results.document import from_document, to_document
+from dpaudit.results.document import completed, from_document, to_document
 from dpaudit.results.record import SCHEMA_VERSION, AuditRecord
 from dpaudit.results.schema import result_schema
 from dpaudit.results.verdict import Verdict
@@ -133,12 +133,15 @@ def _no_number(constant: str) -> NoReturn:
 def _record(document: dict[str, Any], file: Path) -> AuditRecord:
     """The record that a document describes, once it fits the schema.
 
+    A key that came after the document was written, and may be null, is null.
+
     Raises:
         InputError: If it does not.
     """
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
+    document = completed(AuditRecord, document)
     mismatch = best_match(Draft202012Validator(result_schema()).iter_errors(document))
     if mismatch is not None:
         while mismatch.context:  # of a value that may be null: what is wrong with it if it is not

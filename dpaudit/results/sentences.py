@@ -19,6 +19,7 @@ from dpaudit.results.record import AuditRecord, Leak
 from dpaudit.results.verdict import SampleUnit, Verdict
 
 NOT_EVIDENCE: Final = "not evidence of privacy"
+"""Stands alone in a headline, and after "it is" and "This is" in sentences."""
 SCHEMA_INFERRED: Final = (
     "bounds and categories were inferred from the table handed in: what the generator reveals "
     "through them is outside this audit; give a public schema"

@@ -48,7 +48,7 @@ def test_every_key_is_required(key: str, example: dict[str, Any]) -> None:
         jsonschema.validate(example, result_schema())
 
 
-NO_BOUNDS = {"exact": None, "clopper_pearson": None, "sequential": None, "one_run": None}
+NO_BOUNDS = dict.fromkeys(key.value for key in ValidBound)
 CLAIM = {"epsilon": 1.0, "delta": 1e-05, "neighbours": "add-remove", "source": "the vendor"}
 COUNTS = {"false_negatives": 3, "false_positives": 1, "n_in": 120, "n_out": 120}
 
