@@ -22,6 +22,7 @@ from dpaudit.bounds._checks import (
     check_delta,
     check_epsilon,
     check_positive_delta,
+    check_power,
     whole_number,
 )
 from dpaudit.bounds._gaussian import gaussian_epsilon
@@ -173,10 +174,7 @@ def one_run_detectable(
     check_epsilon(claim_epsilon)
     check_delta(delta)
     check_confidence(confidence)
-    if not 1.0 - confidence < power < 1.0:
-        raise SettingsError(
-            f"`power` is {power}; give a number strictly between 1 - confidence and 1, such as 0.8"
-        )
+    check_power(power, confidence=confidence)
 
     def exposes(correct: int) -> bool:
         proved = one_run(correct, guesses, canaries, delta=delta, confidence=confidence)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from dpaudit.bounds._checks import check_confidence, check_delta, check_epsilon
+from dpaudit.bounds._checks import check_confidence, check_delta, check_epsilon, check_power
 from dpaudit.bounds._ordering import Ordering, reference_orderings
 from dpaudit.bounds._region import RejectionRegion
 from dpaudit.bounds.clopper_pearson import clopper_pearson
@@ -105,10 +105,7 @@ def detectable_epsilon(
     check_delta(delta)
     check_confidence(confidence)
     Counts(false_negatives, false_positives, n_in, n_out)
-    if not 1.0 - confidence < power < 1.0:
-        raise SettingsError(
-            f"`power` is {power}; give a number strictly between 1 - confidence and 1, such as 0.8"
-        )
+    check_power(power, confidence=confidence)
     region = _rejecting(claim_epsilon, n_in, n_out, delta, confidence)
     region = region.after_errors(false_negatives=false_negatives, false_positives=false_positives)
     if region.is_empty:
