@@ -236,6 +236,9 @@ class Collector:
             claim: What the generator claims.
             data: The table that it was trained on.
             synthetic: The table that it returned.
+
+        Returns:
+            Everything that was recorded.
         """
         return Trace(
             claim=claim,

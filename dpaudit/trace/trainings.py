@@ -161,6 +161,9 @@ def most_informative_record(data: pd.DataFrame, schema: Schema) -> int:
         data: The table, canonical.
         schema: Its schema.
 
+    Returns:
+        Its row number, from 0.
+
     Raises:
         TargetError: If the table has fewer than two rows.
     """
