@@ -10,7 +10,7 @@ from dpaudit.auditing.attacking.run import Outcomes
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import InputError, RunFolderError
-from dpaudit.game.store import STORE_FILE, RunFolder, specification_of
+from dpaudit.game.store import STORE_FILE, RunFolder, changed_keys, specification_of
 from dpaudit.game.trial import Role
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, load
@@ -46,6 +46,9 @@ def reopen(path: Path) -> FinishedRun:
 
     Args:
         path: Its run folder, or the `result.json` in it.
+
+    Returns:
+        The run, ready to be run again with something fixed.
 
     Raises:
         RunFolderError: If the run is not finished, had another game, found no violation, or cannot
@@ -104,7 +107,7 @@ def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
 
 def _compare(folder: Path, what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
     """Refuses what is not the same any more: a difference might be taken for a fix's."""
-    changed = [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
+    changed = changed_keys(there, here)
     if changed:
         raise RunFolderError(
             f"{folder} was run with other {what}: {', '.join(changed)} changed since; "

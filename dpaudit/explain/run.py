@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -30,6 +29,7 @@ from dpaudit.plugins.protocols import Generator
 DEFAULT_MODELS = 400
 """Of a suspect, unless the run had fewer, or so many would not have found the leak."""
 FOLDER = "explain"
+"""Where the fixed generators' audits go, below the run folder."""
 FILE = "explain.json"
 
 
@@ -86,6 +86,9 @@ class Inquiry:
             jobs: Worker processes; one per available core if None.
             on_progress: Called after every trial.
 
+        Returns:
+            How that audit ended.
+
         Raises:
             RunFolderError: If the suspect's folder cannot be used.
             SettingsError: If `jobs` is not positive.
@@ -109,8 +112,7 @@ class Inquiry:
             fixed=tuple(fixed),
             reproduce=self.reproduce,
         )
-        text = json.dumps(explanation.to_document(), indent=2, allow_nan=False) + "\n"
-        write_whole(self.run.folder / FOLDER / FILE, text.encode())
+        write_whole(self.run.folder / FOLDER / FILE, explanation.to_json() + "\n")
         return explanation
 
     def _fixed(self, suspect: str) -> FixedSpec:
@@ -137,6 +139,9 @@ def inquire(
         suspects: Which suspects to fix; all if empty.
         shadow_models: Models for each suspect; if None those of the run, at most 400, or as many
             more as it takes to find the leak again.
+
+    Returns:
+            The suspects and how to audit each.
 
     Raises:
         RunFolderError: If the run cannot be explained.
@@ -184,6 +189,9 @@ def explain(
         shadow_models: As for `inquire`.
         jobs: Worker processes; one per available core if None.
         on_progress: Called after every trial.
+
+    Returns:
+        What fixing each suspect did to the leak.
 
     Raises:
         InputError: If anything is unusable, before any training.

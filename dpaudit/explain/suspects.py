@@ -21,6 +21,7 @@ from dpaudit.plugins.protocols import (
     Job,
     Model,
     ModelBatch,
+    is_seedable,
     trains_many,
 )
 from dpaudit.seeds import rng_of
@@ -111,7 +112,7 @@ class Shuffled:
     @property
     def seedable(self) -> bool:
         """Whether the generator is."""
-        return bool(getattr(self.generator, "seedable", True))
+        return is_seedable(self.generator)
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> Model:
         """Trains on the shuffled table."""
