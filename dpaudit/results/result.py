@@ -95,7 +95,7 @@ class AuditResult(AuditRecord):
         Raises:
             OSError: If the folder is missing, full or cannot be written.
         """
-        write_whole(Path(folder) / RESULT_FILE, self.to_json().encode())
+        write_whole(Path(folder) / RESULT_FILE, self.to_json())
 
     @staticmethod
     def load(path: str | Path) -> AuditResult:
