@@ -48,7 +48,7 @@ def conclude_one_run(
     claim = effective_claim(
         audit,
         (outcome and outcome.claimed_epsilon) or 0.0,
-        source="larger as the fitted model claimed",
+        source="raised to what the fitted model claimed",
     )
     delta, confidence = claim.delta, audit.settings.confidence
     bounds = None
