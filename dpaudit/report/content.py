@@ -152,7 +152,7 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
     )
     header = (
         *("Attack", "AUC", "Guesses in", "In missed", "Out mistaken"),
-        *(bound.entry.label.capitalize() for bound in shown),
+        *(_capital(bound.entry.label) for bound in shown),
     )
     yield Block(
         title="Attacks",
@@ -226,3 +226,8 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
             frozenset({1}),
         ),
     )
+
+
+def _capital(label: str) -> str:
+    """A label with its first letter large, and the others as they are."""
+    return label[0].upper() + label[1:]

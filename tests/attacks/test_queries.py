@@ -90,6 +90,19 @@ def test_what_equal_means() -> None:
     assert [fewer[about(name)] for name in schema.names] == [3, 1, 0, 1]
 
 
+@pytest.mark.parametrize(("upper", "classes"), [(9, 10), (10, 10), (100, 10)])
+def test_whole_numbers_are_binned_as_soon_as_there_are_more_than_bins(
+    upper: int, classes: int
+) -> None:
+    schema = Schema(columns=(Column(name="n", kind=Kind.INTEGER, lower=0, upper=upper), BIT[0]))
+    bit = BIT[0].name
+    rows: list[dict[str, object]] = [{"n": value, bit: 0} for value in range(upper + 1)]
+    sizes = [
+        counted(TargetQueries(bins=10), game_of(schema, row), rows)[about("n")] for row in rows
+    ]
+    assert sum(1.0 / size for size in sizes) == pytest.approx(classes)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_counts_agree_with_loops(data: st.DataObject) -> None:

@@ -67,7 +67,7 @@ def largest_bound(epsilon: float, seed: int) -> float:
     keep = math.exp(epsilon) / (1 + math.exp(epsilon))
     bounds = []
     bits = [(rng.random((SETTINGS.per_world, 1)) < p).astype(np.float64) for p in (keep, 1 - keep)]
-    for attack in range(SETTINGS.attacks):
+    for attack in range(len(SETTINGS.attacks)):
         noise = [rng.normal(0, 0.1 * attack, bit.shape) for bit in bits]
         trials = simulated(bits[0] + noise[0], bits[1] + noise[1], seed)
         evaluation = evaluated(
@@ -77,13 +77,13 @@ def largest_bound(epsilon: float, seed: int) -> float:
     return max(bounds)
 
 
-def test_randomised_response_at_its_claim_is_accused_in_at_most_5_of_100_audits() -> None:
+def test_randomised_response_at_its_claim_is_flagged_in_at_most_5_of_100_audits() -> None:
     bounds = [largest_bound(1.0, seed) for seed in range(100)]
     assert sum(bound > 1.0 for bound in bounds) <= 5
     assert np.median(bounds) > 0.4, "a bound that is always 0 would pass too"
 
 
-def test_randomised_response_that_claims_less_is_convicted() -> None:
+def test_randomised_response_that_claims_less_is_flagged() -> None:
     assert sum(largest_bound(1.0, seed) > 0.3 for seed in range(20)) >= 15
 
 

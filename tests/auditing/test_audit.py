@@ -116,7 +116,7 @@ def test_a_bare_function_is_audited(table: pd.DataFrame) -> None:
 
 
 def test_a_generator_without_a_claim_needs_one(table: pd.DataFrame) -> None:
-    with pytest.raises(ClaimError, match="give --epsilon"):
+    with pytest.raises(ClaimError, match="give `epsilon` and `delta`"):
         dpaudit.audit(lambda data, n_rows, seed: data, table)
 
 

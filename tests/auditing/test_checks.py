@@ -126,12 +126,13 @@ def test_reasons_are_counted_by_world_and_the_most_frequent_come_first() -> None
         failed(World.IN, 5, "worker died", TrialStatus.CRASHED),
         finished(World.IN, 6, 1.0),
     ]
-    assert failure_reasons(outcomes) == [
+    found = failure_reasons(outcomes)
+    assert [(one.world, one.count, one.error) for one in found] == [
         (World.OUT, 3, "a"),
         (World.IN, 2, "a"),
         (World.IN, 1, "worker died"),
     ]
-    assert failure_reasons([]) == []
+    assert failure_reasons([]) == ()
     many = [failed(World.IN, n, f"reason {n}") for n in range(30)]
     assert len(failure_reasons(many)) == MOST_REASONS
 

@@ -58,7 +58,7 @@ def test_a_bound_is_refuted_itself_and_not_only_what_lies_below_it(delta: float)
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 3.0])
 @pytest.mark.parametrize("guesses", [20, 150])
-def test_randomised_response_is_accused_as_rarely_as_promised(epsilon: float, guesses: int) -> None:
+def test_randomised_response_is_flagged_as_rarely_as_promised(epsilon: float, guesses: int) -> None:
     bounds = np.array(
         [one_run(v, guesses, guesses, delta=0.0, confidence=0.95) for v in range(guesses + 1)]
     )
@@ -70,7 +70,7 @@ def test_randomised_response_is_accused_as_rarely_as_promised(epsilon: float, gu
 
 
 @pytest.mark.parametrize("mu", [0.3, 1.0, 2.0])
-def test_gaussian_noise_is_accused_as_rarely_as_promised_and_more_tightly(mu: float) -> None:
+def test_gaussian_noise_is_flagged_as_rarely_as_promised_and_more_tightly(mu: float) -> None:
     # Each canary answers for itself with N(-mu/2, 1) or N(mu/2, 1); the sign guesses its coin.
     n, delta = 120, 1e-5
     setting = {"delta": delta, "confidence": 0.95}

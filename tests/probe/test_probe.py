@@ -22,7 +22,7 @@ from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.probe import PROBES, ProbeReport, ProbeSettings, ProbeStatus, Severity, probe
-from dpaudit.probe.challenge import needed, rule
+from dpaudit.probe.challenge import needed, one_coin, rule
 from dpaudit.probe.comparison import permutation_p
 from dpaudit.probe.promises import group_claim
 
@@ -282,3 +282,10 @@ def test_the_reference_pate_gan_is_not_flagged() -> None:
     report = probe("pate-gan", table(), schema=SCHEMA, parameters={"teachers": 10})
     assert not alarms(report), str(report)
     assert not report.of(ProbeStatus.FAILED), str(report)
+
+
+def test_one_coin_is_guessed_no_better_than_the_claim_permits() -> None:
+    one = one_coin(PrivacyClaim(epsilon=1.0, delta=0.1))
+    right = (math.e + 0.1) / (1.0 + math.e)  # total variation
+    assert one.delta == 0.0
+    assert math.exp(one.epsilon) / (1.0 + math.exp(one.epsilon)) == pytest.approx(right)

@@ -6,22 +6,25 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 from typer.testing import CliRunner, Result
 
-from dpaudit.account import Mechanism
+from dpaudit.account import Mechanism, VoteTable
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError, SettingsError, TargetError, TrialError
 from dpaudit.plugins.recorder import Reader, Recorder
-from dpaudit.trace import Severity
+from dpaudit.trace import Severity, noise
 from dpaudit.trace.catalogue import CATALOGUE
 from dpaudit.trace.collector import Collector
-from dpaudit.trace.laws import FEWEST, Law, laws_of, may_have_scale, more_than_chance
+from dpaudit.trace.findings import Finding, Passed
+from dpaudit.trace.laws import ERROR, FEWEST, Law, laws_of, may_have_scale, more_than_chance
 from dpaudit.trace.promise import Promise, promise_of
 from dpaudit.trace.trainings import most_informative_record
 from scripted_pate_gan import (
@@ -64,6 +67,26 @@ def test_each_deviation_is_found_alone(flaw: str) -> None:
     assert finding.numbers
     assert all(map(math.isfinite, finding.numbers.values()))
     assert report.violated is (finding.severity is Severity.VIOLATION)
+
+
+def test_all_counts_of_votes_together_err_as_seldom_as_one_test() -> None:
+    table, runs = VoteTable.noisy_max(20, 5.0), 1000
+    ones = np.repeat(np.arange(21), runs)
+    right = np.rint(table.probabilities * runs).astype(int)
+
+    def p_value(extra: int) -> float:
+        return float(binomtest(right[10] + extra, runs, table.probabilities[10]).pvalue)
+
+    def tested(extra: int) -> object:
+        released = right + extra * (np.arange(21) == 10)
+        labels = np.concatenate([np.arange(runs) < count for count in released]).astype(int)
+        return noise._tested(SimpleNamespace(ones=ones, labels=labels), table)  # type: ignore[arg-type]
+
+    alone = next(extra for extra in range(500) if p_value(extra) <= ERROR)
+    together = next(extra for extra in range(500) if 21 * p_value(extra) <= ERROR)
+    assert alone < together
+    assert isinstance(tested(together - 1), Passed)
+    assert isinstance(tested(together), Finding)
 
 
 def test_a_single_label_that_is_not_charged_is_found() -> None:

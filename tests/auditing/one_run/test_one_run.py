@@ -167,17 +167,17 @@ def test_guesses_ignore_the_coins() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-def test_randomised_response_per_canary_is_not_accused(epsilon: float) -> None:
+def test_randomised_response_per_canary_is_not_flagged(epsilon: float) -> None:
     # Every canary answers its coin truthfully with probability e^ε/(1 + e^ε): exactly ε-DP.
     rng = np.random.default_rng(5)
-    accused = 0
+    flagged = 0
     for _ in range(100):
         coins = rng.integers(0, 2, CANARIES).astype(bool)
         truthful = rng.random(CANARIES) < expit(epsilon)
         answers = np.where(truthful, coins, ~coins) + rng.uniform(0, 0.5, CANARIES)
         found = guess(answers, coins)
-        accused += found.bound(delta=1e-5, confidence=0.95) > epsilon
-    assert accused <= 5
+        flagged += found.bound(delta=1e-5, confidence=0.95) > epsilon
+    assert flagged <= 5
 
 
 @pytest.mark.parametrize("canaries", [100, 500])

@@ -331,13 +331,13 @@ def test_of_candidates_alike_the_farthest_is_taken(table: pd.DataFrame) -> None:
     assert result.target.row == FARTHEST
 
 
-def test_a_generator_that_is_told_its_target_is_refused(table: pd.DataFrame) -> None:
-    with pytest.raises(SettingsError, match="copycat is told the target when it is built"):
+def test_a_generator_that_takes_its_target_is_refused(table: pd.DataFrame) -> None:
+    with pytest.raises(SettingsError, match="copycat takes the target when it is built"):
         dpaudit.audit("copycat", table, **FAST)
 
 
 def test_one_run_audits_refuse_it(table: pd.DataFrame) -> None:
-    with pytest.raises(SettingsError, match="canaries, not one target: leave out --target vuln"):
+    with pytest.raises(SettingsError, match="canaries, not one target: leave out `target="):
         dpaudit.audit("null", table, target="vulnerable", one_run=True)
 
 
