@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,22 +84,15 @@ def reopen(path: Path) -> FinishedRun:
 
 
 def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
+    """The audit of a specification; a setting stands there by its name, or in a description."""
     try:
-        settings = AuditSettings(
-            parameters=spec["generator"]["parameters"],
-            epsilon=spec["epsilon"],
-            delta=spec["delta"],
-            neighbours=spec["neighbours"],
-            target=spec["target"]["choice"],
-            attacks=tuple(attack["name"] for attack in spec["attacks"]),
-            shadow_models=spec["shadow_models"],
-            rows=spec["rows"],
-            confidence=spec["confidence"],
-            threshold=spec["threshold"],
-            multiplicity=spec["multiplicity"],
-            sequential=spec["sequential"],
-            seed=spec["seed"],
-        )
+        plain = {one.name: spec[one.name] for one in fields(AuditSettings) if one.name in spec}
+        described = {
+            "parameters": spec["generator"]["parameters"],
+            "target": spec["target"]["choice"],
+            "attacks": tuple(attack["name"] for attack in spec["attacks"]),
+        }
+        settings = AuditSettings(**(plain | described))
         table = load(result.data.source, Schema.from_document(spec["schema"]))
         return build_two_worlds(spec["generator"]["name"], table, settings)
     except InputError as error:
@@ -106,7 +100,7 @@ def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
 
 
 def _compare(folder: Path, what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
-    """Refuses what is not the same any more: a difference might be taken for a fix's."""
+    """Refuses what has changed since: the effect might be mistaken for that of a fix."""
     changed = changed_keys(there, here)
     if changed:
         raise RunFolderError(
