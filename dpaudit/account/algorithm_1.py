@@ -89,7 +89,7 @@ def algorithm_1_moments(
     caps = data_independent_moments(gamma=gamma, moments=moment)
     if Deviation.UNCAPPED in chosen:
         caps = 2.0 * gamma**2 * moment * (moment + 1.0)
-    # fmin passes over NaN: a formula without a value is no term of the minimum.
+    # fmin passes over NaN: a formula without a value is not a term of the minimum.
     return np.fmin(caps, _third_term(q, gamma, moment, chosen))
 
 

@@ -209,7 +209,7 @@ def check_moments(moments: ArrayLike) -> FloatArray:
 
 
 def check_votes(votes: ArrayLike, *, teachers: int) -> IntArray:
-    """The votes as integers [T]; refuses what is no count in 0..k.
+    """The votes as integers [T]; refuses what is not a count in 0..k.
 
     Raises:
         SettingsError: If they are refused.

@@ -244,7 +244,7 @@ class ConfidentNoisyMax:
         return self.answer.classes
 
     def epsilon(self, labels: int, *, delta: float) -> float:
-        """What all checks and so many answered queries cost; see `NoisyMax.epsilon`.
+        """What all checks and this many answered queries cost; see `NoisyMax.epsilon`.
 
         Raises:
             SettingsError: If an argument is outside its range.

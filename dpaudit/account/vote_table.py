@@ -26,7 +26,7 @@ WORD_BITS: Final = 64
 """Bits of the random word that draws a label."""
 
 _FLOAT_BITS: Final = 1074
-"""With so many bits every float in [0, 1] is a fixed-point number."""
+"""With this many bits every float in [0, 1] is a fixed-point number."""
 
 _TINY: Final = 2.0**-1000
 """An exact table is never quite certain, so that every divergence is finite."""

@@ -27,7 +27,7 @@ from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import Generator
 
 DEFAULT_MODELS = 400
-"""Of a suspect, unless the run had fewer, or so many would not have found the leak."""
+"""Of a suspect, unless the run had fewer, or 400 would not have found the leak."""
 FOLDER = "explain"
 """Where the fixed generators' audits go, below the run folder."""
 FILE = "explain.json"
@@ -64,7 +64,7 @@ class Inquiry:
         run: The run that found the violation.
         claim: The claim that it violates.
         settings: Those of each suspect's audit.
-        before: The leak, found again with so many models.
+        before: The leak, found again with that many models.
         suspects: Fixed generators by suspect.
         reproduce: The command of the whole inquiry.
     """
@@ -145,7 +145,7 @@ def inquire(
 
     Raises:
         RunFolderError: If the run cannot be explained.
-        SettingsError: If a suspect is unknown, or so many models would not have found the leak.
+        SettingsError: If a suspect is unknown, or that many models would not have found the leak.
         InputError: If anything else is unusable; says what and how to fix it.
     """
     run = reopen(Path(path))
@@ -207,7 +207,7 @@ def explain(
 def _enough_models(
     run: FinishedRun, claim: PrivacyClaim, asked: int | None
 ) -> tuple[AuditSettings, Before]:
-    """Settings with as many models as each suspect is given, and the leak with so many.
+    """Settings with as many models as each suspect is given, and the leak with that many.
 
     With fewer models than it takes to find the leak, any fix would seem to remove it.
     """
@@ -227,7 +227,7 @@ def _enough_models(
 
 
 def _before(run: FinishedRun, claim: PrivacyClaim, settings: AuditSettings) -> Before | None:
-    """The leak as the run would have found it with so many models, whose outcomes it has."""
+    """The leak as the run would have found it with that many models, whose outcomes it has."""
     if settings.shadow_models >= run.models:
         found = run.result
         if found.attack is None or found.proved is None or found.auc is None:

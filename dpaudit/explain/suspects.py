@@ -47,7 +47,7 @@ def suspects_of(generator: Generator, *, name: str) -> dict[str, Generator]:
         last is missing where fixed ones do not offer the remaining fixes.
 
     Raises:
-        RegistryError: If `fixes` fails, or what it returns is no mapping to generators.
+        RegistryError: If `fixes` fails, or what it returns is not a mapping to generators.
     """
     offered = fixes_of(generator, name=name)
     found = dict(offered)
@@ -74,7 +74,7 @@ def fixes_of(generator: object, *, name: str) -> dict[str, Generator]:
     except Exception as error:
         raise RegistryError(f"fixes() of {name} fails: {error_line(error)}") from error
     if not isinstance(offered, Mapping):
-        raise RegistryError(f"fixes() of {name} returns no mapping of names to generators")
+        raise RegistryError(f"fixes() of {name} does not return a mapping of names to generators")
     for fix in offered:
         if not isinstance(fix, str) or not re.fullmatch(r"\w[\w.-]*", fix) or fix == TOGETHER:
             raise RegistryError(

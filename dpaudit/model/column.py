@@ -256,8 +256,8 @@ def as_numbers(values: pd.Series[Any]) -> npt.NDArray[np.float64]:
     """
     if values.dtype.kind in "mMc":  # pandas would count nanoseconds, or drop an imaginary part
         raise SchemaError(
-            f"column {values.name!r}: {values.dtype} is no number: convert dates and durations to "
-            "numbers, for example days"
+            f"column {values.name!r}: {values.dtype} is not a number: convert dates and durations "
+            "to numbers, for example days"
         )
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf":
         return values.to_numpy(dtype=np.float64, copy=True)  # as below, without its detours

@@ -52,7 +52,7 @@ def maker(
         The maker.
 
     Raises:
-        RegistryError: If it cannot be found or built, or is no generator.
+        RegistryError: If it cannot be found or built, or is not a generator.
     """
     if isinstance(generator, str):
         name = generator

@@ -89,7 +89,7 @@ class Trainer:
             The tables, in the order of the trainings.
 
         Raises:
-            TrialError: If a model's output is no table of so many records.
+            TrialError: If a model's output is not a table of that many records.
             Exception: Whatever the generator raises.
         """
         self.fits += len(fits)

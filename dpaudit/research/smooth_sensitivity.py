@@ -198,8 +198,8 @@ def pate_script_smooth_sensitivity(
     """The smooth sensitivity that PATE's script of 2017 prints for one query. For reproduction.
 
     The vote moves from the winner to the runner-up, one teacher at a time, and the script takes
-    the largest discounted rise of its log moment. This is no upper bound: the search ends at the
-    first step without a rise, never tries the other direction, and is skipped, with 0 as the
+    the largest discounted rise of its log moment. This is not an upper bound: the search ends at
+    the first step without a rise, never tries the other direction, and is skipped, with 0 as the
     answer, for every moment above 2 / gamma.
 
     Args:

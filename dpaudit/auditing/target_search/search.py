@@ -25,7 +25,7 @@ FOLDER = "target"
 FEATURE_ATTACK = "groundhog"
 """Attack whose features compare candidates, whatever attacks are audited with.
 
-They do not depend on the target, so they are taken once and serve all candidates; beside them each
+They do not depend on the target, so they are taken once and serve all candidates; besides them each
 candidate has its distance to the nearest synthetic record.
 """
 RELATIVE_ROUNDING = 1e-9
