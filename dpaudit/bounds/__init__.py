@@ -17,7 +17,7 @@ from dpaudit.bounds.one_run import (
     one_run_gaussian,
     one_run_p_value,
 )
-from dpaudit.bounds.power import FixedBound, detectable_epsilon, detection_power, max_provable
+from dpaudit.bounds.power import detectable_epsilon, detection_power, max_provable
 from dpaudit.bounds.sequential import PairProcess, e_process, pair_bound
 from dpaudit.bounds.sequential_schedule import ScoredBlock, refit_schedule
 from dpaudit.bounds.threshold import (
@@ -34,7 +34,6 @@ from dpaudit.bounds.threshold import (
 __all__ = [
     "Counts",
     "Direction",
-    "FixedBound",
     "Hypotheses",
     "PairProcess",
     "RocCurve",
