@@ -14,7 +14,7 @@ from dpaudit.game.choices import VULNERABLE
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import data_digest
-from dpaudit.plugins.protocols import World
+from dpaudit.plugins.protocols import World, is_seedable
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
 from dpaudit.results.record import (
@@ -152,7 +152,7 @@ def closing(
         "generator": AuditedGenerator(
             name=generator.name,
             parameters=generator.parameters,
-            seedable=bool(getattr(generator.generator, "seedable", True)),
+            seedable=is_seedable(generator.generator),
         ),
         "data": AuditedTable(
             source=table.source,

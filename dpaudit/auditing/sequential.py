@@ -1,16 +1,18 @@
 """Sequential audits: run in batches, test after each, stop as soon as a violation is proved.
 
-Taking a fixed-n bound again and again proves far too much; an e-process may be evaluated at any
-time (Ville's inequality; `dpaudit.bounds.sequential`). Half of the error probability pays for it;
-the other half is kept for the exact bound on the last trials, which is taken at the cap alone. The
-attack that guesses a batch was fixed on the pairs before it, and so was whether it bets at all: its
-bets are predictable. An attack that has hardly learnt would lose what it has to win back later.
+A fixed-n bound that is recomputed after every batch fails far too often; an e-process may be
+evaluated at any time (Ville's inequality; `dpaudit.bounds.sequential`). Half of the error
+probability pays for it; the other half is kept for the exact bound on the last trials, which is
+computed at the cap alone. The attack that guesses a batch was fixed on the pairs before it, and so
+was whether it bets at all: its bets are predictable. An attack that has learnt too little yet does
+not bet: it would lose wealth that it has to win back later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,6 +51,20 @@ NO_BETS = {ValidBound.SEQUENTIAL: 0.0}
 """Of an attack that has never bet."""
 
 RunPairs = Callable[[Sequence[int]], Outcomes]
+
+
+class _Fixed(NamedTuple):
+    """An attack that is fixed on the past.
+
+    Attributes:
+        stream: Key of the stream that its guesses belong to.
+        features: The attack and where its features lie.
+        fitted: Its classifier and threshold.
+    """
+
+    stream: str
+    features: FeatureSlice
+    fitted: Fitted
 
 
 @dataclass
@@ -136,15 +152,16 @@ def run_sequential(audit: TwoWorldSpec, run_pairs: RunPairs) -> list[Attacked]:
         fixed = [
             one
             for one in _fixed_on_the_past(audit, outcomes, block.start, claim)
-            if _promises(one[2], claim)
+            if _promises(one.fitted, claim)
         ]
         for start in range(block.start, block.stop, BATCH_PAIRS):
             numbers = range(start, min(start + BATCH_PAIRS, block.stop))
             outcomes = run_pairs(numbers)
             trials = [Trial(Role.AUDIT, world, number) for world in World for number in numbers]
-            for key, column, fitted in fixed:
-                batch = {trial: column.of(outcomes[trial]) for trial in trials}
-                streams.setdefault(key, _Stream()).guess(column.attack, fitted, batch)
+            for one in fixed:
+                batch = {trial: one.features.of(outcomes[trial]) for trial in trials}
+                stream = streams.setdefault(one.stream, _Stream())
+                stream.guess(one.features.attack, one.fitted, batch)
             claim = _claim_so_far(audit, outcomes, numbers.stop)
             found = _so_far(streams, audit, claim)
             if any(one.evaluation.proved > claim.epsilon for one in found):
@@ -173,14 +190,14 @@ def _claim_so_far(audit: TwoWorldSpec, outcomes: Outcomes, pairs: int) -> Privac
 
 def _fixed_on_the_past(
     audit: TwoWorldSpec, outcomes: Outcomes, pairs: int, claim: PrivacyClaim
-) -> list[tuple[str, FeatureSlice, Fitted]]:
-    """The attacks that guess the next batch, fixed on the first pairs, by the key of their stream.
+) -> list[_Fixed]:
+    """The attacks that guess the next batch, fixed on the first pairs.
 
     Where attacks are selected, the one that promises most on those pairs is the only one.
     """
     numbers = range(pairs)
     everything = [np.ones(pairs, dtype=np.bool_)] * 2
-    found: list[tuple[str, FeatureSlice, Fitted]] = []
+    found: list[_Fixed] = []
     for column in feature_slices(audit):
         worlds = [
             [column.of(outcomes[Trial(Role.AUDIT, world, number)]) for number in numbers]
@@ -190,10 +207,10 @@ def _fixed_on_the_past(
         if past is None:
             return []
         fitted = fit(column.attack, past, audit, audit.settings, claim, purpose=f"look/{pairs}")
-        found.append((column.attack.name, column, fitted))
+        found.append(_Fixed(column.attack.name, column, fitted))
     if audit.settings.multiplicity is Multiplicity.SELECT:
-        _, column, fitted = max(found, key=lambda one: one[2].promise)
-        return [("the selected attack", column, fitted)]
+        selected = max(found, key=lambda one: one.fitted.promise)
+        return [selected._replace(stream="the selected attack")]
     return found
 
 

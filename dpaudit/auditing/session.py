@@ -32,7 +32,7 @@ from dpaudit.game.engine import run_trials
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial, TrialStatus
-from dpaudit.plugins.protocols import World, trains_many
+from dpaudit.plugins.protocols import World, is_seedable, trains_many
 from dpaudit.results.record import AuditRecord, ControlOutcome, Leak
 from dpaudit.results.verdict import Check
 
@@ -172,7 +172,12 @@ class Session:
                 false_positives=deciding.failed_out,
             )
         checks = [
-            check_failures(failed, pairs, (whole.max_provable_epsilon, left.max_provable_epsilon)),
+            check_failures(
+                failed,
+                pairs,
+                highest=whole.max_provable_epsilon,
+                left=left.max_provable_epsilon,
+            ),
             check_randomness(outcomes),
             check_repeats(outcomes, self.audit.stream("repeats").rng()),
             self._replay_check(replays),
@@ -222,7 +227,7 @@ class Session:
         stored = self.store.outcomes(Role.AUDIT) | self.store.outcomes(Role.REPLAY)
         return check_replay(
             [Replay(stored[trial._replace(role=Role.AUDIT)], stored[trial]) for trial in replays],
-            seedable=getattr(self.audit.generator.generator, "seedable", True),
+            seedable=is_seedable(self.audit.generator.generator),
             together=self._together,
         )
 

@@ -18,7 +18,6 @@ from dpaudit.bounds.one_run import (
     one_run_p_value,
 )
 from dpaudit.bounds.power import (
-    FixedBound,
     detectable_epsilon,
     detectable_gaussian,
     detection_power,
@@ -40,7 +39,6 @@ from dpaudit.bounds.threshold import (
 __all__ = [
     "Counts",
     "Direction",
-    "FixedBound",
     "Hypotheses",
     "PairProcess",
     "RocCurve",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 from functools import lru_cache, reduce
 from operator import and_
 
@@ -11,11 +10,10 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr
 
-from dpaudit.bounds._checks import check_confidence, check_delta, check_epsilon
+from dpaudit.bounds._checks import check_confidence, check_delta, check_epsilon, check_power
 from dpaudit.bounds._gaussian import gaussian_epsilon
 from dpaudit.bounds._ordering import Ordering, reference_orderings
 from dpaudit.bounds._region import RejectionRegion
-from dpaudit.bounds.clopper_pearson import clopper_pearson
 from dpaudit.bounds.counts import Counts
 from dpaudit.bounds.exact import exact, reaching
 from dpaudit.errors import SettingsError
@@ -30,26 +28,18 @@ _CUTS = 401
 _TAIL = 4.0
 
 
-class FixedBound(StrEnum):
-    """A bound for a number of trials fixed beforehand."""
-
-    EXACT = "exact"
-    CLOPPER_PEARSON = "clopper_pearson"
-
-
 def max_provable(
     n_in: int,
     n_out: int,
     *,
     delta: float,
     confidence: float,
-    method: FixedBound | str = FixedBound.EXACT,
     false_negatives: int = 0,
     false_positives: int = 0,
 ) -> float:
-    """Largest bound that an audit of this size can reach: that of a perfect attack.
+    """Largest `exact` bound that an audit of this size can reach: that of a perfect attack.
 
-    For `exact`, without failed trials, and unless one world has more than e^ε times the trials
+    Without failed trials, and unless one world has more than e^ε times the trials
     of the other, it is ln((1 − δ)/(1 − (1 − confidence)^(1/(n_in + n_out))) − 1).
 
     Args:
@@ -57,7 +47,6 @@ def max_provable(
         n_out: Scored trials of the "out" world.
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence, in (0, 1).
-        method: The bound, or its name.
         false_negatives: Trials of the "in" world that failed, and so count as errors.
         false_positives: Trials of the "out" world that failed, and so count as errors.
 
@@ -67,10 +56,7 @@ def max_provable(
     Raises:
         SettingsError: If a setting is out of range.
     """
-    if method not in tuple(FixedBound):
-        raise SettingsError(f"`method` is {method!r}; use {' or '.join(FixedBound)}")
-    bound = exact if method == FixedBound.EXACT else clopper_pearson
-    return bound(false_negatives, false_positives, n_in, n_out, delta=delta, confidence=confidence)
+    return exact(false_negatives, false_positives, n_in, n_out, delta=delta, confidence=confidence)
 
 
 def detectable_epsilon(
@@ -227,10 +213,7 @@ def _exposing(
     check_delta(delta)
     check_confidence(confidence)
     Counts(false_negatives, false_positives, n_in, n_out)
-    if not 1.0 - confidence < power < 1.0:
-        raise SettingsError(
-            f"`power` is {power}; give a number strictly between 1 - confidence and 1, such as 0.8"
-        )
+    check_power(power, confidence=confidence)
     region = _rejecting(claim_epsilon, n_in, n_out, delta, confidence)
     return region.after_errors(false_negatives=false_negatives, false_positives=false_positives)
 

@@ -120,7 +120,7 @@ class RunFolder:
         if there == here:
             self._compare_versions(json.loads(used), versions)
             return
-        fields = [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
+        fields = changed_keys(there, here)
         shown = "; ".join(
             f"{key} is {_short(there.get(key))} there and {_short(here.get(key))} here"
             for key in fields[:3]
@@ -132,12 +132,13 @@ class RunFolder:
 
     def _compare_versions(self, there: Mapping[str, str], here: Mapping[str, str]) -> None:
         """Refuses other libraries: half of a run could differ from the rest."""
-        for name in sorted({*there, *here}):
-            if there.get(name) != here.get(name):
-                raise RunFolderError(
-                    f"{self.path} was run with {name} {there.get(name)}, this is "
-                    f"{here.get(name)}: install that version to resume it, or give another `out`"
-                )
+        changed = changed_keys(there, here)
+        if changed:
+            name = changed[0]
+            raise RunFolderError(
+                f"{self.path} was run with {name} {there.get(name)}, this is "
+                f"{here.get(name)}: install that version to resume it, or give another `out`"
+            )
 
     def save(self, outcome: Outcome) -> None:
         """Writes one outcome durably; a trial that is already there is left as it is.
@@ -220,6 +221,11 @@ class RunFolder:
 
     def _readable(self) -> AbstractContextManager[None]:
         return self._usable("be read", f"its {STORE_FILE} is damaged: give another `out`")
+
+
+def changed_keys(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """The keys, sorted, under which two JSON objects differ."""
+    return [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
 
 
 def specification_of(path: Path) -> dict[str, Any]:

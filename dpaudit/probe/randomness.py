@@ -6,6 +6,7 @@ from typing import Final
 
 import pandas as pd
 
+from dpaudit.plugins.protocols import is_seedable
 from dpaudit.probe.challenge import challenge, inserted
 from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import Subject
@@ -20,7 +21,7 @@ def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplica
 
     The seeds of training and sampling both differ, because noise may be drawn with either.
     """
-    if getattr(subject.build(), "seedable", True) is False:
+    if not is_seedable(subject.build()):
         return NotApplicable("the generator says that it cannot be seeded")
     return _determined(subject, trainer, seeded=True)
 

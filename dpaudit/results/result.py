@@ -95,7 +95,7 @@ class AuditResult(AuditRecord):
         Raises:
             OSError: If the folder is missing, full or cannot be written.
         """
-        write_whole(Path(folder) / RESULT_FILE, self.to_json().encode())
+        write_whole(Path(folder) / RESULT_FILE, self.to_json())
 
     @staticmethod
     def load(path: str | Path) -> AuditResult:
@@ -148,11 +148,11 @@ def _record(document: dict[str, Any], file: Path) -> AuditRecord:
             mismatch = best_match(e for e in mismatch.context if e.schema.get("type") != "null")
         place = "/".join(str(part) for part in mismatch.absolute_path) or "the document"
         raise InputError(
-            f"{file} is no result of an audit: {place}: {clipped(mismatch.message, _MOST_SHOWN)}; "
-            "take the file as dpaudit wrote it"
+            f"{file} is not the result of an audit: {place}: "
+            f"{clipped(mismatch.message, _MOST_SHOWN)}; take the file as dpaudit wrote it"
         )
     try:
         record: AuditRecord = from_document(AuditRecord, document)
     except (ValueError, InputError) as error:  # the constructors of claims and counts raise both
-        raise InputError(f"{file} is no result of an audit: {error}") from None
+        raise InputError(f"{file} is not the result of an audit: {error}") from None
     return record

@@ -40,6 +40,14 @@ class Attacked(NamedTuple):
     failed_out: int
 
 
+class _Candidate(NamedTuple):
+    """An attack that is fixed and not scored yet, with its trials."""
+
+    attack: NamedAttack
+    trials: SplitTrials
+    fitted: Fitted
+
+
 class FeatureSlice(NamedTuple):
     """An attack and where its features lie in the vector of a trial."""
 
@@ -101,7 +109,7 @@ def attack_all(
         AttackError: If an attack's scorer does not give one finite score per trial.
     """
     parts = masks(audit, role, settings)
-    fitted: list[tuple[NamedAttack, SplitTrials, Fitted]] = []
+    candidates: list[_Candidate] = []
     for column in feature_slices(audit):
         worlds = [
             [
@@ -114,9 +122,9 @@ def attack_all(
         if trials is None:
             return []
         fixed = fit(column.attack, trials.fitting, audit, settings, claim, purpose=f"{role}/attack")
-        fitted.append((column.attack, trials, fixed))
+        candidates.append(_Candidate(column.attack, trials, fixed))
     if settings.multiplicity is Multiplicity.SELECT:
-        fitted = [max(fitted, key=lambda one: one[2].promise)]
+        candidates = [max(candidates, key=lambda one: one.fitted.promise)]
     confidence = settings.attack_confidence
     scored = [
         trial
@@ -126,14 +134,14 @@ def attack_all(
     ]
     return [
         Attacked(
-            named,
+            one.attack,
             scored,
-            trials.scored,
-            evaluate(fixed, trials, delta=claim.delta, confidence=confidence),
-            trials.failed_in,
-            trials.failed_out,
+            one.trials.scored,
+            evaluate(one.fitted, one.trials, delta=claim.delta, confidence=confidence),
+            one.trials.failed_in,
+            one.trials.failed_out,
         )
-        for named, trials, fixed in fitted
+        for one in candidates
     ]
 
 

@@ -111,7 +111,7 @@ class OneRunSession:
 
     def _judge(self, role: Role, outcome: Outcome) -> ControlOutcome:
         """Whether a control ended as it must; strict, so that a sound one hardly ever fails."""
-        name = role.value.replace("-", " ")
+        name = role.in_words
         highest = power(self.audit, self.audit.claim, CONFIDENCE).max_provable_epsilon
         guessed = self._guessed(outcome)
         if guessed is None:
