@@ -182,7 +182,7 @@ def run_sequential(audit: TwoWorldSpec, run_pairs: RunPairs) -> list[Attacked]:
 
 
 def _claim_so_far(audit: TwoWorldSpec, outcomes: Outcomes, pairs: int) -> PrivacyClaim:
-    """The effective claim after so many pairs; a resumed run may hold more of them already."""
+    """The effective claim after this many pairs; a resumed run may hold more of them already."""
     return effective_claim(
         audit, [outcome for trial, outcome in outcomes.items() if trial.number < pairs]
     )
