@@ -40,7 +40,8 @@ class Correction:
     Attributes:
         rule: bonferroni: every attack is one. select: one attack was chosen on trials that are not
             scored.
-        hypotheses: By which the error probability is divided.
+        hypotheses: By which the error probability is divided; in a sequential audit after half of
+            it went to the bounds that hold at any time and half to those at the cap.
     """
 
     rule: str
