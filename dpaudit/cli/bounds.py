@@ -148,11 +148,11 @@ def bounds(
 
 
 def _attack_rows(attack: AttackOutcome, asked: _Asked) -> Iterator[dict[str, Any]]:
-    sequential = asked.result.sequential
-    # Stopped by what it saw: a fixed-n bound on these counts is no bound.
-    if sequential is None or not sequential.stopped_early:
+    # Without a fixed-n bound in the run its trials were ended by what they showed, be it with the
+    # last ones at the cap: on such counts it is no bound.
+    if attack.bounds[ValidBound.EXACT] is not None:
         yield from _rows(attack.name, Observed.COUNTS, tuple(attack.counts), asked)
-    if sequential is not None:
+    if asked.result.sequential is not None:
         stored = attack.bounds[ValidBound.SEQUENTIAL]
         why = NoProof.NOT_KEPT if asked.post_hoc else asked.flaw
         epsilon = None if asked.post_hoc else stored

@@ -42,6 +42,15 @@ def changed(run: Path, **changes: Any) -> None:
     written(run, json.loads((run / "result.json").read_text()) | changes)
 
 
+def proved_sequentially(run: Path, *, pairs: int) -> None:
+    """Makes it a run that its e-process ended after so many pairs."""
+    attacks = json.loads((run / "result.json").read_text())["attacks"]
+    for one in attacks:
+        one["bounds"] |= {"exact": None, "clopper_pearson": None}
+    sequential = {"pairs": pairs, "cap": 200, "stopped_early": pairs < 200}
+    changed(run, attacks=attacks, sequential=sequential)
+
+
 def asked(run: Path, *words: str) -> dict[str, Any]:
     """What the command says about the first attack, by method."""
     done = CliRunner().invoke(app, ["bounds", str(run), "--json", *words])
@@ -85,7 +94,8 @@ def test_a_fixed_run_keeps_the_whole_of_the_error(run: Path) -> None:
 def test_what_is_chosen_after_the_run_is_not_a_proof(
     run: Path, words: tuple[str, str], stopped_early: bool
 ) -> None:
-    changed(run, sequential={"pairs": 24, "cap": 200, "stopped_early": stopped_early})
+    if stopped_early:
+        proved_sequentially(run, pairs=24)
     found = asked(run, *words)
     assert found["post_hoc"]
     assert not any(row["valid"] for row in found["rows"].values())
@@ -98,6 +108,14 @@ def test_what_is_chosen_after_the_run_is_not_a_proof(
     assert lines[1] == "chosen after the run, which was made for delta 1e-05, confidence 0.95"
     assert any(line.endswith("cannot be recomputed") for line in lines)
     assert stopped_early or sum("post hoc, not a proof" in line for line in lines) == 4
+
+
+@pytest.mark.parametrize("pairs", [24, 200])  # of 200
+def test_what_ended_the_trials_leaves_no_fixed_bound(run: Path, pairs: int) -> None:
+    proved_sequentially(run, pairs=pairs)
+    rows = asked(run)["rows"]
+    assert list(rows) == ["sequential"]
+    assert rows["sequential"]["valid"]
 
 
 def test_to_say_again_what_the_run_was_made_for_is_not_post_hoc(run: Path) -> None:
