@@ -183,11 +183,11 @@ def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain
 
 
 def test_row_order_is_a_suspect_of_any_generator(folder: Path, plain: None) -> None:
-    assert audit("own.py:first_row", "--epsilon", "1", out="first").exit_code == 1
+    assert audit("own.py:first_row", "--epsilon", "1", out="first", models=240).exit_code == 1
     result = command("explain", "first", "--jobs", "1")
     assert result.exit_code == 0, result.stderr
     assert "own.py:first_row offers no fixes of its own" in result.stderr
-    assert result.stdout.startswith("fixing row-order removes it: bound 2.")
+    assert result.stdout.startswith("fixing row-order removes it: bound 3.")
     assert "all-together" not in result.stdout
     assert result.stdout.splitlines()[-1].startswith("reproduce: dpaudit explain first --shadow")
 
