@@ -101,7 +101,7 @@ def conclude(
         proved=evaluation.proved if evaluation else None,
         bounds=recorded_bounds(evaluation.bounds) if evaluation else None,
         threshold_rule=audit.settings.threshold,
-        sequential=_sequential(audit, findings.pairs) if was_run else None,
+        sequential=_sequential(audit, findings) if was_run else None,
         one_run=None,
         max_provable_epsilon=findings.power.max_provable_epsilon if was_run else None,
         detectable_epsilon=findings.power.detectable_epsilon if was_run else None,
@@ -179,11 +179,17 @@ def _target(audit: TwoWorldSpec) -> TargetOfAudit:
     return TargetOfAudit(choice=choice, row=audit.target.row, selection=audit.selection)
 
 
-def _sequential(audit: TwoWorldSpec, pairs: int) -> SequentialOutcome | None:
+def _sequential(audit: TwoWorldSpec, findings: Findings) -> SequentialOutcome | None:
     if not audit.settings.sequential:
         return None
     cap = audit.settings.per_world
-    return SequentialOutcome(pairs=pairs, cap=cap, stopped_early=pairs < cap)
+    guessed_by = findings.best.guessed_by if findings.best else {}
+    return SequentialOutcome(
+        pairs=findings.pairs,
+        cap=cap,
+        stopped_early=findings.pairs < cap,
+        guessed_by=dict(guessed_by) or None,
+    )
 
 
 def _scores(deciding: Attacked | None, world: World) -> tuple[float, ...]:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
-from dpaudit.bounds import Hypotheses, ThresholdRule
+from dpaudit.bounds import Hypotheses, ThresholdRule, attack_confidence
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.game.choices import FARTHEST, VULNERABLE
@@ -181,12 +181,8 @@ class AuditSettings:
 
     @property
     def attack_confidence(self) -> float:
-        """Confidence of each attack's bound: of the fixed one, and of the sequential one.
-
-        A sequential audit has both, each with half of the error probability.
-        """
-        shares = 2 if self.sequential else 1
-        return self.hypotheses.confidence(1 - (1 - self.confidence) / shares)
+        """Confidence of each attack's bound: of the fixed one, and of the sequential one."""
+        return attack_confidence(self.confidence, self.hypotheses.count, sequential=self.sequential)
 
 
 class SettingsGiven(TypedDict, total=False):

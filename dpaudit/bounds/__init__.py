@@ -10,7 +10,7 @@ from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic, upper_lim
 from dpaudit.bounds.counts import Counts
 from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import exact, p_value
-from dpaudit.bounds.multiplicity import Hypotheses, bonferroni
+from dpaudit.bounds.multiplicity import Hypotheses, attack_confidence, bonferroni
 from dpaudit.bounds.one_run import (
     one_run,
     one_run_detectable,
@@ -45,6 +45,7 @@ __all__ = [
     "ScoredBlock",
     "Threshold",
     "ThresholdRule",
+    "attack_confidence",
     "auc",
     "bonferroni",
     "choose_threshold",

@@ -19,7 +19,7 @@ SCHEMA_VERSION = 1
 
 _EFFECTS = {
     Effect.REMOVES: "removes it",
-    Effect.UNPROVED: "not proved any more",
+    Effect.UNPROVED: "not shown",
     Effect.REMAINS: "still leaks",
     Effect.INVALID: "invalid",
 }
@@ -90,6 +90,12 @@ class Explanation:
             return f"nothing is shown to remove it; with {invalid} fixed the audit is not valid"
         return "no fix that was tried removes it: the leak is elsewhere"
 
+    @property
+    def _allowed_limits(self) -> str:
+        """The areas under the ROC curve that the claim allows, rounded inwards."""
+        most = float(rounded_down(allowed_auc(self.claim)))
+        return f"{rounded(1 - most)} to {rounded(most)}"
+
     def _with(self, effect: Effect) -> str:
         return " or ".join(one.suspect for one in self.fixed if one.effect is effect)
 
@@ -124,9 +130,10 @@ class Explanation:
         ]
         lines += [f"  {one.suspect:<{width}}  {_in_words(one)}" for one in self.fixed]
         lines.append(
-            f"Each bound holds at {percent(self.confidence)} by itself. Removed: not proved any "
-            "more, and no attack of this audit tells the worlds apart better than the claim "
-            "allows; another attack might."
+            f"Each bound holds at {percent(self.confidence)} by itself. A fix removes the leak if "
+            "none is proved any more and the limits of the AUC lie within what the claim allows, "
+            f"{self._allowed_limits}, for every attack of this audit; another attack might find "
+            "more. Not shown: none is proved, but those limits are wider."
         )
         return "\n".join(lines)
 

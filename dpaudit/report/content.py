@@ -180,6 +180,14 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
 
 def _multiplicity(result: AuditRecord) -> str:
     rule, hypotheses = result.multiplicity.rule, result.multiplicity.hypotheses
+    turns = result.sequential.guessed_by if result.sequential else None
+    if turns:
+        each = ", ".join(f"{name} guessed {pairs} pairs" for name, pairs in turns.items())
+        return (
+            "The attack was selected before each batch, on earlier trials, so nothing is "
+            f"corrected: {each}. The sequential bound is that of all these guesses; the other "
+            f"numbers are of {result.attack} alone."
+        )
     if rule == "select":
         return "One attack was chosen on trials that were not scored, so nothing is corrected."
     if hypotheses == 1:

@@ -40,7 +40,8 @@ class Correction:
     Attributes:
         rule: bonferroni: every attack is one. select: one attack was chosen on trials that are not
             scored.
-        hypotheses: By which the error probability is divided.
+        hypotheses: By which the error probability is divided; in a sequential audit after half of
+            it went to the bounds that hold at any time and half to those at the cap.
     """
 
     rule: str
@@ -55,11 +56,14 @@ class SequentialOutcome:
         pairs: Pairs of trials run.
         cap: Pairs it would have run at most.
         stopped_early: Whether a violation was proved before the cap.
+        guessed_by: Pairs that each attack guessed for the sequential bound, where the selected
+            attack changed on the way; absent where one attack guessed all, or none.
     """
 
     pairs: Whole
     cap: Positive
     stopped_early: bool
+    guessed_by: Mapping[str, Positive] | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +123,8 @@ class AttackOutcome:
     Attributes:
         name: Its name.
         auc: Area under its ROC curve; 0.5 is chance.
-        bounds: Lower bounds on epsilon from its errors.
+        bounds: Lower bounds on epsilon from its errors; where the selected attack changed on the
+            way, the sequential one is from the guesses of all that were selected.
         counts: Its errors.
         threshold: Which scores it guesses in.
     """

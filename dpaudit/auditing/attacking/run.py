@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ class Attacked(NamedTuple):
         evaluation: Its errors and bounds.
         failed_in: Scored trials of world "in" that failed.
         failed_out: The same for world "out".
+        guessed_by: Where attacks took turns in the guesses behind the sequential bound, the pairs
+            that each guessed; else empty.
     """
 
     attack: NamedAttack
@@ -38,6 +41,7 @@ class Attacked(NamedTuple):
     evaluation: Evaluation
     failed_in: int
     failed_out: int
+    guessed_by: Mapping[str, int] = MappingProxyType({})
 
 
 class _Candidate(NamedTuple):
