@@ -54,6 +54,7 @@ def explain(
     from dpaudit.cli.progress import ConsoleProgress
     from dpaudit.errors import InterruptedRunError
     from dpaudit.explain import ROW_ORDER, inquire
+    from dpaudit.game.pool import workers_ended
 
     inquiry = inquire(run_folder, suspects=tuple(suspect or ()), shadow_models=shadow_models)
     errors = messages()
@@ -64,11 +65,12 @@ def explain(
         errors.print(f"suspects: {names}; {inquiry.settings.shadow_models} shadow models each")
     fixed = []
     try:
-        for place, name in enumerate(inquiry.suspects, start=1):
-            if not quiet:
-                errors.print(f"{place} of {len(inquiry.suspects)}: {name} fixed")
-            with ConsoleProgress(errors, quiet=quiet) as progress:
-                fixed.append(inquiry.audit_fixed(name, jobs=jobs, on_progress=progress))
+        with workers_ended():
+            for place, name in enumerate(inquiry.suspects, start=1):
+                if not quiet:
+                    errors.print(f"{place} of {len(inquiry.suspects)}: {name} fixed")
+                with ConsoleProgress(errors, quiet=quiet) as progress:
+                    fixed.append(inquiry.audit_fixed(name, jobs=jobs, on_progress=progress))
     except (InterruptedRunError, KeyboardInterrupt) as error:
         again = shlex.join(["dpaudit", *sys.argv[1:]])
         raise InterruptedRunError(f"{str(error) or 'interrupted'}\nresume with: {again}") from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import cloudpickle
 import pandas as pd
 
 from dpaudit.auditing.controls import CAUGHT, CONFIDENCE
@@ -17,6 +16,7 @@ from dpaudit.game.engine import run_trials
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial
+from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import AuditRecord, ControlOutcome
@@ -87,7 +87,9 @@ class OneRunSession:
         }
         return Payload(
             game=self.audit.game,
-            generators={role: cloudpickle.dumps(of) for role, of in generators.items()},
+            generators={
+                role: pickled(of, name=self.audit.generator.name) for role, of in generators.items()
+            },
             attacks=[ClosestRecord()],
             root=self.audit.settings.seed,
             audit=self.audit.id,
