@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import cloudpickle
 import numpy as np
 
 from dpaudit.auditing.attacking.attribution import attribute
@@ -32,6 +31,7 @@ from dpaudit.game.engine import run_trials
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial, TrialStatus
+from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World, is_seedable, trains_many
 from dpaudit.results.record import AuditRecord, ControlOutcome, Leak
 from dpaudit.results.verdict import Check
@@ -109,7 +109,8 @@ class Session:
         return trains_many(self.audit.generator.generator)
 
     def _payload(self) -> Payload:
-        audited: bytes = cloudpickle.dumps(self.audit.generator.generator)
+        named = self.audit.generator
+        audited = pickled(named.generator, name=named.name)
         generators = {Role.AUDIT: audited, Role.REPLAY: audited}
         generators |= {c.role: control_generator(c, self.audit) for c in CONTROLS}
         return Payload(

@@ -50,6 +50,7 @@ def explain(
     """
     from dpaudit.cli.progress import ConsoleProgress
     from dpaudit.explain import ROW_ORDER, inquire
+    from dpaudit.game.pool import workers_ended
 
     inquiry = inquire(run_folder, suspects=tuple(suspect or ()), shadow_models=shadow_models)
     errors = messages()
@@ -59,7 +60,7 @@ def explain(
         names = ", ".join(inquiry.suspects)
         errors.print(f"suspects: {names}; {inquiry.settings.shadow_models} shadow models each")
     fixed = []
-    with resumable():
+    with resumable(), workers_ended():
         for place, name in enumerate(inquiry.suspects, start=1):
             if not quiet:
                 errors.print(f"{place} of {len(inquiry.suspects)}: {name} fixed")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import typer
+
 from dpaudit.cli import options
-from dpaudit.cli.console import guarded, results
+from dpaudit.cli.console import ExitCode, guarded, results
 
 
 @guarded
@@ -18,6 +20,7 @@ def report(run_folder: options.RunFolderArgument, json: options.Json = False) ->
     output = results()
     if json:
         output.print(result.to_json(), end="")
-        return
-    output.print(str(result))
-    output.print(f"report: {result.folder / REPORT_FILE}")
+    else:
+        output.print(str(result))
+        output.print(f"report: {result.folder / REPORT_FILE}")
+    raise typer.Exit(ExitCode.PASS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -56,7 +57,7 @@ def reopen(path: Path) -> FinishedRun:
             be run again as it was: the table, the generator or a library has changed.
         InputError: If there is no run, or what it needs cannot be found.
     """
-    if (path / STORE_FILE).is_file() and not (path / RESULT_FILE).is_file():
+    if os.path.isfile(path / STORE_FILE) and not os.path.isfile(path / RESULT_FILE):
         raise RunFolderError(
             f"{path} is not finished: run the command that started it again, it resumes"
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.auditing.attacking.run import attack_all, best
-from dpaudit.auditing.entry import run_audit
+from dpaudit.auditing.entry import folder_usable, run_audit
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.errors import SettingsError
@@ -19,6 +19,7 @@ from dpaudit.explain.reopen import FinishedRun, reopen
 from dpaudit.explain.suspects import suspects_of
 from dpaudit.files import write_whole
 from dpaudit.formatting import did_you_mean
+from dpaudit.game.pool import workers_ended
 from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
@@ -112,7 +113,8 @@ class Inquiry:
             fixed=tuple(fixed),
             reproduce=self.reproduce,
         )
-        write_whole(self.run.folder / FOLDER / FILE, explanation.to_json() + "\n")
+        with folder_usable(self.run.folder):
+            write_whole(self.run.folder / FOLDER / FILE, explanation.to_json() + "\n")
         return explanation
 
     def _fixed(self, suspect: str) -> FixedSpec:
@@ -199,9 +201,13 @@ def explain(
         InterruptedRunError: On Ctrl-C; the same call resumes.
     """
     inquiry = inquire(path, suspects=suspects, shadow_models=shadow_models)
-    return inquiry.conclude(
-        [inquiry.audit_fixed(name, jobs=jobs, on_progress=on_progress) for name in inquiry.suspects]
-    )
+    with workers_ended():
+        return inquiry.conclude(
+            [
+                inquiry.audit_fixed(name, jobs=jobs, on_progress=on_progress)
+                for name in inquiry.suspects
+            ]
+        )
 
 
 def _enough_models(

@@ -17,8 +17,6 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 
-import cloudpickle
-
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game import worker
 from dpaudit.game.batches import Batch, make_batches
@@ -26,6 +24,7 @@ from dpaudit.game.pool import Flight, interrupts_held, kill_workers
 from dpaudit.game.progress import OnProgress, TrialProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
+from dpaudit.plugins.foreign import pickled
 
 MAX_ATTEMPTS = 3
 
@@ -56,6 +55,7 @@ def run_trials(
     Raises:
         InterruptedRunError: On Ctrl-C; what finished is in the folder.
         AttackError: If an attack fails on a valid table.
+        RegistryError: If an attack cannot be pickled for workers.
         RunFolderError: If the folder takes no more outcomes.
     """
     _erase_payloads(folder.path)  # of a coordinator that was killed before any worker started
@@ -153,7 +153,7 @@ def _crashed(trial: Trial) -> Outcome:
 
 def _write(payload: Payload, folder: Path) -> worker.PayloadFile:
     """Pickles the payload once, readable by its owner alone; workers load it once each."""
-    blob = cloudpickle.dumps(payload)
+    blob = pickled(payload, name="an attack or the table")
     # Named after this process: a worker whose coordinator died erases that coordinator's file.
     path = folder / f"payload-{os.getpid()}.pickle"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

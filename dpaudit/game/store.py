@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -20,6 +21,7 @@ from typing import IO, Any, NamedTuple, Self
 import numpy as np
 
 from dpaudit.errors import RunFolderError
+from dpaudit.files import parse_json
 from dpaudit.formatting import clipped, one_line
 from dpaudit.game.trial import ModelClaim, Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
@@ -241,12 +243,12 @@ def specification_of(path: Path) -> dict[str, Any]:
         RunFolderError: If it holds no run, or one that cannot be read.
     """
     file = path / STORE_FILE
-    if not file.is_file():
+    if not os.path.isfile(file):
         raise RunFolderError(f"{path} holds no {STORE_FILE}: give the run folder of an audit")
     try:
         with closing(sqlite3.connect(file)) as db:
             [text] = db.execute("SELECT spec_json FROM audit").fetchone()
-        found: dict[str, Any] = json.loads(text)
+        found: dict[str, Any] = parse_json(text)
     except (sqlite3.Error, ValueError, TypeError) as error:
         reason = one_line(str(error))
         raise RunFolderError(f"{file} cannot be read: {reason}; it is damaged") from error

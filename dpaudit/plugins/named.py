@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple, cast
 from dpaudit.errors import ClaimError, RegistryError, SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.adapt import as_generator
+from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import Attack, Generator
 from dpaudit.plugins.registry import ATTACKS, GENERATORS, build, parse_parameters
@@ -58,7 +60,8 @@ def named_generator(
     """
     if isinstance(generator, str):
         value = build(generator, GENERATORS, given=parameters, offered=offered)
-        return NamedGenerator(generator, dict(parameters), as_generator(value, name=generator))
+        with refusing(f"{generator} cannot be used"):
+            return NamedGenerator(generator, dict(parameters), as_generator(value, name=generator))
     if inspect.isclass(generator):
         raise RegistryError(
             f"{generator.__name__} is a class: hand in an instance, {generator.__name__}(...)"
@@ -68,7 +71,8 @@ def named_generator(
     own = generator if inspect.isroutine(generator) else type(generator)
     carry(generator)
     name = f"{own.__module__}:{own.__qualname__}"
-    return NamedGenerator(name, plain_settings(generator), as_generator(generator, name=name))
+    with refusing(f"{name} cannot be used"):
+        return NamedGenerator(name, plain_settings(generator), as_generator(generator, name=name))
 
 
 def named_attacks(attacks: Sequence[str | Attack]) -> tuple[NamedAttack, ...]:
@@ -122,10 +126,11 @@ def claim_under_audit(
         The claim, restated for the neighbours asked for.
 
     Raises:
-        ClaimError: If neither states an epsilon, or the generator's own claim says nothing about
-            the neighbours asked for.
+        ClaimError: If neither states an epsilon, or the generator's own claim is none or says
+            nothing about the neighbours asked for.
+        RegistryError: If asking the generator for its claim raises.
     """
-    own: PrivacyClaim | None = getattr(named.generator, "claim", None)
+    own = _own_claim(named)
     if epsilon is None and own is None:
         raise ClaimError(f"{named.name} states no claim: give `epsilon` and `delta`")
     relation = neighbours or (own.neighbours if own else Neighbours.ADD_REMOVE)
@@ -147,6 +152,17 @@ def claim_under_audit(
     )
 
 
+def _own_claim(named: NamedGenerator) -> PrivacyClaim | None:
+    with refusing(f"{named.name}: its claim cannot be read"):
+        own: object = getattr(named.generator, "claim", None)
+    if own is None or isinstance(own, PrivacyClaim):
+        return own
+    raise ClaimError(
+        f"{named.name}: its claim is of type {type(own).__name__}: make it a dpaudit.PrivacyClaim "
+        "or None"
+    )
+
+
 def plain_settings(value: object) -> dict[str, Any]:
     """The plain settings of an object: enough to notice that they changed."""
     found = getattr(value, "__dict__", {})
@@ -162,6 +178,6 @@ def source_digest(value: object) -> str | None:
         file = inspect.getsourcefile(defined)
     except TypeError:
         return None
-    if file is None or not Path(file).is_file():
+    if file is None or not os.path.isfile(file):
         return None
     return hashlib.blake2b(Path(file).read_bytes(), digest_size=16).hexdigest()

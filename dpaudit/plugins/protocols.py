@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.errors import SettingsError
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
 
 FloatArray = npt.NDArray[np.float64]
@@ -132,7 +132,7 @@ class GameView:
         neighbours: The neighbouring relation of the game.
 
     Raises:
-        SettingsError: If fewer than one synthetic row is requested.
+        SettingsError: If fewer than one synthetic row is requested, or more than fit into memory.
     """
 
     schema: Schema
@@ -142,8 +142,7 @@ class GameView:
     neighbours: Neighbours
 
     def __post_init__(self) -> None:
-        if self.n_rows < 1:
-            raise SettingsError(f"`rows` must be at least 1, got {self.n_rows}")
+        check_rows(self.n_rows, self.schema)
 
 
 class FeatureName(NamedTuple):

@@ -11,6 +11,7 @@ import pandas as pd
 from dpaudit.errors import TrialError
 from dpaudit.formatting import error_line, one_line
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, load
 from dpaudit.plugins.adapt import check_table
@@ -137,6 +138,7 @@ def run_probes(
         InputError: If an argument is unusable.
     """
     table = _sampled(load(data, schema), settings)
+    check_rows(len(table.data) if settings.rows is None else settings.rows, table.schema)
     built = maker(generator, parameters or {}, table.schema, table.data)
     claim = claim_under_audit(
         built.asked,

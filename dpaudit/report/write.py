@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpaudit.errors import RunFolderError
-from dpaudit.files import write_whole
+from dpaudit.files import io_reason, write_whole
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import REPORT_FILE
@@ -31,6 +31,6 @@ def write_reports(result: AuditRecord, folder: Path) -> None:
             write_whole(folder / name, text)
         except OSError as error:
             raise RunFolderError(
-                f"cannot write {folder / name}: {error.strerror}; choose a folder that exists "
+                f"cannot write {folder / name}: {io_reason(error)}; choose a folder that exists "
                 "and can be written"
             ) from error

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from dpaudit.errors import InputError
-from dpaudit.files import write_whole
+from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.formatting import clipped
 from dpaudit.results import sentences, summary
 from dpaudit.results.document import completed, from_document, to_document
@@ -105,12 +106,12 @@ class AuditResult(AuditRecord):
             InputError: If there is no result, or it is not one that this version can read.
         """
         path = Path(path)
-        file = path / RESULT_FILE if path.is_dir() else path
+        file = path / RESULT_FILE if os.path.isdir(path) else path
         try:
-            document = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_number)
+            document = parse_json(file.read_text(encoding="utf-8"), parse_constant=_no_number)
         except OSError as error:
             raise InputError(
-                f"no result at {file}: {error.strerror}; give a run folder or its {RESULT_FILE}"
+                f"no result at {file}: {io_reason(error)}; give a run folder or its {RESULT_FILE}"
             ) from None
         except ValueError:
             raise InputError(

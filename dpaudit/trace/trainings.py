@@ -10,12 +10,13 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from dpaudit.errors import InputError, SettingsError, TargetError, TrialError
+from dpaudit.errors import InputError, TargetError, TrialError
 from dpaudit.formatting import error_line, one_line
 from dpaudit.game.protocol import without
 from dpaudit.game.synthetic import accept
 from dpaudit.game.target import farthest
 from dpaudit.model.column import as_numbers
+from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import Traceable
 from dpaudit.seeds import Stream
@@ -98,8 +99,7 @@ def run_trainings(
         TargetError: If the table has fewer than two rows.
         TrialError: If a training failed or its output is not such a table; says which training.
     """
-    if rows < 1:
-        raise SettingsError(f"`rows` must be at least 1, got {rows}")
+    check_rows(rows, schema)
 
     def traced(what: str, which: Traceable, table: pd.DataFrame, own_seed: int = seed) -> Trace:
         if on_progress is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import cloudpickle
 import pandas as pd
 
 from dpaudit.auditing.claims import effective_claim
@@ -19,6 +18,7 @@ from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import AuditRecord, ControlOutcome
@@ -93,7 +93,9 @@ class OneRunSession:
         }
         return Payload(
             game=self.audit.game,
-            generators={role: cloudpickle.dumps(of) for role, of in generators.items()},
+            generators={
+                role: pickled(of, name=self.audit.generator.name) for role, of in generators.items()
+            },
             attacks=[ClosestRecord()],
             root=self.audit.settings.seed,
             audit=self.audit.id,
