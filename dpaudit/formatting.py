@@ -13,7 +13,7 @@ _NO_VALUE = "none"
 
 
 def rounded(value: float | None, *, digits: int = _DIGITS) -> str:
-    """A number to the nearest of so many significant digits; None reads "none"."""
+    """A number to the nearest, with this many significant digits; None reads "none"."""
     return _significant(value, digits, ROUND_HALF_EVEN)
 
 

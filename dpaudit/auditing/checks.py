@@ -37,14 +37,15 @@ def failure_reasons(outcomes: Sequence[Outcome]) -> tuple[FailureReason, ...]:
 
 
 def check_failures(
-    failed: Mapping[World, int], per_world: int, ceilings: tuple[float, float]
+    failed: Mapping[World, int], per_world: int, *, highest: float, left: float
 ) -> Check:
     """Says what failed trials did to the bound, and whether failing depends on the record.
 
     Args:
         failed: Failed trials of each world.
         per_world: Trials of each world.
-        ceilings: The largest provable epsilon without failures, and with these.
+        highest: The largest provable epsilon without failures.
+        left: The same with these failures.
 
     Returns:
         The check; failures that differ between worlds (Fisher's exact test) weaken the verdict,
@@ -55,11 +56,10 @@ def check_failures(
     n_in, n_out = failed[World.IN], failed[World.OUT]
     if n_in + n_out == 0:
         return Check("failed trials", True, "every trial finished", Consequence.NOTED)
-    before, after = ceilings
     detail = (
         f"{n_in} trial(s) failed in world in and {n_out} in world out, of {per_world} each; "
         "the scored ones count as the attack's errors, so the largest provable epsilon is "
-        f"{rounded_down(after)} instead of {rounded_down(before)}"
+        f"{rounded_down(left)} instead of {rounded_down(highest)}"
     )
     table = np.array([[n_in, per_world - n_in], [n_out, per_world - n_out]])
     p_value = float(fisher_exact(table)[1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dpaudit.auditing.attacking.run import Attacked
@@ -15,7 +14,7 @@ from dpaudit.game.choices import VULNERABLE
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import data_digest
-from dpaudit.plugins.protocols import World
+from dpaudit.plugins.protocols import World, is_seedable
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
 from dpaudit.results.leaks import leak_reason
@@ -49,7 +48,7 @@ class Findings(NamedTuple):
         checks: Checks of the run.
         failed: Failed trials of each world.
         failure_reasons: Why they failed.
-        claimed_epsilon: The largest epsilon that a fitted model claimed; 0 if none did.
+        claim: The claim that the verdict is about.
     """
 
     attacked: Sequence[Attacked]
@@ -60,21 +59,7 @@ class Findings(NamedTuple):
     checks: tuple[Check, ...]
     failed: Mapping[World, int]
     failure_reasons: tuple[FailureReason, ...]
-    claimed_epsilon: float
-
-
-NOTHING_RUN = Findings(
-    attacked=(),
-    best=None,
-    pairs=0,
-    power=Power(0.0, None),
-    leaks=(),
-    checks=(),
-    failed=dict.fromkeys(World, 0),
-    failure_reasons=(),
-    claimed_epsilon=0.0,
-)
-"""Of an audit whose controls failed."""
+    claim: PrivacyClaim
 
 
 def conclude(
@@ -97,12 +82,8 @@ def conclude(
     """
     was_run = findings is not None
     if findings is None:
-        findings = NOTHING_RUN
-    claim = effective_claim(
-        audit,
-        findings.claimed_epsilon,
-        source="largest that a fitted model claimed in either world",
-    )
+        findings = _nothing_run(audit.claim)
+    claim = findings.claim
     deciding = findings.best
     evaluation = deciding.evaluation if deciding else None
     decision = decide(
@@ -125,6 +106,7 @@ def conclude(
         one_run=None,
         max_provable_epsilon=findings.power.max_provable_epsilon if was_run else None,
         detectable_epsilon=findings.power.detectable_epsilon if was_run else None,
+        detectable_gaussian=findings.power.detectable_gaussian if was_run else None,
         auc=evaluation.auc if evaluation else None,
         counts=evaluation.counts if evaluation else None,
         shadow_models=dict.fromkeys(World, findings.pairs),
@@ -138,26 +120,6 @@ def conclude(
         target=_target(audit),
         **closing(audit, controls, findings.checks, seconds=seconds),
     )
-
-
-def effective_claim(audit: AuditSpec, claimed_epsilon: float, *, source: str) -> PrivacyClaim:
-    """The claim that the verdict is about.
-
-    A data-dependent accountant states epsilon as a function of the table: then it is the largest
-    that a fitted model claimed, unless the caller stated another.
-
-    Args:
-        audit: The audit.
-        claimed_epsilon: The largest epsilon that a fitted model claimed; 0 if none did.
-        source: Where that one comes from, in words.
-
-    Returns:
-        The claim.
-    """
-    claim = audit.claim
-    if audit.settings.states_claim or claimed_epsilon <= claim.epsilon:
-        return claim
-    return replace(claim, epsilon=claimed_epsilon, source=f"{claim.source}; {source}")
 
 
 def opening(audit: AuditSpec, claim: PrivacyClaim, decision: Decision) -> dict[str, Any]:
@@ -191,7 +153,7 @@ def closing(
         "generator": AuditedGenerator(
             name=generator.name,
             parameters=generator.parameters,
-            seedable=bool(getattr(generator.generator, "seedable", True)),
+            seedable=is_seedable(generator.generator),
         ),
         "data": AuditedTable(
             source=table.source,
@@ -239,4 +201,19 @@ def _attack(one: Attacked) -> AttackOutcome:
         bounds=recorded_bounds(one.evaluation.bounds),
         counts=one.evaluation.counts,
         threshold=one.evaluation.threshold,
+    )
+
+
+def _nothing_run(claim: PrivacyClaim) -> Findings:
+    """Of an audit whose controls failed."""
+    return Findings(
+        attacked=(),
+        best=None,
+        pairs=0,
+        power=Power(0.0, None),
+        leaks=(),
+        checks=(),
+        failed=dict.fromkeys(World, 0),
+        failure_reasons=(),
+        claim=claim,
     )

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
-from dpaudit.bounds import detectable_epsilon, detection_power, max_provable
+from dpaudit.bounds import (
+    detectable_epsilon,
+    detectable_gaussian,
+    detection_power,
+    max_provable,
+)
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results.verdict import POWER, Power
 
@@ -30,29 +35,21 @@ def power(
         false_positives: The same for world "out".
 
     Returns:
-        The largest provable and the smallest detectable epsilon.
+        The largest provable epsilon, and the smallest detectable ones.
     """
-    highest = max_provable(
-        settings.scored,
-        settings.scored,
-        delta=claim.delta,
-        confidence=settings.attack_confidence,
-        false_negatives=false_negatives,
-        false_positives=false_positives,
-    )
-    smallest = None
-    if highest > claim.epsilon:
-        smallest = detectable_epsilon(
-            claim_epsilon=claim.epsilon,
-            n_in=settings.scored,
-            n_out=settings.scored,
-            delta=claim.delta,
-            confidence=settings.attack_confidence,
-            power=POWER,
-            false_negatives=false_negatives,
-            false_positives=false_positives,
-        )
-    return Power(highest, smallest)
+    size: dict[str, Any] = {
+        "n_in": settings.scored,
+        "n_out": settings.scored,
+        "delta": claim.delta,
+        "confidence": settings.attack_confidence,
+        "false_negatives": false_negatives,
+        "false_positives": false_positives,
+    }
+    highest = max_provable(**size)
+    if highest <= claim.epsilon:
+        return Power(highest, None)
+    leak = {"claim_epsilon": claim.epsilon, "power": POWER, **size}
+    return Power(highest, detectable_epsilon(**leak), detectable_gaussian(**leak))
 
 
 class AssumedAttack(NamedTuple):

@@ -1,16 +1,18 @@
 """Sequential audits: run in batches, test after each, stop as soon as a violation is proved.
 
-Taking a fixed-n bound again and again proves far too much; an e-process may be evaluated at any
-time (Ville's inequality; `dpaudit.bounds.sequential`). Half of the error probability pays for it;
-the other half is kept for the exact bound on the last trials, which is taken at the cap alone. The
-attack that guesses a batch was fixed on the pairs before it, and so was whether it bets at all: its
-bets are predictable. An attack that has hardly learnt would lose what it has to win back later.
+A fixed-n bound that is recomputed after every batch fails far too often; an e-process may be
+evaluated at any time (Ville's inequality; `dpaudit.bounds.sequential`). Half of the error
+probability pays for it; the other half is kept for the exact bound on the last trials, which is
+computed at the cap alone. The attack that guesses a batch was fixed on the pairs before it, and so
+was whether it bets at all: its bets are predictable. An attack that has learnt too little yet does
+not bet: it would lose wealth that it has to win back later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,11 +27,13 @@ from dpaudit.auditing.attacking.run import (
     feature_slices,
     fit,
 )
+from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.settings import Multiplicity
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.bounds import Counts, auc, clopper_pearson, refit_schedule
 from dpaudit.bounds.table import Observed, ValidBound, valid_bounds
 from dpaudit.game.trial import Role, Trial
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import FloatArray, World
 
@@ -47,6 +51,20 @@ NO_BETS = {ValidBound.SEQUENTIAL: 0.0}
 """Of an attack that has never bet."""
 
 RunPairs = Callable[[Sequence[int]], Outcomes]
+
+
+class _Fixed(NamedTuple):
+    """An attack that is fixed on the past.
+
+    Attributes:
+        stream: Key of the stream that its guesses belong to.
+        features: The attack and where its features lie.
+        fitted: Its classifier and threshold.
+    """
+
+    stream: str
+    features: FeatureSlice
+    fitted: Fitted
 
 
 @dataclass
@@ -125,27 +143,31 @@ def run_sequential(audit: TwoWorldSpec, run_pairs: RunPairs) -> list[Attacked]:
     Raises:
         AttackError: If an attack's scorer does not give one finite score per trial.
     """
-    settings, claim = audit.settings, audit.claim
+    settings = audit.settings
     streams: dict[str, _Stream] = {}
     blocks = refit_schedule(settings.per_world)
     outcomes = run_pairs(range(blocks[0].start))
     for block in blocks:
+        claim = _claim_so_far(audit, outcomes, block.start)
         fixed = [
             one
-            for one in _fixed_on_the_past(audit, outcomes, block.start)
-            if _promises(one[2], audit)
+            for one in _fixed_on_the_past(audit, outcomes, block.start, claim)
+            if _promises(one.fitted, claim)
         ]
         for start in range(block.start, block.stop, BATCH_PAIRS):
             numbers = range(start, min(start + BATCH_PAIRS, block.stop))
             outcomes = run_pairs(numbers)
             trials = [Trial(Role.AUDIT, world, number) for world in World for number in numbers]
-            for key, column, fitted in fixed:
-                batch = {trial: column.of(outcomes[trial]) for trial in trials}
-                streams.setdefault(key, _Stream()).guess(column.attack, fitted, batch)
-            found = _so_far(streams, audit)
+            for one in fixed:
+                batch = {trial: one.features.of(outcomes[trial]) for trial in trials}
+                stream = streams.setdefault(one.stream, _Stream())
+                stream.guess(one.features.attack, one.fitted, batch)
+            claim = _claim_so_far(audit, outcomes, numbers.stop)
+            found = _so_far(streams, audit, claim)
             if any(one.evaluation.proved > claim.epsilon for one in found):
                 return found
-    sequential = {one.attack.name: one.evaluation.bounds for one in _so_far(streams, audit)}
+    claim = _claim_so_far(audit, outcomes, settings.per_world)
+    sequential = {one.attack.name: one.evaluation.bounds for one in _so_far(streams, audit, claim)}
     # With selection there is one stream, whatever attack it ended with.
     select = settings.multiplicity is Multiplicity.SELECT
     shared = next(iter(sequential.values()), NO_BETS) if select else NO_BETS
@@ -155,20 +177,27 @@ def run_sequential(audit: TwoWorldSpec, run_pairs: RunPairs) -> list[Attacked]:
                 bounds=one.evaluation.bounds | sequential.get(one.attack.name, shared)
             )
         )
-        for one in attack_all(audit, outcomes, Role.AUDIT, settings)
+        for one in attack_all(audit, outcomes, Role.AUDIT, settings, claim)
     ]
 
 
+def _claim_so_far(audit: TwoWorldSpec, outcomes: Outcomes, pairs: int) -> PrivacyClaim:
+    """The effective claim after so many pairs; a resumed run may hold more of them already."""
+    return effective_claim(
+        audit, [outcome for trial, outcome in outcomes.items() if trial.number < pairs]
+    )
+
+
 def _fixed_on_the_past(
-    audit: TwoWorldSpec, outcomes: Outcomes, pairs: int
-) -> list[tuple[str, FeatureSlice, Fitted]]:
-    """The attacks that guess the next batch, fixed on the first pairs, by the key of their stream.
+    audit: TwoWorldSpec, outcomes: Outcomes, pairs: int, claim: PrivacyClaim
+) -> list[_Fixed]:
+    """The attacks that guess the next batch, fixed on the first pairs.
 
     Where attacks are selected, the one that promises most on those pairs is the only one.
     """
     numbers = range(pairs)
     everything = [np.ones(pairs, dtype=np.bool_)] * 2
-    found: list[tuple[str, FeatureSlice, Fitted]] = []
+    found: list[_Fixed] = []
     for column in feature_slices(audit):
         worlds = [
             [column.of(outcomes[Trial(Role.AUDIT, world, number)]) for number in numbers]
@@ -177,21 +206,23 @@ def _fixed_on_the_past(
         past = gather(worlds, everything, fitting=True)
         if past is None:
             return []
-        fitted = fit(column.attack, past, audit, audit.settings, purpose=f"look/{pairs}")
-        found.append((column.attack.name, column, fitted))
+        fitted = fit(column.attack, past, audit, audit.settings, claim, purpose=f"look/{pairs}")
+        found.append(_Fixed(column.attack.name, column, fitted))
     if audit.settings.multiplicity is Multiplicity.SELECT:
-        _, column, fitted = max(found, key=lambda one: one[2].promise)
-        return [("the selected attack", column, fitted)]
+        selected = max(found, key=lambda one: one.fitted.promise)
+        return [selected._replace(stream="the selected attack")]
     return found
 
 
-def _promises(fitted: Fitted, audit: TwoWorldSpec) -> bool:
+def _promises(fitted: Fitted, claim: PrivacyClaim) -> bool:
     """Whether an attack errs so little on the past that it may prove a violation."""
-    bound = clopper_pearson(*fitted.counts, delta=audit.claim.delta, confidence=PROMISING)
-    return bound > audit.claim.epsilon
+    bound = clopper_pearson(*fitted.counts, delta=claim.delta, confidence=PROMISING)
+    return bound > claim.epsilon
 
 
-def _so_far(streams: dict[str, _Stream], audit: TwoWorldSpec) -> list[Attacked]:
-    delta, confidence = audit.claim.delta, audit.settings.attack_confidence
+def _so_far(
+    streams: dict[str, _Stream], audit: TwoWorldSpec, claim: PrivacyClaim
+) -> list[Attacked]:
+    delta, confidence = claim.delta, audit.settings.attack_confidence
     seen = (stream.attacked(delta=delta, confidence=confidence) for stream in streams.values())
     return [one for one in seen if one is not None]

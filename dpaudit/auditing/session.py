@@ -21,6 +21,7 @@ from dpaudit.auditing.checks import (
     failure_reasons,
     first_finished,
 )
+from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.conclusion import Findings, conclude
 from dpaudit.auditing.controls import CONTROLS, control_generator, control_settings, judge
 from dpaudit.auditing.plan import power
@@ -31,7 +32,7 @@ from dpaudit.game.engine import run_trials
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial, TrialStatus
-from dpaudit.plugins.protocols import World, trains_many
+from dpaudit.plugins.protocols import World, is_seedable, trains_many
 from dpaudit.results.record import AuditRecord, ControlOutcome, Leak
 from dpaudit.results.verdict import Check
 
@@ -139,7 +140,9 @@ class Session:
         return [trials[position] for position in order]
 
     def _judge(self, role: Role, settings: AuditSettings) -> ControlOutcome:
-        attacked = attack_all(self.audit, self.store.outcomes(role), role, settings)
+        attacked = attack_all(
+            self.audit, self.store.outcomes(role), role, settings, self.audit.claim
+        )
         evaluation = best(attacked).evaluation if attacked else None
         return judge(role, evaluation, power(settings, self.audit.claim))
 
@@ -147,9 +150,9 @@ class Session:
         self, order: Sequence[Trial], replays: Sequence[Trial], attacked: Sequence[Attacked] | None
     ) -> Findings:
         """Attacks, checks and explanation of the audit's own trials."""
-        settings, claim = self.audit.settings, self.audit.claim
-        stored = self.store.outcomes(Role.AUDIT)
+        settings, stored = self.audit.settings, self.store.outcomes(Role.AUDIT)
         outcomes = [stored[trial] for trial in order]
+        claim = effective_claim(self.audit, outcomes)
         failed = {
             world: sum(
                 o.status is not TrialStatus.FINISHED for o in outcomes if o.trial.world is world
@@ -158,7 +161,7 @@ class Session:
         }
         pairs = len(order) // 2
         if attacked is None:
-            attacked = attack_all(self.audit, stored, Role.AUDIT, settings)
+            attacked = attack_all(self.audit, stored, Role.AUDIT, settings, claim)
         deciding = best(attacked) if attacked else None
         whole = left = power(settings, claim)
         if deciding is not None and not deciding.evaluation.stopped_early:
@@ -169,7 +172,12 @@ class Session:
                 false_positives=deciding.failed_out,
             )
         checks = [
-            check_failures(failed, pairs, (whole.max_provable_epsilon, left.max_provable_epsilon)),
+            check_failures(
+                failed,
+                pairs,
+                highest=whole.max_provable_epsilon,
+                left=left.max_provable_epsilon,
+            ),
             check_randomness(outcomes),
             check_repeats(outcomes, self.audit.stream("repeats").rng()),
             self._replay_check(replays),
@@ -197,7 +205,7 @@ class Session:
             checks=tuple(checks),
             failed=failed,
             failure_reasons=failure_reasons(outcomes),
-            claimed_epsilon=max((o.claimed_epsilon or 0.0 for o in outcomes), default=0.0),
+            claim=claim,
         )
 
     def _leaks(self, deciding: Attacked) -> tuple[Leak, ...]:
@@ -215,7 +223,7 @@ class Session:
         stored = self.store.outcomes(Role.AUDIT) | self.store.outcomes(Role.REPLAY)
         return check_replay(
             [Replay(stored[trial._replace(role=Role.AUDIT)], stored[trial]) for trial in replays],
-            seedable=getattr(self.audit.generator.generator, "seedable", True),
+            seedable=is_seedable(self.audit.generator.generator),
             together=self._together,
         )
 

@@ -17,7 +17,12 @@ from dpaudit.bounds.one_run import (
     one_run_gaussian,
     one_run_p_value,
 )
-from dpaudit.bounds.power import FixedBound, detectable_epsilon, detection_power, max_provable
+from dpaudit.bounds.power import (
+    detectable_epsilon,
+    detectable_gaussian,
+    detection_power,
+    max_provable,
+)
 from dpaudit.bounds.sequential import PairProcess, e_process, pair_bound
 from dpaudit.bounds.sequential_schedule import ScoredBlock, refit_schedule
 from dpaudit.bounds.threshold import (
@@ -34,7 +39,6 @@ from dpaudit.bounds.threshold import (
 __all__ = [
     "Counts",
     "Direction",
-    "FixedBound",
     "Hypotheses",
     "PairProcess",
     "RocCurve",
@@ -47,6 +51,7 @@ __all__ = [
     "clopper_pearson",
     "count_errors",
     "detectable_epsilon",
+    "detectable_gaussian",
     "detection_power",
     "e_process",
     "exact",

@@ -1,4 +1,4 @@
-"""The one place that counts hypotheses, and the confidence that each of them needs.
+"""The number of hypotheses that an audit tests, and the confidence that each of them needs.
 
 A hypothesis is a bound or a p-value computed from the scored trials: one per attack, threshold,
 direction and target that is evaluated on them. What was chosen on other trials (the fitting

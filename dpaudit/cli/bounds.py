@@ -75,7 +75,7 @@ def _attack_rows(
     attack: AttackOutcome, result: AuditRecord, **asked: Any
 ) -> Iterator[dict[str, Any]]:
     if result.sequential is not None and result.sequential.stopped_early:
-        # Stopped by what it saw: a fixed-n bound on these counts is no bound.
+        # Stopped by what it saw: a fixed-n bound on these counts is not a bound.
         yield {
             "attack": attack.name,
             "method": ValidBound.SEQUENTIAL.value,

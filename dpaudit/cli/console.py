@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shlex
 import signal
 import sys
 import traceback
@@ -104,8 +105,22 @@ def _fail(message: str, code: ExitCode) -> NoReturn:
 
 
 @contextmanager
+def resumable() -> Iterator[None]:
+    """Adds to an interruption the command that resumes.
+
+    Raises:
+        InterruptedRunError: On Ctrl-C, with that command.
+    """
+    try:
+        yield
+    except (InterruptedRunError, KeyboardInterrupt) as error:
+        again = shlex.join(["dpaudit", *sys.argv[1:]])
+        raise InterruptedRunError(f"{str(error) or 'interrupted'}\nresume with: {again}") from None
+
+
+@contextmanager
 def _termination_as_interrupt() -> Iterator[None]:
-    """A polite kill is a Ctrl-C: what finished is kept and workers are stopped."""
+    """Treats SIGTERM as Ctrl-C: what finished is kept and workers are stopped."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         del number, frame

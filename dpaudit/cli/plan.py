@@ -143,13 +143,14 @@ def _claim(
 
 
 def _row(settings: AuditSettings, claim: PrivacyClaim) -> dict[str, Any]:
-    highest, smallest = power(settings, claim)
+    highest, smallest, gaussian = power(settings, claim)
     return {
         "shadow_models": settings.shadow_models,
         "fitted_per_world": settings.fitted,
         "scored_per_world": settings.scored,
         "max_provable_epsilon": highest,
         "detectable_epsilon": smallest,
+        "detectable_gaussian": gaussian,
     }
 
 

@@ -10,7 +10,7 @@ from dpaudit.cli.console import guarded, results
 def report(run_folder: options.RunFolderArgument, json: options.Json = False) -> None:
     """Writes report.html and report.md again from a finished run's result.json."""
     from dpaudit.report.write import write_reports
-    from dpaudit.results.result import AuditResult
+    from dpaudit.results.result import REPORT_FILE, AuditResult
 
     result = AuditResult.load(run_folder)
     assert result.folder is not None  # it was loaded from one
@@ -20,4 +20,4 @@ def report(run_folder: options.RunFolderArgument, json: options.Json = False) ->
         output.print(result.to_json(), end="")
         return
     output.print(str(result))
-    output.print(f"report: {result.folder / 'report.html'}")
+    output.print(f"report: {result.folder / REPORT_FILE}")

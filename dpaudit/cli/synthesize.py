@@ -1,4 +1,4 @@
-"""`dpaudit synthesize`: fit a generator and write its synthetic table with its claim."""
+"""`dpaudit synthesize`: fits a generator and writes its synthetic table with its claim."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def synthesize(
     from dpaudit.plugins.adapt import check_table, train
     from dpaudit.plugins.named import named_generator
     from dpaudit.plugins.registry import parse_parameters
+    from dpaudit.results.document import to_document
 
     table = load(data, schema)
     n_rows = len(table.data) if rows is None else rows
@@ -52,14 +53,7 @@ def synthesize(
     synthetic = accept(model.sample(n_rows, seed=seed), table.schema, n_rows)
     claim = getattr(model, "claim", None) or getattr(named.generator, "claim", None)
     document: dict[str, Any] = {
-        "claim": None
-        if claim is None
-        else {
-            "epsilon": claim.epsilon,
-            "delta": claim.delta,
-            "neighbours": claim.neighbours.value,
-            "source": claim.source,
-        },
+        "claim": to_document(claim),
         "generator": {"name": named.name, "parameters": named.parameters},
         "rows": n_rows,
         "schema_inferred": table.schema.inferred,
@@ -84,7 +78,7 @@ def synthesize(
 
 def _write(path: Path, text: str) -> None:
     try:
-        write_whole(path, text.encode())
+        write_whole(path, text)
     except OSError as error:
         raise InputError(
             f"{path} cannot be written: {error.strerror}; give another `out`"

@@ -61,6 +61,9 @@ def judge_fix(suspect: str, result: AuditRecord, claim: PrivacyClaim, *, folder:
         result: The result of its audit.
         claim: The claim under audit.
         folder: Where it ran.
+
+    Returns:
+        The audit with its effect on the leak.
     """
     attacks = result.attacks
     if not attacks:
@@ -92,6 +95,9 @@ def auc_limits(auc: float, scored: int, *, confidence: float) -> Interval:
         auc: The area observed.
         scored: Trials scored in the world that has fewer.
         confidence: Two-sided.
+
+    Returns:
+        The limits.
     """
     low, high = proportion_confint(auc * scored, scored, alpha=1.0 - confidence, method="wilson")
     return Interval(float(low), float(high))

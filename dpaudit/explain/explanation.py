@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -93,7 +94,7 @@ class Explanation:
         return " or ".join(one.suspect for one in self.fixed if one.effect is effect)
 
     def to_document(self) -> dict[str, Any]:
-        """All of it as JSON."""
+        """The explanation as a JSON object."""
         return {
             "schema_version": SCHEMA_VERSION,
             "generator": self.generator,
@@ -107,6 +108,10 @@ class Explanation:
             "suspects": [_entry(one) for one in self.fixed],
             "reproduce": self.reproduce,
         }
+
+    def to_json(self) -> str:
+        """The same as JSON text."""
+        return json.dumps(self.to_document(), indent=2, allow_nan=False)
 
     def __str__(self) -> str:
         """The conclusion, a line for each suspect, and what the words mean."""

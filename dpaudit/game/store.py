@@ -21,7 +21,7 @@ import numpy as np
 
 from dpaudit.errors import RunFolderError
 from dpaudit.formatting import clipped, one_line
-from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
+from dpaudit.game.trial import ModelClaim, Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 
 _TABLES = """
@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS audit (
 CREATE TABLE IF NOT EXISTS trial (
     role TEXT NOT NULL, world TEXT NOT NULL, number INTEGER NOT NULL,
     status TEXT NOT NULL, features BLOB, feature_sha TEXT, error TEXT NOT NULL,
-    claimed_epsilon REAL, seconds REAL NOT NULL, attempts INTEGER NOT NULL,
+    claimed_epsilon REAL, claimed_delta REAL, seconds REAL NOT NULL, attempts INTEGER NOT NULL,
     PRIMARY KEY (role, world, number)
 );
 """
@@ -120,7 +120,7 @@ class RunFolder:
         if there == here:
             self._compare_versions(json.loads(used), versions)
             return
-        fields = [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
+        fields = changed_keys(there, here)
         shown = "; ".join(
             f"{key} is {_short(there.get(key))} there and {_short(here.get(key))} here"
             for key in fields[:3]
@@ -132,12 +132,13 @@ class RunFolder:
 
     def _compare_versions(self, there: Mapping[str, str], here: Mapping[str, str]) -> None:
         """Refuses other libraries: half of a run could differ from the rest."""
-        for name in sorted({*there, *here}):
-            if there.get(name) != here.get(name):
-                raise RunFolderError(
-                    f"{self.path} was run with {name} {there.get(name)}, this is "
-                    f"{here.get(name)}: install that version to resume it, or give another `out`"
-                )
+        changed = changed_keys(there, here)
+        if changed:
+            name = changed[0]
+            raise RunFolderError(
+                f"{self.path} was run with {name} {there.get(name)}, this is "
+                f"{here.get(name)}: install that version to resume it, or give another `out`"
+            )
 
     def save(self, outcome: Outcome) -> None:
         """Writes one outcome durably; a trial that is already there is left as it is.
@@ -158,13 +159,13 @@ class RunFolder:
             blob,
             sha,
             outcome.error,
-            outcome.claimed_epsilon,
+            *(outcome.claimed or (None, None)),
             outcome.seconds,
             outcome.attempts,
         )
         with self._usable("take another trial", "fix that and run the same command again"):
             self._db.execute(
-                "INSERT OR IGNORE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
+                "INSERT OR IGNORE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
             )
 
     def finished(self, trials: Sequence[Trial]) -> set[Trial]:
@@ -187,11 +188,11 @@ class RunFolder:
         with self._readable():
             rows = self._db.execute(
                 "SELECT world, number, status, features, feature_sha, error, claimed_epsilon, "
-                "seconds, attempts FROM trial WHERE role = ? ORDER BY world, number",
+                "claimed_delta, seconds, attempts FROM trial WHERE role = ? ORDER BY world, number",
                 (role.value,),
             )
             found = {}
-            for world, number, status, blob, sha, error, claimed, seconds, attempts in rows:
+            for world, number, status, blob, sha, error, *claimed, seconds, attempts in rows:
                 trial = Trial(role, World(world), number)
                 if blob is not None and hashlib.sha256(blob).hexdigest() != sha:
                     raise ValueError(f"the features of trial {trial.id} have changed")
@@ -200,7 +201,7 @@ class RunFolder:
                     status=TrialStatus(status),
                     features=None if blob is None else np.frombuffer(blob, dtype=_LITTLE_ENDIAN),
                     error=error,
-                    claimed_epsilon=claimed,
+                    claimed=None if claimed[0] is None else ModelClaim(*claimed),
                     seconds=seconds,
                     attempts=attempts,
                 )
@@ -220,6 +221,11 @@ class RunFolder:
 
     def _readable(self) -> AbstractContextManager[None]:
         return self._usable("be read", f"its {STORE_FILE} is damaged: give another `out`")
+
+
+def changed_keys(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """The keys, sorted, under which two JSON objects differ."""
+    return [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
 
 
 def specification_of(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from dpaudit.errors import ClaimError
 from dpaudit.game.features import features_of_table, features_of_values
 from dpaudit.game.synthetic import accept, accept_stack, accept_values
-from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus, reason_of
+from dpaudit.game.trial import ModelClaim, Outcome, Payload, Role, Trial, TrialStatus, reason_of
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.adapt import train
@@ -70,12 +70,12 @@ def _together(
         if len(trials) == 1:
             return [_failed(trials[0], error, start)]
         return [run_trial(payload, trial) for trial in trials]
-    claims: dict[int, float | None] = {}
+    claims: dict[int, ModelClaim | None] = {}
     failed: dict[int, Outcome] = {}
     for position, trial in enumerate(trials):
         try:
             accept_values(values[position], schema)
-            claims[position] = _claimed_epsilon(models[position], game.view.neighbours)
+            claims[position] = _claimed(models[position], game.view.neighbours)
         except BaseException as error:  # noqa: BLE001 - as above
             failed[position] = _failed(trial, error, start)
     if failed:
@@ -87,7 +87,7 @@ def _together(
             trial=trials[position],
             status=TrialStatus.FINISHED,
             features=vector,
-            claimed_epsilon=claimed,
+            claimed=claimed,
         )
         for (position, claimed), vector in zip(claims.items(), vectors, strict=True)
     }
@@ -114,7 +114,7 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
             model = train(generator, data, seed=payload.seed(trial, "fit"))
             raw = model.sample(n_rows, seed=payload.seed(trial, "sample"))
         table = accept(raw, schema, n_rows)
-        claimed = _claimed_epsilon(model, game.view.neighbours)
+        claimed = _claimed(model, game.view.neighbours)
         if trains_many(generator):  # a replay: bit-identical to its trial
             values = values_of_table(table, schema)
             accept_values(values, schema)
@@ -128,7 +128,7 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
         trial=trial,
         status=TrialStatus.FINISHED,
         features=features,
-        claimed_epsilon=claimed,
+        claimed=claimed,
         seconds=time.perf_counter() - start,
     )
 
@@ -142,12 +142,13 @@ def _failed(trial: Trial, error: BaseException, start: float) -> Outcome:
     )
 
 
-def _claimed_epsilon(model: object, neighbours: Neighbours) -> float | None:
+def _claimed(model: object, neighbours: Neighbours) -> ModelClaim | None:
     """What a fitted model itself claims for the neighbours of the game; None if nothing follows."""
     claim: PrivacyClaim | None = getattr(model, "claim", None)
     if claim is None:
         return None
     try:
-        return float(claim.under(neighbours).epsilon)
+        restated = claim.under(neighbours)
     except ClaimError:
         return None
+    return ModelClaim(float(restated.epsilon), float(restated.delta))

@@ -27,6 +27,11 @@ class Role(StrEnum):
     ONE_RUN = "one-run"
     TARGET_SELECTION = "target-selection"
 
+    @property
+    def in_words(self) -> str:
+        """The role as it reads in a sentence."""
+        return self.value.replace("-", " ")
+
 
 class Trial(NamedTuple):
     """Names one trial; its random streams follow from the name."""
@@ -54,6 +59,13 @@ class TrialStatus(StrEnum):
     CRASHED = "crashed"
 
 
+class ModelClaim(NamedTuple):
+    """What one fitted model claims: epsilon and delta for the neighbours of the game."""
+
+    epsilon: float
+    delta: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What came of one trial.
@@ -63,7 +75,7 @@ class Outcome:
         status: How it ended.
         features: Features of all attacks, concatenated [f]; None unless finished.
         error: Why it failed, in one line; empty if it finished.
-        claimed_epsilon: Epsilon that the fitted model itself claims, if it claims one.
+        claimed: What the fitted model itself claims for the neighbours of the game, if it does.
         seconds: Wall time of training, sampling and features; of models trained together, the
             share of each.
         attempts: How often it was started.
@@ -73,7 +85,7 @@ class Outcome:
     status: TrialStatus
     features: FloatArray | None = None
     error: str = ""
-    claimed_epsilon: float | None = None
+    claimed: ModelClaim | None = None
     seconds: float = 0.0
     attempts: int = 1
 

@@ -1,4 +1,4 @@
-"""Makes a `Generator` of what the caller names, or says before any training why it is none."""
+"""Makes a `Generator` of what the caller names, or says before any training why it is not one."""
 
 from __future__ import annotations
 

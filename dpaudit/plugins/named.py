@@ -54,7 +54,7 @@ def named_generator(
         The generator with its name.
 
     Raises:
-        RegistryError: If it cannot be found or built, or is no generator.
+        RegistryError: If it cannot be found or built, or is not a generator.
     """
     if isinstance(generator, str):
         value = build(generator, GENERATORS, given=parameters, offered=offered)
@@ -82,7 +82,7 @@ def named_attacks(attacks: Sequence[str | Attack]) -> tuple[NamedAttack, ...]:
         The attacks with their names.
 
     Raises:
-        RegistryError: If one cannot be found or built, or is no attack.
+        RegistryError: If one cannot be found or built, or is not an attack.
         SettingsError: If two have the same name.
     """
     found = []

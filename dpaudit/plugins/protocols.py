@@ -115,6 +115,11 @@ def trains_many(generator: object) -> TypeGuard[BatchGenerator]:
     return callable(getattr(generator, "fit_many", None))
 
 
+def is_seedable(generator: object) -> bool:
+    """Whether trainings can be repeated from their seeds: unless the generator says no."""
+    return bool(getattr(generator, "seedable", True))
+
+
 @dataclass(frozen=True, kw_only=True)
 class GameView:
     """What the attacker of a differential-privacy audit knows: everything but the bit.

@@ -131,7 +131,7 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
         and key not in arguments
     ]
     if needed:
-        raise RegistryError(f"{name} needs the parameter {needed[0]!r}: give {needed[0]}=...")
+        raise RegistryError(f"{name} needs the parameter {needed[0]!r}: give {needed[0]}=..")
     try:
         return value(**arguments)
     except DpauditError:

@@ -23,6 +23,9 @@ def alike(one: pd.DataFrame, other: pd.DataFrame, subject: Subject) -> bool:
         one: A synthetic table.
         other: Another one.
         subject: What is probed, for the schema.
+
+    Returns:
+        True if no value differs by more than rounding.
     """
     first, second = (values_of_table(table, subject.schema) for table in (one, other))
     return np.allclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
@@ -34,6 +37,9 @@ def summary(table: pd.DataFrame, subject: Subject) -> dict[str, float]:
     Args:
         table: The table.
         subject: What is probed, for the schema.
+
+    Returns:
+        The numbers, those of each column in turn.
     """
     found: dict[str, float] = {}
     for column in subject.schema.columns:

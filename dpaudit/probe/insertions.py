@@ -68,7 +68,7 @@ def range_follows_record(subject: Subject, trainer: Trainer) -> Observation | No
             above = upper - np.nanmax(numbers) >= np.nanmin(numbers) - lower
             canaries.append(Canary(column, upper if above else lower))
     if not canaries:
-        return NotApplicable("the table has no numeric column beside its label")
+        return NotApplicable("the table has no numeric column besides its label")
     return followed(subject, trainer, schema, subject.data, canaries)
 
 

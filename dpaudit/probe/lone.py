@@ -26,7 +26,7 @@ def constancy_follows_record(subject: Subject, trainer: Trainer) -> Observation 
         if other is not None:
             canaries.append(Canary(column, other))
     if not canaries:
-        return NotApplicable("no column beside the label has two possible values")
+        return NotApplicable("no column besides the label has two possible values")
     return followed(subject, trainer, subject.schema, subject.schema.canonical(constant), canaries)
 
 

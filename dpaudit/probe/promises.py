@@ -151,6 +151,9 @@ def turned(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     Args:
         data: The table.
         schema: Its schema.
+
+    Returns:
+        The canonical table, with as many rows.
     """
     table = {}
     for column in schema.columns:

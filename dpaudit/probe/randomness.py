@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import pandas as pd
 
+from dpaudit.plugins.protocols import is_seedable
 from dpaudit.probe.challenge import challenge, inserted
 from dpaudit.probe.comparison import summary
 from dpaudit.probe.result import NotApplicable, Observation
@@ -40,7 +41,7 @@ def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplica
     First the seeds of training and sampling both differ, because noise may be drawn with either;
     then each alone: noise that is always the same hides behind the randomness of the other half.
     """
-    if getattr(subject.build(), "seedable", True) is False:
+    if not is_seedable(subject.build()):
         return NotApplicable("the generator says that it cannot be seeded")
     first, second = trainer.fit_of(0), trainer.fit_of(1)
     one, other = _tables(subject, trainer, [first, second])

@@ -12,6 +12,7 @@ from dpaudit.formatting import TERMINAL_WIDTH, clipped, percent, printable, roun
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.severity import Severity
 from dpaudit.probe.result import ProbeResult, ProbeStatus
+from dpaudit.results.document import to_document
 
 _INDENT = "  "
 
@@ -63,12 +64,7 @@ class ProbeReport:
         return {
             "generator": {"name": self.generator, "parameters": dict(self.parameters)},
             "data": self.source,
-            "claim": {
-                "epsilon": self.claim.epsilon,
-                "delta": self.claim.delta,
-                "neighbours": self.claim.neighbours.value,
-                "source": self.claim.source,
-            },
+            "claim": to_document(self.claim),
             "schema_inferred": self.schema_inferred,
             "records": self.records,
             "target": self.target,

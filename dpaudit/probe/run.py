@@ -230,7 +230,7 @@ def _passed(seen: Observation, subject: Subject, trainer: Trainer) -> Observatio
     if not still:
         return seen
     return seen._replace(
-        evidence=f"beside {listed(still)}, the same in every row of every fit: {seen.evidence}"
+        evidence=f"apart from {listed(still)}, the same in every row of every fit: {seen.evidence}"
     )
 
 

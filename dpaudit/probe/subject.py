@@ -54,8 +54,11 @@ def maker(
         data: The table.
         target: Position of the target.
 
+    Returns:
+        The maker.
+
     Raises:
-        RegistryError: If it cannot be found or built, or is no generator.
+        RegistryError: If it cannot be found or built, or is not a generator.
     """
     if isinstance(generator, str):
         name = generator
@@ -117,6 +120,9 @@ class Subject:
             schema: The schema; the subject's by default.
             data: The table; the subject's by default.
             changes: Settings to change, by name.
+
+        Returns:
+            The generator.
         """
         return self.maker.make(
             self.schema if schema is None else schema,

@@ -60,6 +60,9 @@ class Trainer:
             number: Names the streams.
             dropped: Positions of the records that it lacks.
             seeded: Whether the training and the sample get seeds.
+
+        Returns:
+            The training.
         """
         if not seeded:
             return Fit(tuple(dropped), None, None)
@@ -84,8 +87,11 @@ class Trainer:
             schema: The table's schema.
             rows: Synthetic records asked of each model.
 
+        Returns:
+            The tables, in the order of the trainings.
+
         Raises:
-            TrialError: If a model's output is no table of so many records.
+            TrialError: If a model's output is not a table of that many records.
             Exception: Whatever the generator raises.
         """
         self.fits += len(fits)
@@ -134,6 +140,9 @@ class Trainer:
             generator: What is trained.
             data: The whole table.
             fits: The trainings.
+
+        Yields:
+            The models, in the order of the trainings.
         """
         self.fits += len(fits)
         if not trains_many(generator):

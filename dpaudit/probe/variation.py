@@ -56,7 +56,14 @@ class Variation:
         return [name for name in self.still() if self._values[name] == {_MISSING}]
 
     def nothing_in(self, columns: Sequence[str]) -> str | None:
-        """Why nothing can be concluded from these columns, in words; None if they vary."""
+        """Why nothing can be concluded from some columns.
+
+        Args:
+            columns: Their names.
+
+        Returns:
+            The reason in words; None if one of them varies.
+        """
         if self._first is None:
             return None
         if self._same and len(self._seeds) > 1:

@@ -60,6 +60,17 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         return
     claimed, proved = claim_and_proof(result)
     confidence = percent(result.confidence)
+    gaussian = (
+        ()
+        if result.detectable_gaussian is None
+        else (
+            (
+                "Caught with 80 % power, Gaussian",
+                rounded_up(result.detectable_gaussian),
+                "the same of a leak that shifts a normal score",
+            ),
+        )
+    )
     methods = tuple(
         (f"Proved, {entry.label}", rounded_down(value), entry.meaning)
         for _, entry, value in shown_bounds(result)
@@ -71,8 +82,10 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         (
             "Caught with 80 % power",
             rounded_up(result.detectable_epsilon),
-            "smallest leak that this audit exposes four times in five",
+            "smallest leak that this audit exposes four times in five, if it shows as clearly as "
+            "in randomised response",
         ),
+        *gaussian,
         (
             "Largest provable",
             rounded_down(result.max_provable_epsilon),

@@ -10,7 +10,7 @@ from dpaudit.report.render import render_html, render_markdown
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import REPORT_FILE
 
-MARKDOWN_NAME = "report.md"
+MARKDOWN_FILE = "report.md"
 
 
 def write_reports(result: AuditRecord, folder: Path) -> None:
@@ -21,11 +21,11 @@ def write_reports(result: AuditRecord, folder: Path) -> None:
         folder: The run folder, which exists.
 
     Raises:
-        RunFolderError: The folder does not exist or cannot be written.
+        RunFolderError: If the folder does not exist or cannot be written.
     """
     for name, text in (
         (REPORT_FILE, render_html(result)),
-        (MARKDOWN_NAME, render_markdown(result)),
+        (MARKDOWN_FILE, render_markdown(result)),
     ):
         try:
             write_whole(folder / name, text)

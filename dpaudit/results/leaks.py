@@ -36,6 +36,9 @@ def carrier(leaks: Sequence[Leak], checks: Sequence[Check] = ()) -> Carrier:
     Args:
         leaks: Its features.
         checks: The checks of the run: one of them is whether seeds change the output.
+
+    Returns:
+        The kind of carrier.
     """
     if any(check.name == DIFFERENT_SEEDS and not check.passed for check in checks):
         return Carrier.WHOLE_OUTPUT

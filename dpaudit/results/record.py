@@ -18,7 +18,11 @@ from dpaudit.results.document import Limits
 from dpaudit.results.verdict import Check, Verdict
 
 SCHEMA_VERSION: Final = 1
-"""Version of the document's shape; raised when a key changes its meaning or goes."""
+"""Version of the document's shape.
+
+Raised when a key changes its meaning, goes, or comes and may not be null: a key that may be null is
+read as null from the documents of before.
+"""
 
 Whole = Annotated[int, Limits(minimum=0)]
 Positive = Annotated[int, Limits(minimum=1)]
@@ -269,8 +273,11 @@ class AuditRecord:
         one_run: Null unless the generator was trained once, with many canaries.
         max_provable_epsilon: The bound that a perfect attack would reach with this many trials, in
             nats; null if no trial was scored.
-        detectable_epsilon: The smallest true epsilon that this audit exposes with 80 % power if an
-            attack finds it, in nats; null if there is none, or if no trial was scored.
+        detectable_epsilon: The smallest true epsilon that this audit exposes with 80 % power, in
+            nats, if it shows as clearly as in randomised response; null if there is none, or if no
+            trial was scored.
+        detectable_gaussian: The same of a Gaussian leak; absent at delta 0, where every such leak
+            is infinite, and as above.
         auc: Area under the ROC curve of the deciding attack; 0.5 is chance. Null if no trial was
             scored.
         counts: Errors of the deciding attack on the scored trials; null if no trial was scored.
@@ -311,6 +318,7 @@ class AuditRecord:
     one_run: OneRunOutcome | None
     max_provable_epsilon: NonNegative | None
     detectable_epsilon: NonNegative | None
+    detectable_gaussian: NonNegative | None = field(default=None, metadata=OPTIONAL)
     auc: Probability | None
     counts: Counts | None
     shadow_models: Mapping[World, Whole]

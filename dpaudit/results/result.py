@@ -11,7 +11,7 @@ from dpaudit.errors import InputError
 from dpaudit.files import write_whole
 from dpaudit.formatting import clipped
 from dpaudit.results import sentences, summary
-from dpaudit.results.document import from_document, to_document
+from dpaudit.results.document import completed, from_document, to_document
 from dpaudit.results.record import SCHEMA_VERSION, AuditRecord
 from dpaudit.results.schema import result_schema
 from dpaudit.results.verdict import Verdict
@@ -95,7 +95,7 @@ class AuditResult(AuditRecord):
         Raises:
             OSError: If the folder is missing, full or cannot be written.
         """
-        write_whole(Path(folder) / RESULT_FILE, self.to_json().encode())
+        write_whole(Path(folder) / RESULT_FILE, self.to_json())
 
     @staticmethod
     def load(path: str | Path) -> AuditResult:
@@ -133,23 +133,26 @@ def _no_number(constant: str) -> NoReturn:
 def _record(document: dict[str, Any], file: Path) -> AuditRecord:
     """The record that a document describes, once it fits the schema.
 
+    A key that came after the document was written, and may be null, is null.
+
     Raises:
         InputError: If it does not.
     """
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
+    document = completed(AuditRecord, document)
     mismatch = best_match(Draft202012Validator(result_schema()).iter_errors(document))
     if mismatch is not None:
         while mismatch.context:  # of a value that may be null: what is wrong with it if it is not
             mismatch = best_match(e for e in mismatch.context if e.schema.get("type") != "null")
         place = "/".join(str(part) for part in mismatch.absolute_path) or "the document"
         raise InputError(
-            f"{file} is no result of an audit: {place}: {clipped(mismatch.message, _MOST_SHOWN)}; "
-            "take the file as dpaudit wrote it"
+            f"{file} is not the result of an audit: {place}: "
+            f"{clipped(mismatch.message, _MOST_SHOWN)}; take the file as dpaudit wrote it"
         )
     try:
         record: AuditRecord = from_document(AuditRecord, document)
     except (ValueError, InputError) as error:  # the constructors of claims and counts raise both
-        raise InputError(f"{file} is no result of an audit: {error}") from None
+        raise InputError(f"{file} is not the result of an audit: {error}") from None
     return record

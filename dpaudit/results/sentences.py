@@ -19,6 +19,7 @@ from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import SampleUnit, Verdict
 
 NOT_EVIDENCE: Final = "not evidence of privacy"
+"""Stands alone in a headline, and after "it is" and "This is" in sentences."""
 SCHEMA_INFERRED: Final = (
     "bounds and categories were inferred from the table handed in: what the generator reveals "
     "through them is outside this audit; give a public schema"
@@ -117,9 +118,11 @@ def power(result: AuditRecord) -> str:
     least = result.detectable_epsilon
     if least is None:
         return f"No leak, however large, would have been caught with 80 % power; {limit}."
+    gaussian = result.detectable_gaussian
+    beside = "" if gaussian is None else f", a Gaussian one from {rounded_up(gaussian)} on"
     return (
-        f"A leak of epsilon {rounded_up(least)} or more that the attack picks up would have been "
-        f"caught with 80 % power; {limit}."
+        f"A leak of epsilon {rounded_up(least)} or more that shows as clearly as in randomised "
+        f"response would have been caught with 80 % power{beside}; {limit}."
     )
 
 
@@ -145,11 +148,16 @@ def poor_power_reason(detectable_epsilon: float | None, unit: SampleUnit) -> str
     return f"cannot decide: {reached} would be caught with 80 % power; run more {unit.remedy}"
 
 
-def consistent_reason(detectable_epsilon: float) -> str:
-    """Why the verdict is consistent."""
+def consistent_reason(detectable_epsilon: float, detectable_gaussian: float | None) -> str:
+    """Why the verdict is consistent, and of which leaks that says something."""
+    beside = (
+        ""
+        if detectable_gaussian is None
+        else f", a Gaussian one from epsilon {rounded_up(detectable_gaussian)} on"
+    )
     return (
         f"no violation found; this audit would have caught a {_leak_of(detectable_epsilon)} with "
-        f"80 % power; it is {NOT_EVIDENCE}"
+        f"80 % power if it shows as clearly as in randomised response{beside}; it is {NOT_EVIDENCE}"
     )
 
 

@@ -29,7 +29,7 @@ _LEAKS_IN_FAILURE = 5
 
 
 def summary_lines(result: AuditRecord) -> list[str]:
-    """The audit for a terminal: four to nine lines of at most 80 characters, the headline first."""
+    """The audit for a terminal: four to ten lines of at most 80 characters, the headline first."""
     lines = [sentences.headline(result), _claim_line(result), *_target_lines(result)]
     lines += _leak_lines(result)
     lines += [attack_line(result), *_power_lines(result), _controls_line(result)]
@@ -110,7 +110,13 @@ def _power_lines(result: AuditRecord) -> list[str]:
         ]
     least = result.detectable_epsilon
     caught = "no leak is caught" if least is None else f"epsilon {rounded_up(least)} is caught"
-    return [f"power: {caught} with 80 % power; at most {rounded_down(most)} is provable"]
+    lines = [f"power: {caught} with 80 % power; at most {rounded_down(most)} is provable"]
+    if result.detectable_gaussian is not None:
+        lines.append(
+            "power is that of randomised response; of a Gaussian leak it takes epsilon "
+            f"{rounded_up(result.detectable_gaussian)}"
+        )
+    return lines
 
 
 def _controls_line(result: AuditRecord) -> str:

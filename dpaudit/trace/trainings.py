@@ -22,9 +22,9 @@ from dpaudit.seeds import Stream
 from dpaudit.trace.collector import Collector, Trace
 
 MORE_ROWS: Final = 6500
-"""The repeated table has at least so many rows, and at least three times those of the table."""
+"""The repeated table has at least this many rows, and at least three times those of the table."""
 FEW_ROWS: Final = 60
-"""The thinned table has at most so many rows, or two for each teacher, and at most half."""
+"""The thinned table has at most this many rows, or two for each teacher, and at most half."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ def run_trainings(
     Raises:
         SettingsError: If no records are asked for.
         TargetError: If the table has fewer than two rows.
-        TrialError: If a training failed or its output is no such table; says which training.
+        TrialError: If a training failed or its output is not such a table; says which training.
     """
     if rows < 1:
         raise SettingsError(f"`rows` must be at least 1, got {rows}")
@@ -160,6 +160,9 @@ def most_informative_record(data: pd.DataFrame, schema: Schema) -> int:
     Args:
         data: The table, canonical.
         schema: Its schema.
+
+    Returns:
+        Its row number, from 0.
 
     Raises:
         TargetError: If the table has fewer than two rows.

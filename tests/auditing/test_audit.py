@@ -13,6 +13,7 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing.entry import run_audit
+from dpaudit.auditing.plan import power
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import build_two_worlds
 from dpaudit.errors import ClaimError, RegistryError, RunFolderError, SettingsError
@@ -248,8 +249,8 @@ def test_senseless_settings_are_refused(
 class _ClaimingModel:
     """What a data-dependent accountant prints: a claim that differs between the worlds."""
 
-    def __init__(self, rows: int) -> None:
-        self.claim = PrivacyClaim(epsilon=2.0 if rows == 40 else 3.0)
+    def __init__(self, claim: PrivacyClaim) -> None:
+        self.claim = claim
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
         values = {"age": 30, "income": 30.0, "city": "Ulm", "ill": 0}
@@ -261,7 +262,7 @@ class _DataDependent:
     claim = PrivacyClaim(epsilon=1.0, source="before training")
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> _ClaimingModel:
-        return _ClaimingModel(len(data))
+        return _ClaimingModel(PrivacyClaim(epsilon=2.0 if len(data) == 40 else 3.0))
 
 
 def test_a_data_dependent_claim_counts_as_the_larger_of_both_worlds(table: pd.DataFrame) -> None:
@@ -270,3 +271,37 @@ def test_a_data_dependent_claim_counts_as_the_larger_of_both_worlds(table: pd.Da
     assert "in either world" in result.claim.source
     stated = dpaudit.audit(_DataDependent(), table, epsilon=1.5, **FAST)
     assert stated.claimed_epsilon == 1.5
+
+
+class _FailsSometimes:
+    """(0, 0.3)-DP: shows the target with probability 0.3 and says so once it is fitted."""
+
+    claim = PrivacyClaim(epsilon=0.4, delta=1e-5, source="before training")
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> _ClaimingModel:
+        rng = np.random.default_rng(seed)
+        model = _ClaimingModel(PrivacyClaim(epsilon=0.5, delta=0.3))
+        if rng.random() < 0.3 and data["age"].max() == 88:
+            model.sample = lambda n, *, seed: data.sample(  # type: ignore[method-assign]
+                n, replace=True, random_state=seed
+            ).assign(age=88)
+        return model
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_a_fitted_claim_counts_with_its_delta_for_verdict_and_power(
+    table: pd.DataFrame, sequential: bool
+) -> None:
+    options = {**FAST, "shadow_models": 200, "sequential": sequential}
+    honest = dpaudit.audit(_FailsSometimes(), table, **options)
+    assert (honest.claim.epsilon, honest.claim.delta) == (0.5, 0.3)
+    assert honest.verdict is not dpaudit.Verdict.VIOLATION
+    own = {"epsilon": 0.4, "delta": 1e-5}
+    assert dpaudit.audit(_FailsSometimes(), table, **options, **own).verdict is (
+        dpaudit.Verdict.VIOLATION
+    )
+    expected = power(
+        AuditSettings(**{k: v for k, v in options.items() if k != "jobs"}), honest.claim
+    )
+    assert honest.detectable_epsilon == expected.detectable_epsilon
+    assert honest.max_provable_epsilon == expected.max_provable_epsilon

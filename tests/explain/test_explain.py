@@ -334,7 +334,7 @@ class Offering:
     ("offered", "message"),
     [
         (lambda: 1 / 0, "fixes.. of it fails: ZeroDivisionError"),
-        (lambda: ["a"], "returns no mapping"),
+        (lambda: ["a"], "does not return a mapping"),
         (lambda: {"a/b": Offering(dict)}, "offers 'a/b': name a fix with letters"),
         (lambda: {"all-together": Offering(dict)}, "offers 'all-together'"),
         (lambda: {"a": object()}, "it: a has no method fit"),

@@ -166,10 +166,10 @@ def at_third(row: int, column: int, value: float) -> Callable[[FloatArray], Floa
         (0, np.inf, "column 'x' has infinite values"),
         (1, -np.inf, "column 'gap' has infinite values"),
         (3, -1, "column 'flag' has missing values (NaN)"),
-        (3, 2, "column 'flag' has values that are no position of a category"),
-        (2, np.nan, "column 'town' has values that are no position of a category"),
-        (2, 0.5, "column 'town' has values that are no position of a category"),
-        (2, -2, "column 'town' has values that are no position of a category"),
+        (3, 2, "column 'flag' has values that are not positions of a category"),
+        (2, np.nan, "column 'town' has values that are not positions of a category"),
+        (2, 0.5, "column 'town' has values that are not positions of a category"),
+        (2, -2, "column 'town' has values that are not positions of a category"),
     ],
 )
 def test_bad_values_are_the_failure_of_their_trial(column: int, value: float, reason: str) -> None:
@@ -215,7 +215,7 @@ class Claiming(Together):
 
 def test_each_model_has_a_claim_of_its_own() -> None:
     outcomes = run_batch(payload(Claiming()), TRIALS[::2])
-    assert [o.claimed_epsilon for o in outcomes] == [1, 2, None, 4, 5, 6]
+    assert [o.claimed and o.claimed.epsilon for o in outcomes] == [1, 2, None, 4, 5, 6]
     assert [o.status is TrialStatus.FAILED for o in outcomes] == [
         number == 2 for number in range(6)
     ]

@@ -136,7 +136,7 @@ def test_pate_gans_of_a_batch_are_those_of_fit(neighbours: Neighbours, bounds: s
         for role in (Role.AUDIT, Role.REPLAY):
             again = run_trial(shared, outcome.trial._replace(role=role))
             assert np.array_equal(again.features, outcome.features)
-            assert again.claimed_epsilon == outcome.claimed_epsilon
+            assert again.claimed == outcome.claimed
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))

@@ -13,7 +13,7 @@ import pytest
 
 from dpaudit.errors import RunFolderError
 from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
+from dpaudit.game.trial import ModelClaim, Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 
 SPEC = {"seed": 0, "rows": 10, "data": "abc"}
@@ -54,7 +54,7 @@ def test_outcomes_come_back_bit_by_bit(tmp_path: Path) -> None:
         trial=Trial(Role.REPLAY, World.IN, 0),
         status=TrialStatus.FINISHED,
         features=NUMBERS,
-        claimed_epsilon=0.1,
+        claimed=ModelClaim(0.1, 1e-5),
     )
     with opened(tmp_path / "new" / "run") as folder:
         for outcome in (finished(FIRST), failed, claiming):
@@ -66,7 +66,7 @@ def test_outcomes_come_back_bit_by_bit(tmp_path: Path) -> None:
         assert features is not None
         assert features.tobytes() == NUMBERS.tobytes()
         assert stored[SECOND] == failed
-        assert folder.outcomes(Role.REPLAY)[claiming.trial].claimed_epsilon == 0.1
+        assert folder.outcomes(Role.REPLAY)[claiming.trial].claimed == (0.1, 1e-5)
         assert folder.finished([FIRST, SECOND, claiming.trial, FIRST._replace(number=7)]) == {
             FIRST,
             SECOND,

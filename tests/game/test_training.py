@@ -280,18 +280,19 @@ class Claiming:
 
 
 def test_the_claim_of_a_fitted_model_is_kept() -> None:
-    assert run_trial(payload(Claiming(PrivacyClaim(epsilon=0.25))), FIRST).claimed_epsilon == 0.25
-    assert run_trial(payload(Claiming(None)), FIRST).claimed_epsilon is None
+    assert run_trial(payload(Claiming(PrivacyClaim(epsilon=0.25))), FIRST).claimed == (0.25, 0.0)
+    assert run_trial(payload(Claiming(None)), FIRST).claimed is None
     assert run_trial(payload(Claiming("strong")), FIRST).status is TrialStatus.FAILED
 
 
-def test_the_claim_of_a_fitted_model_is_restated_for_the_neighbours_played() -> None:
+def test_the_claim_of_a_fitted_model_is_restated_for_the_neighbours_of_the_game() -> None:
     def claimed(claim: PrivacyClaim, neighbours: Neighbours) -> float | None:
         shared = payload(Claiming(claim))
         view = replace(shared.game.view, neighbours=neighbours)
         lacks_in = None if neighbours is Neighbours.ADD_REMOVE else 1
         game = Game(view=view, data=TABLE, missing={World.IN: lacks_in, World.OUT: 2})
-        return run_trial(replace(shared, game=game), FIRST).claimed_epsilon
+        made = run_trial(replace(shared, game=game), FIRST).claimed
+        return None if made is None else made.epsilon
 
     of_two = PrivacyClaim(epsilon=0.25, neighbours=Neighbours.REPLACE_ONE)
     assert claimed(PrivacyClaim(epsilon=0.25), Neighbours.REPLACE_ONE) == 0.5

@@ -264,7 +264,7 @@ def test_missing_output_passes_no_probe_that_reads_it() -> None:
     assert ended["missing-follows-record"].status is ProbeStatus.NOT_APPLICABLE
     assert ended["rows-copied-verbatim"].status is ProbeStatus.NOT_APPLICABLE
     for name in ("range-follows-record", "scale-wrong"):  # there is a second numeric column
-        assert ended[name].evidence.startswith("beside income, the same in every row"), name
+        assert ended[name].evidence.startswith("apart from income, the same in every row"), name
 
 
 def test_a_size_that_is_left_open_is_a_shape_like_any_other() -> None:

@@ -13,6 +13,7 @@ from dpaudit.auditing.attacking.parts import Part, SplitTrials, arrange, fitting
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.game.trial import Outcome, Role, Trial
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray, FloatArray, World
 
@@ -37,6 +38,14 @@ class Attacked(NamedTuple):
     evaluation: Evaluation
     failed_in: int
     failed_out: int
+
+
+class _Candidate(NamedTuple):
+    """An attack that is fixed and not scored yet, with its trials."""
+
+    attack: NamedAttack
+    trials: SplitTrials
+    fitted: Fitted
 
 
 class FeatureSlice(NamedTuple):
@@ -77,7 +86,11 @@ def masks(audit: TwoWorldSpec, role: Role, settings: AuditSettings) -> list[Bool
 
 
 def attack_all(
-    audit: TwoWorldSpec, outcomes: Outcomes, role: Role, settings: AuditSettings
+    audit: TwoWorldSpec,
+    outcomes: Outcomes,
+    role: Role,
+    settings: AuditSettings,
+    claim: PrivacyClaim,
 ) -> list[Attacked]:
     """Runs the attacks on a role's trials.
 
@@ -86,6 +99,7 @@ def attack_all(
         outcomes: All outcomes of the role.
         role: The role.
         settings: Its number of trials and how hypotheses are counted.
+        claim: The claim to hold it to.
 
     Returns:
         Every attack that was scored: all of them, or the one that promised most on the fitting
@@ -95,7 +109,7 @@ def attack_all(
         AttackError: If an attack's scorer does not give one finite score per trial.
     """
     parts = masks(audit, role, settings)
-    fitted: list[tuple[NamedAttack, SplitTrials, Fitted]] = []
+    candidates: list[_Candidate] = []
     for column in feature_slices(audit):
         worlds = [
             [
@@ -107,10 +121,10 @@ def attack_all(
         trials = arrange(worlds, parts)
         if trials is None:
             return []
-        fixed = fit(column.attack, trials.fitting, audit, settings, purpose=f"{role}/attack")
-        fitted.append((column.attack, trials, fixed))
+        fixed = fit(column.attack, trials.fitting, audit, settings, claim, purpose=f"{role}/attack")
+        candidates.append(_Candidate(column.attack, trials, fixed))
     if settings.multiplicity is Multiplicity.SELECT:
-        fitted = [max(fitted, key=lambda one: one[2].promise)]
+        candidates = [max(candidates, key=lambda one: one.fitted.promise)]
     confidence = settings.attack_confidence
     scored = [
         trial
@@ -120,26 +134,32 @@ def attack_all(
     ]
     return [
         Attacked(
-            named,
+            one.attack,
             scored,
-            trials.scored,
-            evaluate(fixed, trials, delta=audit.claim.delta, confidence=confidence),
-            trials.failed_in,
-            trials.failed_out,
+            one.trials.scored,
+            evaluate(one.fitted, one.trials, delta=claim.delta, confidence=confidence),
+            one.trials.failed_in,
+            one.trials.failed_out,
         )
-        for named, trials, fixed in fitted
+        for one in candidates
     ]
 
 
 def fit(
-    named: NamedAttack, fitting: Part, audit: TwoWorldSpec, settings: AuditSettings, *, purpose: str
+    named: NamedAttack,
+    fitting: Part,
+    audit: TwoWorldSpec,
+    settings: AuditSettings,
+    claim: PrivacyClaim,
+    *,
+    purpose: str,
 ) -> Fitted:
     """Fixes one attack on some trials, with the streams of one purpose."""
     return fit_attack(
         named.attack,
         fitting,
         rule=settings.threshold,
-        delta=audit.claim.delta,
+        delta=claim.delta,
         confidence=settings.attack_confidence,
         rng=audit.stream(f"{purpose}/{named.name}").rng(),
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dpaudit.auditing.conclusion import closing, effective_claim, opening, recorded_bounds
+from dpaudit.auditing.claims import effective_claim
+from dpaudit.auditing.conclusion import closing, opening, recorded_bounds
 from dpaudit.auditing.controls import control_check
 from dpaudit.auditing.one_run.attack import NAME, Guessed
 from dpaudit.auditing.one_run.spec import OneRunSpec
@@ -45,11 +46,7 @@ def conclude_one_run(
     Returns:
         The record.
     """
-    claim = effective_claim(
-        audit,
-        (outcome and outcome.claimed_epsilon) or 0.0,
-        source="larger as the fitted model claimed",
-    )
+    claim = effective_claim(audit, [outcome] if outcome else [])
     delta, confidence = claim.delta, audit.settings.confidence
     bounds = None
     if guessed is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import cloudpickle
 import pandas as pd
 
+from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.controls import CAUGHT, CONFIDENCE
 from dpaudit.auditing.one_run.attack import ClosestRecord, Guessed, guess
 from dpaudit.auditing.one_run.conclusion import conclude_one_run
@@ -17,6 +18,7 @@ from dpaudit.game.engine import run_trials
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import AuditRecord, ControlOutcome
@@ -74,7 +76,11 @@ class OneRunSession:
             controls,
             outcome,
             guessed=self._guessed(outcome),
-            power=power(self.audit, self.audit.settings.confidence),
+            power=power(
+                self.audit,
+                effective_claim(self.audit, [outcome] if outcome else []),
+                self.audit.settings.confidence,
+            ),
             seconds=sum(self.store.tally(role).seconds for role in Role),
         )
 
@@ -105,8 +111,8 @@ class OneRunSession:
 
     def _judge(self, role: Role, outcome: Outcome) -> ControlOutcome:
         """Whether a control ended as it must; strict, so that a sound one hardly ever fails."""
-        name = role.value.replace("-", " ")
-        highest = power(self.audit, CONFIDENCE).max_provable_epsilon
+        name = role.in_words
+        highest = power(self.audit, self.audit.claim, CONFIDENCE).max_provable_epsilon
         guessed = self._guessed(outcome)
         if guessed is None:
             detail = f"{name}: its training failed ({outcome.error})"
@@ -139,17 +145,17 @@ class OneRunSession:
         )
 
 
-def power(audit: OneRunSpec, confidence: float) -> Power:
+def power(audit: OneRunSpec, claim: PrivacyClaim, confidence: float) -> Power:
     """What a one-run audit can prove against its claim."""
     size = {"guesses": audit.guesses, "canaries": audit.canaries}
     return Power(
         max_provable_epsilon=one_run(
-            audit.guesses, **size, delta=audit.claim.delta, confidence=confidence
+            audit.guesses, **size, delta=claim.delta, confidence=confidence
         ),
         detectable_epsilon=one_run_detectable(
-            claim_epsilon=audit.claim.epsilon,
+            claim_epsilon=claim.epsilon,
             **size,
-            delta=audit.claim.delta,
+            delta=claim.delta,
             confidence=confidence,
             power=POWER,
         ),

@@ -22,10 +22,10 @@ from dpaudit.versions import versions
 
 FOLDER = "target"
 """Of a search, below the run folder of its audit."""
-LOOKED_AT = "groundhog"
-"""Attack whose features tell candidates apart, whatever attacks are audited with.
+FEATURE_ATTACK = "groundhog"
+"""Attack whose features compare candidates, whatever attacks are audited with.
 
-They do not depend on the target, so they are taken once and serve all candidates; beside them each
+They do not depend on the target, so they are taken once and serve all candidates; besides them each
 candidate has its distance to the nearest synthetic record.
 """
 RELATIVE_ROUNDING = 1e-9
@@ -107,12 +107,12 @@ def separations(features: FloatArray, included: BoolArray) -> FloatArray:
 
 
 def _payload(search: TargetSearchSpec) -> Payload:
-    looked_at = cast(Attack, build(LOOKED_AT, ATTACKS, given={}, offered={}))
+    features = cast(Attack, build(FEATURE_ATTACK, ATTACKS, given={}, offered={}))
     pickled: bytes = cloudpickle.dumps(search.generator.generator)
     return Payload(
         game=search.game,
         generators={Role.TARGET_SELECTION: pickled},
-        attacks=[looked_at, ClosestRecord()],
+        attacks=[features, ClosestRecord()],
         root=search.settings.seed,
         audit=search.id,
     )

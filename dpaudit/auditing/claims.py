@@ -1,0 +1,37 @@
+"""The one claim that thresholds, bets, bounds, power and verdict of an audit are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.game.trial import Outcome
+from dpaudit.model.claim import PrivacyClaim
+
+
+def effective_claim(audit: AuditSpec, outcomes: Iterable[Outcome]) -> PrivacyClaim:
+    """The claim under audit, as the models that were trained state it.
+
+    What the caller stated stands. Else a data-dependent accountant may have told more than the
+    generator did before training: then epsilon and delta are each the largest that the generator or
+    one of its models claimed, in either world. That pair follows from every single claim, so a
+    generator that keeps them all keeps it too, and no honest one is flagged more often for it.
+
+    Args:
+        audit: The audit.
+        outcomes: The trials so far; a sequential audit asks again after each batch.
+
+    Returns:
+        The claim.
+    """
+    claim = audit.claim
+    made = [one.claimed for one in outcomes if one.claimed is not None]
+    if audit.settings.states_claim or not made:
+        return claim
+    epsilon = max(claim.epsilon, *(one.epsilon for one in made))
+    delta = max(claim.delta, *(one.delta for one in made))
+    if (epsilon, delta) == (claim.epsilon, claim.delta):
+        return claim
+    source = f"{claim.source}; largest that a fitted model claimed in either world"
+    return replace(claim, epsilon=epsilon, delta=delta, source=source)
