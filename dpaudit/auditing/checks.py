@@ -14,7 +14,7 @@ from dpaudit.formatting import rounded_down
 from dpaudit.game.trial import Outcome, Trial, TrialStatus
 from dpaudit.plugins.protocols import BoolArray, FloatArray, World
 from dpaudit.results.record import FailureReason
-from dpaudit.results.verdict import Check, Consequence
+from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
 
 SIGNIFICANCE = 0.001
 """A sound run fails each of these tests at most this often."""
@@ -107,10 +107,10 @@ def check_randomness(outcomes: Sequence[Outcome]) -> Check:
             seen[outcome.trial.world].add(outcome.features.tobytes())
     finished = Counter(o.trial.world for o in outcomes if o.features is not None)
     if any(finished[world] < 2 for world in World):
-        return Check("different seeds", False, "too few trials finished to tell", Consequence.NOTED)
+        return Check(DIFFERENT_SEEDS, False, "too few trials finished to tell", Consequence.NOTED)
     if any(len(tables) > 1 for tables in seen.values()):
         return Check(
-            "different seeds", True, "different seeds give different tables", Consequence.NOTED
+            DIFFERENT_SEEDS, True, "different seeds give different tables", Consequence.NOTED
         )
     if seen[World.IN] == seen[World.OUT]:
         detail = "every model gave the same table, in both worlds: the output is a constant"
@@ -119,7 +119,7 @@ def check_randomness(outcomes: Sequence[Outcome]) -> Check:
             "every model of a world gave the same table: the generator does not use its seed "
             "(no randomness, or a fixed seed inside), so nothing hides the record"
         )
-    return Check("different seeds", False, detail, Consequence.NOTED)
+    return Check(DIFFERENT_SEEDS, False, detail, Consequence.NOTED)
 
 
 def check_repeats(outcomes: Sequence[Outcome], rng: np.random.Generator) -> Check:

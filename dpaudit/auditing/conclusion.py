@@ -17,6 +17,7 @@ from dpaudit.model.tables import data_digest
 from dpaudit.plugins.protocols import World, is_seedable
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
+from dpaudit.results.leaks import leak_reason
 from dpaudit.results.record import (
     AttackOutcome,
     AuditedGenerator,
@@ -94,7 +95,7 @@ def conclude(
     )
     if decision.verdict is Verdict.VIOLATION and findings.leaks:
         first, *others = decision.reasons
-        reasons = (first, sentences.leak_reason(findings.leaks), *others)
+        reasons = (first, leak_reason(findings.leaks, findings.checks), *others)
         decision = decision._replace(reasons=reasons)
     return AuditRecord(
         **opening(audit, claim, decision),

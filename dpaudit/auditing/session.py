@@ -212,16 +212,12 @@ class Session:
     def _leaks(self, deciding: Attacked) -> tuple[Leak, ...]:
         if deciding.evaluation.proved == 0:
             return ()
-        found = attribute(
+        return attribute(
             deciding.evaluation,
             deciding.scored,
             deciding.attack.attack.feature_names(self.audit.game.view),
             most=MOST_LEAKS,
             rng=self.audit.stream("explain").rng(),
-        )
-        return tuple(
-            Leak(column=name.column, feature=name.feature, importance=importance)
-            for name, importance, _ in found
         )
 
     def _replay_check(self, replays: Sequence[Trial]) -> Check:

@@ -28,6 +28,7 @@ Whole = Annotated[int, Limits(minimum=0)]
 Positive = Annotated[int, Limits(minimum=1)]
 NonNegative = Annotated[float, Limits(minimum=0)]
 Probability = Annotated[float, Limits(minimum=0, maximum=1)]
+Separation = Annotated[float, Limits(minimum=0, maximum=0.5)]
 
 OPTIONAL: Final = {"optional": True}
 """Metadata of a field that is absent from the document where it is None."""
@@ -108,12 +109,16 @@ class Leak:
     Attributes:
         column: Column of the table, or columns joined by ' & '.
         feature: The statistic of that column, such as max.
-        importance: Loss of AUC when the feature is permuted over the scored trials; without unit.
+        importance: Loss of AUC when the feature is permuted over the scored trials; without unit. 0
+            where other features say the same.
+        separation: |AUC - 1/2| of the feature alone on the scored trials; 0.5 separates the worlds
+            perfectly. Absent from results written before it was recorded.
     """
 
     column: str
     feature: str
     importance: float
+    separation: Separation | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,7 +289,8 @@ class AuditRecord:
         shadow_models: Trials run in each world, to fit and to score attacks together.
         failures: Trials that ended without a usable table, in each world.
         failure_reasons: The failed trials grouped by what went wrong.
-        leaks: What carries the deciding attack, the most important first.
+        leaks: Features that carry the deciding attack, the most important first; where they repeat
+            each other, so that none is important alone, the most separating first.
         attack: Name of the deciding attack; null if no trial was scored.
         attacks: Every attack that was scored.
         threshold: Threshold of the deciding attack; null if no trial was scored.

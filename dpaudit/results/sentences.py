@@ -15,7 +15,7 @@ from dpaudit.formatting import (
     rounded_up,
 )
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.results.record import AuditRecord, Leak
+from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import SampleUnit, Verdict
 
 NOT_EVIDENCE: Final = "not evidence of privacy"
@@ -27,7 +27,6 @@ SCHEMA_INFERRED: Final = (
 PROVES_NOTHING: Final = (
     "The audit is invalid: these numbers prove nothing; they help to find out why."
 )
-LEAKS_NAMED: Final = 3
 _MOST_DIGITS = 15
 
 
@@ -135,11 +134,6 @@ def violation_reason(claim: PrivacyClaim, bound: float, *, confidence: float) ->
     )
 
 
-def leak_reason(leaks: Sequence[Leak]) -> str:
-    """Where the leak of a violation is: its first features."""
-    return f"the leak is in {'; '.join(feature(leak) for leak in leaks[:LEAKS_NAMED])}"
-
-
 def too_small_reason(max_provable_epsilon: float, unit: SampleUnit) -> str:
     """Why the verdict is inconclusive: no attack could prove more than the claim."""
     return (
@@ -187,12 +181,6 @@ def failed_part(result: Conclusion) -> str:
     first, *others = result.failed_parts
     more = f" and {len(others)} more" if others else ""
     return printable(f"{first}{more} failed")
-
-
-def feature(leak: Leak) -> str:
-    """A feature's name: "max(Age)", or "rows equal to the target (Age & Sex)"."""
-    gap = " " if " " in leak.feature else ""
-    return f"{leak.feature}{gap}({leak.column})"
 
 
 def target(result: AuditRecord) -> str:

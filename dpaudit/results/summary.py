@@ -13,6 +13,15 @@ from dpaudit.formatting import (
 )
 from dpaudit.plugins.protocols import World
 from dpaudit.results import sentences
+from dpaudit.results.leaks import (
+    LEAKS_NAMED,
+    MANY,
+    NO_FEATURE,
+    WHOLE_OUTPUT,
+    Carrier,
+    carrier,
+    feature,
+)
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Verdict
 
@@ -35,7 +44,9 @@ def summary_lines(result: AuditRecord) -> list[str]:
 
 def failure_lines(result: AuditRecord) -> list[str]:
     """Everything needed to understand and repeat an audit that fails a test."""
-    leaks = [printable(sentences.feature(leak)) for leak in result.leaks[:_LEAKS_IN_FAILURE]]
+    leaks = [printable(feature(leak)) for leak in result.leaks[:_LEAKS_IN_FAILURE]]
+    if leaks and carrier(result.leaks, result.checks) is Carrier.WHOLE_OUTPUT:
+        leaks = [WHOLE_OUTPUT]
     return [
         *summary_lines(result),
         f"verdict: {result.verdict}, bound: {result.proved or 0.0:.4g}, "
@@ -76,8 +87,11 @@ def _target_lines(result: AuditRecord) -> list[str]:
 def _leak_lines(result: AuditRecord) -> list[str]:
     if result.verdict is not Verdict.VIOLATION or not result.leaks:
         return []
-    first, *others = [sentences.feature(leak) for leak in result.leaks[: sentences.LEAKS_NAMED]]
-    line = f"leak: {first}"
+    carried = carrier(result.leaks, result.checks)
+    if carried in (Carrier.WHOLE_OUTPUT, Carrier.NONE):
+        return [f"leak: {WHOLE_OUTPUT if carried is Carrier.WHOLE_OUTPUT else NO_FEATURE}"]
+    first, *others = [feature(leak) for leak in result.leaks[:LEAKS_NAMED]]
+    line = f"leak: {MANY}: {first}" if carried is Carrier.MANY else f"leak: {first}"
     for other in others:
         if len(line) + len(other) + 2 <= TERMINAL_WIDTH:  # whole names only
             line = f"{line}; {other}"

@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 
 POWER: Final = 0.8
 """Probability of proving a violation that defines the smallest detectable epsilon."""
+DIFFERENT_SEEDS: Final = "different seeds"
+"""Name of the check that fails where every model of a world gives the same table."""
 
 
 class Verdict(StrEnum):
