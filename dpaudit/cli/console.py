@@ -61,12 +61,14 @@ _result_stream: ContextVar[TextIO] = ContextVar("result_stream")
 def results() -> Console:
     """Standard output: the result and nothing else; lines are never wrapped or coloured."""
     stream = _result_stream.get(sys.stdout)
-    return Console(file=stream, soft_wrap=True, highlight=False, markup=False, no_color=True)
+    return Console(
+        file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False, no_color=True
+    )
 
 
 def messages() -> Console:
     """Standard error: progress, notes, errors."""
-    return Console(file=sys.stderr, soft_wrap=True, highlight=False, markup=False)
+    return Console(file=sys.stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
