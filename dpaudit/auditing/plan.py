@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -94,12 +95,23 @@ def needed_shadow_models(
         )
         return reached >= POWER
 
-    high = MIN_SHADOW_MODELS
+    return fewest(enough, least=MIN_SHADOW_MODELS, most=MOST_PLANNED)
+
+
+def fewest(enough: Callable[[int], bool], *, least: int, most: int) -> int | None:
+    """The smallest even size of an audit that is enough, to within 4; None if none is.
+
+    Args:
+        enough: Whether a size is enough.
+        least: The smallest size, even.
+        most: The largest.
+    """
+    high = least
     while not enough(high):
         high *= 2
-        if high > MOST_PLANNED:
+        if high > most:
             return None
-    low = high // 2 if high > MIN_SHADOW_MODELS else high
+    low = high // 2 if high > least else high
     while high - low > 4:
         middle = (low + high) // 4 * 2
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -62,7 +62,7 @@ class Session:
             AttackError: If an attack fails on a valid synthetic table.
             InterruptedRunError: On Ctrl-C.
         """
-        payload = self._payload()
+        payload = payload_of(self.audit)
         settings = control_settings(self.audit.settings)
         controls = {}
         for control in CONTROLS:
@@ -107,19 +107,6 @@ class Session:
     @property
     def _together(self) -> bool:
         return trains_many(self.audit.generator.generator)
-
-    def _payload(self) -> Payload:
-        named = self.audit.generator
-        audited = pickled(named.generator, name=named.name)
-        generators = {Role.AUDIT: audited, Role.REPLAY: audited}
-        generators |= {c.role: control_generator(c, self.audit) for c in CONTROLS}
-        return Payload(
-            game=self.audit.game,
-            generators=generators,
-            attacks=[attack for _, attack in self.audit.attacks],
-            root=self.audit.settings.seed,
-            audit=self.audit.id,
-        )
 
     def _run(
         self, payload: Payload, trials: Sequence[Trial], *, among: Sequence[Trial] | None = None
@@ -239,4 +226,19 @@ def _order_check(order: Sequence[Trial], deciding: Attacked) -> Check:
     places = np.array([place[trial] for trial in deciding.trials], dtype=np.float64)
     return check_order(
         deciding.evaluation.scores, deciding.scored.member, places, deciding.attack.name
+    )
+
+
+def payload_of(audit: TwoWorldSpec) -> Payload:
+    """What workers need to run any trial of an audit."""
+    named = audit.generator
+    audited = pickled(named.generator, name=named.name)
+    generators = {Role.AUDIT: audited, Role.REPLAY: audited}
+    generators |= {c.role: control_generator(c, audit) for c in CONTROLS}
+    return Payload(
+        game=audit.game,
+        generators=generators,
+        attacks=[attack for _, attack in audit.attacks],
+        root=audit.settings.seed,
+        audit=audit.id,
     )

@@ -114,13 +114,15 @@ _result_stream: ContextVar[_Tolerant] = ContextVar("result_stream")
 def results() -> Console:
     """Standard output: the result and nothing else; lines are never wrapped or coloured."""
     stream: Any = _result_stream.get(None) or _Tolerant(sys.stdout)
-    return Console(file=stream, soft_wrap=True, highlight=False, markup=False, no_color=True)
+    return Console(
+        file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False, no_color=True
+    )
 
 
 def messages() -> Console:
     """Standard error: progress, notes, errors."""
     stream: Any = _Tolerant(sys.stderr)
-    return Console(file=stream, soft_wrap=True, highlight=False, markup=False)
+    return Console(file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:

@@ -179,25 +179,6 @@ def test_a_crash_exits_4_and_not_1(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.stderr.splitlines()[-1] == "internal error: ValueError: a defect"
 
 
-def test_plan_trains_nothing_and_says_what_can_be_proved() -> None:
-    done = dpaudit("plan", "--epsilon", "1", "--delta", "1e-5", "--shadow-models", "400", "--json")
-    assert done.exit_code == ExitCode.PASS
-    document = json.loads(done.stdout)
-    assert document["scored_per_world"] == 120
-    assert 1 < document["detectable_epsilon"] < document["max_provable_epsilon"] < 4.2
-    spoken = dpaudit("plan", "null", "--data", "table.csv", "--seconds-per-model", "6", "-q")
-    assert spoken.exit_code == ExitCode.USAGE  # plan has no -q
-    spoken = dpaudit(
-        "plan", "null", "--data", "table.csv", "--seconds-per-model", "6", "--jobs", "2"
-    )
-    assert "about 20 min 0 s for 400 models" in spoken.stdout
-    assert not Path("runs").exists()
-
-
-def test_plan_needs_a_claim() -> None:
-    assert "plan needs a claim" in dpaudit("plan").stderr
-
-
 def test_synthesize_writes_a_table_and_its_claim() -> None:
     done = dpaudit(
         *("synthesize", "laplace-histogram", "-p", "epsilon=2", "--data", "table.csv"),
@@ -307,25 +288,3 @@ def test_an_early_stop_has_no_fixed_bound_to_recompute() -> None:
     assert done.exit_code == ExitCode.VIOLATION
     rows = json.loads(dpaudit("bounds", "run", "--json").stdout)["bounds"]
     assert [row["method"] for row in rows] == ["sequential"]
-
-
-def test_plan_answers_the_other_way_round_too() -> None:
-    done = dpaudit("plan", "--epsilon", "1", "--delta", "1e-5", "--detect", "3", "--json")
-    needed = json.loads(done.stdout)["needed_shadow_models"]
-    found = dpaudit(
-        *("plan", "--epsilon", "1", "--delta", "1e-5", "--json"),
-        *("--shadow-models", str(needed)),
-    )
-    assert 2.5 < json.loads(found.stdout)["detectable_epsilon"] <= 3
-    weak = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.003")
-    assert "needed for 80 % power (true positives 0.5 at false 0.003): about" in weak.stdout
-    hopeless = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.5")
-    assert "more than 200,000" in hopeless.stdout
-    assert "belong together" in dpaudit("plan", "--epsilon", "1", "--tpr", "0.5").stderr
-    assert "above the claim" in dpaudit("plan", "--epsilon", "1", "--detect", "0.5").stderr
-
-
-def test_plan_times_one_training_and_no_more() -> None:
-    done = dpaudit("plan", "null", "--data", "table.csv", "--time-one")
-    assert "for 400 models" in done.stdout
-    assert "--time-one needs a GENERATOR" in dpaudit("plan", "--epsilon", "1", "--time-one").stderr
