@@ -200,8 +200,8 @@ def test_a_hold_out_scores_less_than_cross_validation(table: pd.DataFrame) -> No
     ("options", "message"),
     [
         ({"threshold": "holdout"}, "did you mean 'hold-out'"),
-        ({"threshold": "best-on-scored"}, "not one of cross-validated, hold-out"),
-        ({"multiplicity": "none"}, "not one of bonferroni, select"),
+        ({"threshold": "best-on-scored"}, "is not one of cross-validated, hold-out"),
+        ({"multiplicity": "none"}, "is not one of bonferroni, select"),
     ],
 )
 def test_rules_that_do_not_exist_are_refused(
