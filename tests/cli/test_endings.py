@@ -89,8 +89,10 @@ def test_a_generator_that_ends_or_breaks_the_program_is_one_line(folder: Path, w
 
 
 STAYS = """
+from time import sleep
+
 def wait():
-    time.sleep(600)
+    sleep(600)
 
 threading.Thread(target=wait).start()
 
@@ -222,3 +224,4 @@ def test_too_few_open_files_are_one_line(folder: Path, limit: int) -> None:
     done = ended(folder, command("null", "-q"), preexec_fn=few)
     assert "Traceback" not in done.stderr
     assert (done.returncode == 0) == (folder / "run" / "result.json").exists()
+    assert not list((folder / "run").glob("payload*"))
