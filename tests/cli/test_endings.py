@@ -89,10 +89,8 @@ def test_a_generator_that_ends_or_breaks_the_program_is_one_line(folder: Path, w
 
 
 STAYS = """
-from time import sleep
-
 def wait():
-    sleep(600)
+    time.sleep(600)
 
 threading.Thread(target=wait).start()
 
@@ -101,7 +99,7 @@ class G(Honest):
         threading.Thread(target=wait).start()
         if os.fork() == 0:
             wait()
-        time.time = time.perf_counter = time.sleep = np.mean = np.std = np.histogram = None
+        time.time = time.perf_counter = np.mean = np.std = np.histogram = None
         return self
 """
 
