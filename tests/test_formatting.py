@@ -6,6 +6,7 @@ from dpaudit.formatting import (
     clipped,
     duration,
     error_line,
+    error_text,
     percent,
     printable,
     rounded,
@@ -19,10 +20,16 @@ class MuteError(Exception):
         raise RuntimeError("no text")
 
 
+class LeavingError(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(0)
+
+
 def test_an_error_is_its_type_and_its_message_on_one_line() -> None:
     assert error_line(ValueError("two\n  lines")) == "ValueError: two lines"
     assert error_line(ValueError()) == "ValueError:"
     assert error_line(MuteError()) == "MuteError"
+    assert error_line(LeavingError()) == error_text(LeavingError()) == "LeavingError"
 
 
 def test_a_foreign_string_steers_no_terminal() -> None:

@@ -199,16 +199,12 @@ class Session:
     def _leaks(self, deciding: Attacked) -> tuple[Leak, ...]:
         if deciding.evaluation.proved == 0:
             return ()
-        found = attribute(
+        return attribute(
             deciding.evaluation,
             deciding.scored,
             deciding.attack.attack.feature_names(self.audit.game.view),
             most=MOST_LEAKS,
             rng=self.audit.stream("explain").rng(),
-        )
-        return tuple(
-            Leak(column=name.column, feature=name.feature, importance=importance)
-            for name, importance, _ in found
         )
 
     def _replay_check(self, replays: Sequence[Trial]) -> Check:
@@ -231,8 +227,7 @@ def _order_check(order: Sequence[Trial], deciding: Attacked) -> Check:
 
 def payload_of(audit: TwoWorldSpec) -> Payload:
     """What workers need to run any trial of an audit."""
-    named = audit.generator
-    audited = pickled(named.generator, name=named.name)
+    audited = pickled(audit.generator.generator, name=audit.generator.name)
     generators = {Role.AUDIT: audited, Role.REPLAY: audited}
     generators |= {c.role: control_generator(c, audit) for c in CONTROLS}
     return Payload(

@@ -86,7 +86,7 @@ def run_trials(
         kill_workers()  # else the program would wait for the trials under way
         raise
     finally:
-        _erase_payloads(folder.path)
+        _payload_path(folder.path).unlink(missing_ok=True)  # listing takes one more open file
 
 
 class _State:
@@ -154,8 +154,7 @@ def _crashed(trial: Trial) -> Outcome:
 def _write(payload: Payload, folder: Path) -> worker.PayloadFile:
     """Pickles the payload once, readable by its owner alone; workers load it once each."""
     blob = pickled(payload, name="an attack or the table")
-    # Named after this process: a worker whose coordinator died erases that coordinator's file.
-    path = folder / f"payload-{os.getpid()}.pickle"
+    path = _payload_path(folder)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(blob)
@@ -165,6 +164,11 @@ def _write(payload: Payload, folder: Path) -> worker.PayloadFile:
         log=str((folder / "workers.log").resolve()),
         search_path=tuple(entry for entry in sys.path if entry),
     )
+
+
+def _payload_path(folder: Path) -> Path:
+    """Named after this process: a worker whose coordinator died erases that coordinator's file."""
+    return folder / f"payload-{os.getpid()}.pickle"
 
 
 def _erase_payloads(folder: Path) -> None:

@@ -34,7 +34,7 @@ class Flight:
         self.batches: dict[Future[list[Outcome]], Batch] = {}
         self.ended: SimpleQueue[Future[list[Outcome]]] = SimpleQueue()
         global _executor
-        with interrupts_held():
+        with interrupts_held(), _system_errors():
             self.executor = _executor = get_reusable_executor(
                 max_workers=workers,
                 timeout=IDLE_SECONDS,
@@ -46,7 +46,7 @@ class Flight:
 
     def submit(self, batch: Batch) -> None:
         """Hands a batch to the next free worker."""
-        with interrupts_held():
+        with interrupts_held(), _system_errors():
             future = self.executor.submit(worker.work, self.payload_file, batch)
             self.batches[future] = batch
             future.add_done_callback(self.ended.put)
@@ -69,6 +69,17 @@ class Flight:
     def lost(self) -> list[Trial]:
         """Trials that were lost with the pool, in the order they were submitted."""
         return [trial for batch in self.batches.values() for trial in batch]
+
+
+@contextmanager
+def _system_errors() -> Iterator[None]:
+    """Raises what the system refused where loky's own cleaning up hides it."""
+    try:
+        yield
+    except UnboundLocalError as error:
+        if isinstance(error.__context__, OSError):
+            raise error.__context__ from None
+        raise
 
 
 @contextmanager
@@ -135,10 +146,11 @@ _users = 0
 def kill_workers() -> None:
     """Stops every worker at once, whatever it is doing; nothing happens if there is none."""
     global _executor
+    if _executor is None:
+        return
     with interrupts_held():
         executor, _executor = _executor, None
-        if executor is not None:
-            executor.shutdown(wait=True, kill_workers=True)
+        executor.shutdown(wait=True, kill_workers=True)
 
 
 _executor: Any = None

@@ -99,7 +99,7 @@ class G(Honest):
         threading.Thread(target=wait).start()
         if os.fork() == 0:
             wait()
-        time.time = time.perf_counter = time.sleep = np.mean = np.std = np.histogram = None
+        time.time = time.perf_counter = np.mean = np.std = np.histogram = None
         return self
 """
 
@@ -222,3 +222,4 @@ def test_too_few_open_files_are_one_line(folder: Path, limit: int) -> None:
     done = ended(folder, command("null", "-q"), preexec_fn=few)
     assert "Traceback" not in done.stderr
     assert (done.returncode == 0) == (folder / "run" / "result.json").exists()
+    assert not list((folder / "run").glob("payload*"))
