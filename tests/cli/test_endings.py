@@ -142,14 +142,15 @@ def test_a_command_that_only_prints_fails_if_it_cannot(folder: Path) -> None:
 
 def test_a_closed_terminal_stops_a_run_as_a_polite_kill_does(folder: Path) -> None:
     (folder / "g.py").write_text(
-        f"{HEAD}\nclass G(Honest):\n  def fit(self, data, *, seed): time.sleep(600)\n"
+        f"{HEAD}\nclass G(Honest):\n  def fit(self, data, *, seed):\n"
+        f"    open({str(folder / 'training')!r}, 'w').close()\n    time.sleep(600)\n"
     )
     pipe = subprocess.PIPE
     words = command("g.py:G")
     process = subprocess.Popen(
         words, cwd=folder, stdout=pipe, stderr=pipe, text=True, start_new_session=True
     )
-    while not (folder / "run" / "workers.log").exists() and process.poll() is None:
+    while not (folder / "training").exists() and process.poll() is None:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGHUP)
     stdout, stderr = process.communicate(timeout=60)

@@ -229,7 +229,7 @@ def dpaudit(*words: str) -> Result:
 
 
 def of_reference(*words: str) -> Result:
-    plan = ("--teachers", "50", "--labels", "29", "--scale", "17.8", "--runs", "2000")
+    plan = ("--teachers", "50", "--labels", "29", "--scale", "17.8", "--runs", "6000")
     return dpaudit(*plan, *words)
 
 
@@ -240,7 +240,7 @@ def test_the_command_says_what_was_drawn_and_found_in_a_few_short_lines() -> Non
     assert lines[0] == "CONSISTENT: no violation of epsilon 1 found; not evidence of privacy"
     assert len(lines) <= 10
     assert all(len(line) <= 80 for line in lines)
-    assert "2000 runs per world of 29 labels, 26 (in) or 25 (out) of 50 votes" in done.stdout
+    assert "6000 runs per world of 29 labels, 26 (in) or 25 (out) of 50 votes" in done.stdout
     assert "estimate, not a proof" in done.stdout
     assert of_reference("--epsilon", "1", "-q").stdout == lines[0] + "\n"
 
