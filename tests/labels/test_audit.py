@@ -256,7 +256,7 @@ def test_exit_codes_and_the_document_say_the_verdict() -> None:
     assert of_reference(*laplace, "--fail-on", "never").exit_code == ExitCode.PASS
     weak = of_reference("--epsilon", "9")
     assert weak.exit_code == ExitCode.INCONCLUSIVE
-    assert "a perfect attack would prove 7." in weak.stdout
+    assert "a perfect attack would prove 8." in weak.stdout
 
 
 def test_without_a_claim_the_accountant_s_own_is_audited() -> None:
