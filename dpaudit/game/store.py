@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -20,7 +21,8 @@ from typing import IO, Any, NamedTuple, Self
 import numpy as np
 
 from dpaudit.errors import RunFolderError
-from dpaudit.formatting import clipped, one_line
+from dpaudit.formatting import clipped, one_line, printable
+from dpaudit.game.salt import PRIVATE_FILE, new_salt, salt_of
 from dpaudit.game.trial import ModelClaim, Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 
@@ -40,6 +42,8 @@ CREATE TABLE IF NOT EXISTS trial (
 _LITTLE_ENDIAN = np.dtype("<f8")
 STORE_FILE = "trials.sqlite"
 """Name of the file of a run folder that holds its trials."""
+LOG_FILE = "workers.log"
+"""Name of the file of a run folder for what generators print and raise: never to be shared."""
 
 
 class Tally(NamedTuple):
@@ -59,7 +63,8 @@ class RunFolder:
 
     Args:
         path: The folder; created if it does not exist.
-        spec: What is audited, as JSON; a folder belongs to one specification.
+        spec: What is audited, as JSON; a folder belongs to one specification. Of what it marks
+            `Private` the folder keeps a salted digest.
         versions: Versions of the libraries; kept beside the specification.
 
     Raises:
@@ -69,15 +74,19 @@ class RunFolder:
 
     def __init__(self, path: Path, *, spec: Mapping[str, Any], versions: Mapping[str, str]) -> None:
         self.path = path
+        self.log = path / LOG_FILE
         self._lock = _locked(path)
         try:
             with self._usable("hold a run", "give another `out`"):
+                _keep_private(path)
                 self._db = sqlite3.connect(path / STORE_FILE, isolation_level=None)
                 try:
                     self._db.execute("PRAGMA journal_mode=WAL")
                     self._db.execute("PRAGMA synchronous=FULL")
                     self._db.executescript(_TABLES)
-                    self._claim_for(spec, versions)
+                    used = self._db.execute("SELECT COUNT(*) FROM audit").fetchone() != (0,)
+                    self.salt = salt_of(path) if used else new_salt(path)
+                    self._claim_for(self.salt.sealed(spec), versions)
                 except BaseException:
                     self._db.close()
                     raise
@@ -103,10 +112,10 @@ class RunFolder:
 
     @contextmanager
     def _usable(self, what: str, advice: str) -> Iterator[None]:
-        """Turns whatever SQLite and damaged rows raise into a `RunFolderError`."""
+        """Turns whatever SQLite, files and damaged rows raise into a `RunFolderError`."""
         try:
             yield
-        except (sqlite3.Error, ValueError, TypeError) as error:
+        except (sqlite3.Error, OSError, ValueError, TypeError) as error:
             reason = one_line(str(error))
             raise RunFolderError(f"{self.path} cannot {what}: {reason}; {advice}") from error
 
@@ -142,6 +151,8 @@ class RunFolder:
     def save(self, outcome: Outcome) -> None:
         """Writes one outcome durably; a trial that is already there is left as it is.
 
+        What a generator raised goes to the log.
+
         Raises:
             RunFolderError: If it cannot be written.
         """
@@ -166,6 +177,12 @@ class RunFolder:
             self._db.execute(
                 "INSERT OR IGNORE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
             )
+            if outcome.message:
+                self._append_to_log(f"{outcome.trial.id} failed: {outcome.message}")
+
+    def _append_to_log(self, line: str) -> None:
+        with open(self.log, "a", encoding="utf-8", opener=_private) as log:
+            log.write(f"{printable(line)}\n")
 
     def finished(self, trials: Sequence[Trial]) -> set[Trial]:
         """Those of the trials that have an outcome here.
@@ -229,7 +246,7 @@ def specification_of(path: Path) -> dict[str, Any]:
         path: The run folder.
 
     Returns:
-        The specification, as JSON.
+        The specification, as JSON, with salted digests for what is private.
 
     Raises:
         RunFolderError: If it holds no run, or one that cannot be read.
@@ -247,10 +264,20 @@ def specification_of(path: Path) -> dict[str, Any]:
     return found
 
 
+def _keep_private(path: Path) -> None:
+    """Makes the store, or whatever is there of it, readable by its owner alone."""
+    store = path / STORE_FILE
+    if not store.exists():  # else SQLite would create it for all to read
+        os.close(os.open(store, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
+    for file in path.glob(f"{STORE_FILE}*"):  # with the write-ahead log that a crash left
+        if file.is_file():
+            file.chmod(PRIVATE_FILE)
+
+
 def _locked(path: Path) -> IO[bytes]:
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock = (path / "lock").open("ab")
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = open(path / "lock", "ab", opener=_private)  # noqa: SIM115 - held by the caller
     except OSError as error:
         reason = error.strerror or str(error)
         raise RunFolderError(
@@ -269,6 +296,10 @@ def _locked(path: Path) -> IO[bytes]:
             f"run folder {path} cannot be locked: {error.strerror}; give an `out` on a local disk"
         ) from None
     return lock
+
+
+def _private(name: str, flags: int) -> int:
+    return os.open(name, flags, PRIVATE_FILE)
 
 
 def _short(value: Any) -> str:

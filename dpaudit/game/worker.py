@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import warnings
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -102,5 +103,6 @@ def _follow(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(PARENT_POLL_SECONDS)
     for path in _payloads:
-        Path(path).unlink(missing_ok=True)
+        with suppress(OSError):  # it has no name any more
+            Path(path).unlink()
     os._exit(1)

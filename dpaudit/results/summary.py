@@ -11,6 +11,7 @@ from dpaudit.formatting import (
     rounded_down,
     rounded_up,
 )
+from dpaudit.game.store import LOG_FILE
 from dpaudit.plugins.protocols import World
 from dpaudit.results import sentences
 from dpaudit.results.record import AuditRecord
@@ -27,7 +28,7 @@ def summary_lines(result: AuditRecord) -> list[str]:
     n_in, n_out = (result.failures[world] for world in World)
     if n_in or n_out:
         errors = "; ".join(reason.error for reason in result.failure_reasons)
-        lines.append(f"failed trials: {n_in} in, {n_out} out ({errors})")
+        lines.append(f"failed trials: {n_in} in, {n_out} out ({errors}; see {LOG_FILE})")
     if result.schema.inferred:
         lines.append("warning: bounds and categories were inferred from the table itself")
     return [clipped(printable(line), TERMINAL_WIDTH) for line in lines]

@@ -174,9 +174,10 @@ def stopped(
 
 
 def result(run: Path) -> str:
-    """The result document as it was written, but for the time it took."""
+    """The result document as it was written, but for time and the folder's salt."""
     text = (run / "result.json").read_text()
     assert json.loads(text)["seconds"] > 0
+    text = re.sub(r'"sha256": "[0-9a-f]{64}"', '"sha256": ""', text)
     return re.sub(r'"seconds": [0-9.]+', '"seconds": 0', text)
 
 
@@ -324,7 +325,7 @@ def payloads_loaded(run: Path) -> Callable[[], bool]:
     """Whether a worker has begun with the run's payload: it opens the log when it loads it."""
     log = run / "workers.log"
     log.unlink(missing_ok=True)
-    return lambda: log.exists() and bool(payloads(run))
+    return log.exists
 
 
 def test_a_folder_serves_one_process_at_a_time_and_one_audit(table: Path) -> None:

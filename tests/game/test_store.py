@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from dpaudit.errors import RunFolderError
-from dpaudit.game.store import RunFolder
+from dpaudit.game.salt import SALTED, Private
+from dpaudit.game.store import RunFolder, specification_of
 from dpaudit.game.trial import ModelClaim, Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 
@@ -196,3 +197,39 @@ def test_a_store_that_takes_no_more_says_so_and_loses_nothing(tmp_path: Path) ->
         folder.save(large)
     with opened(tmp_path) as folder:
         assert set(folder.outcomes(Role.AUDIT)) == {FIRST, SECOND}
+
+
+def test_a_run_folder_is_its_owner_s_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        filled(tmp_path / "runs" / "run")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "runs" / "run").stat().st_mode & 0o777 == 0o700
+    for file in (tmp_path / "runs" / "run").iterdir():
+        assert file.stat().st_mode & 0o777 == 0o600, file
+    (tmp_path / "runs" / "run" / "trials.sqlite").chmod(0o644)  # as an older version left it
+    with opened(tmp_path / "runs" / "run"):
+        for file in (tmp_path / "runs" / "run").iterdir():
+            assert file.stat().st_mode & 0o777 == 0o600, file
+
+
+def test_private_values_are_kept_as_salted_digests_alone(tmp_path: Path) -> None:
+    spec = {"data": Private("secret"), "schema": Private({"lower": 17.25}, {"inferred": True})}
+    digests = []
+    for name in ("one", "other"):
+        with RunFolder(tmp_path / name, spec=spec, versions={}):
+            pass
+        RunFolder(tmp_path / name, spec=spec, versions={}).close()
+        for file in (tmp_path / name).iterdir():
+            assert b"secret" not in file.read_bytes()
+            assert b"17.25" not in file.read_bytes()
+        stored = specification_of(tmp_path / name)
+        assert stored["schema"]["inferred"]
+        digests += [stored["data"][SALTED], stored["schema"][SALTED]]
+    assert len(set(digests)) == 4
+    with pytest.raises(RunFolderError, match="data is"):
+        RunFolder(tmp_path / "one", spec={**spec, "data": Private("other")}, versions={})
+    (tmp_path / "one" / "salt").write_text("0" * 63)
+    with pytest.raises(RunFolderError, match="lacks its file 'salt'"):
+        RunFolder(tmp_path / "one", spec=spec, versions={})

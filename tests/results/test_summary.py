@@ -21,7 +21,7 @@ def test_summary_of_a_violation(record_of: Make) -> None:
         "attack: groundhog, AUC 0.981; missed 3 of 120 in, mistook 1 of 120 out",
         "power: epsilon 1.76 is caught with 80 % power; at most 4.38 is provable",
         "controls: null passed, positive passed, 1 of 1 checks passed",
-        "failed trials: 1 in, 0 out (RuntimeError: unlucky)",
+        "failed trials: 1 in, 0 out (RuntimeError: unlucky; see workers.log)",
         "warning: bounds and categories were inferred from the table itself",
     ]
 
