@@ -16,7 +16,8 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.game.salt import Private
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import Table, data_digest
-from dpaudit.plugins.named import NamedGenerator, source_digest
+from dpaudit.plugins.named import NamedGenerator
+from dpaudit.plugins.source import source_digest
 from dpaudit.seeds import Stream
 from dpaudit.versions import __version__
 

@@ -24,10 +24,10 @@ from dpaudit.plugins.named import (
     named_attacks,
     named_generator,
     plain_settings,
-    source_digest,
 )
 from dpaudit.plugins.protocols import Generator
 from dpaudit.plugins.registry import GENERATORS, build
+from dpaudit.plugins.source import source_digest
 from dpaudit.results.record import Selection
 from dpaudit.seeds import Stream
 

@@ -11,14 +11,14 @@ from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from enum import IntEnum, StrEnum
 from types import FrameType
-from typing import NoReturn, ParamSpec, TextIO
+from typing import Any, NoReturn, ParamSpec, TextIO
 
 import typer
 from rich.console import Console
 
 from dpaudit.cli.options import spelled
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
-from dpaudit.formatting import error_line, one_line
+from dpaudit.formatting import error_line, one_line, visible
 from dpaudit.results.verdict import Verdict
 
 P = ParamSpec("P")
@@ -57,15 +57,23 @@ def exit_code(verdict: Verdict, fail_on: FailOn) -> ExitCode:
 _result_stream: ContextVar[TextIO] = ContextVar("result_stream")
 
 
+class VisibleConsole(Console):
+    """A console on which no foreign string steers the terminal: neither names, paths nor errors."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Prints; in strings whatever would steer or turn text round is made visible."""
+        super().print(*(visible(of) if isinstance(of, str) else of for of in objects), **options)
+
+
 def results() -> Console:
     """Standard output: the result and nothing else; lines are never wrapped or coloured."""
     stream = _result_stream.get(sys.stdout)
-    return Console(file=stream, soft_wrap=True, highlight=False, markup=False, no_color=True)
+    return VisibleConsole(file=stream, soft_wrap=True, highlight=False, markup=False, no_color=True)
 
 
 def messages() -> Console:
     """Standard error: progress, notes, errors."""
-    return Console(file=sys.stderr, soft_wrap=True, highlight=False, markup=False)
+    return VisibleConsole(file=sys.stderr, soft_wrap=True, highlight=False, markup=False)
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:

@@ -36,12 +36,12 @@ def summary_lines(result: AuditRecord) -> list[str]:
 
 def failure_lines(result: AuditRecord) -> list[str]:
     """Everything needed to understand and repeat an audit that fails a test."""
-    leaks = [printable(sentences.feature(leak)) for leak in result.leaks[:_LEAKS_IN_FAILURE]]
+    leaks = [sentences.feature(leak) for leak in result.leaks[:_LEAKS_IN_FAILURE]]
     return [
         *summary_lines(result),
         f"verdict: {result.verdict}, bound: {result.proved or 0.0:.4g}, "
         f"claim: {result.claim.epsilon:g}",
-        f"leaks: {', '.join(leaks) or 'none found'}",
+        printable(f"leaks: {', '.join(leaks) or 'none found'}"),
         f"seed: {result.seed}",
     ]
 
@@ -57,7 +57,7 @@ def attack_line(result: AuditRecord) -> str:
     if counts is None or result.attack is None:
         return "attack: none was scored"
     return (
-        f"attack: {clipped(result.attack, 20)}, AUC {auc_text(result.auc)}; "
+        f"attack: {clipped(printable(result.attack), 20)}, AUC {auc_text(result.auc)}; "
         f"missed {counts.false_negatives} of {counts.n_in} in, "
         f"mistook {counts.false_positives} of {counts.n_out} out"
     )

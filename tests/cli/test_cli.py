@@ -331,3 +331,12 @@ def test_plan_times_one_training_and_no_more() -> None:
     done = dpaudit("plan", "null", "--data", "table.csv", "--time-one")
     assert "for 400 models" in done.stdout
     assert "--time-one needs a GENERATOR" in dpaudit("plan", "--epsilon", "1", "--time-one").stderr
+
+
+def test_foreign_strings_steer_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    steering = "a\x1b[31m\u202eb"
+    monkeypatch.setenv("NO_COLOR", "1")
+    refused = dpaudit("audit", "copycat", "--data", f"{steering}.csv", "--epsilon", "1")
+    assert refused.exit_code == ExitCode.USAGE
+    assert "a\N{REPLACEMENT CHARACTER}" in refused.stderr
+    assert all(line.isprintable() for line in refused.stderr.splitlines())
