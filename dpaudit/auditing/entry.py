@@ -104,6 +104,7 @@ def run_audit(
     with RunFolder(folder, spec=spec.stored_specification, versions=versions()) as store:
         session = _session(spec, store, workers, on_progress)
         result = AuditResult.of(_shareable(session.run(), store), folder=folder)
+        store.ensure_kept()
         result.save(folder)
         write_reports(result, folder)
     return result
