@@ -109,9 +109,9 @@ def test_a_failed_training_is_an_outcome_that_invalidates(table: pd.DataFrame) -
     result = dpaudit.audit(broken, table, epsilon=1, **ONE_RUN)
     jsonschema.validate(result.to_document(), result_schema())
     assert result.verdict is dpaudit.Verdict.INVALID
-    assert "out of luck" in result.reasons[0]
+    assert "RuntimeError" in result.reasons[0]
     assert result.proved is None
-    assert "out of luck" in render_markdown(result)
+    assert "RuntimeError" in render_markdown(result)
     render_html(result)
 
 
