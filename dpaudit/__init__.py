@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dpaudit.results.verdict import Verdict
     from dpaudit.versions import __version__
 
-_HOME = {
+_MODULE_OF = {
     # running an audit
     "audit": "auditing.entry",
     "AuditSettings": "auditing.settings",
@@ -72,9 +72,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'dpaudit' has no attribute {name!r}")
-    return getattr(import_module(f"dpaudit.{_HOME[name]}"), name)
+    return getattr(import_module(f"dpaudit.{_MODULE_OF[name]}"), name)
 
 
 def __dir__() -> list[str]:

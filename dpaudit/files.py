@@ -1,10 +1,13 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and JSON that was written by anyone."""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
 def write_whole(path: Path, content: bytes | str, *, mode: int = 0o666) -> None:
@@ -31,3 +34,47 @@ def write_whole(path: Path, content: bytes | str, *, mode: int = 0o666) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+MOST_NESTED = 64
+"""Lists and objects in one another that a JSON document may have; ours have fewer than ten."""
+
+
+def parse_json(text: str, *, parse_constant: Callable[[str], object] | None = None) -> Any:
+    """Reads JSON that anyone may have written.
+
+    Args:
+        text: The document.
+        parse_constant: Called with NaN and the infinities, as by `json.loads`.
+
+    Returns:
+        The document.
+
+    Raises:
+        ValueError: If it is not JSON, or nests so deep that reading it would exhaust the stack.
+    """
+    try:
+        document = json.loads(text, parse_constant=parse_constant)
+    except RecursionError:
+        raise _too_deep() from None
+    level, depth = [document], 0
+    while level := [item for value in level for item in _items(value)]:
+        depth += 1
+        if depth > MOST_NESTED:
+            raise _too_deep()
+    return document
+
+
+def _items(value: object) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def _too_deep() -> ValueError:
+    return ValueError(f"it nests more than {MOST_NESTED} lists or objects in one another")
+
+
+def io_reason(error: OSError) -> str:
+    """What the system says about a failed operation: "No space left on device"."""
+    return error.strerror or str(error) or type(error).__name__

@@ -13,7 +13,7 @@ _NO_VALUE = "none"
 
 
 def rounded(value: float | None, *, digits: int = _DIGITS) -> str:
-    """A number to the nearest of so many significant digits; None reads "none"."""
+    """A number to the nearest, with this many significant digits; None reads "none"."""
     return _significant(value, digits, ROUND_HALF_EVEN)
 
 
@@ -66,12 +66,31 @@ def one_line(text: str) -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """An exception on one line, as "TypeName: message"; the type alone if it has no text."""
-    name = type(error).__name__
+    """An exception on one line, as "TypeName: message"; the type alone if it has no text.
+
+    Never raises, whatever the exception does when it is asked for its text.
+    """
+    name = _type_name(error)
     try:
         return one_line(f"{name}: {error}")
-    except Exception:  # noqa: BLE001 - a foreign exception may fail to describe itself
+    except BaseException:  # noqa: BLE001 - describing itself may do anything, such as exit
         return name
+
+
+def error_text(error: BaseException) -> str:
+    """The message of an exception on one line; the name of its type if it cannot say.
+
+    Never raises, as `error_line`.
+    """
+    try:
+        return one_line(f"{error}")
+    except BaseException:  # noqa: BLE001 - as above
+        return _type_name(error)
+
+
+def _type_name(error: BaseException) -> str:
+    name: str = type.__dict__["__name__"].__get__(type(error))  # a metaclass may hide it
+    return one_line(name)
 
 
 def clipped(text: str, width: int) -> str:

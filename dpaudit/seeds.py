@@ -89,6 +89,9 @@ def seeded_globals(seed: int) -> Iterator[None]:
 
     Args:
         seed: A seed in [0, 2**32).
+
+    Yields:
+        Nothing.
     """
     import random
     import sys

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -77,6 +77,15 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 def _vectors(name: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((HERE / "vectors" / name).read_text(encoding="utf-8"))
     return found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_pool() -> Iterator[None]:
+    """Audits of one test process share their workers: starting them costs more than most audits."""
+    from dpaudit.game.pool import workers_ended
+
+    with workers_ended():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -82,14 +82,14 @@ def algorithm_1_moments(
     if len(chosen & _RULES_FOR_Q) > 1:
         raise SettingsError(
             f"`deviations` {', '.join(sorted(chosen & _RULES_FOR_Q))} contradict each other: "
-            "Theorem 3 is used in one way."
+            "Theorem 3 is used in one way"
         )
     moment = check_moments(moments)
     q = wrong_label_probability(counts, gamma=gamma)
     caps = data_independent_moments(gamma=gamma, moments=moment)
     if Deviation.UNCAPPED in chosen:
         caps = 2.0 * gamma**2 * moment * (moment + 1.0)
-    # fmin passes over NaN: a formula without a value is no term of the minimum.
+    # fmin passes over NaN: a formula without a value is not a term of the minimum.
     return np.fmin(caps, _third_term(q, gamma, moment, chosen))
 
 
@@ -123,7 +123,7 @@ def algorithm_1_claim(
         ClaimError: If the reported epsilon is not positive: privacy was credited, not spent.
     """
     if teachers < 1:
-        raise SettingsError(f"`teachers` is {teachers}: use at least 1.")
+        raise SettingsError(f"`teachers` is {teachers}: use at least 1")
     ones = check_votes(votes, teachers=teachers)
     orders = _one_to(moments)
     spent = algorithm_1_moments(
@@ -163,7 +163,7 @@ def algorithm_1_public_claim(
         SettingsError: If an argument is outside its range.
     """
     if labels < 1:
-        raise SettingsError(f"`labels` is {labels}: use at least 1.")
+        raise SettingsError(f"`labels` is {labels}: use at least 1")
     orders = _one_to(moments)
     spent = labels * data_independent_moments(gamma=gamma, moments=orders)
     return PrivacyClaim(
@@ -203,5 +203,5 @@ def _third_term(
 
 def _one_to(moments: int) -> FloatArray:
     if moments < 1:
-        raise SettingsError(f"`moments` is {moments}: use at least 1.")
+        raise SettingsError(f"`moments` is {moments}: use at least 1")
     return np.arange(1, moments + 1, dtype=np.float64)

@@ -46,6 +46,9 @@ def steps_between(from_: Sequence[int], to: Sequence[int], bits: int) -> Steps:
         from_: Integers p in [0, 2**bits]; n of them.
         to: Integers q; as many.
         bits: The resolution.
+
+    Returns:
+        The n pairs.
     """
     one = 1 << bits
     complement, to_complement = [one - p for p in from_], [one - q for q in to]
@@ -80,6 +83,9 @@ def divergences(steps: Steps, order: FloatArray) -> FloatArray:
     Args:
         steps: The n pairs.
         order: The orders; shape [m].
+
+    Returns:
+        Divergences; shape [n, m].
     """
     p, p_not = steps.ones[:, None], steps.zeros[:, None]
     ratio_1 = steps.loss_of_one[:, None] * (order - 1.0)

@@ -22,7 +22,7 @@ class LabelBudget:
 
     def __init__(self, labels: int) -> None:
         if labels < 0:
-            raise SettingsError(f"`labels` is {labels}: use a count, at least 0.")
+            raise SettingsError(f"`labels` is {labels}: use a count, at least 0")
         self._labels = labels
         self._spent = 0
 
@@ -47,10 +47,10 @@ class LabelBudget:
             SettingsError: If the number is below 1.
         """
         if labels < 1:
-            raise SettingsError(f"`labels` is {labels}: pay for at least 1.")
+            raise SettingsError(f"`labels` is {labels}: pay for at least 1")
         if labels > self.left:
             raise BudgetError(
                 f"{labels} labels asked, {self.left} of all {self._labels} labels of the privacy "
-                "budget are left: stop training, or plan a larger budget before the next run."
+                "budget are left: stop training, or plan a larger budget before the next run"
             )
         self._spent += labels

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from dpaudit.account._checks import check_positive_delta, check_teachers
 from dpaudit.account.composition import Method
 from dpaudit.account.mechanism import Mechanism, wrong_at
 from dpaudit.account.vote_table import VoteTable, vote_table
@@ -93,15 +94,13 @@ def calibrate(
             is given, or the budget pays for no label.
     """
     if not 0.0 < epsilon < math.inf:
-        raise SettingsError(f"`epsilon` is {epsilon}: choose a positive, finite budget.")
-    if not 0.0 < delta < 1.0:
-        raise SettingsError(f"`delta` is {delta}: choose it in (0, 1), below one over the records.")
-    if not isinstance(k, int) or k < 1:
-        raise SettingsError(f"the number of teachers is {k}: use at least 1.")
+        raise SettingsError(f"`epsilon` is {epsilon}: choose a positive, finite budget")
+    check_positive_delta(delta)
+    check_teachers(k)
     if not 0.5 < consensus <= 1.0:
-        raise SettingsError(f"`consensus` is {consensus}: choose a share in (0.5, 1].")
+        raise SettingsError(f"`consensus` is {consensus}: choose a share in (0.5, 1]")
     if (labels is None) == (accuracy is None):
-        raise SettingsError("give either the number of labels or the accuracy of a label.")
+        raise SettingsError("give either the number of labels or the accuracy of a label")
 
     def spent(scale: float, count: int, proof: Method | str) -> float:
         table = vote_table(mechanism, k, scale).quantised()
@@ -109,7 +108,7 @@ def calibrate(
 
     if labels is not None:
         if not 1 <= labels <= _MOST_LABELS:
-            raise SettingsError(f"`labels` is {labels}: use a count from 1 to {_MOST_LABELS}.")
+            raise SettingsError(f"`labels` is {labels}: use a count from 1 to {_MOST_LABELS}")
         # The quickest proof first: its answer is where the search with a slower one begins.
         scale = 1.0
         for proof in dict.fromkeys((Method.RDP, method)):
@@ -132,7 +131,7 @@ def calibrate(
         raise SettingsError(
             f"epsilon {epsilon:g} pays for no label: one label of accuracy {accuracy:g} from {k} "
             f"teachers costs {cost(1):.3g} at delta {delta:g}. Raise epsilon, use more teachers or "
-            "lower the accuracy."
+            "lower the accuracy"
         )
     return LabelPlan(mechanism, k, bought, scale, cost(bought), delta)
 
@@ -155,7 +154,7 @@ def scale_of_accuracy(
         SettingsError: If the accuracy is outside its range.
     """
     if not 0.5 < accuracy < 1.0:
-        raise SettingsError(f"`accuracy` is {accuracy}: choose it in (0.5, 1).")
+        raise SettingsError(f"`accuracy` is {accuracy}: choose it in (0.5, 1)")
     margin = (consensus - 0.5) * k
 
     # The error falls from 1/2 to 0 as the margin grows from 0 to infinitely many scales.
@@ -184,7 +183,7 @@ def _least_scale(spent: Callable[[float], float], epsilon: float, *, near: float
         low, high, step = high, high + step, 2.0 * step
         if high > math.log(_LOUD):
             raise SettingsError(
-                f"epsilon {epsilon:g} pays for no such number of labels: raise it or use fewer."
+                f"epsilon {epsilon:g} pays for no such number of labels: raise it or use fewer"
             )
     while not upwards and excess(low) <= 0.0:
         low, high, step = low - step, low, 2.0 * step

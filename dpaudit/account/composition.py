@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from dpaudit.account._checks import check_delta
 from dpaudit.account.bernoulli import Steps, divergences
 from dpaudit.account.conversion import ORDERS, epsilon_from_rdp
 from dpaudit.account.pld import pld_epsilon
@@ -49,9 +50,8 @@ def epsilon_of_labels(steps: Steps, *, labels: int, delta: float, method: Method
         SettingsError: If the number of labels or delta is outside its range.
     """
     if labels < 0:
-        raise SettingsError(f"`labels` is {labels}: use a count, at least 0.")
-    if not 0.0 <= delta < 1.0:
-        raise SettingsError(f"`delta` is {delta}: choose it in [0, 1).")
+        raise SettingsError(f"`labels` is {labels}: use a count, at least 0")
+    check_delta(delta)
     if labels == 0 or len(steps.ones) == 0:
         return 0.0  # also for a table with infinite divergence
     if delta == 0.0:

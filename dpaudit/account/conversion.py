@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.account._checks import check_delta, check_positive_delta
 from dpaudit.errors import SettingsError
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -56,12 +57,11 @@ def epsilon_from_moments(moments: ArrayLike, alpha: ArrayLike, *, delta: float) 
     if moment.ndim != 1 or moment.size == 0 or moment.shape != log_moment.shape:
         raise SettingsError(
             f"moments of shape {moment.shape} and alpha of shape {log_moment.shape} make no "
-            "curve: give one log moment for each."
+            "curve: give one log moment for each"
         )
     if not np.all((moment > 0.0) & np.isfinite(moment)) or np.any(np.isnan(log_moment)):
-        raise SettingsError("a moment is not positive or a log moment is NaN: correct the curve.")
-    if not 0.0 < delta < 1.0:
-        raise SettingsError(f"`delta` is {delta}: choose it in (0, 1).")
+        raise SettingsError("a moment is not positive or a log moment is NaN: correct the curve")
+    check_positive_delta(delta)
     return float(np.min((log_moment - np.log(delta)) / moment))
 
 
@@ -93,14 +93,13 @@ def epsilon_from_rdp(orders: ArrayLike, rdp: ArrayLike, *, delta: float) -> floa
     if order.ndim != 1 or order.size == 0 or order.shape != divergence.shape:
         raise SettingsError(
             f"orders of shape {order.shape} and rdp of shape {divergence.shape} make no Rényi "
-            "curve: give one divergence for each order."
+            "curve: give one divergence for each order"
         )
     if not np.all((order > 1.0) & np.isfinite(order)):
-        raise SettingsError("a Rényi order is not a finite number above 1: drop it.")
+        raise SettingsError("a Rényi order is not a finite number above 1: drop it")
     if not np.all(divergence >= 0.0):
-        raise SettingsError("a Rényi divergence is negative or NaN: correct the curve.")
-    if not 0.0 <= delta < 1.0:
-        raise SettingsError(f"`delta` is {delta}: choose it in [0, 1).")
+        raise SettingsError("a Rényi divergence is negative or NaN: correct the curve")
+    check_delta(delta)
     if np.any(-np.expm1(-divergence) <= delta**2):
         return 0.0
     if delta == 0.0:

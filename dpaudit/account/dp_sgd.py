@@ -6,6 +6,7 @@ import math
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from dpaudit.account._checks import check_positive_delta
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 
@@ -61,21 +62,20 @@ def dp_sgd_claim(
         ClaimError: If nothing can be claimed: the cost is 0 (delta covers it) or infinite.
     """
     if steps < 1:
-        raise SettingsError(f"`steps` is {steps}: use at least 1.")
+        raise SettingsError(f"`steps` is {steps}: use at least 1")
     if not 0.0 < rate <= 1.0:
-        raise SettingsError(f"`rate` is {rate}: choose a sampling probability in (0, 1].")
+        raise SettingsError(f"`rate` is {rate}: choose a sampling probability in (0, 1]")
     if not 0.0 < noise_multiplier < math.inf:
         raise SettingsError(
-            f"`noise_multiplier` is {noise_multiplier}: choose it positive and finite."
+            f"`noise_multiplier` is {noise_multiplier}: choose it positive and finite"
         )
-    if not 0.0 < delta < 1.0:
-        raise SettingsError(f"`delta` is {delta}: choose it in (0, 1).")
+    check_positive_delta(delta)
     if method not in list(DpSgdMethod):
-        raise SettingsError(f"`method` is {method!r}: use {', '.join(DpSgdMethod)}.")
+        raise SettingsError(f"`method` is {method!r}: use {', '.join(DpSgdMethod)}")
     proof = DpSgdMethod(method)
     if proof is DpSgdMethod.RDP and neighbours is Neighbours.REPLACE_ONE:
         raise SettingsError(
-            "method rdp has no proof for replace-one neighbours under Poisson sampling: use pld."
+            "method rdp has no proof for replace-one neighbours under Poisson sampling: use pld"
         )
     from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 

@@ -44,6 +44,9 @@ def wrong_at(mechanism: Mechanism, scales: FloatArray) -> FloatArray:
     Args:
         mechanism: Which noise decides the vote.
         scales: Distance of the majority from a tie (k/2), in scales of the noise.
+
+    Returns:
+        The probability at each distance; same shape.
     """
     return _WRONG[mechanism](scales)
 

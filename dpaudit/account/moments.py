@@ -46,7 +46,7 @@ def wrong_label_probability(counts: ArrayLike, *, gamma: float) -> FloatArray:
     """
     votes = np.asarray(counts, dtype=np.float64)
     if votes.ndim == 0 or votes.shape[-1] < 2 or not np.all((votes >= 0) & np.isfinite(votes)):
-        raise SettingsError("vote counts must not be negative, for two classes or more.")
+        raise SettingsError("vote counts must not be negative, for two classes or more")
     check_gamma(gamma)
     gaps = gamma * (votes.max(axis=-1, keepdims=True) - votes)
     terms = (2.0 + gaps) / 4.0 * np.exp(-gaps)
@@ -82,7 +82,7 @@ def theorem_3_moments(q: ArrayLike, *, gamma: float, moments: ArrayLike) -> Floa
     moment = check_moments(moments)
     wrong = np.asarray(q, dtype=np.float64)[..., None]
     if not np.all((wrong >= 0.0) & (wrong <= 1.0)):
-        raise SettingsError("a bound q on a probability is not in [0, 1]: correct it.")
+        raise SettingsError("a bound q on a probability is not in [0, 1]: correct it")
     limit = theorem_3_limit(gamma)
     # Any value will do where the theorem does not apply; 0 raises no warning.
     inside = np.where(wrong < limit, wrong, 0.0)
@@ -187,23 +187,35 @@ def exact_moments(table: VoteTable, votes: ArrayLike, *, moments: ArrayLike) -> 
 
 
 def check_gamma(gamma: float) -> None:
-    """Refuses an inverse noise scale that is not positive and finite."""
+    """Refuses an inverse noise scale that is not positive and finite.
+
+    Raises:
+        SettingsError: If it is not.
+    """
     if not 0.0 < gamma < np.inf:
-        raise SettingsError(f"`gamma` is {gamma}: choose a positive, finite inverse noise scale.")
+        raise SettingsError(f"`gamma` is {gamma}: choose a positive, finite inverse noise scale")
 
 
 def check_moments(moments: ArrayLike) -> FloatArray:
-    """The moments as an array [L]; refuses an empty list and what is not positive and finite."""
+    """The moments as an array [L]; refuses an empty list and what is not positive and finite.
+
+    Raises:
+        SettingsError: If they are refused.
+    """
     moment = np.asarray(moments, dtype=np.float64)
     if moment.ndim != 1 or moment.size == 0 or not np.all((moment > 0) & np.isfinite(moment)):
-        raise SettingsError("`moments` must be a flat list of positive, finite numbers.")
+        raise SettingsError("`moments` must be a flat list of positive, finite numbers")
     return moment
 
 
 def check_votes(votes: ArrayLike, *, teachers: int) -> IntArray:
-    """The votes as integers [T]; refuses what is no count in 0..k."""
+    """The votes as integers [T]; refuses what is not a count in 0..k.
+
+    Raises:
+        SettingsError: If they are refused.
+    """
     count = np.asarray(votes)
     # The message does not quote the votes: they are secrets.
     if count.dtype.kind not in "iu" or count.ndim != 1 or np.any((count < 0) | (count > teachers)):
-        raise SettingsError(f"the votes are not a flat list of counts in 0..{teachers}.")
+        raise SettingsError(f"the votes are not a flat list of counts in 0..{teachers}")
     return count.astype(np.int64)

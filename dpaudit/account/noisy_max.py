@@ -46,9 +46,9 @@ class NoisyMax(ABC):
 
     def __post_init__(self) -> None:
         if self.teachers < 1:
-            raise SettingsError(f"the number of teachers is {self.teachers}: use at least 1.")
+            raise SettingsError(f"the number of teachers is {self.teachers}: use at least 1")
         if self.classes < 2:
-            raise SettingsError(f"the number of classes is {self.classes}: use at least 2.")
+            raise SettingsError(f"the number of classes is {self.classes}: use at least 2")
         _check_scale(self.scale)
 
     @cached_property
@@ -70,7 +70,7 @@ class NoisyMax(ABC):
         """
         order = np.atleast_1d(np.asarray(orders, dtype=np.float64))
         if not np.all((order > 1.0) & np.isfinite(order)):
-            raise SettingsError("Rényi orders must be a flat list of finite numbers above 1.")
+            raise SettingsError("Rényi orders must be a flat list of finite numbers above 1")
         return self._rdp_of_counts(order) if self.table is None else self.table.rdp(order)
 
     def epsilon(self, labels: int, *, delta: float) -> float:
@@ -101,6 +101,9 @@ class NoisyMax(ABC):
         Args:
             labels: How many labels are released, at least 1.
             delta: The delta of the claim.
+
+        Returns:
+            The claim, for add-remove neighbours.
 
         Raises:
             SettingsError: If an argument is outside its range.
@@ -241,7 +244,7 @@ class ConfidentNoisyMax:
         return self.answer.classes
 
     def epsilon(self, labels: int, *, delta: float) -> float:
-        """What all checks and so many answered queries cost; see `NoisyMax.epsilon`.
+        """What all checks and this many answered queries cost; see `NoisyMax.epsilon`.
 
         Raises:
             SettingsError: If an argument is outside its range.
@@ -283,15 +286,15 @@ def _rdp_of_randomised_response(order: FloatArray, epsilon: float) -> FloatArray
 
 def _claim(epsilon: float, delta: float, source: str) -> PrivacyClaim:
     if math.isinf(epsilon):
-        raise ClaimError(f"Gaussian noise proves nothing at delta {delta:g}: choose 1e-5 or so.")
+        raise ClaimError(f"Gaussian noise proves nothing at delta {delta:g}: choose 1e-5 or so")
     return PrivacyClaim(epsilon=epsilon, delta=delta, source=source)
 
 
 def _check_scale(scale: float) -> None:
     if not 0.0 < scale < math.inf:
-        raise SettingsError(f"`scale` is {scale}: choose a positive, finite number of votes.")
+        raise SettingsError(f"`scale` is {scale}: choose a positive, finite number of votes")
 
 
 def _check_count(name: str, value: int, *, least: int) -> None:
     if not isinstance(value, int) or value < least:
-        raise SettingsError(f"`{name}` is {value}: use a whole number, at least {least}.")
+        raise SettingsError(f"`{name}` is {value}: use a whole number, at least {least}")

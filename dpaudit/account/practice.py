@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from dpaudit.account._checks import check_positive_delta
 from dpaudit.account.calibration import LabelPlan
 from dpaudit.account.composition import Method
 from dpaudit.account.mechanism import Mechanism
@@ -72,6 +73,9 @@ def prospect(
         method: The method that priced it.
         consensus: Shares of the teachers that agree, each in [0.5, 1].
 
+    Returns:
+        The row.
+
     Raises:
         SettingsError: If a share or the method is unknown.
     """
@@ -103,13 +107,15 @@ def priced(
         delta: The delta of the statement, in (0, 1).
         method: How the cost is proved.
 
+    Returns:
+        The plan, with its epsilon.
+
     Raises:
         SettingsError: If an argument is outside its range.
     """
     if labels < 1:
-        raise SettingsError(f"`labels` is {labels}: use a count, at least 1.")
-    if not 0.0 < delta < 1.0:
-        raise SettingsError(f"`delta` is {delta}: choose it in (0, 1), below one over the records.")
+        raise SettingsError(f"`labels` is {labels}: use a count, at least 1")
+    check_positive_delta(delta)
     table = vote_table(mechanism, k, scale).quantised()
     epsilon = table.epsilon(labels, delta=delta, method=_method(method))
     return LabelPlan(mechanism, k, labels, scale, epsilon, delta)
@@ -119,4 +125,4 @@ def _method(name: Method | str) -> Method:
     try:
         return Method(name)
     except ValueError:
-        raise SettingsError(f"`method` is {name!r}: use {', '.join(Method)}.") from None
+        raise SettingsError(f"`method` is {name!r}: use {', '.join(Method)}") from None

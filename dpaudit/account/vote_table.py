@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
 
+from dpaudit.account._checks import check_teachers
 from dpaudit.account.bernoulli import Steps, divergences, fractions, neighbour_steps, steps_between
 from dpaudit.account.composition import Method, epsilon_of_labels, proof_of
 from dpaudit.account.conversion import FloatArray
@@ -25,7 +26,7 @@ WORD_BITS: Final = 64
 """Bits of the random word that draws a label."""
 
 _FLOAT_BITS: Final = 1074
-"""With so many bits every float in [0, 1] is a fixed-point number."""
+"""With this many bits every float in [0, 1] is a fixed-point number."""
 
 _TINY: Final = 2.0**-1000
 """An exact table is never quite certain, so that every divergence is finite."""
@@ -61,13 +62,13 @@ class VoteTable:
         if len(self.thresholds) < 2:
             raise SettingsError(
                 f"a vote table has {len(self.thresholds)} entries: give one for each count of "
-                "votes 0..k, with at least one teacher."
+                "votes 0..k, with at least one teacher"
             )
         for votes, threshold in enumerate(self.thresholds):
             if not isinstance(threshold, int) or not 0 <= threshold <= 1 << self.bits:
                 raise SettingsError(
                     f"entry {votes} of a vote table is {threshold!r}: give an integer in "
-                    f"[0, 2**{self.bits}]."
+                    f"[0, 2**{self.bits}]"
                 )
 
     @classmethod
@@ -102,11 +103,14 @@ class VoteTable:
             consensus: Share of the teachers that agree, in [0.5, 1]; between whole votes the
                 probability is interpolated.
 
+        Returns:
+            The probability.
+
         Raises:
             SettingsError: If the share is outside the range.
         """
         if not 0.5 <= consensus <= 1.0:
-            raise SettingsError(f"`consensus` is {consensus}: choose a share in [0.5, 1].")
+            raise SettingsError(f"`consensus` is {consensus}: choose a share in [0.5, 1]")
         votes = np.arange(self.teachers + 1)
         return float(np.interp(consensus * self.teachers, votes, self.probabilities))
 
@@ -148,14 +152,14 @@ class VoteTable:
             SettingsError: If the table has another resolution or an argument is outside its range.
         """
         if self.bits != WORD_BITS:
-            raise SettingsError("labels are drawn from a 64-bit table: use quantised() first.")
+            raise SettingsError("labels are drawn from a 64-bit table: use quantised() first")
         count = np.asarray(votes)
         word = np.asarray(words)
         # The messages do not quote the values: both are secrets.
         if count.dtype.kind not in "iu" or np.any((count < 0) | (count > self.teachers)):
-            raise SettingsError(f"the votes are not in 0..{self.teachers}: pass the count of ones.")
+            raise SettingsError(f"the votes are not in 0..{self.teachers}: pass the count of ones")
         if word.dtype != np.uint64 or word.shape != count.shape:
-            raise SettingsError("the random words are not one uint64 for each vote: draw 64 bits.")
+            raise SettingsError("the random words are not one uint64 for each vote: draw 64 bits")
         possible, last = self._last_words
         return np.asarray(possible[count] & (word <= last[count]), dtype=np.int64)
 
@@ -222,7 +226,7 @@ class VoteTable:
             SettingsError: If an argument is outside its range.
         """
         if method not in list(Method):
-            raise SettingsError(f"`method` is {method!r}: use {', '.join(Method)}.")
+            raise SettingsError(f"`method` is {method!r}: use {', '.join(Method)}")
         return epsilon_of_labels(self._steps, labels=labels, delta=delta, method=Method(method))
 
     def claim(
@@ -234,6 +238,9 @@ class VoteTable:
             labels: How many labels are released, at least 1.
             delta: The delta of the claim.
             method: How the cost is proved.
+
+        Returns:
+            The claim, for add-remove neighbours.
 
         Raises:
             SettingsError: If an argument is outside its range.
@@ -266,10 +273,9 @@ def vote_table(mechanism: Mechanism, k: int, scale: float) -> VoteTable:
     Raises:
         SettingsError: If an argument is outside its range.
     """
-    if not isinstance(k, int) or k < 1:
-        raise SettingsError(f"the number of teachers is {k}: use at least 1.")
+    check_teachers(k)
     if not 0.0 < scale < math.inf:
-        raise SettingsError(f"`scale` is {scale}: choose a positive, finite number of votes.")
+        raise SettingsError(f"`scale` is {scale}: choose a positive, finite number of votes")
     # Only the lower half is computed: small probabilities keep their precision in a float, and
     # the upper half is its exact complement.
     margins = k / 2 - np.arange(k // 2 + 1, dtype=np.float64)
@@ -288,5 +294,5 @@ def _fixed_point(p: float) -> int:
 def _valid(orders: ArrayLike) -> FloatArray:
     order = np.asarray(orders, dtype=np.float64)
     if order.ndim != 1 or not np.all((order > 1.0) & np.isfinite(order)):
-        raise SettingsError("Rényi orders must be finite numbers above 1, one or a flat list.")
+        raise SettingsError("Rényi orders must be finite numbers above 1, one or a flat list")
     return order

@@ -14,7 +14,7 @@ from dpaudit.formatting import rounded_down
 from dpaudit.game.trial import Outcome, Trial, TrialStatus
 from dpaudit.plugins.protocols import BoolArray, FloatArray, World
 from dpaudit.results.record import FailureReason
-from dpaudit.results.verdict import Check, Consequence
+from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
 
 SIGNIFICANCE = 0.001
 """A sound run fails each of these tests at most this often."""
@@ -37,14 +37,15 @@ def failure_reasons(outcomes: Sequence[Outcome]) -> tuple[FailureReason, ...]:
 
 
 def check_failures(
-    failed: Mapping[World, int], per_world: int, ceilings: tuple[float, float]
+    failed: Mapping[World, int], per_world: int, *, highest: float, left: float
 ) -> Check:
     """Says what failed trials did to the bound, and whether failing depends on the record.
 
     Args:
         failed: Failed trials of each world.
         per_world: Trials of each world.
-        ceilings: The largest provable epsilon without failures, and with these.
+        highest: The largest provable epsilon without failures.
+        left: The same with these failures.
 
     Returns:
         The check; failures that differ between worlds (Fisher's exact test) weaken the verdict,
@@ -55,11 +56,10 @@ def check_failures(
     n_in, n_out = failed[World.IN], failed[World.OUT]
     if n_in + n_out == 0:
         return Check("failed trials", True, "every trial finished", Consequence.NOTED)
-    before, after = ceilings
     detail = (
         f"{n_in} trial(s) failed in world in and {n_out} in world out, of {per_world} each; "
         "the scored ones count as the attack's errors, so the largest provable epsilon is "
-        f"{rounded_down(after)} instead of {rounded_down(before)}"
+        f"{rounded_down(left)} instead of {rounded_down(highest)}"
     )
     table = np.array([[n_in, per_world - n_in], [n_out, per_world - n_out]])
     p_value = float(fisher_exact(table)[1])
@@ -107,10 +107,10 @@ def check_randomness(outcomes: Sequence[Outcome]) -> Check:
             seen[outcome.trial.world].add(outcome.features.tobytes())
     finished = Counter(o.trial.world for o in outcomes if o.features is not None)
     if any(finished[world] < 2 for world in World):
-        return Check("different seeds", False, "too few trials finished to tell", Consequence.NOTED)
+        return Check(DIFFERENT_SEEDS, False, "too few trials finished to tell", Consequence.NOTED)
     if any(len(tables) > 1 for tables in seen.values()):
         return Check(
-            "different seeds", True, "different seeds give different tables", Consequence.NOTED
+            DIFFERENT_SEEDS, True, "different seeds give different tables", Consequence.NOTED
         )
     if seen[World.IN] == seen[World.OUT]:
         detail = "every model gave the same table, in both worlds: the output is a constant"
@@ -119,7 +119,7 @@ def check_randomness(outcomes: Sequence[Outcome]) -> Check:
             "every model of a world gave the same table: the generator does not use its seed "
             "(no randomness, or a fixed seed inside), so nothing hides the record"
         )
-    return Check("different seeds", False, detail, Consequence.NOTED)
+    return Check(DIFFERENT_SEEDS, False, detail, Consequence.NOTED)
 
 
 def check_repeats(outcomes: Sequence[Outcome], rng: np.random.Generator) -> Check:

@@ -13,7 +13,7 @@ from dpaudit.model.claim import PrivacyClaim
 def effective_claim(audit: AuditSpec, outcomes: Iterable[Outcome]) -> PrivacyClaim:
     """The claim under audit, as the models that were trained state it.
 
-    What the caller stated stands. Else a data-dependent accountant may have told more than the
+    What the caller stated stands. Else a data-dependent accountant may have reported more than the
     generator did before training: then epsilon and delta are each the largest that the generator or
     one of its models claimed, in either world. That pair follows from every single claim, so a
     generator that keeps them all keeps it too, and no honest one is flagged more often for it.

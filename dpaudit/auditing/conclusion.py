@@ -14,9 +14,10 @@ from dpaudit.game.choices import VULNERABLE
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import data_digest
-from dpaudit.plugins.protocols import World
+from dpaudit.plugins.protocols import World, is_seedable
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
+from dpaudit.results.leaks import leak_reason
 from dpaudit.results.record import (
     AttackOutcome,
     AuditedGenerator,
@@ -94,17 +95,18 @@ def conclude(
     )
     if decision.verdict is Verdict.VIOLATION and findings.leaks:
         first, *others = decision.reasons
-        reasons = (first, sentences.leak_reason(findings.leaks), *others)
+        reasons = (first, leak_reason(findings.leaks, findings.checks), *others)
         decision = decision._replace(reasons=reasons)
     return AuditRecord(
         **opening(audit, claim, decision),
         proved=evaluation.proved if evaluation else None,
         bounds=recorded_bounds(evaluation.bounds) if evaluation else None,
         threshold_rule=audit.settings.threshold,
-        sequential=_sequential(audit, findings.pairs) if was_run else None,
+        sequential=_sequential(audit, findings) if was_run else None,
         one_run=None,
         max_provable_epsilon=findings.power.max_provable_epsilon if was_run else None,
         detectable_epsilon=findings.power.detectable_epsilon if was_run else None,
+        detectable_gaussian=findings.power.detectable_gaussian if was_run else None,
         auc=evaluation.auc if evaluation else None,
         counts=evaluation.counts if evaluation else None,
         shadow_models=dict.fromkeys(World, findings.pairs),
@@ -151,7 +153,7 @@ def closing(
         "generator": AuditedGenerator(
             name=generator.name,
             parameters=generator.parameters,
-            seedable=bool(getattr(generator.generator, "seedable", True)),
+            seedable=is_seedable(generator.generator),
         ),
         "data": AuditedTable(
             source=table.source,
@@ -178,11 +180,17 @@ def _target(audit: TwoWorldSpec) -> TargetOfAudit:
     return TargetOfAudit(choice=choice, row=audit.target.row, selection=audit.selection)
 
 
-def _sequential(audit: TwoWorldSpec, pairs: int) -> SequentialOutcome | None:
+def _sequential(audit: TwoWorldSpec, findings: Findings) -> SequentialOutcome | None:
     if not audit.settings.sequential:
         return None
     cap = audit.settings.per_world
-    return SequentialOutcome(pairs=pairs, cap=cap, stopped_early=pairs < cap)
+    guessed_by = findings.best.guessed_by if findings.best else {}
+    return SequentialOutcome(
+        pairs=findings.pairs,
+        cap=cap,
+        stopped_early=findings.pairs < cap,
+        guessed_by=dict(guessed_by) or None,
+    )
 
 
 def _scores(deciding: Attacked | None, world: World) -> tuple[float, ...]:

@@ -67,7 +67,7 @@ def judge(role: Role, best: Evaluation | None, power: Power) -> ControlOutcome:
         The result.
     """
     highest = power.max_provable_epsilon
-    name = role.value.replace("-", " ")
+    name = role.in_words
     if best is None:
         detail = f"{name}: too few of its trials finished"
         return ControlOutcome(
@@ -101,4 +101,4 @@ def judge(role: Role, best: Evaluation | None, power: Power) -> ControlOutcome:
 
 def control_check(role: Role, outcome: ControlOutcome) -> Check:
     """A control as a check: if it fails, the run is invalid."""
-    return Check(role.value.replace("-", " "), outcome.passed, outcome.detail)
+    return Check(role.in_words, outcome.passed, outcome.detail)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
@@ -20,7 +22,9 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.target_search.search import find_target
 from dpaudit.auditing.target_search.spec import TargetSearchSpec
 from dpaudit.auditing.two_worlds import TwoWorldSpec
-from dpaudit.errors import SettingsError
+from dpaudit.errors import RunFolderError, SettingsError
+from dpaudit.files import io_reason
+from dpaudit.game.pool import workers_ended
 from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.model.schema import Schema
@@ -99,15 +103,36 @@ def run_audit(
     from dpaudit.report.write import write_reports
 
     workers = jobs or loky.cpu_count()
-    if isinstance(spec, TargetSearchSpec):
-        spec = find_target(spec, folder, jobs=workers, on_progress=on_progress)
-    with RunFolder(folder, spec=spec.stored_specification, versions=versions()) as store:
-        session = _session(spec, store, workers, on_progress)
-        result = AuditResult.of(_shareable(session.run(), store), folder=folder)
-        store.ensure_kept()
-        result.save(folder)
-        write_reports(result, folder)
+    with folder_usable(folder), workers_ended():
+        if isinstance(spec, TargetSearchSpec):
+            spec = find_target(spec, folder, jobs=workers, on_progress=on_progress)
+        with RunFolder(folder, spec=spec.stored_specification, versions=versions()) as store:
+            session = _session(spec, store, workers, on_progress)
+            result = AuditResult.of(_shareable(session.run(), store), folder=folder)
+            store.ensure_kept()
+            result.save(folder)
+            write_reports(result, folder)
     return result
+
+
+@contextmanager
+def folder_usable(folder: Path) -> Iterator[None]:
+    """Turns whatever the system refuses during a run into a `RunFolderError`.
+
+    Errors of foreign code do not come here: they are outcomes, or errors of their own.
+
+    Raises:
+        RunFolderError: On any OSError, such as a full disk, too many open files, or a folder that
+            is there no more.
+    """
+    try:
+        yield
+    except OSError as error:
+        where = folder if error.filename is None else error.filename
+        raise RunFolderError(
+            f"the run in {folder} cannot go on: {where}: {io_reason(error)}; fix that and run the "
+            "same command again"
+        ) from error
 
 
 def _shareable(record: AuditRecord, store: RunFolder) -> AuditRecord:

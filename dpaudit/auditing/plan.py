@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
-from dpaudit.bounds import detectable_epsilon, detection_power, max_provable
+from dpaudit.bounds import (
+    detectable_epsilon,
+    detectable_gaussian,
+    detection_power,
+    max_provable,
+)
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results.verdict import POWER, Power
 
@@ -30,29 +36,21 @@ def power(
         false_positives: The same for world "out".
 
     Returns:
-        The largest provable and the smallest detectable epsilon.
+        The largest provable epsilon, and the smallest detectable ones.
     """
-    highest = max_provable(
-        settings.scored,
-        settings.scored,
-        delta=claim.delta,
-        confidence=settings.attack_confidence,
-        false_negatives=false_negatives,
-        false_positives=false_positives,
-    )
-    smallest = None
-    if highest > claim.epsilon:
-        smallest = detectable_epsilon(
-            claim_epsilon=claim.epsilon,
-            n_in=settings.scored,
-            n_out=settings.scored,
-            delta=claim.delta,
-            confidence=settings.attack_confidence,
-            power=POWER,
-            false_negatives=false_negatives,
-            false_positives=false_positives,
-        )
-    return Power(highest, smallest)
+    size: dict[str, Any] = {
+        "n_in": settings.scored,
+        "n_out": settings.scored,
+        "delta": claim.delta,
+        "confidence": settings.attack_confidence,
+        "false_negatives": false_negatives,
+        "false_positives": false_positives,
+    }
+    highest = max_provable(**size)
+    if highest <= claim.epsilon:
+        return Power(highest, None)
+    leak = {"claim_epsilon": claim.epsilon, "power": POWER, **size}
+    return Power(highest, detectable_epsilon(**leak), detectable_gaussian(**leak))
 
 
 class AssumedAttack(NamedTuple):
@@ -97,12 +95,23 @@ def needed_shadow_models(
         )
         return reached >= POWER
 
-    high = MIN_SHADOW_MODELS
+    return fewest(enough, least=MIN_SHADOW_MODELS, most=MOST_PLANNED)
+
+
+def fewest(enough: Callable[[int], bool], *, least: int, most: int) -> int | None:
+    """The smallest even size of an audit that is enough, to within 4; None if none is.
+
+    Args:
+        enough: Whether a size is enough.
+        least: The smallest size, even.
+        most: The largest.
+    """
+    high = least
     while not enough(high):
         high *= 2
-        if high > MOST_PLANNED:
+        if high > most:
             return None
-    low = high // 2 if high > MIN_SHADOW_MODELS else high
+    low = high // 2 if high > least else high
     while high - low > 4:
         middle = (low + high) // 4 * 2
         low, high = (low, middle) if enough(middle) else (middle, high)

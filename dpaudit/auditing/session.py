@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import cloudpickle
 import numpy as np
 
 from dpaudit.auditing.attacking.attribution import attribute
@@ -32,7 +31,8 @@ from dpaudit.game.engine import run_trials
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial, TrialStatus
-from dpaudit.plugins.protocols import World, trains_many
+from dpaudit.plugins.foreign import pickled
+from dpaudit.plugins.protocols import World, is_seedable, trains_many
 from dpaudit.results.record import AuditRecord, ControlOutcome, Leak
 from dpaudit.results.verdict import Check
 
@@ -62,7 +62,7 @@ class Session:
             AttackError: If an attack fails on a valid synthetic table.
             InterruptedRunError: On Ctrl-C.
         """
-        payload = self._payload()
+        payload = payload_of(self.audit)
         settings = control_settings(self.audit.settings)
         controls = {}
         for control in CONTROLS:
@@ -107,18 +107,6 @@ class Session:
     @property
     def _together(self) -> bool:
         return trains_many(self.audit.generator.generator)
-
-    def _payload(self) -> Payload:
-        audited: bytes = cloudpickle.dumps(self.audit.generator.generator)
-        generators = {Role.AUDIT: audited, Role.REPLAY: audited}
-        generators |= {c.role: control_generator(c, self.audit) for c in CONTROLS}
-        return Payload(
-            game=self.audit.game,
-            generators=generators,
-            attacks=[attack for _, attack in self.audit.attacks],
-            root=self.audit.settings.seed,
-            audit=self.audit.id,
-        )
 
     def _run(
         self, payload: Payload, trials: Sequence[Trial], *, among: Sequence[Trial] | None = None
@@ -172,7 +160,12 @@ class Session:
                 false_positives=deciding.failed_out,
             )
         checks = [
-            check_failures(failed, pairs, (whole.max_provable_epsilon, left.max_provable_epsilon)),
+            check_failures(
+                failed,
+                pairs,
+                highest=whole.max_provable_epsilon,
+                left=left.max_provable_epsilon,
+            ),
             check_randomness(outcomes),
             check_repeats(outcomes, self.audit.stream("repeats").rng()),
             self._replay_check(replays),
@@ -206,23 +199,19 @@ class Session:
     def _leaks(self, deciding: Attacked) -> tuple[Leak, ...]:
         if deciding.evaluation.proved == 0:
             return ()
-        found = attribute(
+        return attribute(
             deciding.evaluation,
             deciding.scored,
             deciding.attack.attack.feature_names(self.audit.game.view),
             most=MOST_LEAKS,
             rng=self.audit.stream("explain").rng(),
         )
-        return tuple(
-            Leak(column=name.column, feature=name.feature, importance=importance)
-            for name, importance, _ in found
-        )
 
     def _replay_check(self, replays: Sequence[Trial]) -> Check:
         stored = self.store.outcomes(Role.AUDIT) | self.store.outcomes(Role.REPLAY)
         return check_replay(
             [Replay(stored[trial._replace(role=Role.AUDIT)], stored[trial]) for trial in replays],
-            seedable=getattr(self.audit.generator.generator, "seedable", True),
+            seedable=is_seedable(self.audit.generator.generator),
             together=self._together,
         )
 
@@ -233,4 +222,18 @@ def _order_check(order: Sequence[Trial], deciding: Attacked) -> Check:
     places = np.array([place[trial] for trial in deciding.trials], dtype=np.float64)
     return check_order(
         deciding.evaluation.scores, deciding.scored.member, places, deciding.attack.name
+    )
+
+
+def payload_of(audit: TwoWorldSpec) -> Payload:
+    """What workers need to run any trial of an audit."""
+    audited = pickled(audit.generator.generator, name=audit.generator.name)
+    generators = {Role.AUDIT: audited, Role.REPLAY: audited}
+    generators |= {c.role: control_generator(c, audit) for c in CONTROLS}
+    return Payload(
+        game=audit.game,
+        generators=generators,
+        attacks=[attack for _, attack in audit.attacks],
+        root=audit.settings.seed,
+        audit=audit.id,
     )

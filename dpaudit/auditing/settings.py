@@ -12,7 +12,7 @@ from enum import StrEnum
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
-from dpaudit.bounds import Hypotheses, ThresholdRule
+from dpaudit.bounds import Hypotheses, ThresholdRule, attack_confidence
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.game.choices import FARTHEST, VULNERABLE
@@ -46,7 +46,7 @@ class Multiplicity(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSettings:
-    """Every choice of an audit, beside what is audited on which table.
+    """Every choice of an audit other than what is audited on which table.
 
     Attributes:
         parameters: Constructor parameters of a generator given by name.
@@ -172,7 +172,7 @@ class AuditSettings:
 
     @property
     def hypotheses(self) -> Hypotheses:
-        """What is tested on the scored trials: the only place that counts it.
+        """What is tested on the scored trials: every audit takes the number from here.
 
         Thresholds, directions and the target are fixed before.
         """
@@ -181,12 +181,8 @@ class AuditSettings:
 
     @property
     def attack_confidence(self) -> float:
-        """Confidence of each attack's bound: of the fixed one, and of the sequential one.
-
-        A sequential audit has both, each with half of the error probability.
-        """
-        shares = 2 if self.sequential else 1
-        return self.hypotheses.confidence(1 - (1 - self.confidence) / shares)
+        """Confidence of each attack's bound: of the fixed one, and of the sequential one."""
+        return attack_confidence(self.confidence, self.hypotheses.count, sequential=self.sequential)
 
 
 class SettingsGiven(TypedDict, total=False):
@@ -210,7 +206,7 @@ class SettingsGiven(TypedDict, total=False):
 
 
 def _is_whole(value: object) -> bool:
-    """Whether a value is a whole number; True and False are none."""
+    """Whether a value is a whole number; True and False are not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -225,5 +221,5 @@ def _choice(name: str, kind: type[Choice], text: str) -> Choice:
     except ValueError:
         known = [member.value for member in kind]
         raise SettingsError(
-            f"`{name}`: {text!r} is none of {', '.join(known)}{did_you_mean(str(text), known)}"
+            f"`{name}`: {text!r} is not one of {', '.join(known)}{did_you_mean(str(text), known)}"
         ) from None

@@ -10,14 +10,19 @@ from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic, upper_lim
 from dpaudit.bounds.counts import Counts
 from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import exact, p_value
-from dpaudit.bounds.multiplicity import Hypotheses, bonferroni
+from dpaudit.bounds.multiplicity import Hypotheses, attack_confidence, bonferroni
 from dpaudit.bounds.one_run import (
     one_run,
     one_run_detectable,
     one_run_gaussian,
     one_run_p_value,
 )
-from dpaudit.bounds.power import FixedBound, detectable_epsilon, detection_power, max_provable
+from dpaudit.bounds.power import (
+    detectable_epsilon,
+    detectable_gaussian,
+    detection_power,
+    max_provable,
+)
 from dpaudit.bounds.sequential import PairProcess, e_process, pair_bound
 from dpaudit.bounds.sequential_schedule import ScoredBlock, refit_schedule
 from dpaudit.bounds.threshold import (
@@ -34,19 +39,20 @@ from dpaudit.bounds.threshold import (
 __all__ = [
     "Counts",
     "Direction",
-    "FixedBound",
     "Hypotheses",
     "PairProcess",
     "RocCurve",
     "ScoredBlock",
     "Threshold",
     "ThresholdRule",
+    "attack_confidence",
     "auc",
     "bonferroni",
     "choose_threshold",
     "clopper_pearson",
     "count_errors",
     "detectable_epsilon",
+    "detectable_gaussian",
     "detection_power",
     "e_process",
     "exact",

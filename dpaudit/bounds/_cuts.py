@@ -10,6 +10,13 @@ from dpaudit.bounds._checks import BoolArray, FloatArray, IntArray
 from dpaudit.errors import SettingsError
 
 
+class LabelledScores(NamedTuple):
+    """Attack scores (n,) and whether each trial is of the "in" world (n,)."""
+
+    scores: FloatArray
+    member: BoolArray
+
+
 class Cuts(NamedTuple):
     """Every way to cut the scores in two, from the lowest cut to the highest.
 
@@ -50,8 +57,12 @@ def cuts_of(scores: FloatArray, member: BoolArray) -> Cuts:
     return Cuts(values=values, members=cumulative(member), others=cumulative(~member))
 
 
-def checked(scores: FloatArray, member: BoolArray) -> tuple[FloatArray, BoolArray]:
-    """Returns both as arrays, or says why they do not fit together."""
+def checked(scores: FloatArray, member: BoolArray) -> LabelledScores:
+    """Returns both as arrays, or says why they do not fit together.
+
+    Raises:
+        SettingsError: If they do not.
+    """
     scores = np.asarray(scores, dtype=np.float64)
     member = np.asarray(member)
     if scores.ndim != 1 or scores.shape != member.shape:
@@ -66,4 +77,4 @@ def checked(scores: FloatArray, member: BoolArray) -> tuple[FloatArray, BoolArra
         raise SettingsError(f"{broken} scores are not finite; the attack must return real numbers")
     if member.all() or not member.any():
         raise SettingsError("all trials are of one world; a threshold needs trials of both")
-    return scores, member
+    return LabelledScores(scores, member)

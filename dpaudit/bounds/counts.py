@@ -22,7 +22,7 @@ class Counts:
         n_out: Scored trials of the "out" world, at least 1.
 
     Raises:
-        SettingsError: If a count is no whole number, a world has no trial, or its errors are
+        SettingsError: If a count is not a whole number, a world has no trial, or its errors are
             negative or outnumber its trials.
     """
 

@@ -1,4 +1,4 @@
-"""The one place that counts hypotheses, and the confidence that each of them needs.
+"""The number of hypotheses that an audit tests, and the confidence that each of them needs.
 
 A hypothesis is a bound or a p-value computed from the scored trials: one per attack, threshold,
 direction and target that is evaluated on them. What was chosen on other trials (the fitting
@@ -75,6 +75,26 @@ def bonferroni(confidence: float, hypotheses: int) -> float:
     """
     check_confidence(confidence)
     return 1.0 - (1.0 - confidence) / _number("hypotheses", hypotheses)
+
+
+def attack_confidence(overall: float, hypotheses: int, *, sequential: bool) -> float:
+    """Confidence of each bound of an attack, in an audit that is running as in a finished one.
+
+    A sequential audit takes two bounds of each attack, the one that holds at any time and the one
+    at its cap: each has half of the error probability.
+
+    Args:
+        overall: Confidence of the audit, in (0, 1).
+        hypotheses: What is tested on the scored trials, at least 1.
+        sequential: Whether the audit may stop early.
+
+    Returns:
+        1 − (1 − overall)/K, or 1 − (1 − overall)/2K if it is sequential.
+
+    Raises:
+        SettingsError: If an argument is out of range.
+    """
+    return bonferroni(bonferroni(overall, 2 if sequential else 1), hypotheses)
 
 
 def _number(name: str, value: object) -> int:

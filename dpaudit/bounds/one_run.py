@@ -22,6 +22,7 @@ from dpaudit.bounds._checks import (
     check_delta,
     check_epsilon,
     check_positive_delta,
+    check_power,
     whole_number,
 )
 from dpaudit.bounds._gaussian import gaussian_epsilon
@@ -78,7 +79,7 @@ def one_run(correct: int, guesses: int, canaries: int, *, delta: float, confiden
 def one_run_p_value(
     correct: int, guesses: int, canaries: int, *, epsilon: float, delta: float
 ) -> float:
-    """Largest probability of so many right guesses in one run of an (ε, δ)-DP mechanism.
+    """Largest probability of this many right guesses in one run of an (ε, δ)-DP mechanism.
 
     What `one_run` inverts. Several runs are one in this sense, with all their canaries: their
     outputs together are (ε, δ)-DP in each canary, which takes part in one of them.
@@ -107,7 +108,7 @@ def one_run_gaussian(
 ) -> float:
     """Estimate, not a proof: as `one_run`, but assumes the Gaussian trade-off curve.
 
-    If the mechanism is μ-GDP, a recursion limits how probable so many right guesses are; the
+    If the mechanism is μ-GDP, a recursion limits how probable this many right guesses are; the
     largest μ that it falsifies is turned into ε at δ (Mahloujifar, Melis and Chaudhuri 2024,
     Algorithm 3 with abstentions). For Gaussian noise it is much tighter than `one_run`; for
     other mechanisms it proves nothing.
@@ -173,10 +174,7 @@ def one_run_detectable(
     check_epsilon(claim_epsilon)
     check_delta(delta)
     check_confidence(confidence)
-    if not 1.0 - confidence < power < 1.0:
-        raise SettingsError(
-            f"`power` is {power}; give a number strictly between 1 - confidence and 1, such as 0.8"
-        )
+    check_power(power, confidence=confidence)
 
     def exposes(correct: int) -> bool:
         proved = one_run(correct, guesses, canaries, delta=delta, confidence=confidence)
@@ -191,7 +189,7 @@ def one_run_detectable(
 
 
 def _p_value(outcome: _Guesses, epsilon: float, delta: float) -> float:
-    """Largest probability of so many right guesses under (ε, δ)-DP, not clipped at 1."""
+    """Largest probability of this many right guesses under (ε, δ)-DP, not clipped at 1."""
     correct, guesses, canaries = outcome
     if correct == 0:
         return 1.0

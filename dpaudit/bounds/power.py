@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from enum import StrEnum
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import and_
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
-from dpaudit.bounds._checks import check_confidence, check_delta, check_epsilon
+from dpaudit.bounds._checks import check_confidence, check_delta, check_epsilon, check_power
+from dpaudit.bounds._gaussian import gaussian_epsilon
 from dpaudit.bounds._ordering import Ordering, reference_orderings
 from dpaudit.bounds._region import RejectionRegion
-from dpaudit.bounds.clopper_pearson import clopper_pearson
 from dpaudit.bounds.counts import Counts
 from dpaudit.bounds.exact import exact, reaching
 from dpaudit.errors import SettingsError
@@ -22,13 +21,11 @@ from dpaudit.errors import SettingsError
 _RELATIVE_TOLERANCE = 1e-9
 # Randomised response with this much more epsilon than the claim errs with probability < 1e-26.
 _CERTAIN_LEAK = 60.0
-
-
-class FixedBound(StrEnum):
-    """A bound for a number of trials fixed beforehand."""
-
-    EXACT = "exact"
-    CLOPPER_PEARSON = "clopper_pearson"
+# Two normal scores this many standard deviations apart are confused with probability < 1e-80.
+_CERTAIN_SHIFT = 40.0
+# Cuts that are tried for a Gaussian leak, and how far they reach beyond the two means.
+_CUTS = 401
+_TAIL = 4.0
 
 
 def max_provable(
@@ -37,13 +34,12 @@ def max_provable(
     *,
     delta: float,
     confidence: float,
-    method: FixedBound | str = FixedBound.EXACT,
     false_negatives: int = 0,
     false_positives: int = 0,
 ) -> float:
-    """Largest bound that an audit of this size can reach: that of a perfect attack.
+    """Largest `exact` bound that an audit of this size can reach: that of a perfect attack.
 
-    For `exact`, without failed trials, and unless one world has more than e^ε times the trials
+    Without failed trials, and unless one world has more than e^ε times the trials
     of the other, it is ln((1 − δ)/(1 − (1 − confidence)^(1/(n_in + n_out))) − 1).
 
     Args:
@@ -51,7 +47,6 @@ def max_provable(
         n_out: Scored trials of the "out" world.
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence, in (0, 1).
-        method: The bound, or its name.
         false_negatives: Trials of the "in" world that failed, and so count as errors.
         false_positives: Trials of the "out" world that failed, and so count as errors.
 
@@ -61,10 +56,7 @@ def max_provable(
     Raises:
         SettingsError: If a setting is out of range.
     """
-    if method not in tuple(FixedBound):
-        raise SettingsError(f"`method` is {method!r}; use {' or '.join(FixedBound)}")
-    bound = exact if method == FixedBound.EXACT else clopper_pearson
-    return bound(false_negatives, false_positives, n_in, n_out, delta=delta, confidence=confidence)
+    return exact(false_negatives, false_positives, n_in, n_out, delta=delta, confidence=confidence)
 
 
 def detectable_epsilon(
@@ -101,16 +93,9 @@ def detectable_epsilon(
     Raises:
         SettingsError: If a setting is out of range.
     """
-    check_epsilon(claim_epsilon)
-    check_delta(delta)
-    check_confidence(confidence)
-    Counts(false_negatives, false_positives, n_in, n_out)
-    if not 1.0 - confidence < power < 1.0:
-        raise SettingsError(
-            f"`power` is {power}; give a number strictly between 1 - confidence and 1, such as 0.8"
-        )
-    region = _rejecting(claim_epsilon, n_in, n_out, delta, confidence)
-    region = region.after_errors(false_negatives=false_negatives, false_positives=false_positives)
+    region = _exposing(
+        claim_epsilon, n_in, n_out, delta, confidence, power, false_negatives, false_positives
+    )
     if region.is_empty:
         return None
 
@@ -119,6 +104,54 @@ def detectable_epsilon(
         return float(region.probability(rate, rate)[0]) - power
 
     return float(brentq(shortfall, claim_epsilon, claim_epsilon + _CERTAIN_LEAK, xtol=1e-9))
+
+
+def detectable_gaussian(
+    *,
+    claim_epsilon: float,
+    n_in: int,
+    n_out: int,
+    delta: float,
+    confidence: float,
+    power: float = 0.8,
+    false_negatives: int = 0,
+    false_positives: int = 0,
+) -> float | None:
+    """Smallest true epsilon of a Gaussian leak that the audit would expose with that probability.
+
+    The leak shifts a normal score by mu standard deviations (mu-GDP: Dong, Roth and Su 2022), and
+    the attack guesses at the cut that is best for the audit. Such a leak shows less of its epsilon
+    at any one cut than randomised response does, so this is larger than `detectable_epsilon`.
+
+    Args:
+        claim_epsilon: Claimed ε, finite and not negative.
+        n_in: Scored trials of the "in" world.
+        n_out: Scored trials of the "out" world.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+        power: Probability that the `exact` bound exceeds the claim, in (1 − confidence, 1).
+        false_negatives: Trials of the "in" world that failed, and so count as errors.
+        false_positives: Trials of the "out" world that failed, and so count as errors.
+
+    Returns:
+        ε at δ of the smallest such shift; None at δ = 0, where every Gaussian leak is infinite, and
+        where no leak is exposed.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    region = _exposing(
+        claim_epsilon, n_in, n_out, delta, confidence, power, false_negatives, false_positives
+    )
+    if region.is_empty or delta == 0.0:
+        return None
+
+    def shortfall(mu: float) -> float:
+        cuts = np.linspace(-_TAIL, mu + _TAIL, _CUTS)
+        reached = region.probability(ndtr(-cuts), ndtr(cuts - mu))
+        return float(reached.max()) - power
+
+    return gaussian_epsilon(float(brentq(shortfall, 0.0, _CERTAIN_SHIFT, xtol=1e-6)), delta)
 
 
 def detection_power(
@@ -161,6 +194,31 @@ def detection_power(
     return float(region.probability(np.array([fpr]), np.array([1.0 - tpr]))[0])
 
 
+def _exposing(
+    claim_epsilon: float,
+    n_in: int,
+    n_out: int,
+    delta: float,
+    confidence: float,
+    power: float,
+    false_negatives: int,
+    false_positives: int,
+) -> RejectionRegion:
+    """The outcomes of the trials that did not fail whose `exact` bound exceeds the claim.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    check_epsilon(claim_epsilon)
+    check_delta(delta)
+    check_confidence(confidence)
+    Counts(false_negatives, false_positives, n_in, n_out)
+    check_power(power, confidence=confidence)
+    region = _rejecting(claim_epsilon, n_in, n_out, delta, confidence)
+    return region.after_errors(false_negatives=false_negatives, false_positives=false_positives)
+
+
+@lru_cache(maxsize=8)
 def _rejecting(
     claim_epsilon: float, n_in: int, n_out: int, delta: float, confidence: float
 ) -> RejectionRegion:

@@ -69,7 +69,7 @@ class PairProcess:
         bets = PairBets.against(epsilon, delta)
         return cls(bets, bets.log_weights, 0, 0.0, 0.0)
 
-    def update(self, guess_in: bool, guess_out: bool) -> PairProcess:
+    def update(self, *, guess_in: bool, guess_out: bool) -> PairProcess:
         """The state after one more pair.
 
         Args:

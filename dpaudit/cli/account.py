@@ -121,7 +121,7 @@ def account(
         float | None,
         typer.Option(
             metavar="P",
-            help="Instead of --labels: as many as are right so often.",
+            help="Instead of --labels: as many as are right this often.",
             show_default=False,
         ),
     ] = None,
@@ -204,7 +204,7 @@ def _show(question: _Question, rows: Sequence[Prospect], warnings: Sequence[str]
         f"{budget}delta {question.delta:g}; {question.teachers} teachers, add-remove neighbours"
     )
     output.print("")
-    output.print(f"{'':<45}right if so many teachers agree")
+    output.print(f"{'':<45}right if this many teachers agree")
     shares = "".join(f"{f'{100 * each.consensus:.4g} %':>8}" for each in rows[0].qualities)
     output.print(f"{'mechanism':<9}{'labels':>11}{'noise':>9}{'epsilon':>9}  proof{shares}")
     for row in rows:

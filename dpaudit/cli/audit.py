@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +9,7 @@ import typer
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
-from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results
+from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results, resumable
 
 Out = Annotated[
     Path | None,
@@ -50,8 +48,8 @@ def audit(
     from dpaudit.auditing.entry import run_audit
     from dpaudit.auditing.target_search.spec import TargetSearchSpec
     from dpaudit.cli.progress import ConsoleProgress
-    from dpaudit.errors import InterruptedRunError
     from dpaudit.model.tables import load
+    from dpaudit.results.result import REPORT_FILE
 
     spec = build_spec(generator, load(data, schema), settings)
     folder = out or spec.default_folder
@@ -60,12 +58,8 @@ def audit(
         errors.print(f"auditing {generator} on {data}; run folder {folder}")
         if isinstance(spec, TargetSearchSpec):
             errors.print(spec.plan)
-    try:
-        with ConsoleProgress(errors, quiet=quiet) as progress:
-            result = run_audit(spec, folder, jobs=jobs, on_progress=progress)
-    except (InterruptedRunError, KeyboardInterrupt) as error:
-        again = shlex.join(["dpaudit", *sys.argv[1:]])
-        raise InterruptedRunError(f"{str(error) or 'interrupted'}\nresume with: {again}") from None
+    with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
+        result = run_audit(spec, folder, jobs=jobs, on_progress=progress)
     output = results()
     if json:
         output.print(result.to_json(), end="")
@@ -73,6 +67,6 @@ def audit(
         output.print(str(result).splitlines()[0])
     else:
         output.print(str(result))
-        output.print(f"report: {folder / 'report.html'}")
+        output.print(f"report: {folder / REPORT_FILE}")
         output.print(f"reproduce: {spec.reproduce}")
     raise typer.Exit(exit_code(result.verdict, fail_on))

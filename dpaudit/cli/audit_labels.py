@@ -66,7 +66,7 @@ def audit_labels(
     elif 0 <= votes < teachers:
         pair = VotePair(table=table, labels=labels, votes_in=votes + 1, votes_out=votes)
     else:
-        raise SettingsError(f"--votes is {votes}: give a number from 0 to {teachers - 1}.")
+        raise SettingsError(f"--votes is {votes}: give a number from 0 to {teachers - 1}")
     if epsilon is None:
         claim = table.claim(labels, delta=delta)
     else:

@@ -4,29 +4,103 @@ from __future__ import annotations
 
 import json as json_module
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
-from dpaudit.bounds import bonferroni
+from dpaudit.bounds import attack_confidence
 from dpaudit.bounds.table import Assumption, Observed, ValidBound, entries_for
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import InputError
-from dpaudit.formatting import rounded, rounded_down
+from dpaudit.formatting import clipped, printable, rounded, rounded_down
 from dpaudit.results.record import AttackOutcome, AuditRecord
+from dpaudit.results.verdict import Verdict
 
-_ESTIMATE = "estimate, not a proof"
+_WIDEST_NAME = 20
+
+
+class NoProof(StrEnum):
+    """Why a number is no proof."""
+
+    ESTIMATE = "estimate, not a proof"
+    """It may exceed the true epsilon more often than the confidence admits."""
+    POST_HOC = "post hoc, not a proof"
+    """Delta or confidence were chosen when the counts could be seen."""
+    INVALID = "invalid, not a proof"
+    """The audit itself is not valid."""
+    NOT_KEPT = "cannot be recomputed"
+    """The sequential bound needs every guess in order, which a result does not hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What the bounds of a finished run are asked at.
+
+    Attributes:
+        result: The run.
+        delta: Delta.
+        confidence: Confidence of all bounds together.
+        assume: What estimates may take for granted.
+    """
+
+    result: AuditRecord
+    delta: float
+    confidence: float
+    assume: Assumption | None
+
+    @property
+    def post_hoc(self) -> bool:
+        """Whether delta or confidence are others than the run was made for."""
+        run = self.result
+        return (self.delta, self.confidence) != (run.claim.delta, run.confidence)
+
+    @property
+    def attack_confidence(self) -> float:
+        """Confidence of each bound of each attack, shared as in the run."""
+        return attack_confidence(
+            self.confidence,
+            self.result.multiplicity.hypotheses,
+            sequential=self.result.sequential is not None,
+        )
+
+    @property
+    def flaw(self) -> NoProof | None:
+        """Why no bound of this run proves anything as it is asked for; None if they do."""
+        if self.result.verdict is Verdict.INVALID:
+            return NoProof.INVALID
+        return NoProof.POST_HOC if self.post_hoc else None
+
+    @property
+    def heading(self) -> str:
+        """What the bounds hold at, in at most two lines."""
+        run = self.result
+        shared = f"corrected for {run.multiplicity.hypotheses} attack(s)"
+        if run.sequential is not None:
+            shared += ", half for each bound"
+        line = f"delta {rounded(self.delta)}, confidence {self.confidence:g}, {shared}"
+        if not self.post_hoc:
+            return line
+        own = f"delta {rounded(run.claim.delta)}, confidence {run.confidence:g}"
+        return f"{line}\nchosen after the run, which was made for {own}"
 
 
 @guarded
 def bounds(
     run_folder: options.RunFolderArgument,
     delta: Annotated[
-        float | None, typer.Option(metavar="D", help="Default: the run's.", show_default=False)
+        float | None,
+        typer.Option(
+            metavar="D", help="Default: the run's; another is post hoc.", show_default=False
+        ),
     ] = None,
     confidence: Annotated[
-        float | None, typer.Option(metavar="C", help="Default: the run's.", show_default=False)
+        float | None,
+        typer.Option(
+            metavar="C", help="Default: the run's; another is post hoc.", show_default=False
+        ),
     ] = None,
     assume: Annotated[
         Assumption | None,
@@ -36,78 +110,82 @@ def bounds(
 ) -> None:
     """Recomputes every bound of a finished run from its stored counts and scores.
 
-    Bounds are corrected for the run's number of attacks. Estimates are for comparison with other
-    tools: they may exceed the true epsilon more often than the confidence admits.
+    Bounds are corrected as in the run: for its number of attacks, and by half where it was
+    sequential. At another delta or confidence than the run's they are chosen with the counts in
+    view, and prove nothing. Estimates are for comparison with other tools: they may exceed the true
+    epsilon more often than the confidence admits.
     """
     from dpaudit.results.result import AuditResult
 
     result = AuditResult.load(run_folder)
     if not result.attacks and (result.one_run is None or result.one_run.correct is None):
         raise InputError(f"{run_folder} scored no attack, so there is nothing to bound")
-    delta = result.claim.delta if delta is None else delta
-    overall = result.confidence if confidence is None else confidence
-    hypotheses = result.multiplicity.hypotheses
-    asked = {
-        "delta": delta,
-        "confidence": bonferroni(overall, hypotheses),
-        "assume": assume,
-    }
-    rows = [row for attack in result.attacks for row in _attack_rows(attack, result, **asked)]
+    asked = _Asked(
+        result=result,
+        delta=result.claim.delta if delta is None else delta,
+        confidence=result.confidence if confidence is None else confidence,
+        assume=assume,
+    )
+    rows = [row for attack in result.attacks for row in _attack_rows(attack, asked)]
     if result.one_run is not None:
-        rows = list(_one_run_rows(result, **asked))
+        rows = list(_one_run_rows(asked))
     output = results()
     if json:
-        found = {"delta": delta, "confidence": overall, "bounds": rows}
+        found = {
+            "delta": asked.delta,
+            "confidence": asked.confidence,
+            "post_hoc": asked.post_hoc,
+            "bounds": rows,
+        }
         output.print(json_module.dumps(found, indent=2))
         return
-    output.print(
-        f"delta {rounded(delta)}, confidence {overall:g}, corrected for {hypotheses} attack(s)"
-    )
-    width = max(len(row["attack"]) for row in rows)
-    for row in rows:
-        label = "" if row["valid"] else f"   {_ESTIMATE}"
-        output.print(
-            f"{row['attack']:<{width}}  {row['method']:<17}  {rounded_down(row['epsilon'])}{label}"
-        )
+    output.print(asked.heading)
+    names = [clipped(printable(row["attack"]), _WIDEST_NAME) for row in rows]
+    width = max(len(name) for name in names)
+    for name, row in zip(names, rows, strict=True):
+        line = f"{name:<{width}}  {row['method']:<17}  {rounded_down(row['epsilon']):<8}  "
+        output.print((line + (row["reason"] or "")).rstrip())
 
 
-def _attack_rows(
-    attack: AttackOutcome, result: AuditRecord, **asked: Any
-) -> Iterator[dict[str, Any]]:
-    if result.sequential is not None and result.sequential.stopped_early:
-        # Stopped by what it saw: a fixed-n bound on these counts is no bound.
-        yield {
-            "attack": attack.name,
-            "method": ValidBound.SEQUENTIAL.value,
-            "epsilon": attack.bounds[ValidBound.SEQUENTIAL],
-            "valid": True,
-        }
-        return
-    yield from _rows(attack.name, Observed.COUNTS, tuple(attack.counts), **asked)
+def _attack_rows(attack: AttackOutcome, asked: _Asked) -> Iterator[dict[str, Any]]:
+    # Without a fixed-n bound in the run its trials were ended by what they showed, be it with the
+    # last ones at the cap: on such counts it is no bound.
+    if attack.bounds[ValidBound.EXACT] is not None:
+        yield from _rows(attack.name, Observed.COUNTS, tuple(attack.counts), asked)
+    if asked.result.sequential is not None:
+        stored = attack.bounds[ValidBound.SEQUENTIAL]
+        why = NoProof.NOT_KEPT if asked.post_hoc else asked.flaw
+        epsilon = None if asked.post_hoc else stored
+        yield _row(attack.name, ValidBound.SEQUENTIAL, epsilon, why)
 
 
-def _one_run_rows(result: AuditRecord, **asked: Any) -> Iterator[dict[str, Any]]:
+def _one_run_rows(asked: _Asked) -> Iterator[dict[str, Any]]:
+    result = asked.result
     found = result.one_run
     assert found is not None  # of a one-run audit
     observed = (found.correct, found.guesses, found.canaries)
-    yield from _rows(str(result.attack), Observed.CANARIES, observed, **asked)
+    yield from _rows(str(result.attack), Observed.CANARIES, observed, asked)
 
 
 def _rows(
-    attack: str,
-    kind: Observed,
-    observed: tuple[Any, ...],
-    *,
-    delta: float,
-    confidence: float,
-    assume: Assumption | None,
+    attack: str, kind: Observed, observed: tuple[Any, ...], asked: _Asked
 ) -> Iterator[dict[str, Any]]:
     for entry in entries_for(kind):
-        if entry.assumption in (None, assume):
-            epsilon = entry.function(*observed, delta=delta, confidence=confidence)
-            yield {
-                "attack": attack,
-                "method": entry.key.value,
-                "epsilon": epsilon,
-                "valid": entry.valid,
-            }
+        if entry.assumption in (None, asked.assume):
+            epsilon = entry.function(
+                *observed, delta=asked.delta, confidence=asked.attack_confidence
+            )
+            yield _row(attack, entry.key, epsilon, asked.flaw if entry.valid else NoProof.ESTIMATE)
+
+
+def _row(
+    attack: str, method: StrEnum, epsilon: float | None, why_not: NoProof | None
+) -> dict[str, Any]:
+    """One bound; it is valid unless there is a reason against it."""
+    return {
+        "attack": attack,
+        "method": method.value,
+        "epsilon": epsilon,
+        "valid": why_not is None,
+        "reason": why_not and why_not.value,
+    }

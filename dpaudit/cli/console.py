@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import functools
+import io
+import os
+import shlex
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from contextvars import ContextVar
 from enum import IntEnum, StrEnum
 from types import FrameType
@@ -18,7 +23,9 @@ from rich.console import Console
 
 from dpaudit.cli.options import spelled
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
-from dpaudit.formatting import error_line, one_line, visible
+from dpaudit.files import io_reason
+from dpaudit.formatting import error_line, error_text, visible
+from dpaudit.plugins.foreign import end_at_once
 from dpaudit.results.verdict import Verdict
 
 P = ParamSpec("P")
@@ -54,7 +61,54 @@ def exit_code(verdict: Verdict, fail_on: FailOn) -> ExitCode:
     return ExitCode.INCONCLUSIVE
 
 
-_result_stream: ContextVar[TextIO] = ContextVar("result_stream")
+class _Tolerant(io.TextIOBase):
+    """A stream whose reader or disk may fail: what cannot be written is lost, and noted.
+
+    The exit code says what was found, so no failure to print it may change it.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+        self.failure: OSError | None = None
+        if stream is None:  # closed before the program began
+            self.failure = OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # that of a text stream can be set
+        """That of the stream, which decides what characters a bar is drawn with."""
+        return getattr(self._stream, "encoding", None) or "utf-8"
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self.failure is None and self._stream is not None and self._stream.isatty()
+
+    def fileno(self) -> int:
+        """The file descriptor, for the width of a terminal."""
+        if self._stream is None:
+            raise io.UnsupportedOperation("fileno")
+        return self._stream.fileno()
+
+    def write(self, text: str) -> int:
+        """Writes a text, or notes why that fails."""
+        self._try(lambda stream: stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Writes what is buffered, or notes why that fails."""
+        self._try(lambda stream: stream.flush())
+
+    def _try(self, action: Callable[[TextIO], object]) -> None:
+        if self._stream is None or self.failure is not None:
+            return
+        try:
+            action(self._stream)
+        except OSError as error:
+            self.failure = error
+        except ValueError:  # someone closed it
+            self.failure = OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
+_result_stream: ContextVar[_Tolerant] = ContextVar("result_stream")
 
 
 class VisibleConsole(Console):
@@ -67,43 +121,97 @@ class VisibleConsole(Console):
 
 def results() -> Console:
     """Standard output: the result and nothing else; lines are never wrapped or coloured."""
-    stream = _result_stream.get(sys.stdout)
-    return VisibleConsole(file=stream, soft_wrap=True, highlight=False, markup=False, no_color=True)
+    stream: Any = _result_stream.get(None) or _Tolerant(sys.stdout)
+    return VisibleConsole(
+        file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False, no_color=True
+    )
 
 
 def messages() -> Console:
     """Standard error: progress, notes, errors."""
-    return VisibleConsole(file=sys.stderr, soft_wrap=True, highlight=False, markup=False)
+    stream: Any = _Tolerant(sys.stderr)
+    return VisibleConsole(file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
-    """Turns whatever a command raises into one line on standard error and an exit code."""
+    """Turns whatever a command raises into one line on standard error and an exit code.
+
+    A command that has written its result elsewhere, or that ends with a verdict, raises
+    `typer.Exit`: its code is kept whether or not standard output takes the words. One that only
+    prints and returns fails if it cannot, but for a reader that has gone.
+    """
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        output = _Tolerant(sys.stdout)
+        _result_stream.set(output)
         try:
-            # A generator's file may print while it is imported: not among the results.
-            _result_stream.set(sys.stdout)
-            with redirect_stdout(sys.stderr), _termination_as_interrupt():
-                command(*args, **kwargs)
+            _run(command, *args, **kwargs)
         except typer.Exit:
+            if _lost(output):
+                reason = _unwritten(output)
+                messages().print(f"note: {reason}; the exit code says what was found")
             raise
-        except InputError as error:
-            _fail(f"error: {spelled(one_line(str(error)), options=kwargs)}", ExitCode.USAGE)
-        except InterruptedRunError as error:
-            _fail(str(error), ExitCode.INTERRUPTED)
-        except KeyboardInterrupt:
-            _fail("interrupted", ExitCode.INTERRUPTED)
-        except BrokenPipeError:
-            sys.stdout = None  # the reader has gone: nothing left to flush
-            raise typer.Exit(ExitCode.PASS) from None
-        except DpauditError as error:
-            _fail(f"error: {one_line(str(error))}", ExitCode.INTERNAL)
-        except Exception as error:  # noqa: BLE001 - a crash must not exit with 1, a violation's code
-            messages().print(traceback.format_exc())
-            _fail(f"internal error: {error_line(error)}", ExitCode.INTERNAL)
+        if _lost(output) and not isinstance(output.failure, BrokenPipeError):
+            _fail(f"error: {_unwritten(output)}", ExitCode.INTERNAL)
 
     return run
+
+
+def _run(command: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+    try:
+        # A generator's file may print while it is imported: not among the results.
+        with redirect_stdout(sys.stderr), _termination_as_interrupt():
+            command(*args, **kwargs)
+    except typer.Exit:
+        raise
+    except InputError as error:
+        _fail(f"error: {spelled(error_text(error), options=kwargs)}", ExitCode.USAGE)
+    except InterruptedRunError as error:
+        _fail(str(error), ExitCode.INTERRUPTED)
+    except KeyboardInterrupt:
+        _fail("interrupted", ExitCode.INTERRUPTED)
+    except DpauditError as error:
+        _fail(f"error: {error_text(error)}", ExitCode.INTERNAL)
+    except OSError as error:
+        _fail(f"error: {error_text(error)}", ExitCode.INTERNAL)
+    except (RecursionError, MemoryError) as error:
+        _fail(f"error: {error_line(error)}", ExitCode.INTERNAL)
+    except BaseException as error:  # noqa: BLE001 - a crash must exit neither with 1 nor with 0
+        if not isinstance(error, SystemExit):
+            messages().print(traceback.format_exc())
+        _fail(f"internal error: {error_line(error)}", ExitCode.INTERNAL)
+
+
+def _lost(output: _Tolerant) -> bool:
+    output.flush()
+    return output.failure is not None
+
+
+def _unwritten(output: _Tolerant) -> str:
+    assert output.failure is not None
+    return f"standard output cannot be written: {io_reason(output.failure)}"
+
+
+def end_program(code: int) -> NoReturn:
+    """Ends the program with an exit code that neither a stream nor a thread can change.
+
+    What standard output and error still hold and cannot write is given up: Python would try again
+    and exit with 120. A thread that foreign code has left running is not waited for.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, stream.fileno())
+                os.close(nowhere)
+    others = set(threading.enumerate()) - {threading.main_thread()}
+    if any(not thread.daemon for thread in others):
+        end_at_once(code)
+    sys.exit(code)
 
 
 def _fail(message: str, code: ExitCode) -> NoReturn:
@@ -112,15 +220,34 @@ def _fail(message: str, code: ExitCode) -> NoReturn:
 
 
 @contextmanager
+def resumable() -> Iterator[None]:
+    """Adds to an interruption the command that resumes.
+
+    Raises:
+        InterruptedRunError: On Ctrl-C, with that command.
+    """
+    try:
+        yield
+    except (InterruptedRunError, KeyboardInterrupt) as error:
+        again = shlex.join(["dpaudit", *sys.argv[1:]])
+        raise InterruptedRunError(f"{str(error) or 'interrupted'}\nresume with: {again}") from None
+
+
+@contextmanager
 def _termination_as_interrupt() -> Iterator[None]:
-    """A polite kill is a Ctrl-C: what finished is kept and workers are stopped."""
+    """Treats SIGTERM and a closed terminal as Ctrl-C: what finished is kept, workers stop."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         del number, frame
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    if before[signal.SIGHUP] is signal.SIG_IGN:
+        del before[signal.SIGHUP]  # started with nohup: to go on when its terminal is closed
+    for number in before:
+        signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

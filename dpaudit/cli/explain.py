@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_module
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import ExitCode, guarded, messages, results
+from dpaudit.cli.console import ExitCode, guarded, messages, results, resumable
 
 Suspects = Annotated[
     list[str] | None,
@@ -52,8 +49,8 @@ def explain(
     Exit codes: 0 a fix removes the leak, 2 wrong use or input, 3 none does, 4 internal error.
     """
     from dpaudit.cli.progress import ConsoleProgress
-    from dpaudit.errors import InterruptedRunError
     from dpaudit.explain import ROW_ORDER, inquire
+    from dpaudit.game.pool import workers_ended
 
     inquiry = inquire(run_folder, suspects=tuple(suspect or ()), shadow_models=shadow_models)
     errors = messages()
@@ -63,19 +60,16 @@ def explain(
         names = ", ".join(inquiry.suspects)
         errors.print(f"suspects: {names}; {inquiry.settings.shadow_models} shadow models each")
     fixed = []
-    try:
+    with resumable(), workers_ended():
         for place, name in enumerate(inquiry.suspects, start=1):
             if not quiet:
                 errors.print(f"{place} of {len(inquiry.suspects)}: {name} fixed")
             with ConsoleProgress(errors, quiet=quiet) as progress:
                 fixed.append(inquiry.audit_fixed(name, jobs=jobs, on_progress=progress))
-    except (InterruptedRunError, KeyboardInterrupt) as error:
-        again = shlex.join(["dpaudit", *sys.argv[1:]])
-        raise InterruptedRunError(f"{str(error) or 'interrupted'}\nresume with: {again}") from None
     explanation = inquiry.conclude(fixed)
     output = results()
     if json:
-        output.print(json_module.dumps(explanation.to_document(), indent=2, allow_nan=False))
+        output.print(explanation.to_json())
     elif quiet:
         output.print(explanation.conclusion)
     else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -10,6 +11,7 @@ from dpaudit.cli.account import account
 from dpaudit.cli.audit import audit
 from dpaudit.cli.audit_labels import audit_labels
 from dpaudit.cli.bounds import bounds
+from dpaudit.cli.console import ExitCode, end_program
 from dpaudit.cli.doctor import doctor
 from dpaudit.cli.explain import explain
 from dpaudit.cli.list import list_registered
@@ -19,6 +21,8 @@ from dpaudit.cli.report import report
 from dpaudit.cli.show import show
 from dpaudit.cli.synthesize import synthesize
 from dpaudit.cli.trace import trace
+from dpaudit.formatting import error_line
+from dpaudit.plugins.foreign import refuse_exits
 from dpaudit.versions import __version__
 
 app = typer.Typer(
@@ -61,6 +65,21 @@ def _root(
     del version  # its callback has answered
 
 
-def main() -> None:
-    """Entry point of the console script."""
-    app()
+def main() -> NoReturn:
+    """Entry point of the console script.
+
+    Foreign code may neither end the program, as its exit code would say nothing, nor keep it from
+    ending.
+    """
+    refuse_exits()
+    try:
+        app()
+        code: object = ExitCode.PASS
+    except SystemExit as end:
+        code = ExitCode.PASS if end.code is None else end.code
+    except KeyboardInterrupt:
+        code = ExitCode.INTERRUPTED
+    except BaseException as error:  # noqa: BLE001 - an error that could not be reported
+        sys.stderr.write(f"internal error: {error_line(error)}\n")
+        code = ExitCode.INTERNAL
+    end_program(int(code) if isinstance(code, int) else ExitCode.INTERNAL)

@@ -3,27 +3,96 @@
 from __future__ import annotations
 
 import json as json_module
-import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from dpaudit.auditing.plan import AssumedAttack, needed_shadow_models, power
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.plan import MOST_PLANNED, AssumedAttack, needed_shadow_models, power
+from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSettings
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.formatting import duration, rounded_down, rounded_up
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.formatting import duration, rounded, rounded_down, rounded_up
+from dpaudit.model.claim import Neighbours, PrivacyClaim
 
 ALTERNATIVES = (50, 100, 200, 400, 1000, 2000)
+ALTERNATIVE_CANARIES = (50, 100, 200, 500, 1000, 2000)
+
+
+class _Needed(NamedTuple):
+    """The answer to --detect, or to --tpr with --fpr.
+
+    Attributes:
+        size: Shadow models or canaries; None if more than are planned.
+        purpose: What they are enough for, in words.
+    """
+
+    size: int | None
+    purpose: str
+
+
+class _Cost(NamedTuple):
+    """What an audit costs.
+
+    Attributes:
+        seconds: Wall time of the whole audit, its controls included.
+        trained: What is trained, by kind; as in the JSON document.
+        lines: The same in words.
+    """
+
+    seconds: float
+    trained: dict[str, int]
+    lines: tuple[str, ...]
+
+
+class _Sizing(NamedTuple):
+    """Sizes of one kind of audit, and what each can prove.
+
+    Attributes:
+        unit: What a size counts, as the key of a row.
+        scored: Key of what is scored for it.
+        asked: The size that was asked for.
+        rows: What each size can prove.
+        needed: How large it must be; None if that was not asked.
+        of: What else the bounds depend on, in words.
+    """
+
+    unit: str
+    scored: str
+    asked: int
+    rows: list[dict[str, Any]]
+    needed: _Needed | None
+    of: str
+
+
+class _Subject(NamedTuple):
+    """What is to be audited.
+
+    Attributes:
+        claim: The claim.
+        table_rows: Rows of the table; None if none was handed in.
+        together: Whether the generator trains many models at once.
+    """
+
+    claim: PrivacyClaim
+    table_rows: int | None = None
+    together: bool = False
 
 
 @guarded
 @options.takes_settings(
-    "epsilon", "delta", "parameters", "neighbours", "attacks", "shadow_models", "confidence"
+    "epsilon",
+    "delta",
+    "parameters",
+    "neighbours",
+    "attacks",
+    "shadow_models",
+    "confidence",
+    "one_run",
+    "canaries",
 )
 def plan(
     settings: AuditSettings,
@@ -40,7 +109,9 @@ def plan(
     detect: Annotated[
         float | None,
         typer.Option(
-            metavar="E", help="How many models prove a true epsilon of E?", show_default=False
+            metavar="E",
+            help="How many models (or canaries) prove a true epsilon of E?",
+            show_default=False,
         ),
     ] = None,
     tpr: Annotated[
@@ -62,31 +133,34 @@ def plan(
     jobs: options.Jobs = None,
     json: options.Json = False,
 ) -> None:
-    """Says what an audit can prove and what it costs; trains nothing (or one model, to time it)."""
+    """Says what an audit can prove and what it costs; trains nothing (or one model, to time it).
+
+    With --one-run: what one training with so many canaries can prove.
+    """
     if jobs is not None and jobs < 1:
         raise SettingsError(f"`jobs` must be at least 1, got {jobs}")
     if seconds_per_model is not None and not seconds_per_model > 0:
         raise SettingsError(f"--seconds-per-model must be positive, got {seconds_per_model:g}")
-    claim, timed = _claim(generator, data, schema, settings, time_one=time_one)
-    seconds = _cost(settings.shadow_models, seconds_per_model or timed, jobs)
-    assumed = _assumed(claim, detect=detect, tpr=tpr, fpr=fpr)
-    needed = None if assumed is None else needed_shadow_models(claim, assumed, settings)
-    rows = [
-        _row(replace(settings, shadow_models=n), claim)
-        for n in sorted({*ALTERNATIVES, settings.shadow_models})
-    ]
+    if time_one and (generator is None or data is None):
+        raise SettingsError("--time-one needs a GENERATOR with `data`")
+    if time_one and settings.one_run:
+        raise SettingsError("--time-one is for shadow models: `one_run` trains but once")
+    subject = _subject(generator, data, schema, settings)
+    assumed = _assumed(subject.claim, detect=detect, tpr=tpr, fpr=fpr)
+    if settings.one_run:
+        sizing = _canaries(subject, settings, detect=detect, assumed=assumed)
+        cost = _one_training(seconds_per_model)
+    else:
+        sizing = _shadow_models(subject.claim, settings, detect=detect, assumed=assumed)
+        seconds = _Seconds(seconds_per_model, None) if seconds_per_model else None
+        if time_one and generator is not None and data is not None and seconds is None:
+            seconds = _timed(generator, data, schema, settings)
+        cost = None if seconds is None else _cost(settings, subject, seconds, jobs)
     if json:
-        asked = next(row for row in rows if row["shadow_models"] == settings.shadow_models)
-        document = {**asked, "epsilon": claim.epsilon, "delta": claim.delta}
-        document |= {"attacks": len(settings.attacks), "confidence": settings.confidence}
-        document |= {"seconds": seconds, "alternatives": rows, "needed_shadow_models": needed}
+        document = _document(sizing, subject.claim, settings, cost)
         results().print(json_module.dumps(document, indent=2))
-        return
-    _show(rows, settings, claim, seconds)
-    if assumed is not None:
-        power_of = f"true positives {assumed.tpr:.3g} at false {assumed.fpr:.3g}"
-        count = "more than 200,000" if needed is None else f"about {needed}"
-        results().print(f"needed for 80 % power ({power_of}): {count} shadow models")
+    else:
+        _show(sizing, subject.claim, settings, cost)
 
 
 def _assumed(
@@ -105,29 +179,21 @@ def _assumed(
     return None if tpr is None or fpr is None else AssumedAttack(fpr=fpr, tpr=tpr)
 
 
-class _Claimed(NamedTuple):
-    claim: PrivacyClaim
-    seconds_per_model: float | None
-
-
-def _claim(
-    generator: str | None,
-    data: str | None,
-    schema: Path | None,
-    settings: AuditSettings,
-    *,
-    time_one: bool,
-) -> _Claimed:
+def _subject(
+    generator: str | None, data: str | None, schema: Path | None, settings: AuditSettings
+) -> _Subject:
     if generator is None or data is None:
-        if time_one:
-            raise SettingsError("--time-one needs a GENERATOR with `data`")
         if settings.epsilon is None:
             raise ClaimError("plan needs a claim: give `epsilon`, or a GENERATOR with `data`")
-        claim = PrivacyClaim(epsilon=settings.epsilon, delta=settings.delta or 0.0)
-        return _Claimed(claim, None)
+        claim = PrivacyClaim(
+            epsilon=settings.epsilon,
+            delta=settings.delta or 0.0,
+            neighbours=settings.neighbours or Neighbours.ADD_REMOVE,
+        )
+        return _Subject(claim)
     from dpaudit.model.tables import load
-    from dpaudit.plugins.adapt import train
     from dpaudit.plugins.named import claim_under_audit, named_generator
+    from dpaudit.plugins.protocols import trains_many
 
     table = load(data, schema)
     offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
@@ -135,58 +201,195 @@ def _claim(
     claim = claim_under_audit(
         named, epsilon=settings.epsilon, delta=settings.delta, neighbours=settings.neighbours
     )
-    if not time_one:
-        return _Claimed(claim, None)
-    start = time.perf_counter()
-    train(named.generator, table.data, seed=0).sample(len(table.data), seed=0)
-    return _Claimed(claim, time.perf_counter() - start)
+    return _Subject(claim, len(table.data), trains_many(named.generator))
 
 
-def _row(settings: AuditSettings, claim: PrivacyClaim) -> dict[str, Any]:
-    highest, smallest = power(settings, claim)
+def _shadow_models(
+    claim: PrivacyClaim,
+    settings: AuditSettings,
+    *,
+    detect: float | None,
+    assumed: AssumedAttack | None,
+) -> _Sizing:
+    def row(shadow_models: int) -> dict[str, Any]:
+        sized = replace(settings, shadow_models=shadow_models)
+        fitted = {"fitted_per_world": sized.fitted, "scored_per_world": sized.scored}
+        return {"shadow_models": shadow_models, **fitted, **_proves(power(sized, claim))}
+
+    needed = None
+    if assumed is not None:
+        purpose = f"a true epsilon of {detect:g}" if detect is not None else _rates(assumed)
+        needed = _Needed(needed_shadow_models(claim, assumed, settings), purpose)
+    return _Sizing(
+        unit="shadow_models",
+        scored="scored_per_world",
+        asked=settings.shadow_models,
+        rows=_rows(row, {*ALTERNATIVES, settings.shadow_models}),
+        needed=needed,
+        of=f"{len(settings.attacks)} attack(s)",
+    )
+
+
+def _canaries(
+    subject: _Subject,
+    settings: AuditSettings,
+    *,
+    detect: float | None,
+    assumed: AssumedAttack | None,
+) -> _Sizing:
+    from dpaudit.auditing.one_run import plan as one_run
+    from dpaudit.auditing.one_run.attack import guesses_of
+    from dpaudit.auditing.one_run.spec import check_canaries, check_neighbours
+
+    claim, confidence = subject.claim, settings.attack_confidence
+    check_neighbours(claim.neighbours)
+    asked = DEFAULT_CANARIES if settings.canaries is None else settings.canaries
+    if subject.table_rows is not None:
+        check_canaries(asked, rows=subject.table_rows)
+    elif asked < MIN_CANARIES:
+        raise SettingsError(f"`canaries` must be at least {MIN_CANARIES}, got {asked}")
+    if assumed is not None and detect is None:
+        raise SettingsError("--tpr and --fpr are for shadow models: with `one_run` give --detect")
+
+    def row(canaries: int) -> dict[str, Any]:
+        proves = _proves(one_run.power(canaries, claim, confidence))
+        return {"canaries": canaries, "guesses": guesses_of(canaries), **proves}
+
+    most = MOST_PLANNED if subject.table_rows is None else subject.table_rows // 2
+    needed = None
+    if detect is not None:
+        size = one_run.needed_canaries(claim, detect, confidence)
+        needed = _Needed(size, f"a true epsilon of {detect:g}")
+    return _Sizing(
+        unit="canaries",
+        scored="guesses",
+        asked=asked,
+        rows=_rows(row, {asked, *(size for size in ALTERNATIVE_CANARIES if size <= most)}),
+        needed=needed,
+        of="one training",
+    )
+
+
+def _proves(reached: Any) -> dict[str, Any]:
+    highest, smallest, gaussian = reached
     return {
-        "shadow_models": settings.shadow_models,
-        "fitted_per_world": settings.fitted,
-        "scored_per_world": settings.scored,
         "max_provable_epsilon": highest,
         "detectable_epsilon": smallest,
+        "detectable_gaussian": gaussian,
     }
 
 
-def _cost(shadow_models: int, seconds_per_model: float | None, jobs: int | None) -> float | None:
-    if seconds_per_model is None:
-        return None
+def _rows(row: Callable[[int], dict[str, Any]], sizes: set[int]) -> list[dict[str, Any]]:
+    return [row(size) for size in sorted(sizes)]
+
+
+def _rates(attack: AssumedAttack) -> str:
+    return f"TPR {attack.tpr:.3g}, FPR {attack.fpr:.3g}"
+
+
+class _Seconds(NamedTuple):
+    """Time of one model in seconds; of a control None if it was not measured."""
+
+    model: float
+    control: float | None
+
+
+def _timed(generator: str, data: str, schema: Path | None, settings: AuditSettings) -> _Seconds:
+    from dpaudit.auditing.timing import time_one
+    from dpaudit.auditing.two_worlds import build_two_worlds
+    from dpaudit.model.tables import load
+
+    return _Seconds(*time_one(build_two_worlds(generator, load(data, schema), settings)))
+
+
+def _cost(settings: AuditSettings, subject: _Subject, seconds: _Seconds, jobs: int | None) -> _Cost:
     import loky
 
-    return shadow_models * seconds_per_model / (jobs or loky.cpu_count())
+    from dpaudit.auditing.timing import trainings
+
+    workers = jobs or loky.cpu_count()
+    planned = trainings(settings, together=subject.together)
+    control = seconds.model if seconds.control is None else seconds.control
+    total = planned.seconds(per_model=seconds.model, per_control=control) / workers
+    each = f"{rounded(seconds.model)} s a model"
+    if seconds.control is None:
+        each += "; controls counted alike, though they train nothing"
+    else:
+        each += f", {rounded(control)} s a control"
+    if subject.together and seconds.control is not None:
+        each += "; trained together they take less"
+    repeats = f"{planned.repeats} repeat{'s' if planned.repeats > 1 else ''}"
+    return _Cost(
+        total,
+        planned._asdict(),
+        (
+            f"cost: about {duration(total)} for {planned.models} models, {repeats} and "
+            f"{planned.controls} controls",
+            f"      ({each})",
+        ),
+    )
+
+
+def _one_training(seconds_per_model: float | None) -> _Cost | None:
+    if seconds_per_model is None:
+        return None
+    lines = (
+        f"cost: about {duration(seconds_per_model)} for one model; its controls train nothing",
+    )
+    return _Cost(seconds_per_model, {"models": 1, "repeats": 0, "controls": 2}, lines)
+
+
+def _document(
+    sizing: _Sizing, claim: PrivacyClaim, settings: AuditSettings, cost: _Cost | None
+) -> dict[str, Any]:
+    return {
+        f"needed_{sizing.unit}": None if sizing.needed is None else sizing.needed.size,
+        **_asked(sizing),
+        "epsilon": claim.epsilon,
+        "delta": claim.delta,
+        "attacks": settings.hypotheses.count if settings.one_run else len(settings.attacks),
+        "confidence": settings.confidence,
+        "one_run": settings.one_run,
+        "seconds": None if cost is None else cost.seconds,
+        "trainings": None if cost is None else cost.trained,
+        "alternatives": sizing.rows,
+    }
+
+
+def _asked(sizing: _Sizing) -> dict[str, Any]:
+    return next(row for row in sizing.rows if row[sizing.unit] == sizing.asked)
 
 
 def _show(
-    rows: list[dict[str, Any]],
-    settings: AuditSettings,
-    claim: PrivacyClaim,
-    seconds: float | None,
+    sizing: _Sizing, claim: PrivacyClaim, settings: AuditSettings, cost: _Cost | None
 ) -> None:
-    output, shadow_models = results(), settings.shadow_models
+    output, unit = results(), sizing.unit.replace("_", " ")
+    if sizing.needed is not None:
+        size, purpose = sizing.needed
+        count = f"not with up to {MOST_PLANNED:,}" if size is None else f"about {size}"
+        output.print(f"80 % power against {purpose}: {count} {unit}")
     output.print(
         f"claim: epsilon {claim.epsilon:g}, delta {claim.delta:g}; "
-        f"confidence {settings.confidence:g}, {len(settings.attacks)} attack(s)"
+        f"confidence {settings.confidence:g}, {sizing.of}"
     )
     output.print("")
-    output.print("shadow models   scored per world   largest provable   caught with 80 % power")
-    for row in rows:
+    scored = sizing.scored.replace("_", " ")
+    output.print(f"{unit:>13}  {scored:>16}  largest provable  caught with 80 % power")
+    for row in sizing.rows:
         caught = row["detectable_epsilon"]
         shown = "no leak" if caught is None else f"epsilon >= {rounded_up(caught)}"
-        mark = "  <- asked" if row["shadow_models"] == shadow_models else ""
+        mark = "  <- asked" if row[sizing.unit] == sizing.asked else ""
         output.print(
-            f"{row['shadow_models']:>13}   {row['scored_per_world']:>16}   "
-            f"{rounded_down(row['max_provable_epsilon']):>16}   {shown:>15}{mark}"
+            f"{row[sizing.unit]:>13}  {row[sizing.scored]:>16}  "
+            f"{rounded_down(row['max_provable_epsilon']):>16}  {shown:<15}{mark}".rstrip()
         )
     output.print("")
-    if seconds is None:
-        output.print("cost: time one model with --time-one, or give --seconds-per-model")
+    if cost is not None:
+        for line in cost.lines:
+            output.print(line)
+    elif settings.one_run:
+        output.print("cost: one training; its controls train nothing")
     else:
-        output.print(f"cost: about {duration(seconds)} for {shadow_models} models, and controls")
-    asked = next(row for row in rows if row["shadow_models"] == shadow_models)
-    if asked["max_provable_epsilon"] <= claim.epsilon:
+        output.print("cost: time one model with --time-one, or give --seconds-per-model")
+    if _asked(sizing)["max_provable_epsilon"] <= claim.epsilon:
         output.print("too few: even a perfect attack could not prove more than the claim")

@@ -25,6 +25,14 @@ def probe(
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     neighbours: options.Relation = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="row:N",
+            help="A record to watch; rows count from 0. Default: none.",
+            show_default=False,
+        ),
+    ] = None,
     rows: options.Rows = None,
     records: Annotated[
         int, typer.Option(metavar="N", help="Most records to probe; a sample of a larger table.")
@@ -54,6 +62,7 @@ def probe(
         epsilon=epsilon,
         delta=delta,
         neighbours=neighbours,
+        target=target,
         only=tuple(only or ()),
         rows=rows,
         records=records,

@@ -1,17 +1,22 @@
-"""`dpaudit synthesize`: fit a generator and write its synthetic table with its claim."""
+"""`dpaudit synthesize`: fits a generator and writes its synthetic table with its claim."""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import guarded, messages, results
-from dpaudit.errors import InputError, SettingsError
-from dpaudit.files import write_whole
+from dpaudit.cli.console import ExitCode, guarded, messages, results
+from dpaudit.errors import InputError
+from dpaudit.files import io_reason, write_whole
+
+if TYPE_CHECKING:
+    from dpaudit.model.tables import Table
+    from dpaudit.plugins.named import NamedGenerator
 
 
 @guarded
@@ -35,16 +40,17 @@ def synthesize(
 ) -> None:
     """Fits a generator on a table, writes synthetic rows as CSV and its claim as JSON."""
     from dpaudit.game.synthetic import accept
+    from dpaudit.model.encoding import check_rows
     from dpaudit.model.tables import load
     from dpaudit.plugins.adapt import check_table, train
     from dpaudit.plugins.named import named_generator
     from dpaudit.plugins.registry import parse_parameters
+    from dpaudit.results.document import to_document
 
     table = load(data, schema)
     n_rows = len(table.data) if rows is None else rows
-    if n_rows < 1:
-        raise SettingsError(f"`rows` must be at least 1, got {n_rows}")
-    if not out.parent.is_dir():
+    check_rows(n_rows, table.schema)
+    if not os.path.isdir(out.parent):
         raise InputError(f"folder {out.parent} does not exist: make it, or give another `out`")
     named = named_generator(generator, parse_parameters(parameter or []), {"schema": table.schema})
     check_table(named.generator, table.data)
@@ -52,14 +58,7 @@ def synthesize(
     synthetic = accept(model.sample(n_rows, seed=seed), table.schema, n_rows)
     claim = getattr(model, "claim", None) or getattr(named.generator, "claim", None)
     document: dict[str, Any] = {
-        "claim": None
-        if claim is None
-        else {
-            "epsilon": claim.epsilon,
-            "delta": claim.delta,
-            "neighbours": claim.neighbours.value,
-            "source": claim.source,
-        },
+        "claim": to_document(claim),
         "generator": {"name": named.name, "parameters": named.parameters},
         "rows": n_rows,
         "schema_inferred": table.schema.inferred,
@@ -69,8 +68,12 @@ def synthesize(
     _write(out, synthetic.to_csv(index=False))
     _write(claim_file, json.dumps(document, indent=2) + "\n")
     results().print(f"{out}\n{claim_file}")
-    if quiet:
-        return
+    if not quiet:
+        _show_notes(named, table, claim, seed=seed)
+    raise typer.Exit(ExitCode.PASS)
+
+
+def _show_notes(named: NamedGenerator, table: Table, claim: object, *, seed: int | None) -> None:
     if seed is not None:
         messages().print("note: noise came from a seed, so this table is for experiments only")
     if table.schema.inferred:
@@ -84,8 +87,8 @@ def synthesize(
 
 def _write(path: Path, text: str) -> None:
     try:
-        write_whole(path, text.encode())
+        write_whole(path, text)
     except OSError as error:
         raise InputError(
-            f"{path} cannot be written: {error.strerror}; give another `out`"
+            f"{path} cannot be written: {io_reason(error)}; give another `out`"
         ) from None

@@ -4,7 +4,7 @@ An audit that found a violation is run again with one suspect fixed: what the ge
 in `fixes()`, the order of the table's rows, and all of them together. A fixed generator that no
 longer violates the claim, and whose worlds no attack of the audit tells apart better than the
 claim allows, names the leak. Each bound holds by itself at the audit's confidence; which suspect
-is to blame is read off several of them, and is no theorem.
+is to blame is read off several of them, and is not a theorem.
 """
 
 from dpaudit.explain.effect import Effect, FixedAudit

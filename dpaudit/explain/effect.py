@@ -17,7 +17,8 @@ class Effect(StrEnum):
     """What became of the leak."""
 
     REMOVES = "removes"
-    """No violation is proved, and no attack separates the worlds more than the claim allows."""
+    """No violation is proved, and it is shown that no attack of the audit separates the worlds more
+    than the claim allows."""
     UNPROVED = "unproved"
     """No violation is proved, but it cannot be said that none is left."""
     REMAINS = "remains"
@@ -61,6 +62,9 @@ def judge_fix(suspect: str, result: AuditRecord, claim: PrivacyClaim, *, folder:
         result: The result of its audit.
         claim: The claim under audit.
         folder: Where it ran.
+
+    Returns:
+        The audit with its effect on the leak.
     """
     attacks = result.attacks
     if not attacks:
@@ -68,14 +72,15 @@ def judge_fix(suspect: str, result: AuditRecord, claim: PrivacyClaim, *, folder:
     most = max(attacks, key=lambda attack: abs(attack.auc - 0.5))
     # Of several attacks the one that separates most counts: each gets a share of the error.
     confidence = 1.0 - (1.0 - result.confidence) / len(attacks)
-    scored = min(most.counts.n_in, most.counts.n_out)
+    # A trial that failed has no score, and says nothing of how far the others lie apart.
+    scored = min(len(scores) for scores in result.scores.values())
     limits = auc_limits(most.auc, scored, confidence=confidence)
     verdict = result.verdict
     if verdict is Verdict.VIOLATION:
         effect = Effect.REMAINS
     elif verdict is Verdict.INVALID:
         effect = Effect.INVALID
-    elif verdict is Verdict.CONSISTENT and _harmless(limits, claim):
+    elif verdict is Verdict.CONSISTENT and _within_claim(limits, claim):
         effect = Effect.REMOVES
     else:
         effect = Effect.UNPROVED
@@ -92,6 +97,9 @@ def auc_limits(auc: float, scored: int, *, confidence: float) -> Interval:
         auc: The area observed.
         scored: Trials scored in the world that has fewer.
         confidence: Two-sided.
+
+    Returns:
+        The limits.
     """
     low, high = proportion_confint(auc * scored, scored, alpha=1.0 - confidence, method="wilson")
     return Interval(float(low), float(high))
@@ -109,7 +117,9 @@ def allowed_auc(claim: PrivacyClaim) -> float:
     return left + right + claim.delta
 
 
-def _harmless(limits: Interval, claim: PrivacyClaim) -> bool:
-    """Whether attacks are at chance level, or significantly no better than the claim allows."""
-    at_chance = limits.low <= 0.5 <= limits.high
-    return at_chance or max(limits.high, 1.0 - limits.low) <= allowed_auc(claim)
+def _within_claim(limits: Interval, claim: PrivacyClaim) -> bool:
+    """Whether it is shown that an attack separates the worlds no more than the claim allows.
+
+    An area that merely may be that of chance shows nothing: with few trials most areas may.
+    """
+    return max(limits.high, 1.0 - limits.low) <= allowed_auc(claim)

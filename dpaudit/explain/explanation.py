@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ SCHEMA_VERSION = 1
 
 _EFFECTS = {
     Effect.REMOVES: "removes it",
-    Effect.UNPROVED: "not proved any more",
+    Effect.UNPROVED: "not shown",
     Effect.REMAINS: "still leaks",
     Effect.INVALID: "invalid",
 }
@@ -89,11 +90,17 @@ class Explanation:
             return f"nothing is shown to remove it; with {invalid} fixed the audit is not valid"
         return "no fix that was tried removes it: the leak is elsewhere"
 
+    @property
+    def _allowed_limits(self) -> str:
+        """The areas under the ROC curve that the claim allows, rounded inwards."""
+        most = float(rounded_down(allowed_auc(self.claim)))
+        return f"{rounded(1 - most)} to {rounded(most)}"
+
     def _with(self, effect: Effect) -> str:
         return " or ".join(one.suspect for one in self.fixed if one.effect is effect)
 
     def to_document(self) -> dict[str, Any]:
-        """All of it as JSON."""
+        """The explanation as a JSON object."""
         return {
             "schema_version": SCHEMA_VERSION,
             "generator": self.generator,
@@ -108,6 +115,10 @@ class Explanation:
             "reproduce": self.reproduce,
         }
 
+    def to_json(self) -> str:
+        """The same as JSON text."""
+        return json.dumps(self.to_document(), indent=2, allow_nan=False)
+
     def __str__(self) -> str:
         """The conclusion, a line for each suspect, and what the words mean."""
         width = max(len(one.suspect) for one in self.fixed)
@@ -119,9 +130,10 @@ class Explanation:
         ]
         lines += [f"  {one.suspect:<{width}}  {_in_words(one)}" for one in self.fixed]
         lines.append(
-            f"Each bound holds at {percent(self.confidence)} by itself. Removed: not proved any "
-            "more, and no attack of this audit tells the worlds apart better than the claim "
-            "allows; another attack might."
+            f"Each bound holds at {percent(self.confidence)} by itself. A fix removes the leak if "
+            "none is proved any more and the limits of the AUC lie within what the claim allows, "
+            f"{self._allowed_limits}, for every attack of this audit; another attack might find "
+            "more. Not shown: none is proved, but those limits are wider."
         )
         return "\n".join(lines)
 

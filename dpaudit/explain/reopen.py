@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +14,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import InputError, RunFolderError
 from dpaudit.game.salt import SALTED, salt_of
-from dpaudit.game.store import STORE_FILE, RunFolder, specification_of
+from dpaudit.game.store import STORE_FILE, RunFolder, changed_keys, specification_of
 from dpaudit.game.trial import Role
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, Table, load, load_table
@@ -49,12 +51,15 @@ def reopen(path: Path) -> FinishedRun:
     Args:
         path: Its run folder, or the `result.json` in it.
 
+    Returns:
+        The run, ready to be run again with something fixed.
+
     Raises:
         RunFolderError: If the run is not finished, had another game, found no violation, or cannot
             be run again as it was: the table, the generator or a library has changed.
         InputError: If there is no run, or what it needs cannot be found.
     """
-    if (path / STORE_FILE).is_file() and not (path / RESULT_FILE).is_file():
+    if os.path.isfile(path / STORE_FILE) and not os.path.isfile(path / RESULT_FILE):
         raise RunFolderError(
             f"{path} is not finished: run the command that started it again, it resumes"
         )
@@ -83,22 +88,15 @@ def reopen(path: Path) -> FinishedRun:
 
 
 def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
+    """The audit of a specification; a setting stands there by its name, or in a description."""
     try:
-        settings = AuditSettings(
-            parameters=spec["generator"]["parameters"],
-            epsilon=spec["epsilon"],
-            delta=spec["delta"],
-            neighbours=spec["neighbours"],
-            target=spec["target"]["choice"],
-            attacks=tuple(attack["name"] for attack in spec["attacks"]),
-            shadow_models=spec["shadow_models"],
-            rows=spec["rows"],
-            confidence=spec["confidence"],
-            threshold=spec["threshold"],
-            multiplicity=spec["multiplicity"],
-            sequential=spec["sequential"],
-            seed=spec["seed"],
-        )
+        plain = {one.name: spec[one.name] for one in fields(AuditSettings) if one.name in spec}
+        described = {
+            "parameters": spec["generator"]["parameters"],
+            "target": spec["target"]["choice"],
+            "attacks": tuple(attack["name"] for attack in spec["attacks"]),
+        }
+        settings = AuditSettings(**(plain | described))
         table = _table(spec["schema"], result)
         return build_two_worlds(spec["generator"]["name"], table, settings)
     except InputError as error:
@@ -118,8 +116,8 @@ def _table(stored: Mapping[str, Any], result: AuditResult) -> Table:
 
 
 def _compare(folder: Path, what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
-    """Refuses what is not the same any more: a difference might be taken for a fix's."""
-    changed = [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
+    """Refuses what has changed since: the effect might be mistaken for that of a fix."""
+    changed = changed_keys(there, here)
     if changed:
         raise RunFolderError(
             f"{folder} was run with other {what}: {', '.join(changed)} changed since; "

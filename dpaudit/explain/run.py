@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.auditing.attacking.run import attack_all, best
-from dpaudit.auditing.entry import run_audit
+from dpaudit.auditing.entry import folder_usable, run_audit
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.errors import SettingsError
@@ -20,6 +19,7 @@ from dpaudit.explain.reopen import FinishedRun, reopen
 from dpaudit.explain.suspects import suspects_of
 from dpaudit.files import write_whole
 from dpaudit.formatting import did_you_mean
+from dpaudit.game.pool import workers_ended
 from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
@@ -28,8 +28,9 @@ from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import Generator
 
 DEFAULT_MODELS = 400
-"""Of a suspect, unless the run had fewer, or so many would not have found the leak."""
+"""Of a suspect, unless the run had fewer, or 400 would not have found the leak."""
 FOLDER = "explain"
+"""Where the fixed generators' audits go, below the run folder."""
 FILE = "explain.json"
 
 
@@ -64,7 +65,7 @@ class Inquiry:
         run: The run that found the violation.
         claim: The claim that it violates.
         settings: Those of each suspect's audit.
-        before: The leak, found again with so many models.
+        before: The leak, found again with that many models.
         suspects: Fixed generators by suspect.
         reproduce: The command of the whole inquiry.
     """
@@ -85,6 +86,9 @@ class Inquiry:
             suspect: One of `suspects`.
             jobs: Worker processes; one per available core if None.
             on_progress: Called after every trial.
+
+        Returns:
+            How that audit ended.
 
         Raises:
             RunFolderError: If the suspect's folder cannot be used.
@@ -109,8 +113,8 @@ class Inquiry:
             fixed=tuple(fixed),
             reproduce=self.reproduce,
         )
-        text = json.dumps(explanation.to_document(), indent=2, allow_nan=False) + "\n"
-        write_whole(self.run.folder / FOLDER / FILE, text.encode())
+        with folder_usable(self.run.folder):
+            write_whole(self.run.folder / FOLDER / FILE, explanation.to_json() + "\n")
         return explanation
 
     def _fixed(self, suspect: str) -> FixedSpec:
@@ -138,9 +142,12 @@ def inquire(
         shadow_models: Models for each suspect; if None those of the run, at most 400, or as many
             more as it takes to find the leak again.
 
+    Returns:
+            The suspects and how to audit each.
+
     Raises:
         RunFolderError: If the run cannot be explained.
-        SettingsError: If a suspect is unknown, or so many models would not have found the leak.
+        SettingsError: If a suspect is unknown, or that many models would not have found the leak.
         InputError: If anything else is unusable; says what and how to fix it.
     """
     run = reopen(Path(path))
@@ -185,21 +192,28 @@ def explain(
         jobs: Worker processes; one per available core if None.
         on_progress: Called after every trial.
 
+    Returns:
+        What fixing each suspect did to the leak.
+
     Raises:
         InputError: If anything is unusable, before any training.
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C; the same call resumes.
     """
     inquiry = inquire(path, suspects=suspects, shadow_models=shadow_models)
-    return inquiry.conclude(
-        [inquiry.audit_fixed(name, jobs=jobs, on_progress=on_progress) for name in inquiry.suspects]
-    )
+    with workers_ended():
+        return inquiry.conclude(
+            [
+                inquiry.audit_fixed(name, jobs=jobs, on_progress=on_progress)
+                for name in inquiry.suspects
+            ]
+        )
 
 
 def _enough_models(
     run: FinishedRun, claim: PrivacyClaim, asked: int | None
 ) -> tuple[AuditSettings, Before]:
-    """Settings with as many models as each suspect is given, and the leak with so many.
+    """Settings with as many models as each suspect is given, and the leak with that many.
 
     With fewer models than it takes to find the leak, any fix would seem to remove it.
     """
@@ -219,7 +233,7 @@ def _enough_models(
 
 
 def _before(run: FinishedRun, claim: PrivacyClaim, settings: AuditSettings) -> Before | None:
-    """The leak as the run would have found it with so many models, whose outcomes it has."""
+    """The leak as the run would have found it with that many models, whose outcomes it has."""
     if settings.shadow_models >= run.models:
         found = run.result
         if found.attack is None or found.proved is None or found.auc is None:

@@ -21,6 +21,7 @@ from dpaudit.plugins.protocols import (
     Job,
     Model,
     ModelBatch,
+    is_seedable,
     trains_many,
 )
 from dpaudit.seeds import rng_of
@@ -46,7 +47,7 @@ def suspects_of(generator: Generator, *, name: str) -> dict[str, Generator]:
         last is missing where fixed ones do not offer the remaining fixes.
 
     Raises:
-        RegistryError: If `fixes` fails, or what it returns is no mapping to generators.
+        RegistryError: If `fixes` fails, or what it returns is not a mapping to generators.
     """
     offered = fixes_of(generator, name=name)
     found = dict(offered)
@@ -73,7 +74,7 @@ def fixes_of(generator: object, *, name: str) -> dict[str, Generator]:
     except Exception as error:
         raise RegistryError(f"fixes() of {name} fails: {error_line(error)}") from error
     if not isinstance(offered, Mapping):
-        raise RegistryError(f"fixes() of {name} returns no mapping of names to generators")
+        raise RegistryError(f"fixes() of {name} does not return a mapping of names to generators")
     for fix in offered:
         if not isinstance(fix, str) or not re.fullmatch(r"\w[\w.-]*", fix) or fix == TOGETHER:
             raise RegistryError(
@@ -111,7 +112,7 @@ class Shuffled:
     @property
     def seedable(self) -> bool:
         """Whether the generator is."""
-        return bool(getattr(self.generator, "seedable", True))
+        return is_seedable(self.generator)
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> Model:
         """Trains on the shuffled table."""

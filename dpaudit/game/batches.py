@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
+from dpaudit.errors import DpauditError
 from dpaudit.game.trial import Payload, Trial
 from dpaudit.model.encoding import width
+from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.protocols import World, trains_many
 
 MEMORY = 256 * 2**20
@@ -33,14 +35,15 @@ def make_batches(
     """
     groups: dict[Hashable, list[Trial]] = {}
     try:
-        if not trains_many(generator):
-            return [(trial,) for trial in trials]
-        most = min(int(generator.models_at_once), affordable(payload))
-        for trial in trials:
-            key = generator.batch_key(payload.job(trial))
-            group = (payload.game.rows_requested(trial.world), key)
-            groups.setdefault(group, []).append(trial)
-    except Exception:  # noqa: BLE001 - the generator's: what it cannot train will fail as trials
+        with refusing("it cannot say what it trains together"):
+            if not trains_many(generator):
+                return [(trial,) for trial in trials]
+            most = min(int(generator.models_at_once), affordable(payload))
+            for trial in trials:
+                key = generator.batch_key(payload.job(trial))
+                group = (payload.game.rows_requested(trial.world), key)
+                groups.setdefault(group, []).append(trial)
+    except DpauditError:  # the generator's: what it cannot train will fail as trials
         return [(trial,) for trial in trials]
     # As few rounds of all workers as possible, and equal shares of them.
     rounds = -(-len(trials) // (workers * max(1, most)))

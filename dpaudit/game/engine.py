@@ -51,6 +51,7 @@ def run_trials(
     Raises:
         InterruptedRunError: On Ctrl-C; what finished is in the folder.
         AttackError: If an attack fails on a valid table.
+        RegistryError: If an attack cannot be pickled for workers.
         RunFolderError: If the folder takes no more outcomes.
     """
     erase_payloads(folder.path)  # of a coordinator that was killed before any worker started

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import cloudpickle
-
 from dpaudit.game import worker
 from dpaudit.game.trial import Payload
+from dpaudit.plugins.foreign import pickled
 
 _OPEN_FILES = Path("/proc")
 
@@ -36,7 +35,7 @@ def payload_file(payload: Payload, folder: Path, *, log: Path) -> Iterator[worke
     Raises:
         OSError: If it cannot be written.
     """
-    blob = cloudpickle.dumps(payload)
+    blob = pickled(payload, name="an attack or the table")
     # Named after this process: a worker whose coordinator died erases that coordinator's file.
     path = folder / f"payload-{os.getpid()}.pickle"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)

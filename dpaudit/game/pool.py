@@ -22,6 +22,8 @@ from dpaudit.game.trial import Outcome, Trial
 
 IDLE_SECONDS = 60
 """Idle workers stop after this time."""
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that ask for a stop."""
 
 
 class Flight:
@@ -31,8 +33,9 @@ class Flight:
         self.payload_file = payload_file
         self.batches: dict[Future[list[Outcome]], Batch] = {}
         self.ended: SimpleQueue[Future[list[Outcome]]] = SimpleQueue()
+        global _executor
         with interrupts_held():
-            self.executor: Any = get_reusable_executor(
+            self.executor = _executor = get_reusable_executor(
                 max_workers=workers,
                 timeout=IDLE_SECONDS,
                 initializer=worker.start,
@@ -70,10 +73,10 @@ class Flight:
 
 @contextmanager
 def interrupts_held() -> Iterator[list[int]]:
-    """Holds Ctrl-C and SIGTERM back: a pool that is half started or half stopped cannot be killed.
+    """Holds back requests to stop: a pool that is half started or half stopped cannot be killed.
 
-    Workers and threads of the pool that start in here start with Ctrl-C blocked: it reaches the
-    whole process group and would stop a worker in the middle of its imports.
+    Workers and threads of the pool that start in here start with those signals blocked that reach
+    the whole process group: they would stop a worker in the middle of its imports.
 
     Yields:
         The signals held; the first is raised at the end.
@@ -82,18 +85,23 @@ def interrupts_held() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield held  # signals are handled in the main thread alone
         return
-    for tracker in (resource_tracker, loky_resource_tracker):
-        tracker.ensure_running()  # starting one unblocks Ctrl-C
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        for tracker in (resource_tracker, loky_resource_tracker):
+            tracker.ensure_running()  # starting one unblocks Ctrl-C; it ignores all but SIGHUP
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        raise
 
     def hold(number: int, frame: FrameType | None) -> None:
         del frame
         held.append(number)
 
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in _STOPS}
     ours = [number for number, handler in handlers.items() if callable(handler)]
     for number in ours:
         signal.signal(number, hold)
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_BLOCK, worker.OF_THE_GROUP)
     try:
         yield held
     finally:
@@ -104,7 +112,34 @@ def interrupts_held() -> Iterator[list[int]]:
             signal.raise_signal(held[0])
 
 
+@contextmanager
+def workers_ended() -> Iterator[None]:
+    """Stops every worker at the end, however that is reached: a generator's threads and forks too.
+
+    Of several in each other the outermost does, so that runs in a row share their workers.
+    """
+    global _users
+    _users += 1
+    try:
+        yield
+    finally:
+        _users -= 1
+        if not _users:
+            kill_workers()
+
+
+_users = 0
+"""Runs under way that share the pool."""
+
+
 def kill_workers() -> None:
-    """Stops every worker at once, whatever it is doing."""
+    """Stops every worker at once, whatever it is doing; nothing happens if there is none."""
+    global _executor
     with interrupts_held():
-        get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
+        executor, _executor = _executor, None
+        if executor is not None:
+            executor.shutdown(wait=True, kill_workers=True)
+
+
+_executor: Any = None
+"""The pool that was used last; loky makes another once it has broken or was stopped."""

@@ -21,6 +21,7 @@ from typing import IO, Any, NamedTuple, Self
 import numpy as np
 
 from dpaudit.errors import RunFolderError
+from dpaudit.files import parse_json
 from dpaudit.formatting import clipped, one_line, printable
 from dpaudit.game.salt import PRIVATE_FILE, new_salt, salt_of
 from dpaudit.game.trial import ModelClaim, Outcome, Role, Trial, TrialStatus
@@ -170,7 +171,7 @@ class RunFolder:
         if there == here:
             self._compare_versions(json.loads(used), versions)
             return
-        fields = [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
+        fields = changed_keys(there, here)
         shown = "; ".join(
             f"{key} is {_short(there.get(key))} there and {_short(here.get(key))} here"
             for key in fields[:3]
@@ -182,12 +183,13 @@ class RunFolder:
 
     def _compare_versions(self, there: Mapping[str, str], here: Mapping[str, str]) -> None:
         """Refuses other libraries: half of a run could differ from the rest."""
-        for name in sorted({*there, *here}):
-            if there.get(name) != here.get(name):
-                raise RunFolderError(
-                    f"{self.path} was run with {name} {there.get(name)}, this is "
-                    f"{here.get(name)}: install that version to resume it, or give another `out`"
-                )
+        changed = changed_keys(there, here)
+        if changed:
+            name = changed[0]
+            raise RunFolderError(
+                f"{self.path} was run with {name} {there.get(name)}, this is "
+                f"{here.get(name)}: install that version to resume it, or give another `out`"
+            )
 
     def save(self, outcome: Outcome) -> None:
         """Writes one outcome durably; a trial that is already there is left as it is.
@@ -286,6 +288,11 @@ class RunFolder:
         return self._usable("be read", f"its {STORE_FILE} is damaged: give another `out`")
 
 
+def changed_keys(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """The keys, sorted, under which two JSON objects differ."""
+    return [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
+
+
 def specification_of(path: Path) -> dict[str, Any]:
     """The specification that a run folder belongs to.
 
@@ -299,12 +306,12 @@ def specification_of(path: Path) -> dict[str, Any]:
         RunFolderError: If it holds no run, or one that cannot be read.
     """
     file = path / STORE_FILE
-    if not file.is_file():
+    if not os.path.isfile(file):
         raise RunFolderError(f"{path} holds no {STORE_FILE}: give the run folder of an audit")
     try:
         with closing(sqlite3.connect(file)) as db:
             [text] = db.execute("SELECT spec_json FROM audit").fetchone()
-        found: dict[str, Any] = json.loads(text)
+        found: dict[str, Any] = parse_json(text)
     except (sqlite3.Error, ValueError, TypeError) as error:
         reason = one_line(str(error))
         raise RunFolderError(f"{file} cannot be read: {reason}; it is damaged") from error

@@ -88,7 +88,7 @@ def accept_values(values: FloatArray, schema: Schema) -> None:
                 raise TrialError(_infinite(column.name))
         elif not np.isin(numbers, np.arange(MISSING, len(column.categories))).all():
             raise TrialError(
-                f"column {column.name!r} has values that are no position of a category"
+                f"column {column.name!r} has values that are not positions of a category"
             )
 
 

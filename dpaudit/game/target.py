@@ -70,7 +70,9 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
         record = fitting(record, schema, source=f"target {rest}")
         same = _equal_rows(record, data, schema)
         return Target(choice, int(same[0]) if len(same) else None, record)
-    raise TargetError(f"target {choice!r} is none of {FARTHEST}, {VULNERABLE}, row:N, record:FILE")
+    raise TargetError(
+        f"target {choice!r} is not one of {FARTHEST}, {VULNERABLE}, row:N, record:FILE"
+    )
 
 
 def farthest(data: pd.DataFrame, schema: Schema) -> int:

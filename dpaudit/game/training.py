@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pickle
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
+from time import perf_counter
 
 from dpaudit.errors import ClaimError
 from dpaudit.game.features import features_of_table, features_of_values
@@ -24,6 +24,7 @@ from dpaudit.game.trial import (
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.adapt import train
+from dpaudit.plugins.foreign import patches_apart
 from dpaudit.plugins.protocols import BatchGenerator, Generator, trains_many
 from dpaudit.seeds import seeded_globals
 
@@ -52,10 +53,11 @@ def run_batch(payload: Payload, trials: Sequence[Trial]) -> list[Outcome]:
     Raises:
         AttackError: If an attack fails on a valid table.
     """
-    start = time.perf_counter()
+    start = perf_counter()
     try:
-        generator = pickle.loads(payload.generators[trials[0].role])
-        together = trials[0].role is not Role.REPLAY and trains_many(generator)
+        with patches_apart():
+            generator = pickle.loads(payload.generators[trials[0].role])
+            together = trials[0].role is not Role.REPLAY and trains_many(generator)
     except BaseException as error:  # noqa: BLE001 - a worker is sent no Ctrl-C: it is the generator's
         return [_failed(trial, error, start) for trial in trials]
     if together:
@@ -68,10 +70,10 @@ def run_batch(payload: Payload, trials: Sequence[Trial]) -> list[Outcome]:
 def _together(
     payload: Payload, trials: Sequence[Trial], generator: BatchGenerator
 ) -> list[Outcome]:
-    start, game = time.perf_counter(), payload.game
+    start, game = perf_counter(), payload.game
     schema, n_rows = game.view.schema, game.rows_requested(trials[0].world)
     try:
-        with seeded_globals(payload.seed(trials[0], "globals")):
+        with seeded_globals(payload.seed(trials[0], "globals")), patches_apart():
             models = generator.fit_many(game.data.copy(), [payload.job(trial) for trial in trials])
             raw = models.sample_many(n_rows, [payload.seed(trial, "sample") for trial in trials])
         values = accept_stack(raw, schema, n_rows, models=len(trials))
@@ -90,7 +92,7 @@ def _together(
     if failed:
         values = values[list(claims)]
     vectors = features_of_values(values, payload.attacks, game.view) if claims else []
-    seconds = (time.perf_counter() - start) / len(trials)
+    seconds = (perf_counter() - start) / len(trials)
     finished = {
         position: Outcome(
             trial=trials[position],
@@ -114,11 +116,11 @@ def _alone(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
 
 
 def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
-    start, game = time.perf_counter(), payload.game
+    start, game = perf_counter(), payload.game
     schema, n_rows = game.view.schema, game.rows_requested(trial.world)
     values = None
     try:
-        with seeded_globals(payload.seed(trial, "globals")):
+        with seeded_globals(payload.seed(trial, "globals")), patches_apart():
             data = game.table(trial.world, trial.number)
             model = train(generator, data, seed=payload.seed(trial, "fit"))
             raw = model.sample(n_rows, seed=payload.seed(trial, "sample"))
@@ -138,7 +140,7 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
         status=TrialStatus.FINISHED,
         features=features,
         claimed=claimed,
-        seconds=time.perf_counter() - start,
+        seconds=perf_counter() - start,
     )
 
 
@@ -148,13 +150,14 @@ def _failed(trial: Trial, error: BaseException, start: float) -> Outcome:
         status=TrialStatus.FAILED,
         error=reason_of(error),
         message=message_of(error),
-        seconds=time.perf_counter() - start,
+        seconds=perf_counter() - start,
     )
 
 
 def _claimed(model: object, neighbours: Neighbours) -> ModelClaim | None:
     """What a fitted model itself claims for the neighbours of the game; None if nothing follows."""
-    claim: PrivacyClaim | None = getattr(model, "claim", None)
+    with patches_apart():
+        claim: PrivacyClaim | None = getattr(model, "claim", None)
     if claim is None:
         return None
     try:

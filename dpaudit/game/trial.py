@@ -28,6 +28,11 @@ class Role(StrEnum):
     ONE_RUN = "one-run"
     TARGET_SELECTION = "target-selection"
 
+    @property
+    def in_words(self) -> str:
+        """The role as it reads in a sentence."""
+        return self.value.replace("-", " ")
+
 
 class Trial(NamedTuple):
     """Names one trial; its random streams follow from the name."""

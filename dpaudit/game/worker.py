@@ -7,11 +7,11 @@ import pickle
 import signal
 import sys
 import threading
-import time
 import warnings
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from time import sleep
 from typing import NamedTuple
 
 from dpaudit.game.batches import Batch
@@ -19,6 +19,8 @@ from dpaudit.game.training import run_batch
 from dpaudit.game.trial import Outcome, Payload
 
 PARENT_POLL_SECONDS = 0.5
+OF_THE_GROUP = frozenset((signal.SIGINT, signal.SIGHUP))
+"""Signals that a terminal sends to a whole process group: the coordinator's to handle."""
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -49,13 +51,14 @@ class PayloadFile(NamedTuple):
 
 
 def start(parent: int) -> None:
-    """Prepares a worker: Ctrl-C is the coordinator's, and no worker outlives it.
+    """Prepares a worker: Ctrl-C and a closed terminal are the coordinator's; none outlives it.
 
     Args:
         parent: Process id of the coordinator.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # `pool` starts it with it blocked
+    for number in OF_THE_GROUP:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, OF_THE_GROUP)  # `pool` starts it with them blocked
     # Else loky's workers outlive a killed coordinator by a minute and more.
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
 
@@ -101,7 +104,7 @@ def _load(payload_file: PayloadFile) -> Payload:
 
 def _follow(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(PARENT_POLL_SECONDS)
+        sleep(PARENT_POLL_SECONDS)
     for path in _payloads:
         with suppress(OSError):  # it has no name any more
             Path(path).unlink()

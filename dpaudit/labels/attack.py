@@ -43,6 +43,9 @@ class RunSize(NamedTuple):
         Args:
             rates: Error rates, shape [m].
             quantile: In (0, 1); None for the expectation, rounded.
+
+        Returns:
+            Whole numbers; shape [m].
         """
         expected = np.rint(self.runs * rates)
         errors = expected if quantile is None else binom.ppf(quantile, self.runs, rates)
@@ -67,6 +70,9 @@ def choose_cuts(pair: VotePair, size: RunSize) -> ChosenCuts:
     Args:
         pair: What draws the labels in either world.
         size: The runs.
+
+    Returns:
+        Their positions.
     """
     cuts = pair.cuts
     fn_upper = size.upper[size.counts(cuts.fnr)]

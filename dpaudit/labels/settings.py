@@ -48,12 +48,12 @@ class LabelAuditSettings:
     def __post_init__(self) -> None:
         if not 1 <= self.runs <= MOST_RUNS:
             raise SettingsError(
-                f"`runs` is {self.runs}: simulate 1 to {MOST_RUNS} runs of each world."
+                f"`runs` is {self.runs}: simulate 1 to {MOST_RUNS} runs of each world"
             )
         if not 0.5 < self.confidence < 1.0:
-            raise SettingsError(f"`confidence` is {self.confidence}: choose it in (0.5, 1).")
+            raise SettingsError(f"`confidence` is {self.confidence}: choose it in (0.5, 1)")
         if self.drawing not in list(Drawing):
-            raise SettingsError(f"`drawing` is {self.drawing!r}: use {' or '.join(Drawing)}.")
+            raise SettingsError(f"`drawing` is {self.drawing!r}: use {' or '.join(Drawing)}")
         object.__setattr__(self, "drawing", Drawing(self.drawing))  # a caller may give its text
 
     def require_drawable(self, labels: int) -> None:
@@ -68,5 +68,5 @@ class LabelAuditSettings:
         if self.drawing is Drawing.BITS and 2 * self.runs * labels > MOST_BITS:
             raise SettingsError(
                 f"{self.runs} runs of {labels} labels are too many bits to draw one by one: lower "
-                '`runs`, or use `drawing="counts"`.'
+                '`runs`, or use `drawing="counts"`'
             )

@@ -59,7 +59,7 @@ class VotePair:
         votes_out: The same in world "out"; the same number or one more or less.
 
     Raises:
-        SettingsError: If a count is outside its range or the worlds are no neighbours.
+        SettingsError: If a count is outside its range or the worlds are not neighbours.
     """
 
     table: VoteTable
@@ -69,17 +69,17 @@ class VotePair:
 
     def __post_init__(self) -> None:
         if self.labels < 1:
-            raise SettingsError(f"`labels` is {self.labels}: release at least 1.")
+            raise SettingsError(f"`labels` is {self.labels}: release at least 1")
         for world, votes in (("in", self.votes_in), ("out", self.votes_out)):
             if not 0 <= votes <= self.table.teachers:
                 raise SettingsError(
                     f'{votes} votes in world "{world}" are not in 0..{self.table.teachers}: '
-                    "choose how many teachers vote 1."
+                    "choose how many teachers vote 1"
                 )
         if abs(self.votes_in - self.votes_out) > 1:
             raise SettingsError(
                 f"{self.votes_in} and {self.votes_out} votes differ by more than one teacher: "
-                "one record moves one vote."
+                "one record moves one vote"
             )
 
     @classmethod
@@ -89,6 +89,9 @@ class VotePair:
         Args:
             table: What draws the labels.
             labels: How many are released.
+
+        Returns:
+            The pair.
         """
         tie = table.teachers // 2
         return cls(table=table, labels=labels, votes_in=tie + 1, votes_out=tie)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,13 @@ class Kind(StrEnum):
     def numeric(self) -> bool:
         """Whether values have bounds instead of categories."""
         return self in (Kind.CONTINUOUS, Kind.INTEGER)
+
+
+class ColumnBounds(NamedTuple):
+    """Smallest and largest possible value of a numeric column."""
+
+    lower: float
+    upper: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,11 +109,11 @@ class Column:
         return ""
 
     @property
-    def bounds(self) -> tuple[float, float]:
-        """(lower, upper) of a numeric column."""
+    def bounds(self) -> ColumnBounds:
+        """Both bounds of a numeric column."""
         assert self.lower is not None  # by _problem
         assert self.upper is not None
-        return float(self.lower), float(self.upper)
+        return ColumnBounds(float(self.lower), float(self.upper))
 
     @cached_property
     def _code_of(self) -> dict[Hashable, int]:
@@ -193,7 +200,7 @@ class Column:
         """Reads one column of a schema document.
 
         Args:
-            entry: As written by `to_json`.
+            entry: As written by `to_document`.
             position: Its place in the document, for messages about a column without a name.
 
         Returns:
@@ -249,8 +256,8 @@ def as_numbers(values: pd.Series[Any]) -> npt.NDArray[np.float64]:
     """
     if values.dtype.kind in "mMc":  # pandas would count nanoseconds, or drop an imaginary part
         raise SchemaError(
-            f"column {values.name!r}: {values.dtype} is no number: convert dates and durations to "
-            "numbers, for example days"
+            f"column {values.name!r}: {values.dtype} is not a number: convert dates and durations "
+            "to numbers, for example days"
         )
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf":
         return values.to_numpy(dtype=np.float64, copy=True)  # as below, without its detours

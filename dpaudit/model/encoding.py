@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dpaudit.errors import SettingsError
 from dpaudit.model.column import MISSING, Column, Kind, as_numbers
 from dpaudit.model.schema import Schema
 
@@ -50,6 +51,35 @@ def width(schema: Schema) -> int:
     """Number of columns of the encoded matrix."""
     block = layout(schema)[-1]
     return block.value.stop if block.indicator is None else block.indicator + 1
+
+
+MOST_BYTES = 2 * 2**30
+"""Numbers of one synthetic table, in bytes, as values and encoded.
+
+A worker holds them all at once, and as records several times as much; more is a slip of the pen or
+takes a machine that a run of many workers would not fit on.
+"""
+
+
+def check_rows(rows: int, schema: Schema) -> None:
+    """Refuses a number of synthetic rows that no worker could hold.
+
+    Args:
+        rows: Rows requested of a model.
+        schema: Their schema.
+
+    Raises:
+        SettingsError: If it is less than 1, or if their numbers would take more than `MOST_BYTES`.
+    """
+    if rows < 1:
+        raise SettingsError(f"`rows` must be at least 1, got {rows}")
+    most = MOST_BYTES // (8 * (width(schema) + len(schema.columns)))
+    if rows > most:
+        raise SettingsError(
+            f"`rows` is {rows}: at most {most:,} rows of this schema ({width(schema)} numbers "
+            f"each, encoded) fit into the {MOST_BYTES // 2**30} GiB that a model's table may take; "
+            "ask for fewer"
+        )
 
 
 def encode(data: pd.DataFrame, schema: Schema) -> npt.NDArray[np.float64]:

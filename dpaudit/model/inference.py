@@ -21,12 +21,20 @@ MAX_CATEGORIES = 1000
 
 
 def infer_columns(data: pd.DataFrame) -> tuple[Column, ...]:
-    """Reads columns off a table; see `Schema.infer`."""
+    """Reads columns off a table; see `Schema.infer`.
+
+    Raises:
+        SchemaError: As there.
+    """
     return _infer(data, dict.fromkeys(map(str, data.columns)))
 
 
 def columns_from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> tuple[Column, ...]:
-    """Reads columns from SDV-style metadata and a table; see `Schema.from_sdv`."""
+    """Reads columns from SDV-style metadata and a table; see `Schema.from_sdv`.
+
+    Raises:
+        SchemaError: As there.
+    """
     tables = metadata.get("tables")
     if isinstance(tables, Mapping):
         if len(tables) != 1:

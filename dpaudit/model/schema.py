@@ -141,7 +141,11 @@ class Schema:
         }
 
     def save(self, path: Path | str) -> None:
-        """Writes the schema as JSON."""
+        """Writes the schema as JSON.
+
+        Raises:
+            OSError: If the file cannot be written.
+        """
         write_whole(Path(path), json.dumps(self.to_document(), indent=2) + "\n")
 
     @staticmethod
@@ -149,7 +153,7 @@ class Schema:
         """Reads a schema document and reports every problem at once.
 
         Args:
-            document: As written by `to_json`.
+            document: As written by `to_document`.
 
         Returns:
             The schema.

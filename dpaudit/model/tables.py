@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import warnings
 import zlib
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from dpaudit.errors import DataError, MissingExtraError, SchemaError
+from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import did_you_mean, one_line
 from dpaudit.model.schema import Schema
 
@@ -90,8 +92,8 @@ def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFr
     if text.startswith(SAMPLE):
         return _sample(text.removeprefix(SAMPLE))
     path = Path(source)
-    if not path.is_file():
-        what = "is a folder, not a file" if path.is_dir() else "does not exist"
+    if not os.path.isfile(path):  # `Path.is_file` raises where a name is too long
+        what = "is a folder, not a file" if os.path.isdir(path) else "does not exist"
         raise DataError(f"{path} {what}; give a CSV or Parquet file, or sample:breast-cancer")
     name = path.name.lower()
     table = _parquet(path) if name.endswith((".parquet", ".pq")) else _csv(path, schema)
@@ -114,9 +116,9 @@ def load_schema(path: str | Path, data: Callable[[], pd.DataFrame]) -> Schema:
         SchemaError: If the file is missing, is not JSON, or is not a schema.
     """
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        document = parse_json(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise SchemaError(f"schema {path} cannot be read: {error.strerror}") from None
+        raise SchemaError(f"schema {path} cannot be read: {io_reason(error)}") from None
     except ValueError as error:
         raise SchemaError(f"schema {path} is not JSON: {error}") from None
     if not isinstance(document, dict):

@@ -1,4 +1,4 @@
-"""Makes a `Generator` of what the caller names, or says before any training why it is none."""
+"""Makes a `Generator` of what the caller names, or says before any training why it is not one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pandas as pd
 
 from dpaudit.errors import RegistryError, TrialError
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.protocols import Generator, Model
 from dpaudit.seeds import rng_of
 
@@ -117,11 +118,15 @@ def check_table(generator: Generator, data: pd.DataFrame) -> None:
         data: The table.
 
     Raises:
-        InputError: If it does.
+        InputError: If it does; a `RegistryError` if its `check` is no method or fails otherwise.
     """
-    check = getattr(generator, "check", None)
-    if check is not None:
-        check(data)
+    name = type(generator).__name__
+    with refusing(f"{name}: its check raises"):
+        check = getattr(generator, "check", None)
+        if check is not None and not callable(check):
+            raise RegistryError(f"{name}: its check is no method check(data): make it one")
+        if check is not None:
+            check(data)
 
 
 def _checked_function(function: Callable[..., Any], name: str) -> TableFunction:

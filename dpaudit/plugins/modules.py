@@ -6,13 +6,14 @@ import hashlib
 import importlib
 import importlib.machinery
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
 from dpaudit.errors import RegistryError
-from dpaudit.formatting import error_line
+from dpaudit.plugins.foreign import refusing
 
 
 def carry(value: object) -> None:
@@ -66,20 +67,20 @@ def load_module(place: str) -> ModuleType:
         return _module_from_file(Path(place))
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # a console script does not search the working folder
-    try:
-        return importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        if error.name and (place == error.name or place.startswith(f"{error.name}.")):
-            raise RegistryError(
-                f"no module {place!r}: name an importable module, or a file as path/to/file.py:attr"
-            ) from None
-        raise RegistryError(f"importing {place} fails: {error_line(error)}") from error
-    except (Exception, SystemExit) as error:
-        raise RegistryError(f"importing {place} fails: {error_line(error)}") from error
+    with refusing(f"importing {place} fails"):
+        try:
+            return importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            if error.name and (place == error.name or place.startswith(f"{error.name}.")):
+                raise RegistryError(
+                    f"no module {place!r}: name an importable module, or a file as "
+                    "path/to/file.py:attr"
+                ) from None
+            raise
 
 
 def _module_from_file(path: Path) -> ModuleType:
-    if not path.is_file():
+    if not os.path.isfile(path):  # `Path.is_file` raises where a name is too long
         raise RegistryError(f"no file {path}: name an existing Python file as path/to/file.py:attr")
     import cloudpickle
 
@@ -96,12 +97,14 @@ def _module_from_file(path: Path) -> ModuleType:
     sys.path.insert(0, folder)  # files beside it import as they do when it is run as a script
     importlib.invalidate_caches()
     try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        raise RegistryError(f"importing {path} fails: {error_line(error)}") from error
+        with refusing(f"importing {path} fails"):
+            spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
     finally:
-        sys.path.remove(folder)
+        if folder in sys.path:
+            sys.path.remove(folder)
         _forget(set(sys.modules) - before - {name}, path.parent)
     cloudpickle.register_pickle_by_value(module)  # workers cannot import it by name
     return module

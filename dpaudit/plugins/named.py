@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 from dpaudit.errors import ClaimError, RegistryError, SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.adapt import as_generator
+from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import Attack, Generator
 from dpaudit.plugins.registry import ATTACKS, GENERATORS, build, parse_parameters
@@ -52,11 +53,12 @@ def named_generator(
         The generator with its name.
 
     Raises:
-        RegistryError: If it cannot be found or built, or is no generator.
+        RegistryError: If it cannot be found or built, or is not a generator.
     """
     if isinstance(generator, str):
         value = build(generator, GENERATORS, given=parameters, offered=offered)
-        return NamedGenerator(generator, dict(parameters), as_generator(value, name=generator))
+        with refusing(f"{generator} cannot be used"):
+            return NamedGenerator(generator, dict(parameters), as_generator(value, name=generator))
     if inspect.isclass(generator):
         raise RegistryError(
             f"{generator.__name__} is a class: hand in an instance, {generator.__name__}(...)"
@@ -66,7 +68,8 @@ def named_generator(
     own = generator if inspect.isroutine(generator) else type(generator)
     carry(generator)
     name = f"{own.__module__}:{own.__qualname__}"
-    return NamedGenerator(name, plain_settings(generator), as_generator(generator, name=name))
+    with refusing(f"{name} cannot be used"):
+        return NamedGenerator(name, plain_settings(generator), as_generator(generator, name=name))
 
 
 def named_attacks(attacks: Sequence[str | Attack]) -> tuple[NamedAttack, ...]:
@@ -80,7 +83,7 @@ def named_attacks(attacks: Sequence[str | Attack]) -> tuple[NamedAttack, ...]:
         The attacks with their names.
 
     Raises:
-        RegistryError: If one cannot be found or built, or is no attack.
+        RegistryError: If one cannot be found or built, or is not an attack.
         SettingsError: If two have the same name.
     """
     found = []
@@ -120,10 +123,11 @@ def claim_under_audit(
         The claim, restated for the neighbours asked for.
 
     Raises:
-        ClaimError: If neither states an epsilon, or the generator's own claim says nothing about
-            the neighbours asked for.
+        ClaimError: If neither states an epsilon, or the generator's own claim is none or says
+            nothing about the neighbours asked for.
+        RegistryError: If asking the generator for its claim raises.
     """
-    own: PrivacyClaim | None = getattr(named.generator, "claim", None)
+    own = _own_claim(named)
     if epsilon is None and own is None:
         raise ClaimError(f"{named.name} states no claim: give `epsilon` and `delta`")
     relation = neighbours or (own.neighbours if own else Neighbours.ADD_REMOVE)
@@ -142,6 +146,17 @@ def claim_under_audit(
         delta=default_delta if delta is None else delta,
         neighbours=relation,
         source=source,
+    )
+
+
+def _own_claim(named: NamedGenerator) -> PrivacyClaim | None:
+    with refusing(f"{named.name}: its claim cannot be read"):
+        own: object = getattr(named.generator, "claim", None)
+    if own is None or isinstance(own, PrivacyClaim):
+        return own
+    raise ClaimError(
+        f"{named.name}: its claim is of type {type(own).__name__}: make it a dpaudit.PrivacyClaim "
+        "or None"
     )
 
 

@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.errors import SettingsError
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
 
 FloatArray = npt.NDArray[np.float64]
@@ -115,6 +115,11 @@ def trains_many(generator: object) -> TypeGuard[BatchGenerator]:
     return callable(getattr(generator, "fit_many", None))
 
 
+def is_seedable(generator: object) -> bool:
+    """Whether trainings can be repeated from their seeds: unless the generator says no."""
+    return bool(getattr(generator, "seedable", True))
+
+
 @dataclass(frozen=True, kw_only=True)
 class GameView:
     """What the attacker of a differential-privacy audit knows: everything but the bit.
@@ -127,7 +132,7 @@ class GameView:
         neighbours: The neighbouring relation of the game.
 
     Raises:
-        SettingsError: If fewer than one synthetic row is requested.
+        SettingsError: If fewer than one synthetic row is requested, or more than fit into memory.
     """
 
     schema: Schema
@@ -137,8 +142,7 @@ class GameView:
     neighbours: Neighbours
 
     def __post_init__(self) -> None:
-        if self.n_rows < 1:
-            raise SettingsError(f"`rows` must be at least 1, got {self.n_rows}")
+        check_rows(self.n_rows, self.schema)
 
 
 class FeatureName(NamedTuple):

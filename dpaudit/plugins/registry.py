@@ -7,14 +7,15 @@ A name is one of: a registered name (entry-point groups `dpaudit.generators`, `d
 from __future__ import annotations
 
 import inspect
-import json
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NamedTuple
 
 from dpaudit.errors import DpauditError, RegistryError
-from dpaudit.formatting import did_you_mean, error_line
+from dpaudit.files import parse_json
+from dpaudit.formatting import did_you_mean, error_text
+from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.modules import load_module
 
 GENERATORS = "dpaudit.generators"
@@ -38,13 +39,10 @@ def plugins(group: str) -> list[Plugin]:
     found = []
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
         try:
-            found.append(Plugin(entry.name, entry.load()))
-        except Exception as error:  # noqa: BLE001 - another package's import may raise anything
-            warnings.warn(
-                f"plugin {entry.name!r} ({entry.value}) is broken and left out: "
-                f"{error_line(error)}",
-                stacklevel=2,
-            )
+            with refusing(f"plugin {entry.name!r} ({entry.value}) is broken and left out"):
+                found.append(Plugin(entry.name, entry.load()))
+        except DpauditError as error:
+            warnings.warn(error_text(error), stacklevel=2)
     return found
 
 
@@ -64,10 +62,11 @@ def resolve(name: str, group: str) -> object:
     if ":" in name:
         place, _, attribute = name.rpartition(":")
         module = load_module(place)
-        if not hasattr(module, attribute):
-            public = [key for key in vars(module) if not key.startswith("_")]
-            raise RegistryError(f"{place} has no {attribute!r}{did_you_mean(attribute, public)}")
-        return getattr(module, attribute)
+        with refusing(f"{name} cannot be read"):
+            if hasattr(module, attribute):
+                return getattr(module, attribute)
+        public = [key for key in vars(module) if not key.startswith("_")]
+        raise RegistryError(f"{place} has no {attribute!r}{did_you_mean(attribute, public)}")
     matches: Sequence[EntryPoint] = tuple(entry_points(group=group, name=name))
     if not matches:
         kind = group.rpartition(".")[2].removesuffix("s")
@@ -76,12 +75,8 @@ def resolve(name: str, group: str) -> object:
             f"unknown {kind} {name!r}{did_you_mean(name, known)}. Registered: {', '.join(known)}; "
             "or name your own as module:attr or path/to/file.py:attr"
         )
-    try:
+    with refusing(f"plugin {name!r} ({matches[0].value}) fails to import"):
         return matches[0].load()
-    except Exception as error:
-        raise RegistryError(
-            f"plugin {name!r} ({matches[0].value}) fails to import: {error_line(error)}"
-        ) from error
 
 
 def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[str, Any]) -> object:
@@ -132,12 +127,8 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
     ]
     if needed:
         raise RegistryError(f"{name} needs the parameter {needed[0]!r}: give {needed[0]}=...")
-    try:
+    with refusing(f"{name} cannot be built"):
         return value(**arguments)
-    except DpauditError:
-        raise
-    except Exception as error:
-        raise RegistryError(f"{name} cannot be built: {error_line(error)}") from error
 
 
 def parse_parameters(pairs: Sequence[str]) -> dict[str, Any]:
@@ -155,7 +146,7 @@ def parse_parameters(pairs: Sequence[str]) -> dict[str, Any]:
         if key in parameters:
             raise RegistryError(f"parameter {key!r} is given twice")
         try:
-            parameters[key] = json.loads(text)
+            parameters[key] = parse_json(text)
         except ValueError:
             parameters[key] = text
     return parameters

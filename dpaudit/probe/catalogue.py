@@ -33,6 +33,21 @@ PROBES: Final = (
         "categories come from the public schema, whether a record has them or not",
     ),
     Probe(
+        "constancy-follows-record",
+        Severity.VIOLATION,
+        "a column is scaled and encoded by public rules, even if one record alone varies it",
+    ),
+    Probe(
+        "missing-follows-record",
+        Severity.VIOLATION,
+        "missing values are handled by the public schema, whether a record has one or not",
+    ),
+    Probe(
+        "target-followed",
+        Severity.VIOLATION,
+        "the record named by `target` shows in the output no more than the claim allows",
+    ),
+    Probe(
         "label-counts-copied",
         Severity.VIOLATION,
         "labels are generated, or drawn from counts that were released with noise",
@@ -65,7 +80,7 @@ PROBES: Final = (
     Probe(
         "row-count-leaks",
         Severity.VIOLATION,
-        "sample(n) gives n rows, and missing values where the schema allows them",
+        "sample(n) gives n rows, however many the table has",
     ),
     Probe(
         "epsilon-ignored",

@@ -145,6 +145,9 @@ def unprovable(claim: PrivacyClaim, basis: str, fits: int | None) -> NotApplicab
         claim: The claim.
         basis: What the guesses are based on, in words.
         fits: Fits that it would take; None for more than can be counted.
+
+    Returns:
+        The outcome, with the reason in words.
     """
     most = "thousands of" if fits is None else str(fits)
     return NotApplicable(
@@ -247,6 +250,9 @@ def dropped(coins: Sequence[Coin], heads: BoolArray, never: Sequence[int] = ()) 
         coins: Its coins, m of them.
         heads: Whether each fell heads; shape [m].
         never: Positions that every fit lacks.
+
+    Returns:
+        The positions, ascending.
     """
     gone = {
         position

@@ -23,31 +23,37 @@ def alike(one: pd.DataFrame, other: pd.DataFrame, subject: Subject) -> bool:
         one: A synthetic table.
         other: Another one.
         subject: What is probed, for the schema.
+
+    Returns:
+        True if no value differs by more than rounding.
     """
     first, second = (values_of_table(table, subject.schema) for table in (one, other))
     return np.allclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
 
 
-def summary(table: pd.DataFrame, subject: Subject) -> list[float]:
-    """Numbers that describe a synthetic table: means and extremes, shares of categories.
+def summary(table: pd.DataFrame, subject: Subject) -> dict[str, float]:
+    """Numbers that describe a synthetic table, by name: means, extremes, shares of categories.
 
     Args:
         table: The table.
         subject: What is probed, for the schema.
+
+    Returns:
+        The numbers, those of each column in turn.
     """
-    found: list[float] = []
+    found: dict[str, float] = {}
     for column in subject.schema.columns:
         values = table[column.name]
         if column.kind.numeric:
             numbers = as_numbers(values)
             numbers = numbers[~np.isnan(numbers)]
-            found += (
-                [float(numbers.mean()), float(numbers.min()), float(numbers.max())]
-                if len(numbers)
-                else [0.0, 0.0, 0.0]
-            )
+            for name, number in (("mean", np.mean), ("minimum", np.min), ("maximum", np.max)):
+                found[f"{name} of {column.name}"] = float(number(numbers)) if len(numbers) else 0.0
         else:
-            found += [float((values == category).mean()) for category in column.categories]
+            for category in column.categories:
+                found[f"share of {category!r} in {column.name}"] = float(
+                    (values == category).mean()
+                )
     return found
 
 

@@ -17,6 +17,7 @@ from dpaudit.probe.challenge import challenge, dropped, inserted, needed, unprov
 from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import Subject
 from dpaudit.probe.trainer import Trainer
+from dpaudit.probe.variation import listed
 
 _CLASSES: Final = 10
 """Most values of a column that may be a label."""
@@ -47,7 +48,15 @@ def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Observation | No
     )
     share = float(np.isin(keys[single], _keys(table, schema)).mean())
     numbers = {"equal_to_real": share, "records": len(single)}
+    lost = [name for name in trainer.variation.missing() if subject.data[name].notna().all()]
+    if lost:
+        return NotApplicable(
+            f"{listed(lost)}: missing in every synthetic row, which equals no record"
+        )
     if share == 0.0:
+        trainer.tables(  # with another seed: a constant equals no record either
+            generator, subject.data, [trainer.fit_of(1)], schema=schema, rows=subject.rows
+        )
         words = f"no synthetic row equals one of {len(single)} unique records"
         return Observation(False, words, numbers, 1.0)
     basis = f"{100 * share:.3g} % of the records are among the synthetic rows"
@@ -105,7 +114,8 @@ def label_counts_copied(subject: Subject, trainer: Trainer) -> Observation | Not
     else:
         names = ", ".join(column.name for column in columns[:3])
         words = f"counts of {names} differ from the table's"
-        return Observation(False, words, {"columns": len(columns)}, 1.0)
+        read = tuple(column.name for column in columns)
+        return Observation(False, words, {"columns": len(columns)}, 1.0, read=read)
     # The record comes first and the last one has another label: whether labels are used in order,
     # repeated or cut off, the first n reveal whether the record is among them.
     counts = _counts(data, column)

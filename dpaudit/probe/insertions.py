@@ -39,21 +39,22 @@ class Canary(NamedTuple):
     def features(self, table: pd.DataFrame) -> tuple[float, ...]:
         """The features of a synthetic table that may follow the record."""
         values = table[self.column.name]
-        if pd.isna(self.value):
-            return (float(values.isna().any()),)
         if not self.column.kind.numeric:
-            return (float((values == self.value).any()),)
+            same = values.isna() if pd.isna(self.value) else values == self.value
+            return (float(same.any()),)
         numbers = as_numbers(values)
-        numbers = numbers[~np.isnan(numbers)]
-        return (float(numbers.max()), float(numbers.min())) if len(numbers) else (0.0, 0.0)
+        gone = np.isnan(numbers)
+        extremes = (np.max(numbers[~gone]), np.min(numbers[~gone])) if not gone.all() else (0, 0)
+        return (*map(float, extremes), *((float(gone.any()),) if pd.isna(self.value) else ()))
 
     def description(self, feature: int) -> str:
         """A feature in words."""
+        name = self.column.name
+        if self.column.kind.numeric:
+            return f"{('the maximum', 'the minimum', 'missing values')[feature]} of {name}"
         if pd.isna(self.value):
-            return f"missing values of {self.column.name}"
-        if not self.column.kind.numeric:
-            return f"the category {self.value!r} of {self.column.name}"
-        return f"the {('maximum', 'minimum')[feature]} of {self.column.name}"
+            return f"missing values of {name}"
+        return f"the category {self.value!r} of {name}"
 
 
 def range_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
@@ -67,8 +68,8 @@ def range_follows_record(subject: Subject, trainer: Trainer) -> Observation | No
             above = upper - np.nanmax(numbers) >= np.nanmin(numbers) - lower
             canaries.append(Canary(column, upper if above else lower))
     if not canaries:
-        return NotApplicable("the table has no numeric column beside its label")
-    return _followed(subject, trainer, schema, subject.data, canaries)
+        return NotApplicable("the table has no numeric column besides its label")
+    return followed(subject, trainer, schema, subject.data, canaries)
 
 
 def category_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
@@ -82,24 +83,7 @@ def category_follows_record(subject: Subject, trainer: Trainer) -> Observation |
     ]
     if not canaries:
         return NotApplicable("no column has a category that the schema allows and no record has")
-    return _followed(subject, trainer, schema, subject.data, canaries)
-
-
-def missing_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Inserts missing values into columns that may have them, after filling those of the table."""
-    may = [column for column in subject.schema.columns if column.missing]
-    if not may:
-        return NotApplicable("the schema allows no missing values")
-    filled = subject.data.copy()
-    for column in may:
-        present = filled[column.name].dropna()
-        if present.empty:
-            return NotApplicable(f"column {column.name!r} has no values")
-        filled[column.name] = filled[column.name].where(
-            filled[column.name].notna(), present.mode().iloc[0]
-        )
-    canaries = [Canary(column, np.nan) for column in may]
-    return _followed(subject, trainer, subject.schema, filled, canaries)
+    return followed(subject, trainer, schema, subject.data, canaries)
 
 
 def widened(subject: Subject) -> Schema:
@@ -145,14 +129,25 @@ def _with_new_categories(subject: Subject) -> Schema:
     return replace(subject.schema, columns=tuple(map(more, subject.schema.columns)))
 
 
-def _followed(
+def followed(
     subject: Subject,
     trainer: Trainer,
     schema: Schema,
     base: pd.DataFrame,
     canaries: Sequence[Canary],
 ) -> Observation | NotApplicable:
-    """Chooses features by pilot fits with all records and with none; then runs the coins."""
+    """Chooses features by pilot fits with all records and with none; then runs the coins.
+
+    Args:
+        subject: What is probed.
+        trainer: Trains.
+        schema: The table's schema.
+        base: The table, canonical.
+        canaries: Values of its own for records of the table; one record each.
+
+    Returns:
+        What was observed, or why so few fits cannot test the claim.
+    """
     rng = trainer.stream("canaries").rng()
     if len(canaries) > _MOST_COLUMNS:
         chosen = sorted(rng.choice(len(canaries), _MOST_COLUMNS, replace=False))
@@ -181,9 +176,9 @@ def _followed(
         if (found := rule(sides[0][position], sides[1][position])) is not None
     }
     if not rules:
-        return Observation(
-            False, f"none of {m} inserted records moved the output in the pilot", {}, 1.0
-        )
+        words = f"none of {m} inserted records moved the output in the pilot"
+        read = tuple(canary.column.name for canary in canaries)
+        return Observation(False, words, {}, 1.0, read=read)
     most = needed(subject.claim, subject.settings.alpha) or m
     best = sorted(rules, key=lambda position: -rules[position].score)[:most]
     return challenge(

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Final
 
-import numpy as np
 import pandas as pd
 
-from dpaudit.errors import InputError
+from dpaudit.errors import BudgetError, InputError
+from dpaudit.formatting import one_line
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.column import as_numbers
 from dpaudit.model.schema import Schema
 from dpaudit.model.severity import Severity
-from dpaudit.probe.challenge import PILOTS, Coin, challenge, rule
+from dpaudit.plugins.protocols import Generator
+from dpaudit.probe.challenge import Coin
 from dpaudit.probe.comparison import summary
 from dpaudit.probe.result import NotApplicable, Observation
+from dpaudit.probe.single import single_coin
 from dpaudit.probe.subject import Subject
 from dpaudit.probe.trainer import Trainer
 
@@ -23,6 +26,8 @@ _GROUP_EPSILON = 0.05
 """Epsilon of all records together in the probe of epsilon."""
 _DELTAS = (1e-12, 0.1)
 """Far apart, so that any noise that depends on delta differs."""
+REFUSALS: Final = (InputError, BudgetError, ValueError)
+"""What a generator raises that does not take a setting."""
 
 
 def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
@@ -33,8 +38,8 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotAppl
     steps = n if subject.claim.neighbours is Neighbours.REPLACE_ONE else 2 * n
     try:
         generator = subject.build(epsilon=_GROUP_EPSILON / steps)
-    except InputError as error:
-        return NotApplicable(f"the generator refuses epsilon {_GROUP_EPSILON / steps:.2g}: {error}")
+    except REFUSALS as error:
+        return _refused(f"epsilon {_GROUP_EPSILON / steps:.2g}", error)
     own: PrivacyClaim | None = getattr(generator, "claim", None)
     claim = replace(subject.claim, epsilon=_GROUP_EPSILON / steps) if own is None else own
     if claim.epsilon > 2.0 * _GROUP_EPSILON / steps:
@@ -51,31 +56,25 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotAppl
     data = pd.concat([subject.data, turned(subject.data, subject.schema)], ignore_index=True)
     data = subject.schema.canonical(data)
     coin = Coin(tuple(range(n)), tuple(range(n, 2 * n)))
-    sides = []
-    for side, dropped in enumerate(coin):
-        tables = trainer.tables(
+    at = f"at epsilon {claim.epsilon:.2g}"
+    try:
+        found = single_coin(
+            subject,
+            trainer,
             generator,
             data,
-            [trainer.fit_of(PILOTS * side + i, dropped) for i in range(PILOTS)],
-            schema=subject.schema,
-            rows=subject.rows,
+            coin,
+            lambda table: summary(table, subject),
+            claim=group,
+            basis=f"{at} the outputs of two opposite tables differ",
         )
-        sides.append(np.array([summary(table, subject) for table in tables]))
-    found = rule(*sides)
-    at = f"at epsilon {claim.epsilon:.2g}"
+    except REFUSALS as error:
+        own_fit = trainer.fit_of(0, coin.heads)  # raises what is no matter of epsilon
+        trainer.tables(subject.build(), data, [own_fit], schema=subject.schema, rows=subject.rows)
+        return _refused(f"epsilon {_GROUP_EPSILON / steps:.2g} when it is trained", error)
     if found is None:
         return Observation(False, f"{at} two opposite tables give similar outputs", {}, 1.0)
-    return challenge(
-        subject,
-        trainer,
-        generator,
-        data,
-        [coin],
-        lambda table: [found.guess(np.array(summary(table, subject)))],
-        schema=subject.schema,
-        claim=group,
-        basis=f"{at} the outputs of two opposite tables differ",
-    )
+    return found
 
 
 def delta_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
@@ -84,10 +83,8 @@ def delta_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplic
         return NotApplicable("the generator is built without a delta")
     try:
         others = [subject.build(delta=delta) for delta in _DELTAS]
-    except InputError as error:
-        return NotApplicable(
-            f"the generator refuses delta {_DELTAS[0]:g} or {_DELTAS[1]:g}: {error}"
-        )
+    except REFUSALS as error:
+        return _refused(f"delta {_DELTAS[0]:g} or {_DELTAS[1]:g}", error)
     generators = [subject.build(), *others]
     claims = [getattr(generator, "claim", None) for generator in generators]
     claimed = {claim.delta for claim in claims if claim is not None}
@@ -99,16 +96,22 @@ def delta_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplic
             {"claimed": delta},
             certainty="stated by its own claim",
         )
-    tables = [
-        trainer.tables(
+
+    def table(generator: Generator) -> pd.DataFrame:
+        [made] = trainer.tables(
             generator,
             subject.data,
             [trainer.fit_of(0)],
             schema=subject.schema,
             rows=subject.rows,
-        )[0]
-        for generator in generators
-    ]
+        )
+        return made
+
+    tables = [table(generators[0])]  # raises what is no matter of delta
+    try:
+        tables += [table(generator) for generator in others]
+    except REFUSALS as error:
+        return _refused(f"delta {_DELTAS[0]:g} or {_DELTAS[1]:g} when it is trained", error)
     same = all(tables[0].equals(table) for table in tables[1:])
     shown = "the same table: nothing but the claim depends on delta" if same else "other tables"
     return Observation(
@@ -117,6 +120,10 @@ def delta_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplic
         certainty="the tables are compared bit by bit",
         severity=Severity.NOTE,
     )
+
+
+def _refused(what: str, error: Exception) -> NotApplicable:
+    return NotApplicable(f"the generator refuses {what}: {one_line(str(error))}")
 
 
 def group_claim(claim: PrivacyClaim, steps: int) -> PrivacyClaim | None:
@@ -144,6 +151,9 @@ def turned(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     Args:
         data: The table.
         schema: Its schema.
+
+    Returns:
+        The canonical table, with as many rows.
     """
     table = {}
     for column in schema.columns:

@@ -12,6 +12,7 @@ from dpaudit.formatting import TERMINAL_WIDTH, clipped, percent, printable, roun
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.severity import Severity
 from dpaudit.probe.result import ProbeResult, ProbeStatus
+from dpaudit.results.document import to_document
 
 _INDENT = "  "
 
@@ -27,6 +28,7 @@ class ProbeReport:
         claim: What the generator is held to.
         schema_inferred: Whether bounds and categories were inferred from the table.
         records: Records that were probed.
+        target: The record that was watched, as it was named; None if none was.
         confidence: Probability with which at least no probe flags a generator that keeps its claim.
         seed: Root of every random stream.
         results: One for each probe.
@@ -38,6 +40,7 @@ class ProbeReport:
     claim: PrivacyClaim
     schema_inferred: bool
     records: int
+    target: str | None
     confidence: float
     seed: int
     results: tuple[ProbeResult, ...]
@@ -61,14 +64,10 @@ class ProbeReport:
         return {
             "generator": {"name": self.generator, "parameters": dict(self.parameters)},
             "data": self.source,
-            "claim": {
-                "epsilon": self.claim.epsilon,
-                "delta": self.claim.delta,
-                "neighbours": self.claim.neighbours.value,
-                "source": self.claim.source,
-            },
+            "claim": to_document(self.claim),
             "schema_inferred": self.schema_inferred,
             "records": self.records,
+            "target": self.target,
             "confidence": self.confidence,
             "seed": self.seed,
             "fits": self.fits,
@@ -99,10 +98,11 @@ class ProbeReport:
     def _lines(self) -> Iterator[str]:
         yield from _wrapped(self.headline, "", "")
         claim = self.claim
+        watched = f", {self.target} watched" if self.target else ""
         yield from _wrapped(
             f"held to epsilon {rounded(claim.epsilon)}, delta {claim.delta:g}, {claim.neighbours}; "
-            f"{self.records} records; the probability that any probe flags a generator that keeps "
-            f"this is at most {percent(round(1.0 - self.confidence, 12))}",
+            f"{self.records} records{watched}; the probability that any probe flags a generator "
+            f"that keeps this is at most {percent(round(1.0 - self.confidence, 12))}",
             "",
             "",
         )

@@ -32,6 +32,7 @@ class Observation(NamedTuple):
             involved.
         certainty: Why an alarm cannot be false, where there is no p-value.
         severity: Of this alarm; None means the probe's own.
+        read: Columns of the output that it rests on; empty for all.
     """
 
     alarm: bool
@@ -40,6 +41,7 @@ class Observation(NamedTuple):
     p_value: float | None = None
     certainty: str = ""
     severity: Severity | None = None
+    read: tuple[str, ...] = ()
 
 
 class NotApplicable(NamedTuple):

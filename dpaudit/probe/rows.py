@@ -75,6 +75,8 @@ def row_order_matters(subject: Subject, trainer: Trainer) -> Observation | NotAp
     if one.equals(again):
         [other] = tables(shuffled, [trainer.fit_of(0)])
         same = alike(one, other, subject)
+        if same:  # with another seed too, or it is a constant
+            tables(data, [trainer.fit_of(1)])
         return Observation(
             not same,
             "the same seed gives "
@@ -86,7 +88,7 @@ def row_order_matters(subject: Subject, trainer: Trainer) -> Observation | NotAp
         tables(table, [trainer.fit_of(_SIDE * i + j + 1) for j in range(_SIDE)])
         for i, table in enumerate((data, shuffled))
     ]
-    values = np.array([summary(table, subject) for side in sides for table in side])
+    values = np.array([list(summary(table, subject).values()) for side in sides for table in side])
     p_value = permutation_p(values)
     words = f"{_SIDE} fits in each order, without usable seeds: exact permutation test"
     return Observation(
@@ -99,6 +101,17 @@ def _visible(model: object) -> Mapping[str, object]:
     return dict(_walk(model, "model", _DEEPEST, set()))
 
 
+def _shape(value: Any) -> tuple[int | None, ...] | None:
+    """The shape of an array, None in it for a size that is left open; None if it is no array."""
+    try:
+        sizes = tuple(value.shape) if hasattr(value, "dtype") else None
+    except Exception:  # noqa: BLE001 - foreign: not every array of a framework has a shape yet
+        return None
+    if sizes is None:
+        return None
+    return tuple(int(size) if hasattr(size, "__index__") else None for size in sizes)
+
+
 def _walk(value: Any, path: str, depth: int, seen: set[int]) -> Iterator[tuple[str, object]]:
     if isinstance(value, bool | str | bytes | float | pd.DataFrame | pd.Series) or value is None:
         return
@@ -108,8 +121,9 @@ def _walk(value: Any, path: str, depth: int, seen: set[int]) -> Iterator[tuple[s
     if depth == 0 or id(value) in seen or (callable(value) and not hasattr(value, "state_dict")):
         return
     seen = seen | {id(value)}
-    if isinstance(value, np.ndarray) or (hasattr(value, "shape") and hasattr(value, "dtype")):
-        yield path, tuple(int(size) for size in value.shape)
+    shape = _shape(value)
+    if shape is not None:
+        yield path, shape
     elif callable(getattr(value, "state_dict", None)):
         for name, tensor in value.state_dict().items():
             yield from _walk(tensor, f"{path}.{name}", depth - 1, seen)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pandas as pd
 
 from dpaudit.errors import TrialError
 from dpaudit.formatting import error_line, one_line
+from dpaudit.game.target import choose_target
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, load
 from dpaudit.plugins.adapt import check_table
@@ -18,6 +20,7 @@ from dpaudit.plugins.named import claim_under_audit
 from dpaudit.probe.catalogue import Probe
 from dpaudit.probe.copies import label_counts_copied, rows_copied_verbatim
 from dpaudit.probe.insertions import category_follows_record, range_follows_record
+from dpaudit.probe.lone import constancy_follows_record, missing_follows_record
 from dpaudit.probe.output import integers_truncated, row_count_leaks, scale_wrong
 from dpaudit.probe.promises import delta_ignored, epsilon_ignored
 from dpaudit.probe.randomness import nothing_random, seed_ignored
@@ -26,13 +29,18 @@ from dpaudit.probe.result import NotApplicable, Observation, ProbeResult, ProbeS
 from dpaudit.probe.rows import row_order_matters, settings_follow_rows
 from dpaudit.probe.settings import ProbeSettings
 from dpaudit.probe.subject import Subject, maker
+from dpaudit.probe.target import target_followed
 from dpaudit.probe.trainer import Trainer
+from dpaudit.probe.variation import listed
 from dpaudit.seeds import Stream
 
 Check: TypeAlias = Callable[[Subject, Trainer], Observation | NotApplicable]
 _CHECKS: Final[Mapping[str, Check]] = {
     "range-follows-record": range_follows_record,
     "category-follows-record": category_follows_record,
+    "constancy-follows-record": constancy_follows_record,
+    "missing-follows-record": missing_follows_record,
+    "target-followed": target_followed,
     "label-counts-copied": label_counts_copied,
     "rows-copied-verbatim": rows_copied_verbatim,
     "seed-ignored": seed_ignored,
@@ -59,6 +67,7 @@ def probe(
     epsilon: float | None = None,
     delta: float | None = None,
     neighbours: Neighbours | None = None,
+    target: str | None = None,
     only: Sequence[str] = ProbeSettings.only,
     rows: int | None = None,
     records: int = ProbeSettings.records,
@@ -81,6 +90,7 @@ def probe(
         epsilon: As in `ProbeSettings`, like all that follow but the last.
         delta: Of the claim.
         neighbours: Of the claim.
+        target: A record to watch, as row:N.
         only: Ids of the probes to run; all by default.
         rows: Synthetic records of each model.
         records: Largest number of records to probe.
@@ -99,6 +109,7 @@ def probe(
         epsilon=epsilon,
         delta=delta,
         neighbours=neighbours,
+        target=target,
         only=only,
         rows=rows,
         records=records,
@@ -136,8 +147,9 @@ def run_probes(
     Raises:
         InputError: If an argument is unusable.
     """
-    table = _sampled(load(data, schema), settings)
-    built = maker(generator, parameters or {}, table.schema, table.data)
+    table, target = _sampled(load(data, schema), settings)
+    check_rows(len(table.data) if settings.rows is None else settings.rows, table.schema)
+    built = maker(generator, parameters or {}, table.schema, table.data, target=target or 0)
     claim = claim_under_audit(
         built.asked,
         epsilon=settings.epsilon,
@@ -146,7 +158,12 @@ def run_probes(
     )
     check_table(built.asked.generator, table.data)
     subject = Subject(
-        maker=built, data=table.data, schema=table.schema, claim=claim, settings=settings
+        maker=built,
+        data=table.data,
+        schema=table.schema,
+        claim=claim,
+        settings=settings,
+        target=target,
     )
     results = []
     for one in settings.probes:
@@ -161,6 +178,7 @@ def run_probes(
         claim=claim,
         schema_inferred=table.schema.inferred,
         records=len(table.data),
+        target=settings.target,
         confidence=settings.confidence,
         seed=settings.seed,
         results=tuple(results),
@@ -174,6 +192,8 @@ def _run(one: Probe, subject: Subject) -> ProbeResult:
     except Exception as error:  # noqa: BLE001 - the generator's, whatever it is: shown in the report
         status, seen = ProbeStatus.FAILED, Observation(False, _reason(error))
     else:
+        if isinstance(found, Observation) and not found.alarm:
+            found = _passed(found, subject, trainer)
         if isinstance(found, NotApplicable):
             status, seen = ProbeStatus.NOT_APPLICABLE, Observation(False, found.why)
         else:
@@ -198,9 +218,46 @@ def _reason(error: Exception) -> str:
     return reason[:_MOST_CHARACTERS]
 
 
-def _sampled(table: Table, settings: ProbeSettings) -> Table:
+def _passed(seen: Observation, subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
+    """No alarm: passed, unless no output varied; says which columns of the output did not."""
+    names = seen.read or subject.schema.names
+    nothing = trainer.variation.nothing_in(names)
+    if nothing is not None:
+        return NotApplicable(nothing)
+    still = [
+        name
+        for name in trainer.variation.still()
+        if name in names and subject.data[name].nunique(dropna=False) > 1
+    ]
+    if not still:
+        return seen
+    return seen._replace(
+        evidence=f"apart from {listed(still)}, the same in every row of every fit: {seen.evidence}"
+    )
+
+
+class _Sampled(NamedTuple):
+    """What is probed of a table.
+
+    Attributes:
+        table: The table, or a sample of its records.
+        target: Position in it of the record that was named.
+    """
+
+    table: Table
+    target: int | None
+
+
+def _sampled(table: Table, settings: ProbeSettings) -> _Sampled:
+    target = None
+    if settings.target is not None:
+        target = choose_target(settings.target, table.data, table.schema).row
     if len(table.data) <= settings.records:
-        return table
+        return _Sampled(table, target)
     rng = Stream(settings.seed, "probe", "records").rng()
-    kept = sorted(rng.choice(len(table.data), settings.records, replace=False))
-    return table._replace(data=table.data.iloc[kept].reset_index(drop=True))
+    drawn = rng.choice(len(table.data), settings.records, replace=False)
+    if target is not None and target not in drawn:
+        drawn[-1] = target
+    kept = sorted(drawn)
+    sample = table._replace(data=table.data.iloc[kept].reset_index(drop=True))
+    return _Sampled(sample, None if target is None else kept.index(target))

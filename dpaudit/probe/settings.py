@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ class ProbeSettings:
         epsilon: Of the claim; the generator's own by default.
         delta: Of the claim; the generator's own by default.
         neighbours: Of the claim; as the claim says by default.
+        target: A record to watch, as row:N, counted from 0; none by default.
         only: Ids of the probes to run; all by default.
         rows: Synthetic records of each model; by default as many as are probed.
         records: Largest number of records to probe; a larger table is sampled, independently of its
@@ -36,6 +38,7 @@ class ProbeSettings:
     epsilon: float | None = None
     delta: float | None = None
     neighbours: Neighbours | None = None
+    target: str | None = None
     only: Sequence[str] = ()
     rows: int | None = None
     records: int = 1000
@@ -52,6 +55,8 @@ class ProbeSettings:
         for name, value in (("rows", self.rows), ("records", self.records), ("fits", self.fits)):
             if value is not None and value < 1:
                 raise SettingsError(f"`{name}` must be at least 1, got {value}")
+        if self.target is not None and not re.fullmatch("row:[0-9]{1,18}", self.target):
+            raise SettingsError(f"`target` is {self.target!r}; give a row number, such as row:0")
         if not 0.5 < self.confidence < 1.0:
             raise SettingsError(f"`confidence` must be in (0.5, 1), got {self.confidence}")
         check_seed(self.seed)

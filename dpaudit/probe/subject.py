@@ -35,30 +35,39 @@ class Maker(NamedTuple):
 
 
 def maker(
-    generator: object, parameters: Mapping[str, Any], schema: Schema, data: pd.DataFrame
+    generator: object,
+    parameters: Mapping[str, Any],
+    schema: Schema,
+    data: pd.DataFrame,
+    *,
+    target: int = 0,
 ) -> Maker:
     """The maker of a generator that was named or given.
 
-    A name is built as an audit builds it; the target it may need is the table's first record. A
-    dataclass is copied with its fields changed; any other object is used as it is.
+    A name is built as an audit builds it, with the target that it may need. A dataclass is copied
+    with its fields changed; any other object is used as it is.
 
     Args:
         generator: A name or an object.
         parameters: Of a generator given by name.
         schema: The table's schema.
         data: The table.
+        target: Position of the target.
+
+    Returns:
+        The maker.
 
     Raises:
-        RegistryError: If it cannot be found or built, or is no generator.
+        RegistryError: If it cannot be found or built, or is not a generator.
     """
     if isinstance(generator, str):
         name = generator
 
         def named(schema: Schema, data: pd.DataFrame, changes: Mapping[str, Any]) -> Generator:
-            offered = {SCHEMA: schema, "target": data.iloc[[0]].reset_index(drop=True)}
+            offered = {SCHEMA: schema, "target": data.iloc[[target]].reset_index(drop=True)}
             return named_generator(name, {**parameters, **changes}, offered).generator
 
-        offered = {SCHEMA: schema, "target": data.iloc[[0]].reset_index(drop=True)}
+        offered = {SCHEMA: schema, "target": data.iloc[[target]].reset_index(drop=True)}
         asked = named_generator(name, parameters, offered)
         value = resolve(name, GENERATORS)
         known = inspect.signature(value).parameters if inspect.isclass(value) else ()
@@ -87,6 +96,7 @@ class Subject:
         schema: Its schema.
         claim: The claim that the generator is held to.
         settings: Every choice of the run.
+        target: Position of the record that was named; None if none was.
     """
 
     maker: Maker
@@ -94,6 +104,7 @@ class Subject:
     schema: Schema
     claim: PrivacyClaim
     settings: ProbeSettings
+    target: int | None = None
 
     @property
     def rows(self) -> int:
@@ -109,6 +120,9 @@ class Subject:
             schema: The schema; the subject's by default.
             data: The table; the subject's by default.
             changes: Settings to change, by name.
+
+        Returns:
+            The generator.
         """
         return self.maker.make(
             self.schema if schema is None else schema,

@@ -15,6 +15,7 @@ from dpaudit.model.encoding import table_of
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.adapt import train
 from dpaudit.plugins.protocols import BatchGenerator, Generator, Job, Model, World, trains_many
+from dpaudit.probe.variation import Variation
 from dpaudit.seeds import Stream, seeded_globals
 
 
@@ -41,11 +42,12 @@ class Trainer:
 
     Attributes:
         fits: Models trained so far.
+        variation: What varied in the tables so far.
     """
 
     def __init__(self, probe: str, *, root: int) -> None:
         self._probe, self._root = probe, root
-        self.fits = 0
+        self.fits, self.variation = 0, Variation()
 
     def stream(self, role: str, number: int = 0) -> Stream:
         """A random stream of this probe, named by role and number."""
@@ -58,6 +60,9 @@ class Trainer:
             number: Names the streams.
             dropped: Positions of the records that it lacks.
             seeded: Whether the training and the sample get seeds.
+
+        Returns:
+            The training.
         """
         if not seeded:
             return Fit(tuple(dropped), None, None)
@@ -82,17 +87,38 @@ class Trainer:
             schema: The table's schema.
             rows: Synthetic records asked of each model.
 
+        Returns:
+            The tables, in the order of the trainings.
+
         Raises:
-            TrialError: If a model's output is no table of so many records.
+            TrialError: If a model's output is not a table of that many records.
             Exception: Whatever the generator raises.
         """
         self.fits += len(fits)
-        if not trains_many(generator):
-            return [
+        tables = (
+            self._together(generator, data, fits, schema=schema, rows=rows)
+            if trains_many(generator)
+            else [
                 accept(model.sample(rows, seed=fit.sample_seed), schema, rows)
                 for fit in fits
                 for model in self._alone(generator, data, fit)
             ]
+        )
+        for fit, table in zip(fits, tables, strict=True):
+            seeded = None not in (fit.seed, fit.sample_seed)
+            self.variation.add(table, (fit.seed, fit.sample_seed) if seeded else object())
+        return tables
+
+    def _together(
+        self,
+        generator: BatchGenerator,
+        data: pd.DataFrame,
+        fits: Sequence[Fit],
+        *,
+        schema: Schema,
+        rows: int,
+    ) -> list[pd.DataFrame]:
+        """As `tables`, of a generator that trains many models at once."""
         found: dict[int, pd.DataFrame] = {}
         for chunk in _chunks(generator, fits):
             mine = [fits[position] for position in chunk]
@@ -114,6 +140,9 @@ class Trainer:
             generator: What is trained.
             data: The whole table.
             fits: The trainings.
+
+        Yields:
+            The models, in the order of the trainings.
         """
         self.fits += len(fits)
         if not trains_many(generator):

@@ -9,8 +9,9 @@ from dpaudit.formatting import auc_text, percent, rounded, rounded_down, rounded
 from dpaudit.report.about import about_the_run
 from dpaudit.report.curves import has_scores, histogram, largest_tpr, operating_point, shown_bounds
 from dpaudit.report.structure import MOST_ROWS, Block, Level, Picture, ReportTable, left_out
+from dpaudit.results.leaks import MANY, NO_FEATURE, WHOLE_OUTPUT, Carrier, carrier, feature
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import PROVES_NOTHING, claim_and_proof, feature
+from dpaudit.results.sentences import PROVES_NOTHING, claim_and_proof
 from dpaudit.results.verdict import Verdict
 
 
@@ -59,6 +60,17 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         return
     claimed, proved = claim_and_proof(result)
     confidence = percent(result.confidence)
+    gaussian = (
+        ()
+        if result.detectable_gaussian is None
+        else (
+            (
+                "Caught with 80 % power, Gaussian",
+                rounded_up(result.detectable_gaussian),
+                "the same of a leak that shifts a normal score",
+            ),
+        )
+    )
     methods = tuple(
         (f"Proved, {entry.label}", rounded_down(value), entry.meaning)
         for _, entry, value in shown_bounds(result)
@@ -70,8 +82,10 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         (
             "Caught with 80 % power",
             rounded_up(result.detectable_epsilon),
-            "smallest leak that this audit exposes four times in five",
+            "smallest leak that this audit exposes four times in five, if it shows as clearly as "
+            "in randomised response",
         ),
+        *gaussian,
         (
             "Largest provable",
             rounded_down(result.max_provable_epsilon),
@@ -120,19 +134,43 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
         return
     title = "Where the leak is" if violation else "What the attack relied on"
     if not leaks:
-        yield Block(title=title, paragraphs=("No single feature carries the attack.",))
+        yield Block(title=title, paragraphs=(f"{_capital(NO_FEATURE)}.",))
         return
-    words = feature(leaks[0])
-    say = f"The leak is in {words}." if violation else f"Most of all on {words}; no leak is proved."
+    alone = any(leak.separation is not None for leak in leaks)
     yield Block(
         title=title,
-        paragraphs=(say, *left_out(leaks, "features")),
+        paragraphs=(_carried(result), *left_out(leaks, "features")),
         table=ReportTable(
-            ("Feature", "AUC lost without it"),
-            tuple((feature(of), rounded(of.importance)) for of in leaks[:MOST_ROWS]),
-            frozenset({1}),
+            ("Feature", "AUC lost without it", *(("Alone: |AUC - 1/2|",) if alone else ())),
+            tuple(
+                (
+                    feature(leak),
+                    rounded(leak.importance),
+                    *((rounded(leak.separation),) if alone else ()),
+                )
+                for leak in leaks[:MOST_ROWS]
+            ),
+            frozenset({1, 2} if alone else {1}),
         ),
     )
+
+
+def _carried(result: AuditRecord) -> str:
+    """What carries the deciding attack, in words."""
+    violation = result.verdict is Verdict.VIOLATION
+    not_proved = "" if violation else "; no leak is proved"
+    first = feature(result.leaks[0])
+    return {
+        Carrier.WHOLE_OUTPUT: f"The leak is in {WHOLE_OUTPUT}."
+        if violation
+        else f"On {WHOLE_OUTPUT}{not_proved}.",
+        Carrier.MANY: f"{_capital(MANY)}{not_proved}. They repeat each other, so that the attack "
+        "loses little without any one of them; the most separating come first.",
+        Carrier.FEATURES: f"The leak is in {first}."
+        if violation
+        else f"Most of all on {first}{not_proved}.",
+        Carrier.NONE: f"{_capital(NO_FEATURE)}{not_proved}.",
+    }[carrier(result.leaks, result.checks)]
 
 
 def _attacks(result: AuditRecord) -> Iterable[Block]:
@@ -167,6 +205,14 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
 
 def _multiplicity(result: AuditRecord) -> str:
     rule, hypotheses = result.multiplicity.rule, result.multiplicity.hypotheses
+    turns = result.sequential.guessed_by if result.sequential else None
+    if turns:
+        each = ", ".join(f"{name} guessed {pairs} pairs" for name, pairs in turns.items())
+        return (
+            "The attack was selected before each batch, on earlier trials, so nothing is "
+            f"corrected: {each}. The sequential bound is that of all these guesses; the other "
+            f"numbers are of {result.attack} alone."
+        )
     if rule == "select":
         return "One attack was chosen on trials that were not scored, so nothing is corrected."
     if hypotheses == 1:

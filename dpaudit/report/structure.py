@@ -35,7 +35,7 @@ class ReportTable:
         numeric: Positions of the columns that hold numbers.
 
     Raises:
-        ValueError: A row has another number of cells than the header.
+        ValueError: If a row has another number of cells than the header.
     """
 
     header: tuple[str, ...]

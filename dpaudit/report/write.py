@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpaudit.errors import RunFolderError
-from dpaudit.files import write_whole
+from dpaudit.files import io_reason, write_whole
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import REPORT_FILE
 
-MARKDOWN_NAME = "report.md"
+MARKDOWN_FILE = "report.md"
 
 
 def write_reports(result: AuditRecord, folder: Path) -> None:
@@ -21,16 +21,16 @@ def write_reports(result: AuditRecord, folder: Path) -> None:
         folder: The run folder, which exists.
 
     Raises:
-        RunFolderError: The folder does not exist or cannot be written.
+        RunFolderError: If the folder does not exist or cannot be written.
     """
     for name, text in (
         (REPORT_FILE, render_html(result)),
-        (MARKDOWN_NAME, render_markdown(result)),
+        (MARKDOWN_FILE, render_markdown(result)),
     ):
         try:
             write_whole(folder / name, text)
         except OSError as error:
             raise RunFolderError(
-                f"cannot write {folder / name}: {error.strerror}; choose a folder that exists "
+                f"cannot write {folder / name}: {io_reason(error)}; choose a folder that exists "
                 "and can be written"
             ) from error

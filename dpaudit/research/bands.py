@@ -247,7 +247,7 @@ def _directions(fixed: Direction | None) -> tuple[Direction, ...]:
 
 
 def _failed(failed_in: int, failed_out: int) -> tuple[int, int]:
-    """Returns the numbers of failed trials, or refuses one that is no count."""
+    """Returns the numbers of failed trials, or refuses one that is not a count."""
     numbers = whole_number("failed_in", failed_in), whole_number("failed_out", failed_out)
     for name, number in zip(("failed_in", "failed_out"), numbers, strict=True):
         if number < 0:

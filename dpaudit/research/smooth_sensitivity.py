@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from dpaudit.account._checks import check_positive_delta
 from dpaudit.account.algorithm_1 import PATE_SCRIPT_2017, algorithm_1_moments
 from dpaudit.account.conversion import FloatArray, epsilon_from_rdp
 from dpaudit.account.moments import check_gamma, check_moments, check_votes, local_divergences
@@ -53,17 +54,17 @@ class SmoothRelease:
 
     def __post_init__(self) -> None:
         if not 1.0 < self.order < math.inf:
-            raise SettingsError(f"`order` is {self.order}: choose a finite number above 1.")
+            raise SettingsError(f"`order` is {self.order}: choose a finite number above 1")
         _check_beta(self.beta)
         if -self.order * math.expm1(-2.0 * self.beta) >= 1.0:
             raise SettingsError(
                 f"`beta` is {self.beta}: at order {self.order:g} choose it below "
-                f"{-0.5 * math.log1p(-1.0 / self.order):.3g}."
+                f"{-0.5 * math.log1p(-1.0 / self.order):.3g}"
             )
         if not 0.0 < self.sigma < math.inf:
-            raise SettingsError(f"`sigma` is {self.sigma}: choose a positive, finite number.")
+            raise SettingsError(f"`sigma` is {self.sigma}: choose a positive, finite number")
         if not 0.5 <= self.confidence < 1.0:
-            raise SettingsError(f"`confidence` is {self.confidence}: choose it in [0.5, 1).")
+            raise SettingsError(f"`confidence` is {self.confidence}: choose it in [0.5, 1)")
 
     @property
     def quantile(self) -> float:
@@ -111,7 +112,7 @@ def smooth_sensitivity(values: ArrayLike, *, beta: float) -> FloatArray:
     """
     value = np.asarray(values, dtype=np.float64)
     if value.ndim != 1 or value.size < 2 or not np.all(np.isfinite(value)):
-        raise SettingsError("`values` must be a flat list of two or more finite numbers.")
+        raise SettingsError("`values` must be a flat list of two or more finite numbers")
     _check_beta(beta)
     steps = np.abs(np.diff(value))
     local = np.maximum(np.append(steps, 0.0), np.append(0.0, steps))
@@ -141,8 +142,7 @@ def sanitised_epsilon(
     Raises:
         SettingsError: If an argument is outside its range.
     """
-    if not 0.0 < delta < 1.0:
-        raise SettingsError(f"`delta` is {delta}: choose it in (0, 1).")
+    check_positive_delta(delta)
     chosen = check_votes(votes, teachers=table.teachers)
     local = local_divergences(table, [release.order])[:, 0]
     smooth = smooth_sensitivity(local, beta=release.beta)[chosen].sum()
@@ -198,8 +198,8 @@ def pate_script_smooth_sensitivity(
     """The smooth sensitivity that PATE's script of 2017 prints for one query. For reproduction.
 
     The vote moves from the winner to the runner-up, one teacher at a time, and the script takes
-    the largest discounted rise of its log moment. This is no upper bound: the search ends at the
-    first step without a rise, never tries the other direction, and is skipped, with 0 as the
+    the largest discounted rise of its log moment. This is not an upper bound: the search ends at
+    the first step without a rise, never tries the other direction, and is skipped, with 0 as the
     answer, for every moment above 2 / gamma.
 
     Args:
@@ -219,7 +219,7 @@ def pate_script_smooth_sensitivity(
     moment = check_moments(moments)
     votes = np.sort(np.asarray(counts))
     if votes.dtype.kind not in "iu" or votes.ndim != 1 or votes.size < 2 or votes[-1] < 1:
-        raise SettingsError("`counts` must be the votes of one query for two classes or more.")
+        raise SettingsError("`counts` must be the votes of one query for two classes or more")
     distances = np.arange(min(votes[-1] - votes[-2] + 1, votes[-1]) + 1)
     moved = np.tile(votes, (distances.size, 1))
     moved[:, -1] -= distances
@@ -235,4 +235,4 @@ def pate_script_smooth_sensitivity(
 
 def _check_beta(beta: float) -> None:
     if not 0.0 < beta < math.inf:
-        raise SettingsError(f"`beta` is {beta}: choose a positive, finite smoothness.")
+        raise SettingsError(f"`beta` is {beta}: choose a positive, finite smoothness")

@@ -1,6 +1,7 @@
-"""What an audit concludes: verdict, typed result, its words, its JSON document.
+"""What an audit concludes: verdict, typed result, the sentences about it, its JSON document.
 
 `verdict` has the parts that a conclusion is made of, `decide` makes it, `record` is the whole
-result as data, `sentences` is every sentence about it, `document` turns it into JSON and back, and
-`result` is what `dpaudit.audit` returns.
+result as data, `sentences` has every sentence about it and `summary` the few lines for a terminal,
+`document` turns it into JSON and back, `schema` describes that JSON, and `result` is what
+`dpaudit.audit` returns.
 """

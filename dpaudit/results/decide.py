@@ -8,8 +8,12 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results import sentences
 from dpaudit.results.verdict import Check, Consequence, Decision, Power, SampleUnit, Verdict
 
-POOR_POWER = 10
-"""A detectable epsilon beyond this many times the claim makes "nothing found" mean nothing."""
+LARGEST_RATIO = 3.0
+LARGEST_EXCESS = 1.0
+"""A detectable epsilon beyond three times the claim and beyond the claim plus 1 is poor power.
+
+Then "nothing found" means too little to be called consistent.
+"""
 
 
 def decide(
@@ -47,9 +51,13 @@ def decide(
         weak = sentences.too_small_reason(power.max_provable_epsilon, unit)
         return Decision(Verdict.INCONCLUSIVE, (weak, *weakening, *noted))
     detectable = power.detectable_epsilon
-    if detectable is None or detectable > POOR_POWER * claim.epsilon:
+    largest = max(LARGEST_RATIO * claim.epsilon, claim.epsilon + LARGEST_EXCESS)
+    if detectable is None or detectable > largest:
         weak = sentences.poor_power_reason(detectable, unit)
         return Decision(Verdict.INCONCLUSIVE, (weak, *weakening, *noted))
     if weakening:
         return Decision(Verdict.INCONCLUSIVE, (*weakening, *noted))
-    return Decision(Verdict.CONSISTENT, (sentences.consistent_reason(detectable), *noted))
+    return Decision(
+        Verdict.CONSISTENT,
+        (sentences.consistent_reason(detectable, power.detectable_gaussian), *noted),
+    )

@@ -65,7 +65,7 @@ def from_document(kind: Any, document: Any) -> Any:
     """
     kind, _ = unannotated(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
+    if _may_be_null(kind):
         [present] = [one for one in arguments if one is not type(None)]
         return None if document is None else from_document(present, document)
     if origin is tuple:
@@ -79,6 +79,44 @@ def from_document(kind: Any, document: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(document)
     return kind(document) if kind in (int, float) else document  # JSON writes 1.0 as 1, or 1 as 1.0
+
+
+def completed(kind: Any, document: Any) -> Any:
+    """A document of an earlier version, with null under the keys that came later and may be null.
+
+    Args:
+        kind: The type that the document should describe.
+        document: Any JSON document; what does not fit the type stays as it is.
+
+    Returns:
+        The document with every key that may be null.
+    """
+    kind, _ = unannotated(kind)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if _may_be_null(kind):
+        [present] = [one for one in arguments if one is not type(None)]
+        return completed(present, document)
+    if origin is tuple and isinstance(document, list):
+        return [completed(arguments[0], item) for item in document]
+    if not isinstance(document, dict):
+        return document
+    if is_record(kind):
+        keys = {member.name: member.type for member in members(kind) if not member.optional}
+    elif origin is Mapping and issubclass(arguments[0], Enum):
+        keys = {member.value: arguments[1] for member in arguments[0]}
+    else:
+        return document
+    later = {name: None for name, of in keys.items() if _may_be_null(of)}
+    found = {
+        name: completed(keys[name], item) if name in keys else item
+        for name, item in document.items()
+    }
+    return {**later, **found}
+
+
+def _may_be_null(kind: Any) -> bool:
+    """Whether a type is a union with None."""
+    return typing.get_origin(kind) in (typing.Union, types.UnionType)
 
 
 def is_record(kind: Any) -> bool:

@@ -18,12 +18,17 @@ from dpaudit.results.document import Limits
 from dpaudit.results.verdict import Check, Verdict
 
 SCHEMA_VERSION: Final = 1
-"""Version of the document's shape; raised when a key changes its meaning or goes."""
+"""Version of the document's shape.
+
+Raised when a key changes its meaning, goes, or comes and may not be null: a key that may be null is
+read as null from the documents of before.
+"""
 
 Whole = Annotated[int, Limits(minimum=0)]
 Positive = Annotated[int, Limits(minimum=1)]
 NonNegative = Annotated[float, Limits(minimum=0)]
 Probability = Annotated[float, Limits(minimum=0, maximum=1)]
+Separation = Annotated[float, Limits(minimum=0, maximum=0.5)]
 
 OPTIONAL: Final = {"optional": True}
 """Metadata of a field that is absent from the document where it is None."""
@@ -36,7 +41,8 @@ class Correction:
     Attributes:
         rule: bonferroni: every attack is one. select: one attack was chosen on trials that are not
             scored.
-        hypotheses: By which the error probability is divided.
+        hypotheses: By which the error probability is divided; in a sequential audit after half of
+            it went to the bounds that hold at any time and half to those at the cap.
     """
 
     rule: str
@@ -51,11 +57,14 @@ class SequentialOutcome:
         pairs: Pairs of trials run.
         cap: Pairs it would have run at most.
         stopped_early: Whether a violation was proved before the cap.
+        guessed_by: Pairs that each attack guessed for the sequential bound, where the selected
+            attack changed on the way; absent where one attack guessed all, or none.
     """
 
     pairs: Whole
     cap: Positive
     stopped_early: bool
+    guessed_by: Mapping[str, Positive] | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +109,16 @@ class Leak:
     Attributes:
         column: Column of the table, or columns joined by ' & '.
         feature: The statistic of that column, such as max.
-        importance: Loss of AUC when the feature is permuted over the scored trials; without unit.
+        importance: Loss of AUC when the feature is permuted over the scored trials; without unit. 0
+            where other features say the same.
+        separation: |AUC - 1/2| of the feature alone on the scored trials; 0.5 separates the worlds
+            perfectly. Absent from results written before it was recorded.
     """
 
     column: str
     feature: str
     importance: float
+    separation: Separation | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +128,8 @@ class AttackOutcome:
     Attributes:
         name: Its name.
         auc: Area under its ROC curve; 0.5 is chance.
-        bounds: Lower bounds on epsilon from its errors.
+        bounds: Lower bounds on epsilon from its errors; where the selected attack changed on the
+            way, the sequential one is from the guesses of all that were selected.
         counts: Its errors.
         threshold: Which scores it guesses in.
     """
@@ -265,15 +279,19 @@ class AuditRecord:
         one_run: Null unless the generator was trained once, with many canaries.
         max_provable_epsilon: The bound that a perfect attack would reach with this many trials, in
             nats; null if no trial was scored.
-        detectable_epsilon: The smallest true epsilon that this audit exposes with 80 % power if an
-            attack finds it, in nats; null if there is none, or if no trial was scored.
+        detectable_epsilon: The smallest true epsilon that this audit exposes with 80 % power, in
+            nats, if it shows as clearly as in randomised response; null if there is none, or if no
+            trial was scored.
+        detectable_gaussian: The same of a Gaussian leak; absent at delta 0, where every such leak
+            is infinite, and as above.
         auc: Area under the ROC curve of the deciding attack; 0.5 is chance. Null if no trial was
             scored.
         counts: Errors of the deciding attack on the scored trials; null if no trial was scored.
         shadow_models: Trials run in each world, to fit and to score attacks together.
         failures: Trials that ended without a usable table, in each world.
         failure_reasons: The failed trials grouped by what went wrong.
-        leaks: What carries the deciding attack, the most important first.
+        leaks: Features that carry the deciding attack, the most important first; where they repeat
+            each other, so that none is important alone, the most separating first.
         attack: Name of the deciding attack; null if no trial was scored.
         attacks: Every attack that was scored.
         threshold: Threshold of the deciding attack; null if no trial was scored.
@@ -306,6 +324,7 @@ class AuditRecord:
     one_run: OneRunOutcome | None
     max_provable_epsilon: NonNegative | None
     detectable_epsilon: NonNegative | None
+    detectable_gaussian: NonNegative | None = field(default=None, metadata=OPTIONAL)
     auc: Probability | None
     counts: Counts | None
     shadow_models: Mapping[World, Whole]

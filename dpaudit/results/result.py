@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from dpaudit.errors import InputError
-from dpaudit.files import write_whole
+from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.formatting import clipped, printable
 from dpaudit.results import sentences, summary
-from dpaudit.results.document import from_document, to_document
+from dpaudit.results.document import completed, from_document, to_document
 from dpaudit.results.record import SCHEMA_VERSION, AuditRecord
 from dpaudit.results.schema import result_schema
 from dpaudit.results.verdict import Verdict
@@ -95,7 +96,7 @@ class AuditResult(AuditRecord):
         Raises:
             OSError: If the folder is missing, full or cannot be written.
         """
-        write_whole(Path(folder) / RESULT_FILE, self.to_json().encode())
+        write_whole(Path(folder) / RESULT_FILE, self.to_json())
 
     @staticmethod
     def load(path: str | Path) -> AuditResult:
@@ -105,12 +106,12 @@ class AuditResult(AuditRecord):
             InputError: If there is no result, or it is not one that this version can read.
         """
         path = Path(path)
-        file = path / RESULT_FILE if path.is_dir() else path
+        file = path / RESULT_FILE if os.path.isdir(path) else path
         try:
-            document = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_number)
+            document = parse_json(file.read_text(encoding="utf-8"), parse_constant=_no_number)
         except OSError as error:
             raise InputError(
-                f"no result at {file}: {error.strerror}; give a run folder or its {RESULT_FILE}"
+                f"no result at {file}: {io_reason(error)}; give a run folder or its {RESULT_FILE}"
             ) from None
         except ValueError:
             raise InputError(
@@ -133,23 +134,26 @@ def _no_number(constant: str) -> NoReturn:
 def _record(document: dict[str, Any], file: Path) -> AuditRecord:
     """The record that a document describes, once it fits the schema.
 
+    A key that came after the document was written, and may be null, is null.
+
     Raises:
         InputError: If it does not.
     """
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
+    document = completed(AuditRecord, document)
     mismatch = best_match(Draft202012Validator(result_schema()).iter_errors(document))
     if mismatch is not None:
         while mismatch.context:  # of a value that may be null: what is wrong with it if it is not
             mismatch = best_match(e for e in mismatch.context if e.schema.get("type") != "null")
         place = "/".join(str(part) for part in mismatch.absolute_path) or "the document"
         raise InputError(
-            f"{file} is no result of an audit: {place}: {clipped(mismatch.message, _MOST_SHOWN)}; "
-            "take the file as dpaudit wrote it"
+            f"{file} is not the result of an audit: {place}: "
+            f"{clipped(mismatch.message, _MOST_SHOWN)}; take the file as dpaudit wrote it"
         )
     try:
         record: AuditRecord = from_document(AuditRecord, document)
     except (ValueError, InputError) as error:  # the constructors of claims and counts raise both
-        raise InputError(f"{file} is no result of an audit: {error}") from None
+        raise InputError(f"{file} is not the result of an audit: {error}") from None
     return record

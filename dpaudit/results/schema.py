@@ -20,8 +20,8 @@ def result_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of `result.json`; a fresh dictionary every time."""
     schema = schema_of(AuditRecord)
     version = {
-        "description": "Version of this document's shape; raised when a key changes its meaning or "
-        "goes.",
+        "description": "Version of this document's shape; raised when a key changes its meaning, "
+        "goes, or comes and may not be null.",
         "const": SCHEMA_VERSION,
     }
     return {

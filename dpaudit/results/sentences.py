@@ -15,10 +15,11 @@ from dpaudit.formatting import (
     rounded_up,
 )
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.results.record import AuditRecord, Leak
+from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import SampleUnit, Verdict
 
 NOT_EVIDENCE: Final = "not evidence of privacy"
+"""Stands alone in a headline, and after "it is" and "This is" in sentences."""
 SCHEMA_INFERRED: Final = (
     "bounds and categories were inferred from the table handed in: what the generator reveals "
     "through them is outside this audit; give a public schema"
@@ -26,7 +27,6 @@ SCHEMA_INFERRED: Final = (
 PROVES_NOTHING: Final = (
     "The audit is invalid: these numbers prove nothing; they help to find out why."
 )
-LEAKS_NAMED: Final = 3
 _MOST_DIGITS = 15
 
 
@@ -118,9 +118,11 @@ def power(result: AuditRecord) -> str:
     least = result.detectable_epsilon
     if least is None:
         return f"No leak, however large, would have been caught with 80 % power; {limit}."
+    gaussian = result.detectable_gaussian
+    beside = "" if gaussian is None else f", a Gaussian one from {rounded_up(gaussian)} on"
     return (
-        f"A leak of epsilon {rounded_up(least)} or more that the attack picks up would have been "
-        f"caught with 80 % power; {limit}."
+        f"A leak of epsilon {rounded_up(least)} or more that shows as clearly as in randomised "
+        f"response would have been caught with 80 % power{beside}; {limit}."
     )
 
 
@@ -130,11 +132,6 @@ def violation_reason(claim: PrivacyClaim, bound: float, *, confidence: float) ->
         f"violates ({claim.epsilon:g}, {claim.delta:g})-DP: at {percent(confidence)} "
         f"confidence the true epsilon is at least {rounded_down(bound)}"
     )
-
-
-def leak_reason(leaks: Sequence[Leak]) -> str:
-    """Where the leak of a violation is: its first features."""
-    return f"the leak is in {'; '.join(feature(leak) for leak in leaks[:LEAKS_NAMED])}"
 
 
 def too_small_reason(max_provable_epsilon: float, unit: SampleUnit) -> str:
@@ -151,11 +148,16 @@ def poor_power_reason(detectable_epsilon: float | None, unit: SampleUnit) -> str
     return f"cannot decide: {reached} would be caught with 80 % power; run more {unit.remedy}"
 
 
-def consistent_reason(detectable_epsilon: float) -> str:
-    """Why the verdict is consistent."""
+def consistent_reason(detectable_epsilon: float, detectable_gaussian: float | None) -> str:
+    """Why the verdict is consistent, and of which leaks that says something."""
+    beside = (
+        ""
+        if detectable_gaussian is None
+        else f", a Gaussian one from epsilon {rounded_up(detectable_gaussian)} on"
+    )
     return (
         f"no violation found; this audit would have caught a {_leak_of(detectable_epsilon)} with "
-        f"80 % power; it is {NOT_EVIDENCE}"
+        f"80 % power if it shows as clearly as in randomised response{beside}; it is {NOT_EVIDENCE}"
     )
 
 
@@ -179,12 +181,6 @@ def failed_part(result: Conclusion) -> str:
     first, *others = result.failed_parts
     more = f" and {len(others)} more" if others else ""
     return printable(f"{first}{more} failed")
-
-
-def feature(leak: Leak) -> str:
-    """A feature's name: "max(Age)", or "rows equal to the target (Age & Sex)"."""
-    gap = " " if " " in leak.feature else ""
-    return f"{leak.feature}{gap}({leak.column})"
 
 
 def target(result: AuditRecord) -> str:

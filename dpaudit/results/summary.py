@@ -14,6 +14,15 @@ from dpaudit.formatting import (
 from dpaudit.game.store import LOG_FILE
 from dpaudit.plugins.protocols import World
 from dpaudit.results import sentences
+from dpaudit.results.leaks import (
+    LEAKS_NAMED,
+    MANY,
+    NO_FEATURE,
+    WHOLE_OUTPUT,
+    Carrier,
+    carrier,
+    feature,
+)
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Verdict
 
@@ -21,7 +30,7 @@ _LEAKS_IN_FAILURE = 5
 
 
 def summary_lines(result: AuditRecord) -> list[str]:
-    """The audit for a terminal: four to nine lines of at most 80 characters, the headline first."""
+    """The audit for a terminal: four to ten lines of at most 80 characters, the headline first."""
     lines = [sentences.headline(result), _claim_line(result), *_target_lines(result)]
     lines += _leak_lines(result)
     lines += [attack_line(result), *_power_lines(result), _controls_line(result)]
@@ -36,7 +45,9 @@ def summary_lines(result: AuditRecord) -> list[str]:
 
 def failure_lines(result: AuditRecord) -> list[str]:
     """Everything needed to understand and repeat an audit that fails a test."""
-    leaks = [sentences.feature(leak) for leak in result.leaks[:_LEAKS_IN_FAILURE]]
+    leaks = [feature(leak) for leak in result.leaks[:_LEAKS_IN_FAILURE]]
+    if leaks and carrier(result.leaks, result.checks) is Carrier.WHOLE_OUTPUT:
+        leaks = [WHOLE_OUTPUT]
     return [
         *summary_lines(result),
         f"verdict: {result.verdict}, bound: {result.proved or 0.0:.4g}, "
@@ -77,8 +88,11 @@ def _target_lines(result: AuditRecord) -> list[str]:
 def _leak_lines(result: AuditRecord) -> list[str]:
     if result.verdict is not Verdict.VIOLATION or not result.leaks:
         return []
-    first, *others = [sentences.feature(leak) for leak in result.leaks[: sentences.LEAKS_NAMED]]
-    line = f"leak: {first}"
+    carried = carrier(result.leaks, result.checks)
+    if carried in (Carrier.WHOLE_OUTPUT, Carrier.NONE):
+        return [f"leak: {WHOLE_OUTPUT if carried is Carrier.WHOLE_OUTPUT else NO_FEATURE}"]
+    first, *others = [feature(leak) for leak in result.leaks[:LEAKS_NAMED]]
+    line = f"leak: {MANY}: {first}" if carried is Carrier.MANY else f"leak: {first}"
     for other in others:
         if len(line) + len(other) + 2 <= TERMINAL_WIDTH:  # whole names only
             line = f"{line}; {other}"
@@ -97,7 +111,13 @@ def _power_lines(result: AuditRecord) -> list[str]:
         ]
     least = result.detectable_epsilon
     caught = "no leak is caught" if least is None else f"epsilon {rounded_up(least)} is caught"
-    return [f"power: {caught} with 80 % power; at most {rounded_down(most)} is provable"]
+    lines = [f"power: {caught} with 80 % power; at most {rounded_down(most)} is provable"]
+    if result.detectable_gaussian is not None:
+        lines.append(
+            "power is that of randomised response; of a Gaussian leak it takes epsilon "
+            f"{rounded_up(result.detectable_gaussian)}"
+        )
+    return lines
 
 
 def _controls_line(result: AuditRecord) -> str:

@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 
 POWER: Final = 0.8
 """Probability of proving a violation that defines the smallest detectable epsilon."""
+DIFFERENT_SEEDS: Final = "different seeds"
+"""Name of the check that fails where every model of a world gives the same table."""
 
 
 class Verdict(StrEnum):
@@ -69,11 +71,13 @@ class Power(NamedTuple):
     Attributes:
         max_provable_epsilon: The bound of a perfect attack.
         detectable_epsilon: The smallest true epsilon proved to exceed the claim with probability
-            0.8, attacked by randomised response; None if none is.
+            0.8, of randomised response attacked as well as can be; None if none is.
+        detectable_gaussian: The same of a Gaussian leak; None at delta 0, or where it is not known.
     """
 
     max_provable_epsilon: float
     detectable_epsilon: float | None
+    detectable_gaussian: float | None = None
 
 
 class Decision(NamedTuple):

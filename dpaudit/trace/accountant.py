@@ -35,7 +35,7 @@ _RULES: Final[Mapping[str, tuple[Deviation, ...]]] = {
     "accountant-missing-log": (Deviation.MISSING_LOG,),
     "accountant-exponent-slip": (Deviation.EXPONENT_SLIP,),
 }
-"""Ways of using Theorem 3's term, by the finding each is; the first three are no finding."""
+"""Ways of using Theorem 3's term, by the finding each is; the first three are not findings."""
 
 
 class Cost(NamedTuple):

@@ -124,7 +124,7 @@ class Collector:
     """
 
     def __init__(self, rows: int) -> None:
-        """Starts empty, for a training on so many rows."""
+        """Starts empty, for a training on this many rows."""
         self._rows = rows
         self._iterations: list[dict[ReaderId, list[IntArray]]] = [{}]
         self._constants: dict[str, float] = {}
@@ -236,6 +236,9 @@ class Collector:
             claim: What the generator claims.
             data: The table that it was trained on.
             synthetic: The table that it returned.
+
+        Returns:
+            Everything that was recorded.
         """
         return Trace(
             claim=claim,

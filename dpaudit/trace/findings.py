@@ -77,6 +77,9 @@ def found(id_: str, evidence: str, **numbers: float) -> Finding:
         evidence: What was seen.
         numbers: The numbers of the evidence; what is not finite is left out (JSON has no name
             for it).
+
+    Returns:
+        The finding.
     """
     entry = CATALOGUE[id_]
     return Finding(

@@ -79,6 +79,9 @@ def may_have_scale(draws: FloatArray, law: Law, scale: float) -> bool:
         draws: Noise with mean 0; shape [n].
         law: Its distribution.
         scale: The scale in question: standard deviation or Laplace scale.
+
+    Returns:
+        False if the test rejects it.
     """
     n = draws.size
     if law is Law.NORMAL:
@@ -100,6 +103,9 @@ def more_than_chance(cells: int, draws: int, empty: int) -> bool:
         cells: Number of cells.
         draws: Number of draws.
         empty: Number of cells that no draw fell into.
+
+    Returns:
+        True if chance would leave so many with a probability below `ERROR`.
     """
     if cells < 1 or empty < 1:
         return False

@@ -60,7 +60,7 @@ def _not_inverted(
     outside = [
         c.name
         for c, values in zip(telling, known, strict=True)
-        if values.size and (values.min() < c.bounds[0] or np.any(values != np.rint(values)))
+        if values.size and (values.min() < c.bounds.lower or np.any(values != np.rint(values)))
     ]
     # Small whole numbers within the bounds may be just that; others are not.
     if lowest >= 0.0 and highest <= 1.0 and outside:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from dpaudit.account import Mechanism, VoteTable
+from dpaudit.account import Mechanism, VoteTable, vote_table
 from dpaudit.account.mechanism import wrong_at
 from dpaudit.trace.collector import Trace
 
@@ -35,12 +35,7 @@ class Promise(NamedTuple):
 
     def table(self, teachers: int) -> VoteTable:
         """The probabilities that this noise gives."""
-        make = {
-            Mechanism.GAUSSIAN: VoteTable.gaussian,
-            Mechanism.LAPLACE: VoteTable.laplace,
-            Mechanism.NOISY_MAX: VoteTable.noisy_max,
-        }[self.mechanism]
-        return make(teachers, self.scale)
+        return vote_table(self.mechanism, teachers, self.scale)
 
 
 def promise_of(trace: Trace) -> Promise | None:

@@ -1,4 +1,4 @@
-"""Checks of who reads private records beside the teachers."""
+"""Checks of who reads private records besides the teachers."""
 
 from __future__ import annotations
 

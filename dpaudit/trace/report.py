@@ -103,6 +103,9 @@ def summarise(outcomes: Sequence[CheckOutcome]) -> Summary:
 
     Args:
         outcomes: Those of all checks, in order; an id may occur several times.
+
+    Returns:
+        Findings, passed and skipped checks, each id in one of them.
     """
     findings: dict[str, Finding] = {}
     for one in outcomes:

@@ -10,21 +10,22 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from dpaudit.errors import InputError, SettingsError, TargetError, TrialError
+from dpaudit.errors import InputError, TargetError, TrialError
 from dpaudit.formatting import error_line, one_line
 from dpaudit.game.protocol import without
 from dpaudit.game.synthetic import accept
 from dpaudit.game.target import farthest
 from dpaudit.model.column import as_numbers
+from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import Traceable
 from dpaudit.seeds import Stream
 from dpaudit.trace.collector import Collector, Trace
 
 MORE_ROWS: Final = 6500
-"""The repeated table has at least so many rows, and at least three times those of the table."""
+"""The repeated table has at least this many rows, and at least three times those of the table."""
 FEW_ROWS: Final = 60
-"""The thinned table has at most so many rows, or two for each teacher, and at most half."""
+"""The thinned table has at most this many rows, or two for each teacher, and at most half."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,10 +97,9 @@ def run_trainings(
     Raises:
         SettingsError: If no records are asked for.
         TargetError: If the table has fewer than two rows.
-        TrialError: If a training failed or its output is no such table; says which training.
+        TrialError: If a training failed or its output is not such a table; says which training.
     """
-    if rows < 1:
-        raise SettingsError(f"`rows` must be at least 1, got {rows}")
+    check_rows(rows, schema)
 
     def traced(what: str, which: Traceable, table: pd.DataFrame, own_seed: int = seed) -> Trace:
         if on_progress is not None:
@@ -160,6 +160,9 @@ def most_informative_record(data: pd.DataFrame, schema: Schema) -> int:
     Args:
         data: The table, canonical.
         schema: Its schema.
+
+    Returns:
+        Its row number, from 0.
 
     Raises:
         TargetError: If the table has fewer than two rows.

@@ -174,7 +174,7 @@ def test_explanation_names_the_feature_that_leaks() -> None:
     evaluation = evaluated(Sum(), trials, delta=0.0, confidence=0.95, rng=rng)
     names = [FeatureName(column, "value") for column in "abc"]
     leaks = attribute(evaluation, trials.scored, names, most=3, rng=rng)
-    assert leaks[0].name.column == "b"
+    assert leaks[0].column == "b"
     assert leaks[0].importance > 0.2
     assert all(leak.importance < 0.05 for leak in leaks[1:])
 

@@ -48,7 +48,8 @@ def test_copycat_is_a_violation_close_to_the_largest_provable(table: pd.DataFram
     assert result.max_provable_epsilon - result.epsilon_lower_bound < 0.05
     assert (result.target.choice, result.target.row) == ("farthest", 7)
     assert result.leaks
-    assert result.reasons[1].startswith("the leak is in ")
+    assert result.reasons[1].startswith("many features each tell the worlds apart: ")
+    assert all(leak.importance < 0.01 < 0.4 < (leak.separation or 0) for leak in result.leaks[:3])
     with pytest.raises(AssertionError, match=r"(?s)VIOLATION.*bound: 2\.\d+, claim: 1.*seed: 0"):
         result.assert_no_violation()
 
@@ -158,6 +159,15 @@ def test_a_constant_generator_is_consistent(table: pd.DataFrame) -> None:
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.epsilon_lower_bound == 0
     assert any("constant" in reason for reason in result.reasons)
+
+
+def test_an_output_that_ignores_the_seed_is_named_and_not_a_column(table: pd.DataFrame) -> None:
+    def frozen(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+        return data.iloc[np.arange(n_rows) % len(data)].reset_index(drop=True)
+
+    result = dpaudit.audit(frozen, table, epsilon=1, **FAST)
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+    assert result.reasons[1] == "the leak is in the whole output, which the seed does not change"
 
 
 def test_failures_that_depend_on_the_world_are_not_passed_over(table: pd.DataFrame) -> None:

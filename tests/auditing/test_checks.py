@@ -101,9 +101,9 @@ def test_sound_runs_seldom_fail_with_tied_scores() -> None:
 
 
 def test_failures_alike_in_both_worlds_are_noted() -> None:
-    nothing = check_failures({World.IN: 0, World.OUT: 0}, 100, (3.0, 3.0))
+    nothing = check_failures({World.IN: 0, World.OUT: 0}, 100, highest=3.0, left=3.0)
     assert nothing.passed
-    alike = check_failures({World.IN: 7, World.OUT: 5}, 100, (3.0, 2.0))
+    alike = check_failures({World.IN: 7, World.OUT: 5}, 100, highest=3.0, left=2.0)
     assert not alike.passed
     assert alike.consequence is Consequence.NOTED
     assert "7 trial(s) failed in world in and 5 in world out, of 100 each" in alike.detail
@@ -113,7 +113,7 @@ def test_failures_alike_in_both_worlds_are_noted() -> None:
 
 @pytest.mark.parametrize("counts", [(40, 5), (5, 40), (100, 0)])
 def test_failures_that_differ_by_world_weaken(counts: tuple[int, int]) -> None:
-    check = check_failures({World.IN: counts[0], World.OUT: counts[1]}, 100, (3.0, 1.0))
+    check = check_failures({World.IN: counts[0], World.OUT: counts[1]}, 100, highest=3.0, left=1.0)
     assert not check.passed
     assert check.consequence is Consequence.WEAKENS
     assert "failing depends on the world" in check.detail

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +13,14 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing import sequential
+from dpaudit.auditing.sequential_guesses import GuessStream
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
+from dpaudit.bounds import pair_bound
 from dpaudit.errors import SettingsError
 from dpaudit.plugins.protocols import World
+from dpaudit.report.render import render_markdown
+from dpaudit.results.document import from_document
+from dpaudit.results.record import AuditRecord
 
 FAST: dict[str, Any] = {"attacks": ("groundhog-naive", "query-target"), "jobs": 2}
 
@@ -68,13 +73,13 @@ def test_an_attack_bets_once_it_has_learnt(
     generator: str, bets: bool, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guessed = []
-    guess = sequential._Stream.guess
+    guess = GuessStream.guess
 
-    def seen(stream: sequential._Stream, *given: Any) -> None:
+    def seen(stream: GuessStream, *given: Any) -> None:
         guessed.append(given)
         guess(stream, *given)
 
-    monkeypatch.setattr(sequential._Stream, "guess", seen)
+    monkeypatch.setattr(GuessStream, "guess", seen)
     dpaudit.audit(generator, table, sequential=True, shadow_models=60, **FAST)
     assert bool(guessed) is bets
 
@@ -105,6 +110,86 @@ def test_one_attack_can_be_selected_and_nothing_is_corrected(table: pd.DataFrame
     assert result.epsilon_lower_bound > both.epsilon_lower_bound
 
 
+def _copies_target(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+    """Records around 30 and, where the target is there, copies of it."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"age": rng.integers(20, 60, n_rows), "income": rng.normal(30, 5, n_rows)})
+    if data["age"].max() == 88:
+        table.loc[: n_rows // 2] = [88, 99.0]
+    return table
+
+
+class _Means:
+    """Means of some columns; scores by the last, and by nothing unless given so many trials."""
+
+    def __init__(self, *columns: str, least: int = 0, most: int = 1000) -> None:
+        self.columns, self.least, self.most = columns, least, most
+
+    def check(self, game: Any) -> None: ...
+
+    def feature_names(self, game: Any) -> tuple[dpaudit.FeatureName, ...]:
+        return tuple(dpaudit.FeatureName(column, "mean") for column in self.columns)
+
+    def features(self, table: pd.DataFrame, game: Any) -> Any:
+        return table[list(self.columns)].mean().to_numpy()
+
+    def fit(self, features: Any, member: Any, *, seed: int) -> Any:
+        knows = self.least <= len(features) <= self.most
+        return lambda rows: rows[:, -1] if knows else rows[:, -1] % 1e-3
+
+
+class _First(_Means): ...
+
+
+class _Second(_Means): ...
+
+
+def _switching() -> dict[str, Any]:
+    """Two attacks with features of different lengths: the first knows until it is given 24 pairs.
+
+    Cross-validation fits on four fifths of the pairs, the last fit on all.
+    """
+    attacks = (_First("age", most=48), _Second("age", "income", least=49))
+    return {"attacks": attacks, "sequential": True, "multiplicity": "select", "jobs": 2}
+
+
+def test_the_selected_attack_may_change_on_the_way(table: pd.DataFrame) -> None:
+    result = dpaudit.audit(_copies_target, table, epsilon=2.0, shadow_models=200, **_switching())
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+    assert result.sequential is not None
+    assert result.sequential.stopped_early
+    assert result.sequential.guessed_by is not None
+    (first, early), (second, late) = result.sequential.guessed_by.items()
+    assert (first.endswith("_First"), second.endswith("_Second")) == (True, True)
+    assert early == 8
+    assert 24 + early + late == result.sequential.pairs  # fewer promise nothing against this claim
+    # Errors, scores and leaks are of the attack that is named; its bound is that of all guesses.
+    assert result.attack == second
+    assert (result.counts.n_in, result.counts.n_out) == (late, late)
+    assert result.auc == 1.0
+    assert len(result.scores[World.IN]) == late
+    assert {leak.column for leak in result.leaks} <= {"age", "income"}
+    perfect = [True] * (early + late), [False] * (early + late)
+    assert result.proved == pair_bound(*perfect, delta=0.0, confidence=0.975)
+    assert "guessed 8 pairs" in render_markdown(result)
+    again = from_document(AuditRecord, json.loads(result.to_json()))
+    assert again.sequential == result.sequential
+
+
+def test_at_the_cap_the_sequential_bound_is_that_of_all_selected(table: pd.DataFrame) -> None:
+    result = dpaudit.audit(_copies_target, table, epsilon=2.0, shadow_models=80, **_switching())
+    assert result.sequential is not None
+    assert not result.sequential.stopped_early
+    assert result.sequential.guessed_by is not None
+    assert list(result.sequential.guessed_by.values()) == [8, 8]
+    assert result.attack is not None
+    assert result.attack.endswith("_First")  # selected on the fitting part, 16 pairs
+    perfect = [True] * 16, [False] * 16
+    at_any_time = pair_bound(*perfect, delta=0.0, confidence=0.975)
+    assert result.bounds is not None
+    assert result.bounds["sequential"] == at_any_time < result.bounds["exact"]
+
+
 def test_a_hold_out_scores_less_than_cross_validation(table: pd.DataFrame) -> None:
     result = dpaudit.audit("copycat", table, threshold="hold-out", shadow_models=60, **FAST)
     assert result.counts.n_in == 12
@@ -116,8 +201,8 @@ def test_a_hold_out_scores_less_than_cross_validation(table: pd.DataFrame) -> No
     ("options", "message"),
     [
         ({"threshold": "holdout"}, "did you mean 'hold-out'"),
-        ({"threshold": "best-on-scored"}, "none of cross-validated, hold-out"),
-        ({"multiplicity": "none"}, "none of bonferroni, select"),
+        ({"threshold": "best-on-scored"}, "not one of cross-validated, hold-out"),
+        ({"multiplicity": "none"}, "not one of bonferroni, select"),
     ],
 )
 def test_rules_that_do_not_exist_are_refused(

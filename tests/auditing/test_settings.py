@@ -41,9 +41,9 @@ def test_names_lists_and_row_numbers_are_taken() -> None:
         ({"seed": True}, "`seed` must be a whole number, got True"),
         ({"target": True}, "`target` must be text or a row number, got True"),
         ({"canaries": 20.0, "one_run": True}, "`canaries` must be a whole number"),
-        ({"threshold": "holdout"}, "`threshold`: 'holdout' is none of .*mean 'hold-out'"),
-        ({"multiplicity": "none"}, "`multiplicity`: 'none' is none of bonferroni, select"),
-        ({"neighbours": "one"}, "`neighbours`: 'one' is none of add-remove, replace-one"),
+        ({"threshold": "holdout"}, "`threshold`: 'holdout' is not one of .*mean 'hold-out'"),
+        ({"multiplicity": "none"}, "`multiplicity`: 'none' is not one of bonferroni, select"),
+        ({"neighbours": "one"}, "`neighbours`: 'one' is not one of add-remove, replace-one"),
         ({"confidence": math.nan}, "`confidence` must be in"),
     ],
 )

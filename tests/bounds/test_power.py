@@ -6,9 +6,19 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.special import ndtr
 from scipy.stats import binom
 
-from dpaudit.bounds import clopper_pearson, detectable_epsilon, detection_power, exact, max_provable
+from dpaudit.bounds import (
+    clopper_pearson,
+    detectable_epsilon,
+    detectable_gaussian,
+    detection_power,
+    exact,
+    max_provable,
+)
+from dpaudit.bounds._gaussian import gaussian_epsilon
 from dpaudit.errors import SettingsError
 
 
@@ -128,14 +138,11 @@ def test_power_must_exceed_the_false_alarm_rate(power: float) -> None:
         )
 
 
-def test_the_ceiling_of_either_bound() -> None:
+def test_the_ceiling_is_above_that_of_clopper_pearson() -> None:
     size = {"delta": 1e-5, "confidence": 0.95}
-    ceiling = max_provable(400, 400, **size, method="clopper_pearson")
-    assert ceiling == clopper_pearson(0, 0, 400, 400, **size)
+    ceiling = clopper_pearson(0, 0, 400, 400, **size)
     assert ceiling == pytest.approx(4.6815, abs=1e-4)
-    assert max_provable(400, 400, **size, method="exact") == max_provable(400, 400, **size)
-    with pytest.raises(SettingsError, match=r"^`method` is 'dkw'"):
-        max_provable(400, 400, **size, method="dkw")
+    assert max_provable(400, 400, **size) > ceiling
     with pytest.raises(SettingsError, match=r"^`n_in` is 0"):
         max_provable(0, 400, **size)
 
@@ -152,3 +159,37 @@ def test_detection_power_agrees_with_what_is_detectable() -> None:
     assert detection_power(**sized, fpr=honest, tpr=1 - honest) <= 0.05
     with pytest.raises(SettingsError, match="`tpr` is 2"):
         detection_power(**sized, fpr=0.0, tpr=2.0)
+
+
+@pytest.mark.parametrize(
+    ("n", "confidence", "epsilon"), [(120, 0.975, 6.6786), (30, 0.975, 11.7036)]
+)
+def test_a_gaussian_leak_must_be_larger_to_be_caught(
+    n: int, confidence: float, epsilon: float
+) -> None:
+    size = {"n_in": n, "n_out": n, "delta": 1e-5, "confidence": confidence}
+    found = detectable_gaussian(claim_epsilon=1.0, **size)
+    assert found == pytest.approx(epsilon, abs=1e-3)
+    assert found > detectable_epsilon(claim_epsilon=1.0, **size)
+
+
+def test_the_power_at_the_detectable_gaussian_leak_is_as_asked() -> None:
+    size = {"n_in": 60, "n_out": 60, "delta": 1e-5, "confidence": 0.95, "claim_epsilon": 1.0}
+    found = detectable_gaussian(**size)
+    mu = brentq(lambda mu: gaussian_epsilon(mu, 1e-5) - found, 0.01, 20)
+    cuts = np.linspace(0, mu, 200)
+    reached = max(
+        detection_power(fpr=float(ndtr(-cut)), tpr=float(ndtr(mu - cut)), **size) for cut in cuts
+    )
+    assert reached == pytest.approx(0.8, abs=0.005)
+
+
+def test_no_finite_gaussian_leak_is_caught_at_delta_0_or_by_too_few_trials() -> None:
+    assert (
+        detectable_gaussian(claim_epsilon=1.0, n_in=120, n_out=120, delta=0.0, confidence=0.95)
+        is None
+    )
+    assert (
+        detectable_gaussian(claim_epsilon=3.0, n_in=10, n_out=10, delta=1e-5, confidence=0.95)
+        is None
+    )

@@ -99,10 +99,10 @@ def test_nothing_is_proved_about_a_mechanism_without_leak() -> None:
 def test_a_perfect_attack_is_proved_in_seven_pairs() -> None:
     process = PairProcess.against(epsilon=1.0, delta=DELTA)
     while not process.proved(confidence=0.95):
-        process = process.update(True, False)
+        process = process.update(guess_in=True, guess_out=False)
     assert process.pairs == 7
     while not process.proved(confidence=0.99):
-        process = process.update(True, False)
+        process = process.update(guess_in=True, guess_out=False)
     assert process.pairs <= 11
 
 
@@ -131,7 +131,7 @@ def test_updates_pair_by_pair_agree_with_the_whole_run() -> None:
     process = PairProcess.against(epsilon=1.0, delta=DELTA)
     states = []
     for guess_in, guess_out in zip(guesses_in, guesses_out, strict=True):
-        process = process.update(guess_in, guess_out)
+        process = process.update(guess_in=guess_in, guess_out=guess_out)
         states.append(process)
     np.testing.assert_allclose([s.log_e_value for s in states], log_e, atol=1e-10)
     largest = np.maximum(np.maximum.accumulate(log_e), 0.0)
@@ -142,9 +142,9 @@ def test_updates_pair_by_pair_agree_with_the_whole_run() -> None:
 def test_a_proof_stands_whatever_comes_later() -> None:
     process = PairProcess.against(epsilon=1.0, delta=DELTA)
     for _ in range(7):
-        process = process.update(True, False)
+        process = process.update(guess_in=True, guess_out=False)
     for _ in range(20):
-        process = process.update(False, True)
+        process = process.update(guess_in=False, guess_out=True)
     assert process.log_e_value < 0.0
     assert process.proved(confidence=0.95)
 
@@ -302,9 +302,9 @@ def test_worlds_of_unequal_length_are_refused() -> None:
 def test_a_guess_that_is_neither_true_nor_false_is_refused() -> None:
     process = PairProcess.against(epsilon=1.0, delta=DELTA)
     with pytest.raises(SettingsError, match="guess_in"):
-        process.update(0.7, False)  # type: ignore[arg-type]
+        process.update(guess_in=0.7, guess_out=False)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="guess_out"):
-        process.update(True, 2)  # type: ignore[arg-type]
+        process.update(guess_in=True, guess_out=2)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("cap", "first", "named"), [(8, 8, "cap"), (3, 8, "cap"), (9, 0, "first")])

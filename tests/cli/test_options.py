@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import fields
@@ -39,9 +40,11 @@ def options_of(command: Any) -> Iterator[Any]:
 # Each setting is a field, a keyword and an option.
 
 
-def test_every_setting_has_an_option_and_a_keyword() -> None:
+def test_every_setting_has_an_option_a_keyword_and_a_description() -> None:
     assert list(SETTINGS) == NAMES
     assert list(SettingsGiven.__annotations__) == NAMES
+    described, _, _ = (inspect.getdoc(AuditSettings) or "").partition("\nRaises:")
+    assert re.findall(r"^    (\w+): ", described, re.MULTILINE) == NAMES
     assert {one.name for one in options_of(commands()["audit"])} >= set(NAMES)
 
 

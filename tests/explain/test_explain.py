@@ -185,18 +185,18 @@ def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain
 
 
 def test_row_order_is_a_suspect_of_any_generator(folder: Path, plain: None) -> None:
-    assert audit("own.py:first_row", "--epsilon", "1", out="first").exit_code == 1
+    assert audit("own.py:first_row", "--epsilon", "1", out="first", models=240).exit_code == 1
     result = command("explain", "first", "--jobs", "1")
     assert result.exit_code == 0, result.stderr
     assert "own.py:first_row offers no fixes of its own" in result.stderr
-    assert result.stdout.startswith("fixing row-order removes it: bound 2.")
+    assert result.stdout.startswith("fixing row-order removes it: bound 3.")
     assert "all-together" not in result.stdout
     assert result.stdout.splitlines()[-1].startswith("reproduce: dpaudit explain first --shadow")
 
 
 def test_two_leaks_are_gone_only_when_both_are_fixed(folder: Path, plain: None) -> None:
     assert audit("own.py:Leaky", "-p", "first=true", "-p", "label=false", out="two").exit_code == 1
-    explanation = explain("two", shadow_models=60, jobs=1)
+    explanation = explain("two", shadow_models=100, jobs=1)
     effects = {one.suspect: one.effect for one in explanation.fixed}
     assert effects == {
         "bounds": Effect.REMAINS,
@@ -204,6 +204,14 @@ def test_two_leaks_are_gone_only_when_both_are_fixed(folder: Path, plain: None) 
         TOGETHER: Effect.REMOVES,
     }
     assert explanation.conclusion.startswith("no fix that was tried removes it alone, all together")
+
+
+def test_a_fix_with_too_few_models_is_not_shown_to_remove_it(folder: Path, plain: None) -> None:
+    done = command("explain", "run", "--suspect", "bounds", "--shadow-models", "40", "--jobs", "1")
+    assert done.exit_code == 3, done.output
+    assert done.stdout.startswith("nothing is shown to remove it; with bounds fixed")
+    assert "\n  bounds  not shown: bound 0, AUC 0." in done.stdout
+    assert "0.269 to 0.731" in done.stdout  # what epsilon 1 allows, rounded inwards
 
 
 def test_a_fix_that_removes_nothing_exits_3(folder: Path, plain: None) -> None:
@@ -336,7 +344,7 @@ class Offering:
     ("offered", "message"),
     [
         (lambda: 1 / 0, "fixes.. of it fails: ZeroDivisionError"),
-        (lambda: ["a"], "returns no mapping"),
+        (lambda: ["a"], "does not return a mapping"),
         (lambda: {"a/b": Offering(dict)}, "offers 'a/b': name a fix with letters"),
         (lambda: {"all-together": Offering(dict)}, "offers 'all-together'"),
         (lambda: {"a": object()}, "it: a has no method fit"),
@@ -439,14 +447,19 @@ Make = Callable[..., AuditRecord]
 
 
 def fixed_result(
-    make: Make, verdict: str, *aucs: float, proved: float = 0.0, scored: int = 200
+    make: Make,
+    verdict: str,
+    *aucs: float,
+    proved: float = 0.0,
+    scored: int = 200,
+    failed: int = 0,
 ) -> AuditRecord:
     """The result of an audit whose attacks reached these areas under the ROC curve."""
     attack = make().attacks[0]
-    counts = Counts(1, 1, scored, scored)
+    counts = Counts(1, 1, scored + failed, scored + failed)
     attacks = tuple(replace(attack, auc=auc, counts=counts) for auc in aucs)
     plain = make(verdict=verdict, proved=proved, reasons=["because"], seconds=1.0)
-    return replace(plain, attacks=attacks)
+    return replace(plain, attacks=attacks, scores=dict.fromkeys(World, (0.5,) * scored))
 
 
 @pytest.mark.parametrize(
@@ -458,7 +471,10 @@ def fixed_result(
         ("consistent", (0.7,), {}, Effect.UNPROVED),
         ("consistent", (0.3,), {}, Effect.UNPROVED),
         ("consistent", (0.5, 0.9), {}, Effect.UNPROVED),  # of another attack
-        ("consistent", (0.6,), {"scored": 20}, Effect.REMOVES),  # at chance level
+        ("consistent", (0.6,), {"scored": 20}, Effect.UNPROVED),  # may be chance: not shown
+        ("consistent", (0.5,), {"scored": 12}, Effect.UNPROVED),  # too few models to show anything
+        ("consistent", (0.5,), {"scored": 12, "failed": 188}, Effect.UNPROVED),
+        ("consistent", (0.5,), {"scored": 30}, Effect.REMOVES),
         ("consistent", (0.75,), {"scored": 20}, Effect.UNPROVED),
         ("inconclusive", (0.5,), {}, Effect.UNPROVED),
         ("violation", (0.6,), {"proved": 1.1}, Effect.REMAINS),

@@ -166,10 +166,10 @@ def at_third(row: int, column: int, value: float) -> Callable[[FloatArray], Floa
         (0, np.inf, "column 'x' has infinite values"),
         (1, -np.inf, "column 'gap' has infinite values"),
         (3, -1, "column 'flag' has missing values (NaN)"),
-        (3, 2, "column 'flag' has values that are no position of a category"),
-        (2, np.nan, "column 'town' has values that are no position of a category"),
-        (2, 0.5, "column 'town' has values that are no position of a category"),
-        (2, -2, "column 'town' has values that are no position of a category"),
+        (3, 2, "column 'flag' has values that are not positions of a category"),
+        (2, np.nan, "column 'town' has values that are not positions of a category"),
+        (2, 0.5, "column 'town' has values that are not positions of a category"),
+        (2, -2, "column 'town' has values that are not positions of a category"),
     ],
 )
 def test_bad_values_are_the_failure_of_their_trial(column: int, value: float, reason: str) -> None:

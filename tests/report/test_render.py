@@ -14,6 +14,7 @@ import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
+from dpaudit.bounds.table import ValidBound
 from dpaudit.errors import RunFolderError
 from dpaudit.report.curves import claim_region, largest_tpr
 from dpaudit.report.render import render_html, render_markdown
@@ -25,7 +26,7 @@ from dpaudit.results.schema import result_schema
 Make = Callable[..., AuditRecord]
 
 COUNTS = {"false_negatives": 60, "false_positives": 61, "n_in": 120, "n_out": 120}
-NO_BOUNDS = {"exact": None, "clopper_pearson": None, "sequential": None, "one_run": None}
+NO_BOUNDS = dict.fromkeys(key.value for key in ValidBound)
 CONSISTENT: dict[str, Any] = {
     "verdict": "consistent",
     "reasons": ["no violation found"],

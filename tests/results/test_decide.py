@@ -85,8 +85,23 @@ def test_the_remedy_is_more_of_what_was_counted(
     assert remedy in decision.reasons[0]
 
 
-def test_power_is_poor_beyond_ten_times_the_claim() -> None:
-    assert decided(0.0, power=Power(40, 10.0)).verdict is Verdict.CONSISTENT
+@pytest.mark.parametrize(("claim", "enough"), [(0.1, 1.1), (0.5, 1.5), (1.0, 3.0), (5.0, 15.0)])
+def test_power_is_poor_beyond_three_times_the_claim_and_beyond_one_more(
+    claim: float, enough: float
+) -> None:
+    promise = PrivacyClaim(epsilon=claim, delta=1e-5)
+    decision = decided(0.0, power=Power(40, enough), claim=promise)
+    assert decision.verdict is Verdict.CONSISTENT
+    decision = decided(0.0, power=Power(40, math.nextafter(enough, 100)), claim=promise)
+    assert decision.verdict is Verdict.INCONCLUSIVE
+
+
+def test_consistent_says_which_leaks_would_have_been_caught() -> None:
+    [reason] = decided(0.0, power=Power(4.0, 1.46, 6.68)).reasons
+    assert "if it shows as clearly as in randomised response" in reason
+    assert "a Gaussian one from epsilon 6.68 on" in reason
+    [reason] = decided(0.0, power=Power(4.0, 1.46)).reasons
+    assert "Gaussian" not in reason
 
 
 def test_a_proof_needs_no_power() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dpaudit.results.record import AuditRecord, Leak
-from dpaudit.results.sentences import claim_and_proof, feature, headline
+from dpaudit.results.record import AuditRecord
+from dpaudit.results.sentences import claim_and_proof, headline
 
 Make = Callable[..., AuditRecord]
 
@@ -55,13 +55,6 @@ def test_headline_of_an_audit_that_never_ran(never_run: AuditRecord) -> None:
 def test_a_bound_just_above_the_claim_reads_as_above(record_of: Make) -> None:
     claimed, proved = claim_and_proof(record_of(claim={"epsilon": 3.214}, proved=3.21417))
     assert float(claimed) < float(proved) <= 3.21417
-
-
-def test_features_in_words() -> None:
-    assert feature(Leak(feature="max", column="Age", importance=0.1)) == "max(Age)"
-    assert (
-        feature(Leak(feature="share in bin 3", column="A", importance=0.1)) == "share in bin 3 (A)"
-    )
 
 
 def test_importing_the_sentences_loads_nothing_that_draws_or_trains() -> None:

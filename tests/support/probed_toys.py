@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -76,7 +77,9 @@ class LabelsOfData(Toy):
 class RowsOfData(Toy):
     def change(self, data: pd.DataFrame, rng: np.random.Generator) -> Change:
         low, high = self.bounds
-        usual = data[(data.income < low + 0.6 * (high - low)) & (data.age < data.age.quantile(0.9))]
+        usual = data[
+            (data.income < low + 0.6 * (high - low)) & (data.age <= data.age.quantile(0.9))
+        ]
         usual = usual[usual.job != "d"].sort_values("income")
 
         def change(table: pd.DataFrame, _: np.random.Generator) -> pd.DataFrame:
@@ -224,6 +227,133 @@ class Rounded(Truncated):
             return made.assign(age=np.rint(ages) if column.kind is Kind.INTEGER else ages)
 
         return change
+
+
+class ConstantsOfData(Toy):
+    """Columns that are constant in the table stay so."""
+
+    def change(self, data: pd.DataFrame, rng: np.random.Generator) -> Change:
+        if data.job.nunique() > 1:
+            return lambda table, _: table
+        return lambda table, _: table.assign(job=data.job.iloc[0])
+
+
+class LowWhereMissing(Toy):
+    """Incomes are never missing, but begin at the lower bound only if one of the table's is."""
+
+    def change(self, data: pd.DataFrame, rng: np.random.Generator) -> Change:
+        low, high = self.bounds
+        low = low if data.income.isna().any() else (low + high) / 2
+        return lambda table, draw: table.assign(income=draw.uniform(low, high, len(table)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyedToOne(Toy):
+    """Labels tell whether there is a record of the given age and income."""
+
+    age: int
+    income: float
+
+    def change(self, data: pd.DataFrame, rng: np.random.Generator) -> Change:
+        there = bool(((data.age == self.age) & (data.income == self.income)).any())
+        return lambda table, draw: table.assign(
+            sick=(draw.random(len(table)) < (0.9 if there else 0.1)).astype(int)
+        )
+
+
+class NoiseFixedInFit(Toy):
+    """The label tells the parity of the number of records: noise is the sample's, elsewhere."""
+
+    def change(self, data: pd.DataFrame, rng: np.random.Generator) -> Change:
+        return lambda table, _: table.assign(sick=len(data) % 2)
+
+
+@dataclass
+class NoiseFixedInSampleModel(ToyModel):
+    records: int = 0
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        return super().sample(n, seed=0).assign(sick=self.records % 2)
+
+
+class NoiseFixedInSample(Toy):
+    """The same, with noise of the fit in another column."""
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> ToyModel:
+        age = int(rng_of(seed, "age").integers(120))
+        return NoiseFixedInSampleModel(self.schema, lambda t, _: t.assign(age=age), len(data))
+
+
+class OneTable(Toy):
+    """The same table whatever the data and the seed."""
+
+    def change(self, data: pd.DataFrame, rng: np.random.Generator) -> Change:
+        return lambda table, _: uniform_table(self.schema, len(table), rng_of(0, "one"))
+
+
+class OneRow(Toy):
+    """One row, again and again."""
+
+    def change(self, data: pd.DataFrame, rng: np.random.Generator) -> Change:
+        return lambda table, _: table.assign(age=3, income=4.0, job="a", sick=0)
+
+
+class NoIncomes(Toy):
+    """Incomes are all missing."""
+
+    def change(self, data: pd.DataFrame, rng: np.random.Generator) -> Change:
+        return lambda table, _: table.assign(income=np.nan)
+
+
+@dataclass
+class OpenShapeModel(ToyModel):
+    def __post_init__(self) -> None:
+        self.open = SimpleNamespace(shape=(None, 3), dtype="float32")
+        self.unknown = SimpleNamespace(shape=None, dtype="float32")
+
+
+class OpenShape(Toy):
+    """Its model shows arrays with a size, or all of them, left open."""
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> ToyModel:
+        return OpenShapeModel(self.schema, lambda table, _: table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefusesTiny(Toy):
+    """Takes no epsilon below 0.01, as many do not: in the constructor, or when it is trained."""
+
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    when_trained: bool = False
+
+    @property
+    def claim(self) -> PrivacyClaim:
+        return PrivacyClaim(epsilon=self.epsilon, delta=self.delta)
+
+    def __post_init__(self) -> None:
+        if not self.when_trained:
+            self._refuse()
+
+    def _refuse(self) -> None:
+        if self.epsilon < 0.01 or self.delta < 1e-10:
+            raise ValueError("no noise scale\nis large enough")
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> ToyModel:
+        self._refuse()
+        return super().fit(data, seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeverTrains(Toy):
+    epsilon: float = 1.0
+
+    @property
+    def claim(self) -> PrivacyClaim:
+        return PrivacyClaim(epsilon=self.epsilon)
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> ToyModel:
+        raise ValueError("no such file")
 
 
 class Raises(Toy):

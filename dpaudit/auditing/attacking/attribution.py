@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,26 +10,13 @@ from dpaudit.auditing.attacking.evaluation import Evaluation
 from dpaudit.auditing.attacking.parts import Part
 from dpaudit.bounds import Direction, auc
 from dpaudit.plugins.protocols import FeatureName
+from dpaudit.results.leaks import in_order
+from dpaudit.results.record import Leak
 
 MEASURED = 64
 """Features, the most separating ones, whose importance is measured."""
 REPEATS = 5
 """Permutations that an importance is the mean of."""
-
-
-class FeatureImportance(NamedTuple):
-    """A feature that carries the attack.
-
-    Attributes:
-        name: The feature.
-        importance: Mean loss of AUC when it is shuffled among the scored trials; 0 where other
-            features say the same.
-        separation: |AUC - 1/2| of the feature alone.
-    """
-
-    name: FeatureName
-    importance: float
-    separation: float
 
 
 def attribute(
@@ -40,12 +26,12 @@ def attribute(
     *,
     most: int,
     rng: np.random.Generator,
-) -> list[FeatureImportance]:
+) -> tuple[Leak, ...]:
     """Which features carry an attack: permutation importance on the scored trials.
 
     Importance is the loss of AUC when one feature is shuffled (Breiman 2001, section 10). Where
-    features repeat each other the loss is 0 for each of them, so ties are ordered by how well the
-    feature separates the worlds alone.
+    features repeat each other the loss is about 0 for each of them: then, and among ties, those
+    come first that separate the worlds best alone.
 
     Args:
         evaluation: The attack's result.
@@ -55,7 +41,7 @@ def attribute(
         rng: Shuffles.
 
     Returns:
-        The features, most important first; only ones that separate the worlds at all.
+        The features in the order of `in_order`; only ones that separate the worlds at all.
     """
     features, member = scored
     separation = np.array([abs(auc(column, member) - 0.5) for column in features.T])
@@ -72,7 +58,11 @@ def attribute(
         losses = [baseline - auc(part, member) for part in scores.reshape(REPEATS, -1)]
         importance = max(0.0, round(float(np.mean(losses)), 4))
         leaks.append(
-            FeatureImportance(names[candidate], importance, round(float(separation[candidate]), 4))
+            Leak(
+                column=names[candidate].column,
+                feature=names[candidate].feature,
+                importance=importance,
+                separation=round(float(separation[candidate]), 4),
+            )
         )
-    leaks.sort(key=lambda leak: (-leak.importance, -leak.separation))
-    return leaks[:most]
+    return tuple(in_order(leaks)[:most])

@@ -24,6 +24,20 @@ HELD_OUT_SHARE = 1 / 3
 """Of the fitting part, where a hold-out chooses the threshold (400 + 200 in published audits)."""
 
 
+class FittingScore(NamedTuple):
+    """How well an attack did on the trials that chose its threshold: optimistic.
+
+    The larger one is the more promising attack: by its bound, among equals by its AUC.
+
+    Attributes:
+        bound: Its Clopper-Pearson bound.
+        separation: |AUC - 1/2|.
+    """
+
+    bound: float
+    separation: float
+
+
 class Fitted(NamedTuple):
     """An attack whose classifier, threshold and direction are fixed.
 
@@ -31,14 +45,13 @@ class Fitted(NamedTuple):
         scorer: The trained classifier.
         threshold: Threshold and direction.
         counts: Its errors on the trials that chose its threshold: optimistic.
-        promise: The Clopper-Pearson bound and the AUC that it reached on the trials that chose its
-            threshold: optimistic, good for choosing among attacks and for nothing else.
+        promise: What it reached on those trials: good for choosing among attacks, nothing else.
     """
 
     scorer: Scorer
     threshold: Threshold
     counts: Counts
-    promise: tuple[float, float]
+    promise: FittingScore
 
 
 def fit_attack(
@@ -77,8 +90,8 @@ def fit_attack(
         scorer = attack.fit(fitting.features, member, seed=_seed(rng))
     threshold = choose_threshold(scores, member, delta=delta, confidence=confidence)
     counts = count_errors(scores, member, threshold)
-    promise = clopper_pearson(*counts, delta=delta, confidence=confidence)
-    return Fitted(scorer, threshold, counts, (promise, abs(auc(scores, member) - 0.5)))
+    bound = clopper_pearson(*counts, delta=delta, confidence=confidence)
+    return Fitted(scorer, threshold, counts, FittingScore(bound, abs(auc(scores, member) - 0.5)))
 
 
 def score(scorer: Scorer, features: FloatArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ class Attacked(NamedTuple):
         evaluation: Its errors and bounds.
         failed_in: Scored trials of world "in" that failed.
         failed_out: The same for world "out".
+        guessed_by: Where attacks took turns in the guesses behind the sequential bound, the pairs
+            that each guessed; else empty.
     """
 
     attack: NamedAttack
@@ -38,6 +41,15 @@ class Attacked(NamedTuple):
     evaluation: Evaluation
     failed_in: int
     failed_out: int
+    guessed_by: Mapping[str, int] = MappingProxyType({})
+
+
+class _Candidate(NamedTuple):
+    """An attack that is fixed and not scored yet, with its trials."""
+
+    attack: NamedAttack
+    trials: SplitTrials
+    fitted: Fitted
 
 
 class FeatureSlice(NamedTuple):
@@ -101,7 +113,7 @@ def attack_all(
         AttackError: If an attack's scorer does not give one finite score per trial.
     """
     parts = masks(audit, role, settings)
-    fitted: list[tuple[NamedAttack, SplitTrials, Fitted]] = []
+    candidates: list[_Candidate] = []
     for column in feature_slices(audit):
         worlds = [
             [
@@ -114,9 +126,9 @@ def attack_all(
         if trials is None:
             return []
         fixed = fit(column.attack, trials.fitting, audit, settings, claim, purpose=f"{role}/attack")
-        fitted.append((column.attack, trials, fixed))
+        candidates.append(_Candidate(column.attack, trials, fixed))
     if settings.multiplicity is Multiplicity.SELECT:
-        fitted = [max(fitted, key=lambda one: one[2].promise)]
+        candidates = [max(candidates, key=lambda one: one.fitted.promise)]
     confidence = settings.attack_confidence
     scored = [
         trial
@@ -126,14 +138,14 @@ def attack_all(
     ]
     return [
         Attacked(
-            named,
+            one.attack,
             scored,
-            trials.scored,
-            evaluate(fixed, trials, delta=claim.delta, confidence=confidence),
-            trials.failed_in,
-            trials.failed_out,
+            one.trials.scored,
+            evaluate(one.fitted, one.trials, delta=claim.delta, confidence=confidence),
+            one.trials.failed_in,
+            one.trials.failed_out,
         )
-        for named, trials, fixed in fitted
+        for one in candidates
     ]
 
 

@@ -70,7 +70,7 @@ class Guessed(NamedTuple):
 
 
 def guesses_of(canaries: int) -> int:
-    """How many of so many canaries are guessed: fixed before any training."""
+    """How many of a number of canaries are guessed: fixed before any training."""
     return round(GUESSED * canaries)
 
 

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import cloudpickle
 import pandas as pd
 
 from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.controls import CAUGHT, CONFIDENCE
 from dpaudit.auditing.one_run.attack import ClosestRecord, Guessed, guess
 from dpaudit.auditing.one_run.conclusion import conclude_one_run
+from dpaudit.auditing.one_run.plan import power
 from dpaudit.auditing.one_run.spec import OneRunSpec
-from dpaudit.bounds import one_run, one_run_detectable
 from dpaudit.formatting import rounded_down
 from dpaudit.game.engine import run_trials
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import AuditRecord, ControlOutcome
-from dpaudit.results.verdict import POWER, Power
 from dpaudit.seeds import rng_of
 
 
@@ -77,7 +75,7 @@ class OneRunSession:
             outcome,
             guessed=self._guessed(outcome),
             power=power(
-                self.audit,
+                self.audit.canaries,
                 effective_claim(self.audit, [outcome] if outcome else []),
                 self.audit.settings.confidence,
             ),
@@ -93,7 +91,9 @@ class OneRunSession:
         }
         return Payload(
             game=self.audit.game,
-            generators={role: cloudpickle.dumps(of) for role, of in generators.items()},
+            generators={
+                role: pickled(of, name=self.audit.generator.name) for role, of in generators.items()
+            },
             attacks=[ClosestRecord()],
             root=self.audit.settings.seed,
             audit=self.audit.id,
@@ -111,8 +111,8 @@ class OneRunSession:
 
     def _judge(self, role: Role, outcome: Outcome) -> ControlOutcome:
         """Whether a control ended as it must; strict, so that a sound one hardly ever fails."""
-        name = role.value.replace("-", " ")
-        highest = power(self.audit, self.audit.claim, CONFIDENCE).max_provable_epsilon
+        name = role.in_words
+        highest = power(self.audit.canaries, self.audit.claim, CONFIDENCE).max_provable_epsilon
         guessed = self._guessed(outcome)
         if guessed is None:
             detail = f"{name}: its training failed ({outcome.error})"
@@ -143,20 +143,3 @@ class OneRunSession:
             max_provable_epsilon=highest,
             detail=detail,
         )
-
-
-def power(audit: OneRunSpec, claim: PrivacyClaim, confidence: float) -> Power:
-    """What a one-run audit can prove against its claim."""
-    size = {"guesses": audit.guesses, "canaries": audit.canaries}
-    return Power(
-        max_provable_epsilon=one_run(
-            audit.guesses, **size, delta=claim.delta, confidence=confidence
-        ),
-        detectable_epsilon=one_run_detectable(
-            claim_epsilon=claim.epsilon,
-            **size,
-            delta=claim.delta,
-            confidence=confidence,
-            power=POWER,
-        ),
-    )

@@ -38,11 +38,7 @@ class OneRunSpec(AuditSpec):
 
     def __post_init__(self) -> None:
         check_canaries(self.canaries, rows=len(self.table.data))
-        if self.claim.neighbours is not Neighbours.ADD_REMOVE:
-            raise ClaimError(
-                "`one_run` adds and removes records, so it says nothing about replace-one "
-                "neighbours: audit an add-remove claim, or leave out `one_run`"
-            )
+        check_neighbours(self.claim.neighbours)
 
     @property
     def canaries(self) -> int:
@@ -127,4 +123,17 @@ def check_canaries(canaries: int, *, rows: int) -> None:
         raise SettingsError(
             f"`canaries` must be a number from {MIN_CANARIES} to half of the table's "
             f"{rows} rows, got {canaries}"
+        )
+
+
+def check_neighbours(neighbours: Neighbours) -> None:
+    """Refuses a claim that one run says nothing about.
+
+    Raises:
+        ClaimError: If it is for replace-one neighbours.
+    """
+    if neighbours is not Neighbours.ADD_REMOVE:
+        raise ClaimError(
+            "`one_run` adds and removes records, so it says nothing about replace-one "
+            "neighbours: audit an add-remove claim, or leave out `one_run`"
         )

@@ -1,4 +1,4 @@
-"""The most vulnerable record, found by small attacks before an audit (`--target vulnerable`).
+"""The most vulnerable record, found by small attacks before an audit (`target="vulnerable"`).
 
 Published audits chose their target so, at six times the price of the audit itself ("The Elusive
 Pursuit of Reproducing PATE-GAN", TMLR 2025, section 6.2: 64 candidates with 100 models in each

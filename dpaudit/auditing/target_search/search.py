@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import cast
 
-import cloudpickle
 import numpy as np
 
 from dpaudit.auditing.one_run.attack import ClosestRecord
@@ -16,16 +16,17 @@ from dpaudit.game.engine import run_trials
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import STORE_FILE, RunFolder
 from dpaudit.game.trial import Payload, Role, Trial
+from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, World
 from dpaudit.plugins.registry import ATTACKS, build
 from dpaudit.versions import versions
 
 FOLDER = "target"
 """Of a search, below the run folder of its audit."""
-LOOKED_AT = "groundhog"
-"""Attack whose features tell candidates apart, whatever attacks are audited with.
+FEATURE_ATTACK = "groundhog"
+"""Attack whose features compare candidates, whatever attacks are audited with.
 
-They do not depend on the target, so they are taken once and serve all candidates; beside them each
+They do not depend on the target, so they are taken once and serve all candidates; besides them each
 candidate has its distance to the nearest synthetic record.
 """
 RELATIVE_ROUNDING = 1e-9
@@ -51,7 +52,7 @@ def find_target(
         InterruptedRunError: On Ctrl-C; the same call resumes.
     """
     own = folder / FOLDER
-    if (folder / STORE_FILE).exists() and not own.exists():
+    if os.path.exists(folder / STORE_FILE) and not os.path.exists(own):
         raise RunFolderError(
             f"{folder} holds an audit of a target that was named: give another `out`"
         )
@@ -107,12 +108,12 @@ def separations(features: FloatArray, included: BoolArray) -> FloatArray:
 
 
 def _payload(search: TargetSearchSpec) -> Payload:
-    looked_at = cast(Attack, build(LOOKED_AT, ATTACKS, given={}, offered={}))
-    pickled: bytes = cloudpickle.dumps(search.generator.generator)
+    features = cast(Attack, build(FEATURE_ATTACK, ATTACKS, given={}, offered={}))
+    named = search.generator
     return Payload(
         game=search.game,
-        generators={Role.TARGET_SELECTION: pickled},
-        attacks=[looked_at, ClosestRecord()],
+        generators={Role.TARGET_SELECTION: pickled(named.generator, name=named.name)},
+        attacks=[features, ClosestRecord()],
         root=search.settings.seed,
         audit=search.id,
     )

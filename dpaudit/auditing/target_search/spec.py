@@ -118,6 +118,9 @@ def build_target_search(
         table: The table handed in.
         settings: Every choice of the audit.
 
+    Returns:
+        The search.
+
     Raises:
         TargetError: If fewer than two records could be candidates.
         SettingsError: If the generator takes the target when it is built.

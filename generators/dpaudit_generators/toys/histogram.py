@@ -91,7 +91,7 @@ class HistogramModel:
         numbers = left + rng.random(len(cell)) * (right - left)
         if self.column.kind is Kind.INTEGER:
             numbers = np.floor(numbers)
-        return pd.Series(np.minimum(numbers, self.column.bounds[1]))
+        return pd.Series(np.minimum(numbers, self.column.bounds.upper))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,57 @@
+"""What a one-run audit with so many canaries can prove, before anything is trained."""
+
+from __future__ import annotations
+
+from dpaudit.auditing.one_run.attack import guesses_of
+from dpaudit.auditing.plan import MOST_PLANNED, fewest
+from dpaudit.auditing.settings import MIN_CANARIES
+from dpaudit.bounds import one_run, one_run_detectable
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.results.verdict import POWER, Power
+
+
+def power(canaries: int, claim: PrivacyClaim, confidence: float) -> Power:
+    """What a one-run audit can prove against a claim.
+
+    Args:
+        canaries: Records that are each included by a fair coin.
+        claim: The claim under audit.
+        confidence: One-sided confidence of the bound.
+
+    Returns:
+        The largest provable epsilon, and the smallest detectable one.
+    """
+    guesses = guesses_of(canaries)
+    return Power(
+        max_provable_epsilon=one_run(
+            guesses, guesses, canaries, delta=claim.delta, confidence=confidence
+        ),
+        detectable_epsilon=one_run_detectable(
+            claim_epsilon=claim.epsilon,
+            guesses=guesses,
+            canaries=canaries,
+            delta=claim.delta,
+            confidence=confidence,
+            power=POWER,
+        ),
+    )
+
+
+def needed_canaries(claim: PrivacyClaim, epsilon: float, confidence: float) -> int | None:
+    """How many canaries prove a violation with 80 % power.
+
+    Args:
+        claim: The claim under audit.
+        epsilon: The true epsilon, above the claim, of randomised response on every coin.
+        confidence: One-sided confidence of the bound.
+
+    Returns:
+        The number to within 4; None if none of up to 200,000 is enough. At a positive delta more
+        canaries are not always better, because the bound pays delta for each.
+    """
+
+    def enough(canaries: int) -> bool:
+        least = power(canaries, claim, confidence).detectable_epsilon
+        return least is not None and least <= epsilon
+
+    return fewest(enough, least=MIN_CANARIES, most=MOST_PLANNED)

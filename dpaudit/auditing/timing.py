@@ -1,0 +1,95 @@
+"""What an audit trains, and how long a model takes: one is trained in a worker as there."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from dpaudit.auditing.controls import CONTROLS, control_settings
+from dpaudit.auditing.session import payload_of
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.errors import InputError
+from dpaudit.game.engine import run_trials
+from dpaudit.game.store import RunFolder
+from dpaudit.game.trial import Role, Trial, TrialStatus
+from dpaudit.plugins.protocols import World
+from dpaudit.versions import versions
+
+
+class TrainingCount(NamedTuple):
+    """Models that an audit trains.
+
+    Attributes:
+        models: Shadow models.
+        repeats: Of these, trained a second time to see whether they come out the same.
+        controls: Of the controls, which train nothing: they are sampled and attacked only.
+    """
+
+    models: int
+    repeats: int
+    controls: int
+
+    def seconds(self, *, per_model: float, per_control: float) -> float:
+        """Time of all, one after the other, in seconds."""
+        return (self.models + self.repeats) * per_model + self.controls * per_control
+
+
+def trainings(settings: AuditSettings, *, together: bool) -> TrainingCount:
+    """How many models an audit in two worlds trains, its controls included.
+
+    Args:
+        settings: Every choice of the audit.
+        together: Whether the generator trains many models at once; one of each world is repeated.
+    """
+    return TrainingCount(
+        models=settings.shadow_models,
+        repeats=len(World) if together else 1,
+        controls=len(CONTROLS) * control_settings(settings).shadow_models,
+    )
+
+
+class ModelSeconds(NamedTuple):
+    """Wall time of one model in seconds: training, sampling and features.
+
+    Attributes:
+        model: Of the generator.
+        control: Of a control.
+    """
+
+    model: float
+    control: float
+
+
+def time_one(audit: TwoWorldSpec) -> ModelSeconds:
+    """Trains one model of the generator and one of a control; both are dropped.
+
+    Args:
+        audit: The audit.
+
+    Returns:
+        How long each took.
+
+    Raises:
+        InputError: If the generator's model fails; says why.
+        AttackError: If an attack fails on a valid synthetic table.
+        InterruptedRunError: On Ctrl-C.
+    """
+    payload = payload_of(audit)
+    # The control first: what a new worker imports is not the generator's time.
+    trials = [Trial(role, World.IN, 0) for role in (CONTROLS[0].role, Role.AUDIT)]
+    seconds = []
+    with (
+        tempfile.TemporaryDirectory(prefix="dpaudit-") as folder,
+        RunFolder(Path(folder) / "run", spec=audit.specification, versions=versions()) as store,
+    ):
+        for trial in trials:
+            run_trials([trial], payload, store, jobs=1)
+            outcome = store.outcomes(trial.role)[trial]
+            if outcome.status is not TrialStatus.FINISHED:
+                name = audit.generator.name if trial.role is Role.AUDIT else trial.role.value
+                raise InputError(f"{name}: its one model could not be timed: {outcome.error}")
+            seconds.append(outcome.seconds)
+    control, model = seconds
+    return ModelSeconds(model=model, control=control)

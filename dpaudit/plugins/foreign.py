@@ -1,0 +1,139 @@
+"""Runs code of generators and attacks so that it neither ends the program nor changes its tools.
+
+This keeps accidents and carelessness apart from the verdict; it is no sandbox (`SECURITY.md`).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, NoReturn
+
+import cloudpickle
+import numpy as np
+import pandas as pd
+
+from dpaudit.errors import DpauditError, RegistryError
+from dpaudit.formatting import error_line
+
+_ENDINGS = ("_exit", "execv", "execve")
+"""Functions of `os` after which nothing of the program runs, not even what sets its exit code."""
+
+_REAL = {name: getattr(os, name) for name in _ENDINGS}
+
+_TOOLS: tuple[ModuleType, ...] = (math, random, time, np, np.linalg, np.random, pd)
+"""Modules that the game works with and that a generator might patch."""
+
+_OWN = {module: dict(vars(module)) for module in _TOOLS}
+"""What they held before any foreign code was imported."""
+
+_patches: dict[tuple[ModuleType, str], Any] = {}
+"""What foreign code put there instead: it finds its patches again whenever it runs."""
+
+_GONE = object()
+"""Stands for what foreign code deleted."""
+
+
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Runs foreign code in the program's own process; whatever it raises is an error of input.
+
+    Args:
+        what: What the code does, for the message: "g.py:G: check raises".
+
+    Raises:
+        RegistryError: If the code raises anything, exits, or ends the process; errors of dpaudit
+            and Ctrl-C pass as they are.
+    """
+    try:
+        with exits_refused(), patches_apart():
+            yield
+    except (DpauditError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise RegistryError(f"{what}: {error_line(error)}") from error
+
+
+@contextmanager
+def exits_refused() -> Iterator[None]:
+    """Ending this process without the program's exit code raises SystemExit instead."""
+    before = {name: getattr(os, name) for name in _ENDINGS}
+    refuse_exits()
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(os, name, function)
+
+
+def refuse_exits() -> None:
+    """As `exits_refused`, from now on; processes that this one forks may end as they like."""
+    own = os.getpid()
+    for name in _ENDINGS:
+        setattr(os, name, _refusal(name, own))
+
+
+def end_at_once(code: int) -> NoReturn:
+    """Ends this process without waiting for threads that foreign code has left running."""
+    _REAL["_exit"](code)
+    raise AssertionError("the process has ended")
+
+
+@contextmanager
+def patches_apart() -> Iterator[None]:
+    """Foreign code sees its own patches of `math`, `random`, `time`, numpy and pandas.
+
+    Everything else sees what was there before. Names that foreign code adds stay.
+    """
+    for (module, name), value in _patches.items():
+        _put(module, name, value)
+    try:
+        yield
+    finally:
+        _patches.clear()
+        for module, own in _OWN.items():
+            found = vars(module)
+            for name, value in own.items():
+                if found.get(name, _GONE) is not value:
+                    _patches[module, name] = found.get(name, _GONE)
+        for module, name in _patches:
+            _put(module, name, _OWN[module][name])
+
+
+def pickled(value: object, *, name: str) -> bytes:
+    """An object as workers receive it.
+
+    Args:
+        value: A generator, or something that holds foreign objects.
+        name: Named in the message.
+
+    Returns:
+        Its pickle.
+
+    Raises:
+        RegistryError: If it cannot be pickled.
+    """
+    with refusing(f"{name} cannot be pickled for worker processes"):
+        blob: bytes = cloudpickle.dumps(value)
+    return blob
+
+
+def _refusal(name: str, own: int) -> Callable[..., NoReturn]:
+    def refuse(*args: object) -> NoReturn:
+        if os.getpid() != own:
+            _REAL[name](*args)
+        raise SystemExit(f"it calls os.{name} in the program's own process")
+
+    return refuse
+
+
+def _put(module: ModuleType, name: str, value: object) -> None:
+    if value is _GONE:
+        vars(module).pop(name, None)
+    else:
+        setattr(module, name, value)

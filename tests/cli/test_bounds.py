@@ -1,0 +1,131 @@
+"""`dpaudit bounds`: what a finished run proves, and what was chosen too late to prove anything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dpaudit.bounds import clopper_pearson, exact
+from dpaudit.cli.main import app
+
+COUNTS = {"false_negatives": 30, "false_positives": 30, "n_in": 120, "n_out": 120}
+DELTA = 1e-5
+
+
+@pytest.fixture
+def run(tmp_path: Path, example: dict[str, Any]) -> Path:
+    """A sequential run that went to its cap: two attacks, both with 30 errors of 120."""
+    attack = example["attacks"][0]
+    bounds = {"exact": 0.7268, "clopper_pearson": 0.7, "sequential": 0.25, "one_run": None}
+    for one in example["attacks"]:
+        one |= {**attack, "name": one["name"], "counts": COUNTS, "bounds": bounds}
+    example |= {
+        "verdict": "consistent",
+        "sequential": {"pairs": 200, "cap": 200, "stopped_early": False},
+        "counts": COUNTS,
+        "bounds": bounds,
+        "proved": 0.7268,
+    }
+    written(tmp_path, example)
+    return tmp_path
+
+
+def written(folder: Path, document: dict[str, Any]) -> None:
+    (folder / "result.json").write_text(json.dumps(document))
+
+
+def changed(run: Path, **changes: Any) -> None:
+    written(run, json.loads((run / "result.json").read_text()) | changes)
+
+
+def proved_sequentially(run: Path, *, pairs: int) -> None:
+    """Makes it a run that its e-process ended after so many pairs."""
+    attacks = json.loads((run / "result.json").read_text())["attacks"]
+    for one in attacks:
+        one["bounds"] |= {"exact": None, "clopper_pearson": None}
+    sequential = {"pairs": pairs, "cap": 200, "stopped_early": pairs < 200}
+    changed(run, attacks=attacks, sequential=sequential)
+
+
+def asked(run: Path, *words: str) -> dict[str, Any]:
+    """What the command says about the first attack, by method."""
+    done = CliRunner().invoke(app, ["bounds", str(run), "--json", *words])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    rows = {row["method"]: row for row in found["bounds"] if row["attack"] == "groundhog"}
+    return {**found, "rows": rows}
+
+
+def spoken(run: Path, *words: str) -> list[str]:
+    done = CliRunner().invoke(app, ["bounds", str(run), *words])
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert all(len(line) <= 80 for line in lines), lines
+    return lines
+
+
+def test_at_the_cap_each_bound_has_half_of_the_error(run: Path) -> None:
+    rows = asked(run)["rows"]
+    counts, share = tuple(COUNTS.values()), 0.05 / (2 * 2)  # two attacks, two bounds of each
+    assert rows["exact"]["epsilon"] == exact(*counts, delta=DELTA, confidence=1 - share)
+    assert rows["exact"]["epsilon"] == pytest.approx(0.7268, abs=1e-4)  # not .7677
+    assert rows["clopper_pearson"]["epsilon"] == clopper_pearson(
+        *counts, delta=DELTA, confidence=1 - share
+    )
+    assert rows["sequential"]["epsilon"] == 0.25
+    assert all(rows[m]["valid"] for m in ("exact", "clopper_pearson", "sequential"))
+    assert rows["exact"]["reason"] is None
+    assert spoken(run)[0].endswith("corrected for 2 attack(s), half for each bound")
+
+
+def test_a_fixed_run_keeps_the_whole_of_the_error(run: Path) -> None:
+    changed(run, sequential=None)
+    rows = asked(run)["rows"]
+    assert rows["exact"]["epsilon"] == pytest.approx(0.7677, abs=5e-5)
+    assert "sequential" not in rows
+
+
+@pytest.mark.parametrize("words", [("--delta", "0"), ("--confidence", "0.9")])
+@pytest.mark.parametrize("stopped_early", [False, True])
+def test_what_is_chosen_after_the_run_is_not_a_proof(
+    run: Path, words: tuple[str, str], stopped_early: bool
+) -> None:
+    if stopped_early:
+        proved_sequentially(run, pairs=24)
+    found = asked(run, *words)
+    assert found["post_hoc"]
+    assert not any(row["valid"] for row in found["rows"].values())
+    if not stopped_early:
+        assert found["rows"]["exact"]["reason"] == "post hoc, not a proof"
+        assert found["rows"]["exact"]["epsilon"] > 0
+    sequential = found["rows"]["sequential"]
+    assert (sequential["epsilon"], sequential["reason"]) == (None, "cannot be recomputed")
+    lines = spoken(run, *words)
+    assert lines[1] == "chosen after the run, which was made for delta 1e-05, confidence 0.95"
+    assert any(line.endswith("cannot be recomputed") for line in lines)
+    assert stopped_early or sum("post hoc, not a proof" in line for line in lines) == 4
+
+
+@pytest.mark.parametrize("pairs", [24, 200])  # of 200
+def test_what_ended_the_trials_leaves_no_fixed_bound(run: Path, pairs: int) -> None:
+    proved_sequentially(run, pairs=pairs)
+    rows = asked(run)["rows"]
+    assert list(rows) == ["sequential"]
+    assert rows["sequential"]["valid"]
+
+
+def test_to_say_again_what_the_run_was_made_for_is_not_post_hoc(run: Path) -> None:
+    found = asked(run, "--delta", "1e-5", "--confidence", "0.95")
+    assert not found["post_hoc"]
+    assert found["rows"]["exact"]["valid"]
+
+
+def test_bounds_of_an_invalid_run_prove_nothing(run: Path) -> None:
+    changed(run, verdict="invalid")
+    rows = asked(run)["rows"]
+    assert not any(row["valid"] for row in rows.values())
+    assert rows["sequential"]["reason"] == rows["exact"]["reason"] == "invalid, not a proof"

@@ -1,0 +1,224 @@
+"""How a command ends: its exit code is that of what was found, whatever happens on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+HEAD = """
+import os, sys, threading, time
+import numpy as np
+import pandas as pd
+from dpaudit import PrivacyClaim
+
+class Honest:
+    claim = PrivacyClaim(epsilon=1.0)
+    def fit(self, data, *, seed):
+        return self
+    def sample(self, n, *, seed):
+        rng = np.random.default_rng(seed)
+        return pd.DataFrame({"a": rng.integers(0, 101, n), "b": rng.integers(-3, 4, n)})
+
+class Leaver(Exception):
+    def __str__(self):
+        sys.exit(0)
+"""
+
+HOSTILE = {
+    "leaves on import": "os._exit(0)",
+    "becomes another program": "os.execv('/bin/true', ['true'])",
+    "raises what leaves": "raise Leaver",
+    "exits on import": "sys.exit(0)",
+    "leaves when built": "class G(Honest):\n  def __init__(self): os._exit(0)",
+    "leaves when checked": "class G(Honest):\n  def check(self, data): os._exit(0)",
+    "raises when checked": "class G(Honest):\n  def check(self, data): raise Leaver",
+    "checks nothing": "class G(Honest): check = 3",
+    "leaves when asked for its claim": (
+        "class G(Honest):\n  @property\n  def claim(self): os._exit(0)"
+    ),
+    "claims a number": "class G(Honest): claim = 1.0",
+    "cannot be pickled": "class G(Honest):\n  def __init__(self): self.lock = threading.Lock()",
+    "leaves when pickled": "class G(Honest):\n  def __reduce__(self): os._exit(0)",
+    "nests too deep to pickle": (
+        "class G(Honest):\n  def __init__(self):\n    self.deep = []\n"
+        "    for _ in range(10**5): self.deep = [self.deep]"
+    ),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where commands run: a tiny table, its schema, and one file for a generator."""
+    rows = [f"{10 * n},{n % 7 - 3}" for n in range(11)]
+    (tmp_path / "tiny.csv").write_text("\n".join(["a,b", *rows, ""]))
+    return tmp_path
+
+
+def command(generator: str, *more: str) -> list[str]:
+    words = [sys.executable, "-m", "dpaudit", "audit", generator, "--data", "tiny.csv"]
+    words += ["--target", "row:10", "--attack", "groundhog-naive", "--jobs", "1"]
+    return [*words, "--shadow-models", "40", "--out", "run", *more]
+
+
+def ended(folder: Path, words: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # type: ignore[call-overload,no-any-return]
+        words,
+        **({"cwd": folder, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options),
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_generator_that_ends_or_breaks_the_program_is_one_line(folder: Path, what: str) -> None:
+    (folder / "g.py").write_text(f"{HEAD}\n{HOSTILE[what]}\n")
+    done = ended(folder, command("g.py:G", "-q"))
+    assert done.returncode == 2, done.stderr
+    [line] = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert not (folder / "run" / "result.json").exists()
+
+
+STAYS = """
+def wait():
+    time.sleep(600)
+
+threading.Thread(target=wait).start()
+
+class G(Honest):
+    def fit(self, data, *, seed):
+        threading.Thread(target=wait).start()
+        if os.fork() == 0:
+            wait()
+        time.time = time.perf_counter = time.sleep = np.mean = np.std = np.histogram = None
+        return self
+"""
+
+
+def test_threads_forks_and_patches_neither_stop_a_run_nor_keep_it_from_ending(folder: Path) -> None:
+    (folder / "g.py").write_text(f"{HEAD}\nimport atexit\natexit.register(os._exit, 0)\n{STAYS}")
+    # Forks hold copies of the pipes: read files instead.
+    with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
+        done = ended(folder, command("g.py:G", "--epsilon", "9"), stdout=out, stderr=err)
+    assert done.returncode == 3, (folder / "err").read_text()  # nothing can prove more than 9
+    document = json.loads((folder / "run" / "result.json").read_text())
+    assert document["failures"] == {"in": 0, "out": 0}
+
+
+@pytest.mark.parametrize(("generator", "code"), [("null", 0), ("copycat", 1)])
+def test_a_verdict_keeps_its_exit_code_whatever_becomes_of_its_words(
+    folder: Path, generator: str, code: int
+) -> None:
+    words = command(generator, "--json")
+    read, write = os.pipe()
+    os.close(read)
+    with Path("/dev/full").open("w") as full:
+        for out, err in ((full, subprocess.PIPE), (write, subprocess.PIPE), (None, full)):
+            done = ended(folder, words, stdout=out or subprocess.PIPE, stderr=err)
+            assert done.returncode == code, done.stderr
+            if out:
+                assert "note: standard output cannot be written: " in done.stderr
+                assert "Traceback" not in done.stderr
+    os.close(write)
+    closed = ["sh", "-c", f"{shlex.join(words)} >&- 2>&-"]
+    assert ended(folder, closed).returncode == code
+
+
+def test_a_command_that_only_prints_fails_if_it_cannot(folder: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = ended(folder, [sys.executable, "-m", "dpaudit", "list"], stdout=full)
+    assert done.returncode == 4
+    assert done.stderr == "error: standard output cannot be written: No space left on device\n"
+
+
+def test_a_closed_terminal_stops_a_run_as_a_polite_kill_does(folder: Path) -> None:
+    (folder / "g.py").write_text(
+        f"{HEAD}\nclass G(Honest):\n  def fit(self, data, *, seed): time.sleep(600)\n"
+    )
+    pipe = subprocess.PIPE
+    words = command("g.py:G")
+    process = subprocess.Popen(
+        words, cwd=folder, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    )
+    while not (folder / "run" / "workers.log").exists() and process.poll() is None:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGHUP)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert stdout == ""
+    assert "resume with: dpaudit audit g.py:G" in stderr
+    assert "Traceback" not in stderr
+    assert not list((folder / "run").glob("payload*"))
+
+
+LONG = "n" * 300
+DEEP = "[" * 100_000 + "]" * 100_000
+
+UNUSABLE = {
+    "long table": ["audit", "null", "--data", f"{LONG}.csv"],
+    "long schema": ["audit", "null", "--data", "tiny.csv", "--schema", f"{LONG}.json"],
+    "long generator": ["audit", f"{LONG}.py:G", "--data", "tiny.csv"],
+    "long folder": ["audit", "null", "--data", "tiny.csv", "--out", LONG],
+    "long target": ["audit", "null", "--data", "tiny.csv", "--target", f"record:{LONG}"],
+    "long result": ["report", LONG],
+    "long bounds": ["bounds", LONG],
+    "long explain": ["explain", LONG],
+    "long output": ["synthesize", "null", "--data", "tiny.csv", "--out", f"{LONG}.csv"],
+    "deep schema": ["audit", "null", "--data", "tiny.csv", "--schema", "deep.json"],
+    "deep result": ["report", "deep.json"],
+    "rows": ["audit", "null", "--data", "tiny.csv", "--rows", "1000000000"],
+    "rows of one run": ["audit", "null", "--data", "tiny.csv", "--one-run", "--rows", "1000000000"],
+    "rows of a table": [
+        *("synthesize", "null", "--data", "tiny.csv", "--out", "o.csv", "--rows", "1000000000"),
+    ],
+    "rows of probes": ["probe", "null", "--data", "tiny.csv", "--rows", "1000000000"],
+}
+
+
+@pytest.mark.parametrize("what", UNUSABLE)
+def test_what_the_system_or_the_stack_cannot_take_is_one_line(folder: Path, what: str) -> None:
+    (folder / "deep.json").write_text(DEEP)
+    done = ended(folder, [sys.executable, "-m", "dpaudit", *UNUSABLE[what]])
+    assert done.returncode == 2, done.stderr
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("auditing ")]
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("error: ")
+
+
+VANISHES = """
+import shutil
+class G(Honest):
+    def check(self, data):
+        threading.Timer(3, shutil.rmtree, ["run"], {"ignore_errors": True}).start()
+    def fit(self, data, *, seed):
+        time.sleep(0.2)
+        return self
+"""
+
+
+def test_a_run_folder_that_disappears_is_one_line(folder: Path) -> None:
+    (folder / "g.py").write_text(HEAD + VANISHES)
+    done = ended(folder, command("g.py:G", "-q", "--shadow-models", "200"))
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+@pytest.mark.parametrize("limit", [16, 28])
+def test_too_few_open_files_are_one_line(folder: Path, limit: int) -> None:
+    import resource
+
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+    done = ended(folder, command("null", "-q"), preexec_fn=few)
+    assert "Traceback" not in done.stderr
+    assert (done.returncode == 0) == (folder / "run" / "result.json").exists()

@@ -1,0 +1,175 @@
+"""`dpaudit plan`: what an audit can prove and what it costs, the answer first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from dpaudit.cli.console import ExitCode
+from dpaudit.cli.main import app
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every command runs in a folder of its own, with a table and bad generators in it."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"age": rng.integers(20, 60, 60), "income": rng.normal(30, 5, 60)})
+    table.to_csv("table.csv", index=False)
+    Path("bad.py").write_text(BAD)
+    return tmp_path
+
+
+BAD = """
+import os
+import sys
+
+
+def raises(data, n_rows, seed):
+    raise ValueError("two\\nlines")
+
+
+def leaves(data, n_rows, seed):
+    sys.exit(0)
+
+
+def dies(data, n_rows, seed):
+    os._exit(0)
+
+
+def wrong(data, n_rows, seed):
+    return data.head(3)
+"""
+
+
+def dpaudit(*words: str) -> Result:
+    done = CliRunner().invoke(app, list(words))
+    assert all(len(line) <= 80 for line in done.stdout.splitlines() if "--json" not in words)
+    return done
+
+
+def planned(*words: str) -> dict[str, Any]:
+    done = dpaudit("plan", *words, "--json")
+    assert done.exit_code == ExitCode.PASS, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_plan_trains_nothing_and_says_what_can_be_proved() -> None:
+    done = dpaudit("plan", "--epsilon", "1", "--delta", "1e-5", "--shadow-models", "400", "--json")
+    assert done.exit_code == ExitCode.PASS
+    document = json.loads(done.stdout)
+    assert document["scored_per_world"] == 120
+    assert 1 < document["detectable_epsilon"] < document["max_provable_epsilon"] < 4.2
+    spoken = dpaudit("plan", "null", "--data", "table.csv", "--seconds-per-model", "6", "-q")
+    assert spoken.exit_code == ExitCode.USAGE  # plan has no -q
+    spoken = dpaudit(
+        "plan", "null", "--data", "table.csv", "--seconds-per-model", "6", "--jobs", "2"
+    )
+    # (400 + 1 + 120) * 6 s by 2 workers
+    assert "about 26 min 3 s for 400 models, 1 repeat and 120 controls" in spoken.stdout
+    assert not Path("runs").exists()
+
+
+def test_plan_needs_a_claim() -> None:
+    assert "plan needs a claim" in dpaudit("plan").stderr
+
+
+def test_plan_answers_the_other_way_round_too() -> None:
+    done = dpaudit("plan", "--epsilon", "1", "--delta", "1e-5", "--detect", "3", "--json")
+    needed = json.loads(done.stdout)["needed_shadow_models"]
+    found = dpaudit(
+        *("plan", "--epsilon", "1", "--delta", "1e-5", "--json"),
+        *("--shadow-models", str(needed)),
+    )
+    assert 2.5 < json.loads(found.stdout)["detectable_epsilon"] <= 3
+    weak = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.003")
+    first = weak.stdout.splitlines()[0]  # the answer, before the table
+    assert first.startswith("80 % power against TPR 0.5, FPR 0.003: about ")
+    hopeless = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.5")
+    assert hopeless.stdout.splitlines()[0].endswith(": not with up to 200,000 shadow models")
+    assert "belong together" in dpaudit("plan", "--epsilon", "1", "--tpr", "0.5").stderr
+    assert "above the claim" in dpaudit("plan", "--epsilon", "1", "--detect", "0.5").stderr
+
+
+def test_plan_times_one_training_and_no_more() -> None:
+    done = dpaudit("plan", "null", "--data", "table.csv", "--time-one")
+    assert "for 400 models" in done.stdout
+    assert "--time-one needs a GENERATOR" in dpaudit("plan", "--epsilon", "1", "--time-one").stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("raises", "ValueError: two lines"),
+        ("leaves", "SystemExit: 0"),
+        ("dies", "worker"),
+        ("wrong", "3 rows"),
+    ],
+)
+def test_a_generator_that_cannot_be_timed_is_one_line(name: str, says: str) -> None:
+    words = ("--data", "table.csv", "--epsilon", "1", "--attack", "groundhog-naive")
+    done = dpaudit("plan", f"bad.py:{name}", *words, "--time-one")
+    assert done.exit_code == ExitCode.USAGE, done.output
+    assert done.stdout == ""
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith(f"error: bad.py:{name}: its one model could not be timed: ")
+    assert says in line
+    assert "Traceback" not in done.stderr
+
+
+def test_the_cost_includes_the_controls() -> None:
+    given = planned("--epsilon", "1", "--seconds-per-model", "6", "--jobs", "2")
+    assert given["trainings"] == {"models": 400, "repeats": 1, "controls": 120}
+    assert given["seconds"] == (400 + 1 + 120) * 6 / 2
+    assert planned("--epsilon", "1")["seconds"] is None
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-5"])
+def test_a_one_run_audit_is_planned_by_its_canaries(delta: str) -> None:
+    claim = ("--epsilon", "1", "--delta", delta, "--one-run")
+    usual = planned(*claim)
+    assert (usual["canaries"], usual["guesses"], usual["attacks"]) == (100, 20, 1)
+    larger = planned(*claim, "--canaries", "500")
+    assert 1.8 < usual["max_provable_epsilon"] < 1.9
+    assert 3.4 < larger["max_provable_epsilon"] < 3.5  # as docs/statistics.md has it
+    assert larger["detectable_epsilon"] < usual["detectable_epsilon"]
+    needed = planned(*claim, "--detect", "2")["needed_canaries"]
+    assert planned(*claim, "--canaries", str(needed))["detectable_epsilon"] <= 2
+    assert planned(*claim, "--canaries", str(needed - 5))["detectable_epsilon"] > 2
+    spoken = dpaudit("plan", *claim, "--canaries", "500", "--detect", "2").stdout.splitlines()
+    assert spoken[0] == f"80 % power against a true epsilon of 2: about {needed} canaries"
+    assert any(line.split()[:2] == ["500", "100"] and "<- asked" in line for line in spoken)
+
+
+def test_a_one_run_plan_agrees_with_its_audit() -> None:
+    words = ("--data", "table.csv", "--one-run", "--canaries", "30")
+    done = dpaudit("audit", "null", *words, "--json", "--jobs", "1")
+    result, plan = json.loads(done.stdout), planned("null", *words)
+    for key in ("max_provable_epsilon", "detectable_epsilon"):
+        assert plan[key] == result[key]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--epsilon", "1", "--canaries", "40"], "is for --one-run"),
+        (["--epsilon", "1", "--one-run", "--canaries", "19"], "at least 20"),
+        (["--epsilon", "1", "--one-run", "--shadow-models", "100"], "leave out --shadow-models"),
+        (["--epsilon", "1", "--one-run", "--tpr", "0.5", "--fpr", "0.1"], "give --detect"),
+        (["--epsilon", "1", "--one-run", "--neighbours", "replace-one"], "replace-one"),
+        (["null", "--data", "table.csv", "--one-run", "--canaries", "31"], "half of the table"),
+        (["null", "--data", "table.csv", "--one-run", "--time-one"], "--one-run trains but once"),
+    ],
+)
+def test_what_no_one_run_audit_can_be_is_refused(words: Sequence[str], says: str) -> None:
+    done = dpaudit("plan", *words)
+    assert done.exit_code == ExitCode.USAGE
+    assert says in " ".join(done.stderr.split())

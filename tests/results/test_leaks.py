@@ -1,0 +1,89 @@
+"""What carries an attack, in words: the whole output, many features alike, or a few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dpaudit.report.render import render_html, render_markdown
+from dpaudit.results.document import from_document, to_document
+from dpaudit.results.leaks import Carrier, carrier, feature, in_order, leak_reason
+from dpaudit.results.record import AuditRecord, Leak
+from dpaudit.results.summary import failure_lines, summary_lines
+from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
+
+Make = Callable[..., AuditRecord]
+
+
+def leak(column: str, importance: float, separation: float | None) -> Leak:
+    return Leak(feature="max", column=column, importance=importance, separation=separation)
+
+
+FROZEN = Check(DIFFERENT_SEEDS, False, "every model gave the same table", Consequence.NOTED)
+ALIKE = (leak("A", 0.0, 0.5), leak("B", 0.0, 0.45), leak("C", 0.0002, 0.4))
+
+
+def documents(*leaks: Leak) -> list[Any]:
+    return [to_document(one) for one in leaks]
+
+
+def test_features_in_words() -> None:
+    assert feature(leak("Age", 0.1, 0.2)) == "max(Age)"
+    binned = Leak(feature="share in bin 3", column="A", importance=0.1)
+    assert feature(binned) == "share in bin 3 (A)"
+
+
+def test_an_important_feature_is_named() -> None:
+    leaks = (leak("A", 0.2, 0.3), leak("B", 0.0, 0.5))
+    assert carrier(leaks) is Carrier.FEATURES
+    assert leak_reason(leaks, ()) == "the leak is in max(A); max(B)"
+
+
+def test_features_that_repeat_each_other_are_listed_by_separation() -> None:
+    assert carrier(ALIKE) is Carrier.MANY
+    assert in_order(ALIKE[::-1]) == list(ALIKE)
+    reason = leak_reason(ALIKE, ())
+    assert reason == "many features each tell the worlds apart: max(A); max(B); max(C)"
+
+
+@pytest.mark.parametrize(
+    "leaks",
+    [
+        (leak("A", 0.0, 0.02), leak("B", 0.0, 0.01)),  # neither matters nor separates
+        (leak("A", 0.0, None), leak("B", 0.0, None)),  # written before separations were recorded
+    ],
+)
+def test_no_feature_is_named_without_a_number_that_says_so(leaks: tuple[Leak, ...]) -> None:
+    assert carrier(leaks) is Carrier.NONE
+    assert leak_reason(leaks, ()) == "no single feature carries the attack"
+
+
+def test_an_output_that_ignores_the_seed_is_named_as_that() -> None:
+    assert carrier(ALIKE, (FROZEN,)) is Carrier.WHOLE_OUTPUT
+    assert "the whole output, which the seed does not change" in leak_reason(ALIKE, (FROZEN,))
+
+
+def test_summary_and_reports_say_what_the_reason_says(record_of: Make) -> None:
+    many = record_of(leaks=documents(*ALIKE))
+    expected = "leak: many features each tell the worlds apart: max(A); max(B); max(C)"
+    assert expected in summary_lines(many)
+    frozen = record_of(leaks=documents(*ALIKE), checks=[to_document(FROZEN)])
+    assert "leak: the whole output, which the seed does not change" in summary_lines(frozen)
+    assert "leaks: the whole output, which the seed does not change" in failure_lines(frozen)
+    for text in (render_markdown(many), render_html(many)):
+        assert "Many features each tell the worlds apart." in text
+        assert "The leak is in" not in text
+    for text in (render_markdown(frozen), render_html(frozen)):
+        assert "The leak is in the whole output, which the seed does not change." in text
+        assert "The leak is in max" not in text
+
+
+def test_separation_stands_beside_importance_where_it_is_known(record_of: Make) -> None:
+    text = render_markdown(record_of(leaks=documents(leak("A", 0.21, 0.48))))
+    assert "| max(A) | 0.21 | 0.48 |" in text
+    unknown = documents(leak("A", 0.21, None))
+    assert "separation" not in unknown[0]
+    assert from_document(Leak, unknown[0]).separation is None
+    assert "| max(A) | 0.21 |\n" in render_markdown(record_of(leaks=unknown))
