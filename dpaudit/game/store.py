@@ -84,6 +84,7 @@ class RunFolder:
     def __init__(self, path: Path, *, spec: Mapping[str, Any], versions: Mapping[str, str]) -> None:
         self.path = path
         self.log = path / LOG_FILE
+        self.last_message = ""  # of a generator; for standard error, never stored
         self._lock = _locked(path)
         try:
             with self._usable("hold a run", "give another `out`"):
@@ -221,6 +222,7 @@ class RunFolder:
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*row, _checksum(row)),
             )
+            self.last_message = outcome.message
             if outcome.message:
                 self._append_to_log(f"{outcome.trial.id} failed: {outcome.message}")
 
