@@ -48,8 +48,16 @@ def duration(seconds: float) -> str:
 
 
 def printable(text: str) -> str:
-    """A foreign string on one line, without the characters that would steer a terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in one_line(text))
+    """A foreign string on one line; what would steer a terminal or turn text round is visible."""
+    return visible(one_line(text))
+
+
+def visible(text: str) -> str:
+    """A text with its lines, in which no character steers a terminal, hides, or turns text round.
+
+    Escapes, bidirectional controls and invisible characters become replacement characters.
+    """
+    return "".join(_visible(character) for character in text)
 
 
 def one_line(text: str) -> str:
@@ -94,6 +102,12 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     """` (did you mean 'x'?)` if a known name is close, else nothing."""
     close = difflib.get_close_matches(name, known, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _visible(character: str) -> str:
+    if character.isprintable() or character == "\n":
+        return character
+    return " " if character.isspace() else "\N{REPLACEMENT CHARACTER}"
 
 
 def _significant(value: float | None, digits: int, rounding: str) -> str:

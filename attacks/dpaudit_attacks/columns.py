@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -139,3 +140,28 @@ def slot_counts(slots: IntArray, n_slots: int) -> IntArray:
     own = slots + n_slots * np.arange(len(slots))[:, None]  # each table has slots of its own
     counts = np.bincount(own.ravel(), minlength=n_slots * len(slots))
     return counts.reshape(len(slots), n_slots)
+
+
+def category_names(column: Column, schema: Schema) -> list[str]:
+    """What features call the categories of a column.
+
+    Names of features go into reports. Categories of an inferred schema are values of records, so
+    they are called by their positions, from 1.
+    """
+    if schema.inferred:
+        return [f"category {position + 1}" for position in range(len(column.categories))]
+    return [repr(value) for value in column.categories]
+
+
+def bin_names(column: Column, schema: Schema, bins: int) -> list[str]:
+    """What features call the bins of a number: below its bounds, between them, above them.
+
+    Bounds of an inferred schema are the smallest and the largest value of the table, so its bins
+    are called by their positions, from 1.
+    """
+    if schema.inferred:
+        inner = [f"bin {position + 1} of {bins}" for position in range(bins)]
+        return ["below the bounds", *(f"in {name}" for name in inner), "above the bounds"]
+    cuts = [f"{edge:.12g}" for edge in edges(column, bins)]
+    inner = [f"in [{a}, {b})" for a, b in pairwise(cuts[:-1])]
+    return [f"below {cuts[0]}", *inner, f"in [{cuts[-2]}, {cuts[-1]}]", f"above {cuts[-1]}"]

@@ -9,7 +9,7 @@ import numpy as np
 from dpaudit.model.encoding import encode_values, layout
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
-from dpaudit_attacks.columns import FAR
+from dpaudit_attacks.columns import FAR, category_names
 
 
 def names(schema: Schema) -> tuple[FeatureName, ...]:
@@ -19,7 +19,8 @@ def names(schema: Schema) -> tuple[FeatureName, ...]:
         if column.kind.numeric:
             labels.append((column.name, ""))
         else:
-            labels += [(column.name, f"{column.name}={value!r}") for value in column.categories]
+            known = category_names(column, schema)
+            labels += [(column.name, f"{column.name}={name}") for name in known]
         if indicator is not None or (column.missing and not column.kind.numeric):
             labels.append((column.name, f"{column.name} missing"))
     return tuple(_name(*first, *second) for first, second in combinations(labels, 2))

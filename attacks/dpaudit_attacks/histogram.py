@@ -6,14 +6,19 @@ in two ways: by sorting counts, and by binning with the data of one world.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from dpaudit.model.column import Column
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
-from dpaudit_attacks.columns import ColumnStack, bin_counts, edges, limits, slot_counts
+from dpaudit_attacks.columns import (
+    ColumnStack,
+    bin_counts,
+    bin_names,
+    category_names,
+    limits,
+    slot_counts,
+)
 
 
 def names(schema: Schema, *, bins: int) -> tuple[FeatureName, ...]:
@@ -21,8 +26,7 @@ def names(schema: Schema, *, bins: int) -> tuple[FeatureName, ...]:
     return tuple(
         FeatureName(column.name, feature)
         for column in schema.columns
-        for feature in (_bin_names(column, bins) if column.kind.numeric else _shares(column))
-        + ["share of missing"] * column.missing
+        for feature in _shares(column, schema, bins) + ["share of missing"] * column.missing
     )
 
 
@@ -53,12 +57,8 @@ def values(stack: ColumnStack, schema: Schema, *, bins: int) -> FloatArray:
     return np.asarray(np.concatenate(parts, axis=1) / n_rows, dtype=np.float64)
 
 
-def _bin_names(column: Column, bins: int) -> list[str]:
-    cuts = [f"{edge:.12g}" for edge in edges(column, bins)]
-    inner = [f"share in [{a}, {b})" for a, b in pairwise(cuts[:-1])]
-    last = f"share in [{cuts[-2]}, {cuts[-1]}]"
-    return [f"share below {cuts[0]}", *inner, last, f"share above {cuts[-1]}"]
-
-
-def _shares(column: Column) -> list[str]:
-    return [f"share of {value!r}" for value in column.categories] + ["share of other categories"]
+def _shares(column: Column, schema: Schema, bins: int) -> list[str]:
+    if column.kind.numeric:
+        return [f"share {place}" for place in bin_names(column, schema, bins)]
+    known = [f"share of {name}" for name in category_names(column, schema)]
+    return [*known, "share of other categories"]

@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.column import MISSING, Category, Column, Kind
+from dpaudit.model.column import MISSING, Column, Kind
 from dpaudit.model.encoding import values_of_table
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, IntArray
 from dpaudit_attacks.base import ClassifierAttack, require_positive
-from dpaudit_attacks.columns import in_blocks, limits, slot_counts
+from dpaudit_attacks.columns import category_names, in_blocks, limits, slot_counts
 from dpaudit_attacks.subsets import column_subsets
 
 WORD = 64
@@ -128,10 +129,9 @@ class AbsoluteQueries(ClassifierAttack):
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
         """Names of the features, in the order of `features`."""
         columns = " & ".join(game.schema.names)
-        points = product(*(_values(column) for column in game.schema.columns))
+        points = product(*(_value_names(column, game.schema) for column in game.schema.columns))
         return tuple(
-            FeatureName(columns, f"rows equal to ({', '.join(map(_shown, point))})")
-            for point in points
+            FeatureName(columns, f"rows equal to ({', '.join(point)})") for point in points
         )
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
@@ -218,11 +218,15 @@ def _n_values(column: Column) -> int:
     return len(column.categories) + column.missing
 
 
-def _values(column: Column) -> list[Category | None]:
-    """The possible values of a column that is not continuous, in order; None is missing."""
-    lower, upper = column.bounds if column.kind.numeric else (0.0, -1.0)
-    known = column.categories or range(int(lower), int(upper) + 1)
-    return [*known, *[None] * column.missing]
+def _value_names(column: Column, schema: Schema) -> list[str]:
+    """What features call the possible values of a column that is not continuous, in order."""
+    missing = ["missing"] * column.missing
+    if not column.kind.numeric:
+        return category_names(column, schema) + missing
+    lower, upper = column.bounds
+    first = 1 - int(lower) if schema.inferred else 0  # its bounds are values of records
+    known = [str(value + first) for value in range(int(lower), int(upper) + 1)]
+    return [f"value {name}" if schema.inferred else name for name in known] + missing
 
 
 def _positions(column: Column, values: FloatArray) -> IntArray:
@@ -232,7 +236,3 @@ def _positions(column: Column, values: FloatArray) -> IntArray:
     possible = (values >= first) & (values <= last) & (values == np.floor(values))
     absent = np.where(missing & column.missing, last - first + 1, -1)
     return np.where(possible, values - first, absent).astype(np.int64)
-
-
-def _shown(value: Category | None) -> str:
-    return "missing" if value is None else repr(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
@@ -28,6 +29,7 @@ from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load
+from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
 from dpaudit.versions import versions
 
@@ -104,9 +106,10 @@ def run_audit(
     with folder_usable(folder), workers_ended():
         if isinstance(spec, TargetSearchSpec):
             spec = find_target(spec, folder, jobs=workers, on_progress=on_progress)
-        with RunFolder(folder, spec=spec.specification, versions=versions()) as store:
+        with RunFolder(folder, spec=spec.stored_specification, versions=versions()) as store:
             session = _session(spec, store, workers, on_progress)
-            result = AuditResult.of(session.run(), folder=folder)
+            result = AuditResult.of(_shareable(session.run(), store), folder=folder)
+            store.ensure_kept()
             result.save(folder)
             write_reports(result, folder)
     return result
@@ -130,6 +133,12 @@ def folder_usable(folder: Path) -> Iterator[None]:
             f"the run in {folder} cannot go on: {where}: {io_reason(error)}; fix that and run the "
             "same command again"
         ) from error
+
+
+def _shareable(record: AuditRecord, store: RunFolder) -> AuditRecord:
+    """A record whose digest of the table confirms no guess of it to who lacks the salt."""
+    digest = store.salt.digest(record.data.sha256)
+    return replace(record, data=replace(record.data, sha256=digest))
 
 
 def _session(

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.game.salt import Private
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import Table, data_digest
-from dpaudit.plugins.named import NamedGenerator, source_digest
+from dpaudit.plugins.named import NamedGenerator
+from dpaudit.plugins.source import source_digest
 from dpaudit.seeds import Stream
 from dpaudit.versions import __version__
 
@@ -75,6 +77,15 @@ class AuditSpec(ABC):
             "seed": self.settings.seed,
             **self.own_specification,
         }
+
+    @property
+    def stored_specification(self) -> dict[str, Any]:
+        """The specification for a run folder: what says something about records is private."""
+        spec = {**self.specification, "data": Private(self.specification["data"])}
+        if self.table.schema.inferred:  # its bounds and categories are values of records
+            public = {"inferred": True, "label": self.table.schema.label}
+            spec["schema"] = Private(spec["schema"], public)
+        return spec
 
     @cached_property
     def id(self) -> str:

@@ -82,14 +82,18 @@ def time_one(audit: TwoWorldSpec) -> ModelSeconds:
     seconds = []
     with (
         tempfile.TemporaryDirectory(prefix="dpaudit-") as folder,
-        RunFolder(Path(folder) / "run", spec=audit.specification, versions=versions()) as store,
+        RunFolder(
+            Path(folder) / "run", spec=audit.stored_specification, versions=versions()
+        ) as store,
     ):
         for trial in trials:
             run_trials([trial], payload, store, jobs=1)
             outcome = store.outcomes(trial.role)[trial]
             if outcome.status is not TrialStatus.FINISHED:
                 name = audit.generator.name if trial.role is Role.AUDIT else trial.role.value
-                raise InputError(f"{name}: its one model could not be timed: {outcome.error}")
+                said = store.last_message  # for the terminal of who runs it: nothing is kept
+                reason = said if said.startswith(f"{outcome.error}:") else outcome.error
+                raise InputError(f"{name}: its one model could not be timed: {reason}")
             seconds.append(outcome.seconds)
     control, model = seconds
     return ModelSeconds(model=model, control=control)

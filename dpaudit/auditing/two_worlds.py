@@ -11,6 +11,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import SettingsError
 from dpaudit.game.choices import VULNERABLE
+from dpaudit.game.salt import Private
 from dpaudit.game.target import Target, choose_target, copies_of
 from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.claim import Neighbours
@@ -23,10 +24,10 @@ from dpaudit.plugins.named import (
     named_attacks,
     named_generator,
     plain_settings,
-    source_digest,
 )
 from dpaudit.plugins.protocols import Generator
 from dpaudit.plugins.registry import GENERATORS, build
+from dpaudit.plugins.source import source_digest
 from dpaudit.results.record import Selection
 from dpaudit.seeds import Stream
 
@@ -68,6 +69,15 @@ class TwoWorldSpec(AuditSpec):
             "threshold": settings.threshold.value,
             "multiplicity": settings.multiplicity.value,
             "sequential": settings.sequential,
+        }
+
+    @property
+    def stored_specification(self) -> dict[str, Any]:
+        """The specification for a run folder; the record is private too."""
+        target = self.specification["target"]
+        return {
+            **super().stored_specification,
+            "target": {**target, "record": Private(target["record"])},
         }
 
     @property

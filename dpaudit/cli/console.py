@@ -24,7 +24,7 @@ from rich.console import Console
 from dpaudit.cli.options import spelled
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
 from dpaudit.files import io_reason
-from dpaudit.formatting import error_line, error_text
+from dpaudit.formatting import error_line, error_text, visible
 from dpaudit.plugins.foreign import end_at_once
 from dpaudit.results.verdict import Verdict
 
@@ -111,10 +111,18 @@ class _Tolerant(io.TextIOBase):
 _result_stream: ContextVar[_Tolerant] = ContextVar("result_stream")
 
 
+class VisibleConsole(Console):
+    """A console on which no foreign string steers the terminal: neither names, paths nor errors."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Prints; in strings whatever would steer or turn text round is made visible."""
+        super().print(*(visible(of) if isinstance(of, str) else of for of in objects), **options)
+
+
 def results() -> Console:
     """Standard output: the result and nothing else; lines are never wrapped or coloured."""
     stream: Any = _result_stream.get(None) or _Tolerant(sys.stdout)
-    return Console(
+    return VisibleConsole(
         file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False, no_color=True
     )
 
@@ -122,7 +130,7 @@ def results() -> Console:
 def messages() -> Console:
     """Standard error: progress, notes, errors."""
     stream: Any = _Tolerant(sys.stderr)
-    return Console(file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
+    return VisibleConsole(file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:

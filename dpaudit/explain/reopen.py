@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -12,10 +13,11 @@ from dpaudit.auditing.attacking.run import Outcomes
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import InputError, RunFolderError
+from dpaudit.game.salt import SALTED, salt_of
 from dpaudit.game.store import STORE_FILE, RunFolder, changed_keys, specification_of
 from dpaudit.game.trial import Role
 from dpaudit.model.schema import Schema
-from dpaudit.model.tables import IN_MEMORY, load
+from dpaudit.model.tables import IN_MEMORY, Table, load, load_table
 from dpaudit.plugins.protocols import World
 from dpaudit.results.result import RESULT_FILE, AuditResult
 from dpaudit.results.verdict import Verdict
@@ -79,8 +81,9 @@ def reopen(path: Path) -> FinishedRun:
     _compare(folder, "versions", result.versions, versions())
     spec = specification_of(folder)
     audit = _rebuilt(spec, result)
-    _compare(folder, "settings", spec, audit.specification)
-    with RunFolder(folder, spec=audit.specification, versions=versions()) as store:
+    own = audit.stored_specification
+    _compare(folder, "settings", spec, salt_of(folder).sealed(own))
+    with RunFolder(folder, spec=own, versions=versions()) as store:
         return FinishedRun(folder, audit, result, store.outcomes(Role.AUDIT))
 
 
@@ -94,10 +97,22 @@ def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
             "attacks": tuple(attack["name"] for attack in spec["attacks"]),
         }
         settings = AuditSettings(**(plain | described))
-        table = load(result.data.source, Schema.from_document(spec["schema"]))
+        table = _table(spec["schema"], result)
         return build_two_worlds(spec["generator"]["name"], table, settings)
     except InputError as error:
         raise RunFolderError(f"the audit cannot be built again: {error}") from error
+
+
+def _table(stored: Mapping[str, Any], result: AuditResult) -> Table:
+    """The table with its schema; an inferred one was not stored, so it is inferred again."""
+    source = result.data.source
+    if SALTED not in stored:
+        return load(source, Schema.from_document(stored))
+    words = shlex.split(result.reproduce)
+    if "--schema" in words:
+        return load(source, words[words.index("--schema") + 1])
+    label = stored["label"]
+    return load(source, label and Schema.infer(load_table(source), label=label))
 
 
 def _compare(folder: Path, what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:

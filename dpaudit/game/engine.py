@@ -7,24 +7,20 @@ after three attempts that trial is recorded as crashed.
 
 from __future__ import annotations
 
-import hashlib
-import os
-import sys
 import warnings
 from collections import Counter, deque
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
-from pathlib import Path
 
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game import worker
 from dpaudit.game.batches import Batch, make_batches
+from dpaudit.game.payload import erase_payloads, payload_file
 from dpaudit.game.pool import Flight, interrupts_held, kill_workers
 from dpaudit.game.progress import OnProgress, TrialProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
-from dpaudit.plugins.foreign import pickled
 
 MAX_ATTEMPTS = 3
 
@@ -58,7 +54,7 @@ def run_trials(
         RegistryError: If an attack cannot be pickled for workers.
         RunFolderError: If the folder takes no more outcomes.
     """
-    _erase_payloads(folder.path)  # of a coordinator that was killed before any worker started
+    erase_payloads(folder.path)  # of a coordinator that was killed before any worker started
     done = folder.finished(trials)
     pending = [trial for trial in trials if trial not in done]
     if not pending:
@@ -72,7 +68,8 @@ def run_trials(
             # Idle workers stop: as an error, this warning would break the pool.
             warnings.filterwarnings("ignore", message="A worker (stopped|was restarted) while")
             batches = make_batches(pending, payload, generator, workers=jobs)
-            _run(batches, _write(payload, folder.path), state, jobs=jobs)
+            with payload_file(payload, folder.path, log=folder.log) as file:
+                _run(batches, file, state, jobs=jobs)
     except KeyboardInterrupt:
         with interrupts_held() as held:
             kill_workers()
@@ -85,8 +82,6 @@ def run_trials(
     except BaseException:
         kill_workers()  # else the program would wait for the trials under way
         raise
-    finally:
-        _payload_path(folder.path).unlink(missing_ok=True)  # listing takes one more open file
 
 
 class _State:
@@ -149,29 +144,3 @@ def _crashed(trial: Trial) -> Outcome:
         status=TrialStatus.CRASHED,
         error=f"its worker process died in each of {MAX_ATTEMPTS} attempts",
     )
-
-
-def _write(payload: Payload, folder: Path) -> worker.PayloadFile:
-    """Pickles the payload once, readable by its owner alone; workers load it once each."""
-    blob = pickled(payload, name="an attack or the table")
-    path = _payload_path(folder)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(blob)
-    return worker.PayloadFile(
-        path=str(path.resolve()),
-        digest=hashlib.sha256(blob).hexdigest(),
-        log=str((folder / "workers.log").resolve()),
-        search_path=tuple(entry for entry in sys.path if entry),
-    )
-
-
-def _payload_path(folder: Path) -> Path:
-    """Named after this process: a worker whose coordinator died erases that coordinator's file."""
-    return folder / f"payload-{os.getpid()}.pickle"
-
-
-def _erase_payloads(folder: Path) -> None:
-    """Removes the files that hold the private table."""
-    for path in folder.glob("payload-*.pickle"):
-        path.unlink(missing_ok=True)

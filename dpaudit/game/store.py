@@ -22,7 +22,8 @@ import numpy as np
 
 from dpaudit.errors import RunFolderError
 from dpaudit.files import parse_json
-from dpaudit.formatting import clipped, one_line
+from dpaudit.formatting import clipped, one_line, printable
+from dpaudit.game.salt import PRIVATE_FILE, new_salt, salt_of
 from dpaudit.game.trial import ModelClaim, Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 
@@ -34,14 +35,24 @@ CREATE TABLE IF NOT EXISTS audit (
 );
 CREATE TABLE IF NOT EXISTS trial (
     role TEXT NOT NULL, world TEXT NOT NULL, number INTEGER NOT NULL,
-    status TEXT NOT NULL, features BLOB, feature_sha TEXT, error TEXT NOT NULL,
+    status TEXT NOT NULL, features BLOB, row_sha TEXT NOT NULL, error TEXT NOT NULL,
     claimed_epsilon REAL, claimed_delta REAL, seconds REAL NOT NULL, attempts INTEGER NOT NULL,
     PRIMARY KEY (role, world, number)
 );
 """
+_COLUMNS = (
+    "role, world, number, status, features, error, "
+    "claimed_epsilon, claimed_delta, seconds, attempts"
+)
 _LITTLE_ENDIAN = np.dtype("<f8")
 STORE_FILE = "trials.sqlite"
 """Name of the file of a run folder that holds its trials."""
+LOG_FILE = "workers.log"
+"""Name of the file of a run folder for what generators print and raise: never to be shared."""
+
+
+BUSY_SECONDS = 60.0
+"""How long another program, such as a backup, may lock the store before the run gives up."""
 
 
 class Tally(NamedTuple):
@@ -61,7 +72,8 @@ class RunFolder:
 
     Args:
         path: The folder; created if it does not exist.
-        spec: What is audited, as JSON; a folder belongs to one specification.
+        spec: What is audited, as JSON; a folder belongs to one specification. Of what it marks
+            `Private` the folder keeps a salted digest.
         versions: Versions of the libraries; kept beside the specification.
 
     Raises:
@@ -71,15 +83,23 @@ class RunFolder:
 
     def __init__(self, path: Path, *, spec: Mapping[str, Any], versions: Mapping[str, str]) -> None:
         self.path = path
+        self.log = path / LOG_FILE
+        self.last_message = ""  # of a generator; for standard error, never stored
         self._lock = _locked(path)
         try:
             with self._usable("hold a run", "give another `out`"):
-                self._db = sqlite3.connect(path / STORE_FILE, isolation_level=None)
+                _keep_private(path)
+                self._db = sqlite3.connect(
+                    path / STORE_FILE, isolation_level=None, timeout=BUSY_SECONDS
+                )
                 try:
                     self._db.execute("PRAGMA journal_mode=WAL")
                     self._db.execute("PRAGMA synchronous=FULL")
                     self._db.executescript(_TABLES)
-                    self._claim_for(spec, versions)
+                    used = self._check()
+                    self.salt = salt_of(path) if used else new_salt(path)
+                    self._claim_for(self.salt.sealed(spec), versions)
+                    self._files = _identities(path)
                 except BaseException:
                     self._db.close()
                     raise
@@ -105,12 +125,42 @@ class RunFolder:
 
     @contextmanager
     def _usable(self, what: str, advice: str) -> Iterator[None]:
-        """Turns whatever SQLite and damaged rows raise into a `RunFolderError`."""
+        """Turns whatever SQLite, files and damaged rows raise into a `RunFolderError`."""
         try:
             yield
-        except (sqlite3.Error, ValueError, TypeError) as error:
+        except (sqlite3.Error, OSError, ValueError, TypeError) as error:
             reason = one_line(str(error))
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+                advice = "end the program that uses it, then run the same command again"
             raise RunFolderError(f"{self.path} cannot {what}: {reason}; {advice}") from error
+
+    def _check(self) -> bool:
+        """Whether the store holds an audit; reads all of it, so that damage is found before a run.
+
+        Raises:
+            RunFolderError: If it is damaged.
+        """
+        with self._readable():
+            [[found], *_] = self._db.execute("PRAGMA integrity_check(1)").fetchall()
+            if found != "ok":
+                raise ValueError(found)
+            trials = sum(1 for _ in self._stored())
+            [audits] = self._db.execute("SELECT COUNT(*) FROM audit").fetchone()
+            if trials and not audits:
+                raise ValueError("its specification is gone")
+        return bool(audits)
+
+    def ensure_kept(self) -> None:
+        """Makes sure that what was saved is still in the folder.
+
+        Raises:
+            RunFolderError: If the store was deleted or replaced while it was open.
+        """
+        if _identities(self.path) != self._files:
+            raise RunFolderError(
+                f"{self.path / STORE_FILE} was deleted or replaced while the run used it, so its "
+                "trials are lost: run the same command again, and let nothing clean that folder up"
+            )
 
     def _claim_for(self, spec: Mapping[str, Any], versions: Mapping[str, str]) -> None:
         text = json.dumps(spec, sort_keys=True)
@@ -145,13 +195,14 @@ class RunFolder:
     def save(self, outcome: Outcome) -> None:
         """Writes one outcome durably; a trial that is already there is left as it is.
 
+        What a generator raised goes to the log.
+
         Raises:
             RunFolderError: If it cannot be written.
         """
-        blob = sha = None
+        blob = None
         if outcome.features is not None:
             blob = outcome.features.astype(_LITTLE_ENDIAN).tobytes()
-            sha = hashlib.sha256(blob).hexdigest()
         role, world, number = outcome.trial
         row = (
             role.value,
@@ -159,16 +210,25 @@ class RunFolder:
             number,
             outcome.status.value,
             blob,
-            sha,
             outcome.error,
             *(outcome.claimed or (None, None)),
-            outcome.seconds,
+            float(outcome.seconds),
             outcome.attempts,
         )
+        self.ensure_kept()
         with self._usable("take another trial", "fix that and run the same command again"):
             self._db.execute(
-                "INSERT OR IGNORE INTO trial VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
+                f"INSERT OR IGNORE INTO trial ({_COLUMNS}, row_sha) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*row, _checksum(row)),
             )
+            self.last_message = outcome.message
+            if outcome.message:
+                self._append_to_log(f"{outcome.trial.id} failed: {outcome.message}")
+
+    def _append_to_log(self, line: str) -> None:
+        with open(self.log, "a", encoding="utf-8", opener=_private) as log:
+            log.write(f"{printable(line)}\n")
 
     def finished(self, trials: Sequence[Trial]) -> set[Trial]:
         """Those of the trials that have an outcome here.
@@ -188,26 +248,31 @@ class RunFolder:
             RunFolderError: If the file is damaged.
         """
         with self._readable():
-            rows = self._db.execute(
-                "SELECT world, number, status, features, feature_sha, error, claimed_epsilon, "
-                "claimed_delta, seconds, attempts FROM trial WHERE role = ? ORDER BY world, number",
-                (role.value,),
+            return {outcome.trial: outcome for outcome in self._stored(role)}
+
+    def _stored(self, role: Role | None = None) -> Iterator[Outcome]:
+        """The outcomes of a role, or all, in the order of world and number.
+
+        Raises:
+            ValueError: If any field of one has changed since it was saved.
+        """
+        rows = self._db.execute(
+            f"SELECT row_sha, {_COLUMNS} FROM trial WHERE role = ? OR ? ORDER BY world, number",
+            (role, role is None),
+        )
+        for sha, *row in rows:
+            of, world, number, status, blob, error, epsilon, delta, seconds, attempts = row
+            if _checksum(row) != sha:
+                raise ValueError(f"trial {of}/{world}/{number} has changed")
+            yield Outcome(
+                trial=Trial(Role(of), World(world), number),
+                status=TrialStatus(status),
+                features=None if blob is None else np.frombuffer(blob, dtype=_LITTLE_ENDIAN),
+                error=error,
+                claimed=None if epsilon is None else ModelClaim(epsilon, delta),
+                seconds=seconds,
+                attempts=attempts,
             )
-            found = {}
-            for world, number, status, blob, sha, error, *claimed, seconds, attempts in rows:
-                trial = Trial(role, World(world), number)
-                if blob is not None and hashlib.sha256(blob).hexdigest() != sha:
-                    raise ValueError(f"the features of trial {trial.id} have changed")
-                found[trial] = Outcome(
-                    trial=trial,
-                    status=TrialStatus(status),
-                    features=None if blob is None else np.frombuffer(blob, dtype=_LITTLE_ENDIAN),
-                    error=error,
-                    claimed=None if claimed[0] is None else ModelClaim(*claimed),
-                    seconds=seconds,
-                    attempts=attempts,
-                )
-        return found
 
     def tally(self, role: Role) -> Tally:
         """Number of stored trials of a role and the seconds they took in all.
@@ -237,7 +302,7 @@ def specification_of(path: Path) -> dict[str, Any]:
         path: The run folder.
 
     Returns:
-        The specification, as JSON.
+        The specification, as JSON, with salted digests for what is private.
 
     Raises:
         RunFolderError: If it holds no run, or one that cannot be read.
@@ -255,10 +320,39 @@ def specification_of(path: Path) -> dict[str, Any]:
     return found
 
 
+def _checksum(row: Sequence[Any]) -> str:
+    """SHA-256 of all fields of a row but its checksum."""
+    plain = [of.hex() if isinstance(of, bytes) else of for of in row]
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
+
+
+def _identities(path: Path) -> list[tuple[int, int] | None]:
+    """Device and inode of the store and its write-ahead log; None for one that is not there."""
+    found: list[tuple[int, int] | None] = []
+    for file in (path / STORE_FILE, path / f"{STORE_FILE}-wal"):
+        try:
+            status = file.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((status.st_dev, status.st_ino))
+    return found
+
+
+def _keep_private(path: Path) -> None:
+    """Makes the store, or whatever is there of it, readable by its owner alone."""
+    store = path / STORE_FILE
+    if not store.exists():  # else SQLite would create it for all to read
+        os.close(os.open(store, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
+    for file in path.glob(f"{STORE_FILE}*"):  # with the write-ahead log that a crash left
+        if file.is_file():
+            file.chmod(PRIVATE_FILE)
+
+
 def _locked(path: Path) -> IO[bytes]:
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock = (path / "lock").open("ab")
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = open(path / "lock", "ab", opener=_private)  # noqa: SIM115 - held by the caller
     except OSError as error:
         reason = error.strerror or str(error)
         raise RunFolderError(
@@ -277,6 +371,10 @@ def _locked(path: Path) -> IO[bytes]:
             f"run folder {path} cannot be locked: {error.strerror}; give an `out` on a local disk"
         ) from None
     return lock
+
+
+def _private(name: str, flags: int) -> int:
+    return os.open(name, flags, PRIVATE_FILE)
 
 
 def _short(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dpaudit.errors import SchemaError, TrialError
+from dpaudit.errors import DataError, SchemaError, TrialError
 from dpaudit.model.column import MISSING, as_numbers
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
@@ -32,19 +32,19 @@ def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:
         raise TrialError(f"sample returned {type(table).__name__}, not a pandas DataFrame")
     problems = schema.column_problems(table)
     if problems:
-        raise TrialError(f"wrong columns: {'; '.join(problems[:3])}")
+        raise TrialError(_wrong_columns(table, schema)) from DataError("; ".join(problems))
     if len(table) != n_rows:
         raise TrialError(_wrong_rows(len(table), n_rows))
-    try:
-        for column in schema.columns:
-            values = table[column.name]
-            if not column.missing and values.isna().any():
-                raise TrialError(_missing(column.name))
+    for column in schema.columns:
+        values = table[column.name]
+        if not column.missing and values.isna().any():
+            raise TrialError(_missing(column.name))
+        try:
             if column.kind.numeric and np.isinf(as_numbers(values)).any():
                 raise TrialError(_infinite(column.name))
-        return schema.canonical(table)
-    except SchemaError as error:
-        raise TrialError(str(error)) from None
+        except SchemaError as error:  # which shows the value
+            raise TrialError(f"column {column.name!r} holds what is no number") from error
+    return schema.canonical(table)
 
 
 def accept_stack(values: object, schema: Schema, n_rows: int, *, models: int) -> FloatArray:
@@ -90,6 +90,14 @@ def accept_values(values: FloatArray, schema: Schema) -> None:
             raise TrialError(
                 f"column {column.name!r} has values that are not positions of a category"
             )
+
+
+def _wrong_columns(table: pd.DataFrame, schema: Schema) -> str:
+    """Names columns of the schema alone: those of a synthetic table may be anything."""
+    lacking = [f"column {name!r} is missing" for name in schema.names if name not in table.columns]
+    others = sum(name not in schema.names for name in table.columns)
+    said = [*lacking[:3], *([f"{others} are not in the schema"] if others else [])]
+    return f"wrong columns: {'; '.join(said) or 'names repeat'}"
 
 
 def _wrong_rows(rows: int, expected: int) -> str:

@@ -11,7 +11,16 @@ from time import perf_counter
 from dpaudit.errors import ClaimError
 from dpaudit.game.features import features_of_table, features_of_values
 from dpaudit.game.synthetic import accept, accept_stack, accept_values
-from dpaudit.game.trial import ModelClaim, Outcome, Payload, Role, Trial, TrialStatus, reason_of
+from dpaudit.game.trial import (
+    ModelClaim,
+    Outcome,
+    Payload,
+    Role,
+    Trial,
+    TrialStatus,
+    message_of,
+    reason_of,
+)
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.adapt import train
@@ -140,6 +149,7 @@ def _failed(trial: Trial, error: BaseException, start: float) -> Outcome:
         trial=trial,
         status=TrialStatus.FAILED,
         error=reason_of(error),
+        message=message_of(error),
         seconds=perf_counter() - start,
     )
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 from dpaudit.errors import TrialError
-from dpaudit.formatting import error_line
+from dpaudit.formatting import clipped, error_line
 from dpaudit.game.features import TakesFeatures
 from dpaudit.game.protocol import GameProtocol
 from dpaudit.plugins.protocols import FloatArray, Job, World
 from dpaudit.seeds import Stream
 
 _LONGEST_REASON = 300
+_LONGEST_MESSAGE = 10_000
 
 
 class Role(StrEnum):
@@ -74,7 +75,8 @@ class Outcome:
         trial: Which one.
         status: How it ended.
         features: Features of all attacks, concatenated [f]; None unless finished.
-        error: Why it failed, in one line; empty if it finished.
+        error: Why it failed, in one line that may be shared; empty if it finished.
+        message: What the generator raised. It may quote records: for the local log, never stored.
         claimed: What the fitted model itself claims for the neighbours of the game, if it does.
         seconds: Wall time of training, sampling and features; of models trained together, the
             share of each.
@@ -85,24 +87,35 @@ class Outcome:
     status: TrialStatus
     features: FloatArray | None = None
     error: str = ""
+    message: str = field(default="", compare=False)
     claimed: ModelClaim | None = None
     seconds: float = 0.0
     attempts: int = 1
 
 
 def reason_of(error: BaseException) -> str:
-    """Why a trial failed: one line of text that any store and any terminal can hold.
+    """Why a trial failed, as it may be shared: the text of a foreign exception may quote records.
 
     Args:
         error: What the generator raised, or a `TrialError` about what it returned.
 
     Returns:
-        At most 300 characters, with the type of every error but our own.
+        What a `TrialError` says, else the type of the error; at most 300 characters.
     """
-    line = error_line(error)
-    if isinstance(error, TrialError):
-        line = line.removeprefix(f"{type(error).__name__}: ")
-    return line.encode("utf-8", "backslashreplace").decode()[:_LONGEST_REASON]
+    line = _line(error) if isinstance(error, TrialError) else type(error).__name__
+    return clipped(line, _LONGEST_REASON)
+
+
+def message_of(error: BaseException) -> str:
+    """All that an error says, its cause included, in one line: for the local log alone."""
+    cause = f" (from {error_line(error.__cause__)})" if error.__cause__ else ""
+    return clipped(f"{error_line(error)}{cause}", _LONGEST_MESSAGE)
+
+
+def _line(error: TrialError) -> str:
+    """A line of text that any store and any terminal can hold, without the name of the type."""
+    line = error_line(error).removeprefix(f"{type(error).__name__}: ")
+    return line.encode("utf-8", "backslashreplace").decode()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import warnings
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from time import sleep
@@ -105,5 +106,6 @@ def _follow(parent: int) -> None:
     while os.getppid() == parent:
         sleep(PARENT_POLL_SECONDS)
     for path in _payloads:
-        Path(path).unlink(missing_ok=True)
+        with suppress(OSError):  # it has no name any more
+            Path(path).unlink()
     os._exit(1)

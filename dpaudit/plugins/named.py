@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from dpaudit.errors import ClaimError, RegistryError, SettingsError
@@ -168,16 +165,3 @@ def plain_settings(value: object) -> dict[str, Any]:
     found = getattr(value, "__dict__", {})
     plain = {k: v for k, v in found.items() if isinstance(v, str | int | float | bool | None)}
     return {key: item for key, item in sorted(plain.items()) if not key.startswith("_")}
-
-
-def source_digest(value: object) -> str | None:
-    """A digest of the file that defines an object; None where there is none."""
-    function = getattr(value, "function", None)  # a wrapped bare function
-    defined = function if inspect.isroutine(function) else type(value)
-    try:
-        file = inspect.getsourcefile(defined)
-    except TypeError:
-        return None
-    if file is None or not os.path.isfile(file):
-        return None
-    return hashlib.blake2b(Path(file).read_bytes(), digest_size=16).hexdigest()

@@ -14,6 +14,7 @@ from dpaudit.formatting import (
     rounded,
     rounded_down,
 )
+from dpaudit.game.store import LOG_FILE
 from dpaudit.plugins.protocols import World
 from dpaudit.report.structure import MOST_ROWS, Block, ReportTable, left_out
 from dpaudit.results.record import AuditRecord
@@ -74,7 +75,9 @@ def _failures(result: AuditRecord) -> Iterable[Block]:
         paragraphs=(
             f"World in: {failures[World.IN]} of {trained[World.IN]} trials. "
             f"World out: {failures[World.OUT]} of {trained[World.OUT]}. "
-            "A failed trial counts as an error of the attack: the bound holds.",
+            "A failed trial counts as an error of the attack: the bound holds. Of exceptions only "
+            f"the type is given: what they say may quote records and is in {LOG_FILE} of the run "
+            "folder.",
             *left_out(reasons, "reasons"),
         ),
         table=ReportTable(
@@ -124,7 +127,7 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
         ("Generator", generator.name),
         ("Parameters", parameters or "defaults"),
         ("Data", f"{data.source}: {data.rows} rows, {data.columns} columns"),
-        ("SHA-256 of the data", data.sha256),
+        ("Salted SHA-256 of the data", data.sha256),
         ("Schema", "inferred from the table" if result.schema.inferred else "given"),
         *attacked,
         ("Claim", f"epsilon {rounded(claim.epsilon)}, delta {rounded(claim.delta)}"),

@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from dpaudit.formatting import visible
 from dpaudit.report.content import blocks, subject
 from dpaudit.report.figures import draw
 from dpaudit.results.record import AuditRecord
@@ -24,6 +25,12 @@ _SYMBOLS = {
 }
 # Underscores inside a word are plain text in GitHub's Markdown; escaped they hurt the eye.
 _MARKDOWN_SPECIAL = re.compile(r"[\\`*\[\]|~#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+# GitHub links these without brackets, and whatever a backslash says: mentions and mail addresses,
+# numbers of issues, web addresses. A space without width after them keeps them plain text.
+_MARKDOWN_LINK = re.compile(
+    r"@|(?<=\\)#(?=[0-9])|\bGH-(?=[0-9])|[a-z]:(?=//)|\bwww(?=\.)", re.IGNORECASE
+)
+_BREAK = "&#8203;"
 _HTML_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
@@ -37,9 +44,10 @@ def render_html(result: AuditRecord) -> str:
         The HTML text.
     """
     environment = _environment(autoescape=True)
-    return environment.get_template("report.html.j2").render(
+    text = environment.get_template("report.html.j2").render(
         **_context(result), draw=lambda picture: Markup(draw(picture, result))
     )
+    return visible(text)
 
 
 def render_markdown(result: AuditRecord) -> str:
@@ -52,9 +60,10 @@ def render_markdown(result: AuditRecord) -> str:
         The Markdown text, short enough for a GitHub step summary.
     """
     environment = _environment(autoescape=False, finalize=_markdown)
-    return environment.get_template("report.md.j2").render(
+    text = environment.get_template("report.md.j2").render(
         **_context(result), fenced=_fenced, hashes=_hashes, rule=_rule
     )
+    return visible(text)
 
 
 def _context(result: AuditRecord) -> dict[str, Any]:
@@ -91,7 +100,8 @@ def _markdown(value: object) -> object:
         return value
     text = " ".join(str(value).split())
     text = "".join(_HTML_SPECIAL.get(character, character) for character in text)
-    return _MARKDOWN_SPECIAL.sub(r"\\\g<0>", text)
+    text = _MARKDOWN_SPECIAL.sub(r"\\\g<0>", text)
+    return _MARKDOWN_LINK.sub(rf"\g<0>{_BREAK}", text)
 
 
 def _hashes(level: int) -> Markup:

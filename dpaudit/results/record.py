@@ -230,13 +230,14 @@ class AuditedTable:
         source: File name or name of the sample.
         rows: Number of its rows.
         columns: Number of its columns.
-        sha256: SHA-256 of the table, hexadecimal.
+        sha256: Salted SHA-256 of the table, hexadecimal. The salt stays in the run folder; without
+            it the digest confirms no guess of the table, and runs in two folders differ in it.
     """
 
     source: str
     rows: Positive
     columns: Positive
-    sha256: str
+    sha256: str = field(compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn
 
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason, parse_json, write_whole
-from dpaudit.formatting import clipped
+from dpaudit.formatting import clipped, printable
 from dpaudit.results import sentences, summary
 from dpaudit.results.document import completed, from_document, to_document
 from dpaudit.results.record import SCHEMA_VERSION, AuditRecord
@@ -55,7 +55,7 @@ class AuditResult(AuditRecord):
     def __repr__(self) -> str:
         lines = [sentences.headline(self), summary.attack_line(self)]
         if self.folder is not None:
-            lines.append(f"report: {self.folder / REPORT_FILE}")
+            lines.append(printable(f"report: {self.folder / REPORT_FILE}"))
         return "\n  ".join(["<AuditResult", *lines]) + ">"
 
     def assert_no_violation(self, *, on_inconclusive: Literal["fail", "pass"] = "fail") -> None:
@@ -79,7 +79,7 @@ class AuditResult(AuditRecord):
         """Everything needed to understand and repeat this audit, in plain lines."""
         lines = summary.failure_lines(self)
         if self.folder is not None:
-            lines.append(f"report: {self.folder / REPORT_FILE}")
+            lines.append(printable(f"report: {self.folder / REPORT_FILE}"))
         return "\n".join(lines)
 
     def to_document(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dpaudit.formatting import (
     rounded_down,
     rounded_up,
 )
+from dpaudit.game.store import LOG_FILE
 from dpaudit.plugins.protocols import World
 from dpaudit.results import sentences
 from dpaudit.results.leaks import (
@@ -36,7 +37,7 @@ def summary_lines(result: AuditRecord) -> list[str]:
     n_in, n_out = (result.failures[world] for world in World)
     if n_in or n_out:
         errors = "; ".join(reason.error for reason in result.failure_reasons)
-        lines.append(f"failed trials: {n_in} in, {n_out} out ({errors})")
+        lines.append(f"failed trials: {n_in} in, {n_out} out ({errors}; see {LOG_FILE})")
     if result.schema.inferred:
         lines.append("warning: bounds and categories were inferred from the table itself")
     return [clipped(printable(line), TERMINAL_WIDTH) for line in lines]
@@ -44,14 +45,14 @@ def summary_lines(result: AuditRecord) -> list[str]:
 
 def failure_lines(result: AuditRecord) -> list[str]:
     """Everything needed to understand and repeat an audit that fails a test."""
-    leaks = [printable(feature(leak)) for leak in result.leaks[:_LEAKS_IN_FAILURE]]
+    leaks = [feature(leak) for leak in result.leaks[:_LEAKS_IN_FAILURE]]
     if leaks and carrier(result.leaks, result.checks) is Carrier.WHOLE_OUTPUT:
         leaks = [WHOLE_OUTPUT]
     return [
         *summary_lines(result),
         f"verdict: {result.verdict}, bound: {result.proved or 0.0:.4g}, "
         f"claim: {result.claim.epsilon:g}",
-        f"leaks: {', '.join(leaks) or 'none found'}",
+        printable(f"leaks: {', '.join(leaks) or 'none found'}"),
         f"seed: {result.seed}",
     ]
 
@@ -67,7 +68,7 @@ def attack_line(result: AuditRecord) -> str:
     if counts is None or result.attack is None:
         return "attack: none was scored"
     return (
-        f"attack: {clipped(result.attack, 20)}, AUC {auc_text(result.auc)}; "
+        f"attack: {clipped(printable(result.attack), 20)}, AUC {auc_text(result.auc)}; "
         f"missed {counts.false_negatives} of {counts.n_in} in, "
         f"mistook {counts.false_positives} of {counts.n_out} out"
     )

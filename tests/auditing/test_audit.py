@@ -184,7 +184,7 @@ def test_failures_that_depend_on_the_world_are_not_passed_over(table: pd.DataFra
     assert result.failures[World.OUT] == 0
     assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
     assert "failing itself may leak" in " ".join(result.reasons)
-    assert result.failure_reasons[0].error == "RuntimeError: age too large"
+    assert result.failure_reasons[0].error == "RuntimeError"
 
 
 def test_a_generator_that_always_fails_is_invalid(table: pd.DataFrame) -> None:
@@ -217,8 +217,7 @@ def test_same_call_same_document_and_another_seed_another(
     first = dpaudit.audit("randomised-response", table, out=tmp_path / "a", **FAST)
     again = dpaudit.audit("randomised-response", table, **{**FAST, "jobs": 1})
     other = dpaudit.audit("randomised-response", table, seed=1, **FAST)
-    stable = {**first.to_document(), "seconds": 0}
-    assert stable == {**again.to_document(), "seconds": 0}
+    assert replace(first, seconds=0.0) == replace(again, seconds=0.0)
     assert first.scores != other.scores
     stored = json.loads((tmp_path / "a" / "result.json").read_text())
     assert stored == json.loads(first.to_json())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from dpaudit.cli.console import ExitCode, FailOn, exit_code
 from dpaudit.cli.main import app
+from dpaudit.results.result import AuditResult
 from dpaudit.results.schema import result_schema
 from dpaudit.results.verdict import Verdict
 
@@ -50,7 +52,7 @@ def test_a_violation_exits_1_and_leaves_a_report() -> None:
     assert lines[-1].startswith("reproduce: dpaudit audit copycat --data table.csv")
     written = {path.name for path in Path("run").iterdir()}
     # Nothing else: the pickled table that workers read is gone.
-    assert written - {"lock", "workers.log"} == {
+    assert written - {"lock", "salt", "workers.log"} == {
         *("result.json", "report.html", "report.md", "trials.sqlite")
     }
     assert "positive control: 60 of 60" in done.stderr
@@ -63,8 +65,8 @@ def test_the_reproduce_command_gives_the_same_result() -> None:
     command = first.stdout.splitlines()[-1].removeprefix("reproduce: dpaudit ")
     again = dpaudit(*shlex.split(command), "--out", "again")
     assert again.exit_code == ExitCode.VIOLATION
-    documents = [json.loads(Path(run, "result.json").read_text()) for run in ("first", "again")]
-    assert {**documents[0], "seconds": 0} == {**documents[1], "seconds": 0}
+    results = [AuditResult.load(run) for run in ("first", "again")]
+    assert replace(results[0], seconds=0.0) == replace(results[1], seconds=0.0)
 
 
 def test_json_prints_one_document_that_fits_its_schema() -> None:
@@ -288,3 +290,34 @@ def test_an_early_stop_has_no_fixed_bound_to_recompute() -> None:
     assert done.exit_code == ExitCode.VIOLATION
     rows = json.loads(dpaudit("bounds", "run", "--json").stdout)["bounds"]
     assert [row["method"] for row in rows] == ["sequential"]
+
+
+def test_plan_answers_the_other_way_round_too() -> None:
+    done = dpaudit("plan", "--epsilon", "1", "--delta", "1e-5", "--detect", "3", "--json")
+    needed = json.loads(done.stdout)["needed_shadow_models"]
+    found = dpaudit(
+        *("plan", "--epsilon", "1", "--delta", "1e-5", "--json"),
+        *("--shadow-models", str(needed)),
+    )
+    assert 2.5 < json.loads(found.stdout)["detectable_epsilon"] <= 3
+    weak = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.003")
+    assert "needed for 80 % power (true positives 0.5 at false 0.003): about" in weak.stdout
+    hopeless = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.5")
+    assert "more than 200,000" in hopeless.stdout
+    assert "belong together" in dpaudit("plan", "--epsilon", "1", "--tpr", "0.5").stderr
+    assert "above the claim" in dpaudit("plan", "--epsilon", "1", "--detect", "0.5").stderr
+
+
+def test_plan_times_one_training_and_no_more() -> None:
+    done = dpaudit("plan", "null", "--data", "table.csv", "--time-one")
+    assert "for 400 models" in done.stdout
+    assert "--time-one needs a GENERATOR" in dpaudit("plan", "--epsilon", "1", "--time-one").stderr
+
+
+def test_foreign_strings_steer_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    steering = "a\x1b[31m\u202eb"
+    monkeypatch.setenv("NO_COLOR", "1")
+    refused = dpaudit("audit", "copycat", "--data", f"{steering}.csv", "--epsilon", "1")
+    assert refused.exit_code == ExitCode.USAGE
+    assert "a\N{REPLACEMENT CHARACTER}" in refused.stderr
+    assert all(line.isprintable() for line in refused.stderr.splitlines())

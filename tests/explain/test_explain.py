@@ -27,7 +27,9 @@ from dpaudit.explain.effect import FixedAudit, allowed_auc, auc_limits, judge_fi
 from dpaudit.explain.explanation import Before, Explanation
 from dpaudit.explain.suspects import suspects_of, with_rows_shuffled
 from dpaudit.game.progress import TrialProgress
+from dpaudit.game.store import specification_of
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.tables import data_digest
 from dpaudit.plugins.protocols import Job, World, trains_many
 from dpaudit.report.render import render_markdown
 from dpaudit.results.record import AuditRecord
@@ -571,3 +573,21 @@ def test_the_audit_of_a_fixed_generator_is_not_that_of_the_run(folder: Path) -> 
     assert fixed.reproduce == "dpaudit explain run --suspect label --shadow-models 100"
     assert fixed.claim == inquiry.claim
     assert dpaudit.AuditResult.load(Path("run")).claimed_epsilon == inquiry.claim.epsilon
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_run_with_an_inferred_schema_keeps_none_of_its_values_and_is_rebuilt() -> None:
+    values = ["--data", "table.csv", "--target", "row:0", "--jobs", "1", "--shadow-models", "100"]
+    attacks = ["--attack", "groundhog-hist", "--out", "inferred", "-q"]
+    assert command("audit", "own.py:Leaky", *values, *attacks).exit_code == 1
+    leaks = dpaudit.AuditResult.load("inferred").leaks
+    assert leaks
+    assert all(re.fullmatch(r"share (in bin \d+ of 10|\w+ the bounds)", of.feature) for of in leaks)
+    stored = specification_of(Path("inferred"))
+    assert set(stored["schema"]) == {"inferred", "label", "salted_sha256"}
+    assert set(stored["data"]) == {"salted_sha256"}
+    run = inquire("inferred", suspects=["bounds"], shadow_models=100).run
+    assert run.audit.table.schema.columns[0].upper == 98
+    document = json.loads(Path("inferred/result.json").read_text())
+    assert document["data"]["sha256"] == stored["data"]["salted_sha256"]
+    assert document["data"]["sha256"] != data_digest(run.audit.table.data)

@@ -103,7 +103,7 @@ def test_a_trial_that_fails_or_kills_takes_no_other_with_it(tmp_path: Path) -> N
     generator = Picky(refuses=seed_of(refused), kills=seed_of(killer))
     outcomes = played(tmp_path / "picky", generator)
     assert outcomes[refused].status is TrialStatus.FAILED
-    assert outcomes[refused].error == "ValueError: not this one"
+    assert outcomes[refused].error == "ValueError"
     assert outcomes[killer].status is TrialStatus.CRASHED
     assert outcomes[killer].attempts == 3
     calm = features(played(tmp_path / "calm", Together()))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dpaudit.errors import RunFolderError
-from dpaudit.game.store import RunFolder
+from dpaudit.game import store as store_module
+from dpaudit.game.salt import SALTED, Private
+from dpaudit.game.store import RunFolder, specification_of
 from dpaudit.game.trial import ModelClaim, Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 
@@ -164,17 +168,23 @@ def test_a_cut_store_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        ("UPDATE trial SET features = zeroblob(32)", "trial audit/in/0 have changed"),
-        ("UPDATE trial SET status = 'perhaps'", "perhaps"),
+        ("UPDATE trial SET features = zeroblob(32)", "trial audit/in/0 has changed"),
+        ("UPDATE trial SET status = 'perhaps'", "trial audit/in/0 has changed"),
         ("UPDATE trial SET world = 'between'", "between"),
+        *(
+            (f"UPDATE trial SET {field} = 2.5", "trial .* has changed")
+            for field in ("number", "error", "claimed_epsilon", "seconds", "attempts")
+        ),
+        ("DELETE FROM audit", "its specification is gone"),
         ("UPDATE trial SET features = 'text'", "cannot be read"),
         ("ALTER TABLE trial RENAME COLUMN error TO mistake", "no such column"),
     ],
 )
-def test_a_damaged_row_is_found_when_it_is_read(tmp_path: Path, sql: str, reason: str) -> None:
+def test_a_damaged_row_is_found_before_anything_runs(tmp_path: Path, sql: str, reason: str) -> None:
     edited(filled(tmp_path), sql)
-    with opened(tmp_path) as folder, pytest.raises(RunFolderError, match=reason):
-        folder.outcomes(Role.AUDIT)
+    with pytest.raises(RunFolderError, match=reason) as raised:
+        opened(tmp_path)
+    assert "is damaged: give another `out`" in str(raised.value)
 
 
 def test_a_damaged_specification_is_refused(tmp_path: Path) -> None:
@@ -196,3 +206,109 @@ def test_a_store_that_takes_no_more_says_so_and_loses_nothing(tmp_path: Path) ->
         folder.save(large)
     with opened(tmp_path) as folder:
         assert set(folder.outcomes(Role.AUDIT)) == {FIRST, SECOND}
+
+
+def test_a_run_folder_is_its_owner_s_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        filled(tmp_path / "runs" / "run")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "runs" / "run").stat().st_mode & 0o777 == 0o700
+    for file in (tmp_path / "runs" / "run").iterdir():
+        assert file.stat().st_mode & 0o777 == 0o600, file
+    (tmp_path / "runs" / "run" / "trials.sqlite").chmod(0o644)  # as an older version left it
+    with opened(tmp_path / "runs" / "run"):
+        for file in (tmp_path / "runs" / "run").iterdir():
+            assert file.stat().st_mode & 0o777 == 0o600, file
+
+
+def test_private_values_are_kept_as_salted_digests_alone(tmp_path: Path) -> None:
+    spec = {"data": Private("secret"), "schema": Private({"lower": 17.25}, {"inferred": True})}
+    digests = []
+    for name in ("one", "other"):
+        with RunFolder(tmp_path / name, spec=spec, versions={}):
+            pass
+        RunFolder(tmp_path / name, spec=spec, versions={}).close()
+        for file in (tmp_path / name).iterdir():
+            assert b"secret" not in file.read_bytes()
+            assert b"17.25" not in file.read_bytes()
+        stored = specification_of(tmp_path / name)
+        assert stored["schema"]["inferred"]
+        digests += [stored["data"][SALTED], stored["schema"][SALTED]]
+    assert len(set(digests)) == 4
+    with pytest.raises(RunFolderError, match="data is"):
+        RunFolder(tmp_path / "one", spec={**spec, "data": Private("other")}, versions={})
+    (tmp_path / "one" / "salt").write_text("0" * 63)
+    with pytest.raises(RunFolderError, match="lacks its file 'salt'"):
+        RunFolder(tmp_path / "one", spec=spec, versions={})
+
+
+def test_a_flipped_bit_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    with opened(tmp_path) as folder:
+        for number in range(30):
+            role = Role.AUDIT if number % 3 else Role.NULL_CONTROL
+            trial = Trial(role, World.IN if number % 2 else World.OUT, number)
+            features = rng.normal(size=50 if number % 5 else 2000)
+            folder.save(replace(finished(trial), features=features, seconds=number + 0.5))
+        whole = contents(folder)
+    store = tmp_path / "trials.sqlite"
+    intact, noticed = store.read_bytes(), 0
+    for place in rng.integers(0, 8 * len(intact), 200):
+        spoilt = bytearray(intact)
+        spoilt[place // 8] ^= 1 << (place % 8)
+        for file in tmp_path.glob("trials.sqlite*"):
+            file.unlink()
+        store.write_bytes(spoilt)
+        try:
+            with opened(tmp_path) as folder:
+                assert contents(folder) == whole, f"bit {place}"
+        except RunFolderError:
+            noticed += 1
+    assert noticed > 100
+
+
+def contents(folder: RunFolder) -> dict[object, object]:
+    """All that a result is made of."""
+    found: dict[object, object] = {role: folder.tally(role) for role in Role}
+    for role in Role:
+        for trial, outcome in folder.outcomes(role).items():
+            assert outcome.features is not None
+            found[trial] = (outcome.features.tobytes(), replace(outcome, features=None))
+    return found
+
+
+@pytest.mark.parametrize("happens", ["deleted", "replaced", "folder deleted", "log deleted"])
+def test_a_store_that_is_gone_takes_no_trial_and_gives_no_result(
+    tmp_path: Path, happens: str
+) -> None:
+    store = tmp_path / "run" / "trials.sqlite"
+    with opened(tmp_path / "run") as folder:
+        folder.save(finished(FIRST))
+        folder.ensure_kept()
+        if happens == "folder deleted":
+            shutil.rmtree(tmp_path / "run")
+        elif happens == "log deleted":
+            store.with_name("trials.sqlite-wal").unlink()
+        else:
+            content = store.read_bytes()
+            store.rename(tmp_path / "elsewhere")
+            if happens == "replaced":
+                store.write_bytes(content)
+        with pytest.raises(RunFolderError, match="was deleted or replaced while the run used it"):
+            folder.save(finished(SECOND))
+        with pytest.raises(RunFolderError, match="run the same command again"):
+            folder.ensure_kept()
+
+
+def test_a_locked_store_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert store_module.BUSY_SECONDS >= 60
+    monkeypatch.setattr(store_module, "BUSY_SECONDS", 0.2)
+    with opened(tmp_path) as folder:
+        other = sqlite3.connect(tmp_path / "trials.sqlite", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(RunFolderError, match="locked; end the program that uses it, then run"):
+            folder.save(finished(FIRST))
+        other.close()
+        folder.save(finished(FIRST))

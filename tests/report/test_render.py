@@ -287,3 +287,36 @@ def test_reports_are_written_whole(tmp_path: Path, record_of: Make) -> None:
 def test_a_missing_folder_is_named(tmp_path: Path, record_of: Make) -> None:
     with pytest.raises(RunFolderError, match="missing"):
         write_reports(record_of(), tmp_path / "missing")
+
+
+STEERING = "a\x1b[31mb\u202ec\u2066d\u200be\x9bf\x00"
+
+
+def test_what_steers_or_turns_text_round_is_visible(record_of: Make) -> None:
+    result = record_of(
+        reasons=[STEERING],
+        attack=STEERING,
+        leaks=[{"column": STEERING, "feature": "max", "importance": 0.1}],
+        reproduce=STEERING,
+    )
+    for text in (render_html(result), render_markdown(result)):
+        assert all(character.isprintable() or character == "\n" for character in text)
+        assert "a\N{REPLACEMENT CHARACTER}" in text
+
+
+@pytest.mark.parametrize(
+    ("foreign", "shown"),
+    [
+        ("@octocat", "@&#8203;octocat"),
+        ("me@example.org", "me@&#8203;example.org"),
+        ("[x](y)", r"\[x\](y)"),
+        ("https://example.org", "https:&#8203;//example.org"),
+        ("HTTP://example.org", "HTTP:&#8203;//example.org"),
+        ("www.example.org", "www&#8203;.example.org"),
+        ("owner/repo#12", r"owner/repo\#&#8203;12"),
+        ("GH-12", "GH-&#8203;12"),
+    ],
+)
+def test_markdown_links_and_mentions_nobody(record_of: Make, foreign: str, shown: str) -> None:
+    markdown = render_markdown(record_of(reasons=[foreign]))
+    assert f"- {shown}\n" in markdown

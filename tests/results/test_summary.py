@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dpaudit.results.record import AuditRecord
+from dpaudit.results.result import AuditResult
 from dpaudit.results.summary import failure_lines, summary_lines
 
 Make = Callable[..., AuditRecord]
@@ -21,7 +23,7 @@ def test_summary_of_a_violation(record_of: Make) -> None:
         "attack: groundhog, AUC 0.981; missed 3 of 120 in, mistook 1 of 120 out",
         "power: epsilon 1.76 is caught with 80 % power; at most 4.38 is provable",
         "controls: null passed, positive passed, 1 of 1 checks passed",
-        "failed trials: 1 in, 0 out (RuntimeError: unlucky)",
+        "failed trials: 1 in, 0 out (RuntimeError: unlucky; see workers.log)",
         "warning: bounds and categories were inferred from the table itself",
     ]
 
@@ -92,3 +94,13 @@ def test_a_failing_test_has_everything_to_repeat_the_audit(
         "leaks: none found",
         "seed: 0",
     ]
+
+
+def test_a_failure_message_steers_no_terminal(record_of: Make) -> None:
+    steering = "a\x1b[31m\u202e"
+    record = record_of(
+        **EVERYWHERE, generator={"name": steering, "parameters": {}, "seedable": True}
+    )
+    result = AuditResult.of(record, folder=Path(f"runs/{steering}"))
+    for text in (result.failure_message(), repr(result), str(result)):
+        assert all(line.isprintable() for line in text.splitlines()), text

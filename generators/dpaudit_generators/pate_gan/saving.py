@@ -26,6 +26,8 @@ from dpaudit_generators.pate_gan.trainee import Weights
 
 FORMAT: Final = "dpaudit-pate-gan/1"
 
+LARGEST: Final = 2**28
+"""Bytes of a file that is read; the networks of PATE-GANs take a few million at most."""
 _TEXT: Final = "model.json"
 
 _DAMAGE: Final = (
@@ -94,12 +96,17 @@ def load(path: Path) -> SavedModel:
             format.
     """
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    if len(content) > LARGEST:
+        _refuse(path, f"it is larger than {LARGEST} bytes")
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             parts = archive.namelist()
+            if sum(part.file_size for part in archive.infolist()) > len(content):
+                _refuse(path, "its parts are compressed, which a saved PATE-GAN's are not")
             names = _names(len(parts) - 1)
             if not names or sorted(parts) != sorted((_TEXT, *names)):
                 _refuse(path, "its parts are not those of a saved PATE-GAN")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,9 +113,9 @@ def test_a_failed_training_is_an_outcome_that_invalidates(table: pd.DataFrame) -
     result = dpaudit.audit(broken, table, epsilon=1, **ONE_RUN)
     jsonschema.validate(result.to_document(), result_schema())
     assert result.verdict is dpaudit.Verdict.INVALID
-    assert "out of luck" in result.reasons[0]
+    assert "RuntimeError" in result.reasons[0]
     assert result.proved is None
-    assert "out of luck" in render_markdown(result)
+    assert "RuntimeError" in render_markdown(result)
     render_html(result)
 
 
@@ -229,12 +230,7 @@ def test_a_run_folder_resumes_and_jobs_do_not_matter(table: pd.DataFrame, tmp_pa
     resumed = run_audit(audit, tmp_path / "one", jobs=1, on_progress=seen.append)
     assert {progress.role for progress in seen} == {Role.ONE_RUN}
     whole = run_audit(audit, tmp_path / "two", jobs=2)
-    drop = ("seconds",)
-    first, second = (
-        {key: value for key, value in one.to_document().items() if key not in drop}
-        for one in (resumed, whole)
-    )
-    assert first == second
+    assert replace(resumed, seconds=0.0) == replace(whole, seconds=0.0)
     fewer = spec(resample, table, canaries=80)
     with pytest.raises(RunFolderError, match="canaries is 100 there and 80 here"):
         run_audit(fewer, tmp_path / "one", jobs=1)

@@ -125,8 +125,8 @@ def searched(generator: object, table: pd.DataFrame, **options: Any) -> TargetSe
 
 
 def same(one: Any, other: Any, *, but: tuple[str, ...] = ()) -> bool:
-    """Whether two results have the same document, times aside."""
-    dropped = {"seconds", *but}
+    """Whether two results have the same document, times and salted digests aside."""
+    dropped = {"seconds", "data", *but}
     first, second = (
         {key: value for key, value in result.to_document().items() if key not in dropped}
         for result in (one, other)

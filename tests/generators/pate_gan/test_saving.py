@@ -140,3 +140,23 @@ def test_what_is_no_model_is_refused_and_runs_no_code(saved: Path, tmp_path: Pat
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         model().save(tmp_path / "no" / "model.npz")
+
+
+def test_a_file_that_unpacks_to_more_than_it_is_is_refused_unread(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bomb = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(saved) as archive, zipfile.ZipFile(bomb, "w") as packed:
+        for name in archive.namelist():
+            content = archive.read(name) + b" " * 10_000_000
+            packed.writestr(name, content, compress_type=zipfile.ZIP_DEFLATED)
+    monkeypatch.setattr(zipfile.ZipFile, "read", None)
+    with pytest.raises(InputError, match="its parts are compressed"):
+        PateGanModel.load(bomb)
+
+
+def test_a_large_file_is_refused(saved: Path) -> None:
+    with saved.open("ab") as file:
+        file.truncate(2**28 + 1)  # takes no disk
+    with pytest.raises(InputError, match="larger than 268435456 bytes"):
+        PateGanModel.load(saved)

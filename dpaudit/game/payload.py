@@ -1,0 +1,71 @@
+"""The file that hands the private table to workers, and goes as soon as it can."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from dpaudit.game import worker
+from dpaudit.game.trial import Payload
+from dpaudit.plugins.foreign import pickled
+
+_OPEN_FILES = Path("/proc")
+
+
+@contextmanager
+def payload_file(payload: Payload, folder: Path, *, log: Path) -> Iterator[worker.PayloadFile]:
+    """Pickles a payload once for workers to load, readable by its owner alone.
+
+    Where the system shows open files below `/proc` (Linux), the file has no name from before
+    anything is written to it: whatever kills the coordinator, nothing is left. Elsewhere the file
+    is removed at the end.
+
+    Args:
+        payload: What workers need.
+        folder: The run folder.
+        log: The file that takes whatever generators print.
+
+    Yields:
+        Where workers find it.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    blob = pickled(payload, name="an attack or the table")
+    # Named after this process: a worker whose coordinator died erases that coordinator's file.
+    path = folder / f"payload-{os.getpid()}.pickle"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        place = _OPEN_FILES / str(os.getpid()) / "fd" / str(descriptor)
+        try:
+            if _same(place, path):
+                path.unlink()
+                path = place
+            file.write(blob)
+            file.flush()
+            yield worker.PayloadFile(
+                path=str(path if path is place else path.resolve()),
+                digest=hashlib.sha256(blob).hexdigest(),
+                log=str(log.resolve()),
+                search_path=tuple(entry for entry in sys.path if entry),
+            )
+        finally:
+            if path is not place:
+                path.unlink(missing_ok=True)
+
+
+def erase_payloads(folder: Path) -> None:
+    """Removes the files that hold the private table and that a killed run left."""
+    for path in folder.glob("payload-*.pickle"):
+        path.unlink(missing_ok=True)
+
+
+def _same(place: Path, path: Path) -> bool:
+    """Whether a descriptor can be opened by its place, as workers will."""
+    with suppress(OSError), place.open("rb") as opened:
+        return os.path.samestat(os.fstat(opened.fileno()), path.stat())
+    return False
