@@ -292,28 +292,6 @@ def test_an_early_stop_has_no_fixed_bound_to_recompute() -> None:
     assert [row["method"] for row in rows] == ["sequential"]
 
 
-def test_plan_answers_the_other_way_round_too() -> None:
-    done = dpaudit("plan", "--epsilon", "1", "--delta", "1e-5", "--detect", "3", "--json")
-    needed = json.loads(done.stdout)["needed_shadow_models"]
-    found = dpaudit(
-        *("plan", "--epsilon", "1", "--delta", "1e-5", "--json"),
-        *("--shadow-models", str(needed)),
-    )
-    assert 2.5 < json.loads(found.stdout)["detectable_epsilon"] <= 3
-    weak = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.003")
-    assert "needed for 80 % power (true positives 0.5 at false 0.003): about" in weak.stdout
-    hopeless = dpaudit("plan", "--epsilon", "1", "--tpr", "0.5", "--fpr", "0.5")
-    assert "more than 200,000" in hopeless.stdout
-    assert "belong together" in dpaudit("plan", "--epsilon", "1", "--tpr", "0.5").stderr
-    assert "above the claim" in dpaudit("plan", "--epsilon", "1", "--detect", "0.5").stderr
-
-
-def test_plan_times_one_training_and_no_more() -> None:
-    done = dpaudit("plan", "null", "--data", "table.csv", "--time-one")
-    assert "for 400 models" in done.stdout
-    assert "--time-one needs a GENERATOR" in dpaudit("plan", "--epsilon", "1", "--time-one").stderr
-
-
 def test_foreign_strings_steer_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     steering = "a\x1b[31m\u202eb"
     monkeypatch.setenv("NO_COLOR", "1")

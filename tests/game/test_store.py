@@ -173,7 +173,14 @@ def test_a_cut_store_is_refused(tmp_path: Path) -> None:
         ("UPDATE trial SET world = 'between'", "between"),
         *(
             (f"UPDATE trial SET {field} = 2.5", "trial .* has changed")
-            for field in ("number", "error", "claimed_epsilon", "seconds", "attempts")
+            for field in [
+                "number",
+                "error",
+                "claimed_epsilon",
+                "claimed_delta",
+                "seconds",
+                "attempts",
+            ]
         ),
         ("DELETE FROM audit", "its specification is gone"),
         ("UPDATE trial SET features = 'text'", "cannot be read"),
