@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.conclusion import closing, opening, recorded_bounds
 from dpaudit.auditing.controls import control_check
 from dpaudit.auditing.one_run.attack import NAME, Guessed
@@ -12,6 +11,7 @@ from dpaudit.auditing.one_run.spec import OneRunSpec
 from dpaudit.bounds import one_run_gaussian
 from dpaudit.bounds.table import Observed, proved, valid_bounds
 from dpaudit.game.trial import Outcome, Role
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.decide import decide
 from dpaudit.results.record import (
@@ -29,6 +29,7 @@ def conclude_one_run(
     controls: Mapping[Role, ControlOutcome],
     outcome: Outcome | None,
     *,
+    claim: PrivacyClaim,
     guessed: Guessed | None,
     power: Power,
     seconds: float,
@@ -39,6 +40,7 @@ def conclude_one_run(
         audit: The audit.
         controls: How its controls ended.
         outcome: The training; None if a control failed, so that it was not run.
+        claim: The claim that the verdict is about.
         guessed: The guesses; None unless the training finished.
         power: What this audit could prove.
         seconds: Seconds spent in trainings.
@@ -46,7 +48,6 @@ def conclude_one_run(
     Returns:
         The record.
     """
-    claim = effective_claim(audit, [outcome] if outcome else [])
     delta, confidence = claim.delta, audit.settings.confidence
     bounds = None
     if guessed is not None:

@@ -69,16 +69,14 @@ class OneRunSession:
         outcome = None
         if all(control.passed for control in controls.values()):
             outcome = self._outcome(payload, Role.ONE_RUN)
+        claim = effective_claim(self.audit, [outcome] if outcome else [])
         return conclude_one_run(
             self.audit,
             controls,
             outcome,
+            claim=claim,
             guessed=self._guessed(outcome),
-            power=power(
-                self.audit.canaries,
-                effective_claim(self.audit, [outcome] if outcome else []),
-                self.audit.settings.confidence,
-            ),
+            power=power(self.audit.canaries, claim, self.audit.settings.confidence),
             seconds=sum(self.store.tally(role).seconds for role in Role),
         )
 
