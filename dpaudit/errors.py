@@ -72,6 +72,19 @@ class TrialError(DpauditError):
     """One shadow model failed: what it raised, or what was wrong with its table."""
 
 
+class RowCountError(TrialError):
+    """One shadow model gave another number of synthetic rows than it was asked for.
+
+    Args:
+        rows: How many it gave.
+        requested: How many it was asked for.
+    """
+
+    def __init__(self, rows: int, requested: int) -> None:
+        super().__init__(f"wrong row count: {rows} rows instead of {requested}")
+        self.rows = rows
+
+
 class AttackError(DpauditError):
     """An attack failed on a valid synthetic table: a defect of the attack, not an outcome."""
 

@@ -36,14 +36,27 @@ def failure_reasons(outcomes: Sequence[Outcome]) -> tuple[FailureReason, ...]:
     )
 
 
-def check_failures(
-    failed: Mapping[World, int], per_world: int, *, highest: float, left: float
-) -> Check:
+class TrialCounts(NamedTuple):
+    """Trials of each world that were run, and how many of them failed."""
+
+    run: Mapping[World, int]
+    failed: Mapping[World, int]
+
+    @classmethod
+    def of(cls, outcomes: Sequence[Outcome]) -> TrialCounts:
+        """Counts outcomes."""
+        run, failed = dict.fromkeys(World, 0), dict.fromkeys(World, 0)
+        for outcome in outcomes:
+            run[outcome.trial.world] += 1
+            failed[outcome.trial.world] += outcome.status is not TrialStatus.FINISHED
+        return cls(run, failed)
+
+
+def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check:
     """Says what failed trials did to the bound, and whether failing depends on the record.
 
     Args:
-        failed: Failed trials of each world.
-        per_world: Trials of each world.
+        counts: Trials of each world that were run, and that failed.
         highest: The largest provable epsilon without failures.
         left: The same with these failures.
 
@@ -53,20 +66,43 @@ def check_failures(
     """
     from scipy.stats import fisher_exact
 
-    n_in, n_out = failed[World.IN], failed[World.OUT]
+    (n_in, n_out), (run_in, run_out) = (
+        [of[world] for world in World] for of in (counts.failed, counts.run)
+    )
     if n_in + n_out == 0:
         return Check("failed trials", True, "every trial finished", Consequence.NOTED)
-    detail = (
-        f"{n_in} trial(s) failed in world in and {n_out} in world out, of {per_world} each; "
-        "the scored ones count as the attack's errors, so the largest provable epsilon is "
-        f"{rounded_down(left)} instead of {rounded_down(highest)}"
-    )
-    table = np.array([[n_in, per_world - n_in], [n_out, per_world - n_out]])
+    detail = f"{n_in} of {run_in} trials failed in world in and {n_out} of {run_out} in world out"
+    before, after = rounded_down(highest), rounded_down(left)
+    if after != before:
+        detail += (
+            "; the scored ones count as the attack's errors, so the largest provable epsilon is "
+            f"{after} instead of {before}"
+        )
+    table = np.array([[n_in, run_in - n_in], [n_out, run_out - n_out]])
     p_value = float(fisher_exact(table)[1])
     if p_value >= SIGNIFICANCE:
         return Check("failed trials", False, detail, Consequence.NOTED)
     detail += f"; failing depends on the world (p = {p_value:.2g}), so failing itself may leak"
     return Check("failed trials", False, detail, Consequence.WEAKENS)
+
+
+def check_given_up(outcomes: Sequence[Outcome], *, planned: int) -> Check:
+    """Why an audit stopped where nothing could come of it any more.
+
+    Args:
+        outcomes: The trials that were run.
+        planned: How many there would have been, of both worlds together.
+
+    Returns:
+        The check; it makes the audit invalid if no trial finished at all.
+    """
+    name = "enough trials"
+    stopped = f"stopped after {len(outcomes)} of {planned} trials"
+    failed = sum(TrialCounts.of(outcomes).failed.values())
+    if failed == len(outcomes):
+        return Check(name, False, f"{stopped}: every one of them failed")
+    detail = f"{stopped}: {failed} failed, so that no attack can prove more than the claim any more"
+    return Check(name, False, detail, Consequence.WEAKENS)
 
 
 def check_order(scores: FloatArray, member: BoolArray, positions: FloatArray, name: str) -> Check:

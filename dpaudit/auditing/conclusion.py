@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from dpaudit.auditing.attacking.run import Attacked
 from dpaudit.auditing.controls import control_check
+from dpaudit.auditing.findings import Findings, nothing_run
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.bounds.table import ValidBound
@@ -26,40 +27,12 @@ from dpaudit.results.record import (
     ControlOutcome,
     Controls,
     Correction,
-    FailureReason,
-    Leak,
     SchemaOrigin,
     SequentialOutcome,
     TargetOfAudit,
 )
-from dpaudit.results.verdict import Check, Decision, Power, Verdict
+from dpaudit.results.verdict import Check, Decision, Verdict
 from dpaudit.versions import versions
-
-
-class Findings(NamedTuple):
-    """What the audit's own trials showed.
-
-    Attributes:
-        attacked: Every attack; empty if too few trials finished.
-        best: The attack with the largest bound.
-        pairs: Trials of each world that were run.
-        power: What this audit could prove, failures counted.
-        leaks: Features that carry the best attack.
-        checks: Checks of the run.
-        failed: Failed trials of each world.
-        failure_reasons: Why they failed.
-        claim: The claim that the verdict is about.
-    """
-
-    attacked: Sequence[Attacked]
-    best: Attacked | None
-    pairs: int
-    power: Power
-    leaks: tuple[Leak, ...]
-    checks: tuple[Check, ...]
-    failed: Mapping[World, int]
-    failure_reasons: tuple[FailureReason, ...]
-    claim: PrivacyClaim
 
 
 def conclude(
@@ -73,8 +46,8 @@ def conclude(
 
     Args:
         audit: The audit.
-        controls: How its controls ended.
-        findings: What its trials showed; None if a control failed, so that none was run.
+        controls: How its controls ended; empty if none was run, as every first trial failed.
+        findings: What its trials showed; None if a control failed, so that they were not run.
         seconds: Seconds spent in trials, over all workers.
 
     Returns:
@@ -82,7 +55,7 @@ def conclude(
     """
     was_run = findings is not None
     if findings is None:
-        findings = _nothing_run(audit.claim)
+        findings = nothing_run(audit.claim)
     claim = findings.claim
     deciding = findings.best
     evaluation = deciding.evaluation if deciding else None
@@ -109,8 +82,8 @@ def conclude(
         detectable_gaussian=findings.power.detectable_gaussian if was_run else None,
         auc=evaluation.auc if evaluation else None,
         counts=evaluation.counts if evaluation else None,
-        shadow_models=dict.fromkeys(World, findings.pairs),
-        failures=findings.failed,
+        shadow_models=findings.counts.run,
+        failures=findings.counts.failed,
         failure_reasons=findings.failure_reasons,
         leaks=findings.leaks,
         attack=deciding.attack.name if deciding else None,
@@ -148,7 +121,9 @@ def closing(
     return {
         "controls": Controls(
             null=controls[Role.NULL_CONTROL], positive=controls[Role.POSITIVE_CONTROL]
-        ),
+        )
+        if controls
+        else None,
         "checks": checks,
         "generator": AuditedGenerator(
             name=generator.name,
@@ -183,12 +158,12 @@ def _target(audit: TwoWorldSpec) -> TargetOfAudit:
 def _sequential(audit: TwoWorldSpec, findings: Findings) -> SequentialOutcome | None:
     if not audit.settings.sequential:
         return None
-    cap = audit.settings.per_world
-    guessed_by = findings.best.guessed_by if findings.best else {}
+    best = findings.best
+    guessed_by = best.guessed_by if best else {}
     return SequentialOutcome(
-        pairs=findings.pairs,
-        cap=cap,
-        stopped_early=findings.pairs < cap,
+        pairs=min(findings.counts.run.values()),
+        cap=audit.settings.per_world,
+        stopped_early=best is not None and best.evaluation.stopped_early,
         guessed_by=dict(guessed_by) or None,
     )
 
@@ -207,19 +182,4 @@ def _attack(one: Attacked) -> AttackOutcome:
         bounds=recorded_bounds(one.evaluation.bounds),
         counts=one.evaluation.counts,
         threshold=one.evaluation.threshold,
-    )
-
-
-def _nothing_run(claim: PrivacyClaim) -> Findings:
-    """Of an audit whose controls failed."""
-    return Findings(
-        attacked=(),
-        best=None,
-        pairs=0,
-        power=Power(0.0, None),
-        leaks=(),
-        checks=(),
-        failed=dict.fromkeys(World, 0),
-        failure_reasons=(),
-        claim=claim,
     )

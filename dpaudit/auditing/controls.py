@@ -6,23 +6,28 @@ find the record in a generator that copies it proves nothing by finding nothing.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar, NamedTuple
 
 import cloudpickle
 
 from dpaudit.auditing.attacking.evaluation import Evaluation
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.attacking.parts import MIN_FITTED
+from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.formatting import rounded_down
 from dpaudit.game.trial import Role
+from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import ControlOutcome
-from dpaudit.results.verdict import Check, Power
+from dpaudit.results.verdict import Check
 
 TRIALS_PER_WORLD = 30
+"""Of a control in full; fewer where the audit itself is small (`control_settings`)."""
 CONFIDENCE = 0.999
 """Strict, because a sound audit fails its null control with probability 1 - CONFIDENCE."""
+BEYOND_CHANCE = 1.5
+"""Error probability of a control with few trials, in those of a perfect separation by chance."""
 CAUGHT = 0.5
 """Share of its largest provable epsilon that the attack on a copying generator must prove."""
 
@@ -40,11 +45,57 @@ CONTROLS = (
 )
 
 
-def control_settings(settings: AuditSettings) -> AuditSettings:
-    """The settings of an audit's controls: fewer trials, the same rules, one analysis."""
-    return replace(
-        settings, shadow_models=2 * TRIALS_PER_WORLD, confidence=CONFIDENCE, sequential=False
+@dataclass(frozen=True, kw_only=True)
+class ControlSettings(AuditSettings):
+    """The settings of a control; it may have fewer trials than an audit."""
+
+    FEWEST: ClassVar[int] = 10
+
+    @property
+    def fitted(self) -> int:
+        """Trials of each world that train the attack, at least as many as it takes."""
+        return max(MIN_FITTED, super().fitted)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has as many trials as a control ever has."""
+        return self.per_world == TRIALS_PER_WORLD
+
+
+def control_settings(settings: AuditSettings) -> ControlSettings:
+    """The settings of a control in full: 30 trials in each world, the same rules, one analysis."""
+    same = {one.name: getattr(settings, one.name) for one in fields(settings)}
+    return ControlSettings(
+        **same
+        | {
+            "shadow_models": 2 * TRIALS_PER_WORLD,
+            "confidence": CONFIDENCE,
+            "sequential": False,
+        }
     )
+
+
+def first_control_settings(settings: AuditSettings) -> ControlSettings:
+    """The settings with which a control is run first: both together cost no more than the audit.
+
+    So few trials show a gross fault only, and only if the attack separates them perfectly. Its
+    confidence is as strict as leaves that a proof. One attack is selected, as there is nothing to
+    divide. A control that does not pass is run in full before it is judged, so that few trials
+    never make a sound audit invalid more often.
+
+    Args:
+        settings: Those of the audit.
+
+    Returns:
+        Those of a control in full where the audit is large enough for it.
+    """
+    full = control_settings(settings)
+    per_world = settings.shadow_models // (len(World) * len(CONTROLS))
+    if per_world >= TRIALS_PER_WORLD:
+        return full
+    small = replace(full, shadow_models=2 * per_world, multiplicity=Multiplicity.SELECT)
+    by_chance = 0.25**small.scored  # a perfect separation of worlds that do not differ
+    return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
 
 
 def control_generator(control: Control, audit: TwoWorldSpec) -> bytes:
@@ -55,18 +106,20 @@ def control_generator(control: Control, audit: TwoWorldSpec) -> bytes:
     return pickled
 
 
-def judge(role: Role, best: Evaluation | None, power: Power) -> ControlOutcome:
+def judge(
+    role: Role, best: Evaluation | None, settings: ControlSettings, *, highest: float
+) -> ControlOutcome:
     """Whether a control ended as it must.
 
     Args:
         role: Which control.
         best: The attack with the largest bound; None if too few trials finished.
-        power: What the control could prove.
+        settings: Its own.
+        highest: The largest epsilon that it could prove.
 
     Returns:
         The result.
     """
-    highest = power.max_provable_epsilon
     name = role.in_words
     if best is None:
         detail = f"{name}: too few of its trials finished"
@@ -89,6 +142,11 @@ def judge(role: Role, best: Evaluation | None, power: Power) -> ControlOutcome:
             if passed
             else f"a generator that copies the target was not caught (bound {proved} of "
             f"{rounded_down(highest)}): these attacks cannot see this target"
+        )
+    if not settings.is_full:
+        detail += (
+            f"; with {settings.per_world} trials of each world, so as to cost no more than the "
+            "audit: only a gross fault would show"
         )
     return ControlOutcome(
         passed=passed,

@@ -38,7 +38,29 @@ def power(
     Returns:
         The largest provable epsilon, and the smallest detectable ones.
     """
-    size: dict[str, Any] = {
+    size = _size(settings, claim, false_negatives, false_positives)
+    highest = max_provable(**size)
+    if highest <= claim.epsilon:
+        return Power(highest, None)
+    leak = {"claim_epsilon": claim.epsilon, "power": POWER, **size}
+    return Power(highest, detectable_epsilon(**leak), detectable_gaussian(**leak))
+
+
+def highest_provable(
+    settings: AuditSettings,
+    claim: PrivacyClaim,
+    *,
+    false_negatives: int = 0,
+    false_positives: int = 0,
+) -> float:
+    """The first number of `power` alone, which takes far less time."""
+    return max_provable(**_size(settings, claim, false_negatives, false_positives))
+
+
+def _size(
+    settings: AuditSettings, claim: PrivacyClaim, false_negatives: int, false_positives: int
+) -> dict[str, Any]:
+    return {
         "n_in": settings.scored,
         "n_out": settings.scored,
         "delta": claim.delta,
@@ -46,11 +68,6 @@ def power(
         "false_negatives": false_negatives,
         "false_positives": false_positives,
     }
-    highest = max_provable(**size)
-    if highest <= claim.epsilon:
-        return Power(highest, None)
-    leak = {"claim_epsilon": claim.epsilon, "power": POWER, **size}
-    return Power(highest, detectable_epsilon(**leak), detectable_gaussian(**leak))
 
 
 class AssumedAttack(NamedTuple):

@@ -11,20 +11,12 @@ not bet: it would lose wealth that it has to win back later.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from dpaudit.auditing.attacking.contenders import Contender, contenders
 from dpaudit.auditing.attacking.fitting import Fitted
-from dpaudit.auditing.attacking.parts import gather
-from dpaudit.auditing.attacking.run import (
-    Attacked,
-    FeatureSlice,
-    Outcomes,
-    attack_all,
-    feature_slices,
-    fit,
-)
+from dpaudit.auditing.attacking.run import Attacked, Outcomes, attack_all
 from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.sequential_guesses import GuessStream
 from dpaudit.auditing.settings import Multiplicity
@@ -33,7 +25,6 @@ from dpaudit.bounds import clopper_pearson, refit_schedule
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.trial import Role, Trial
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import World
 
 BATCH_PAIRS = 8
@@ -54,31 +45,20 @@ NO_BETS = {ValidBound.SEQUENTIAL: 0.0}
 RunPairs = Callable[[Sequence[int]], Outcomes]
 
 
-class _Fixed(NamedTuple):
-    """An attack that is fixed on the past.
-
-    Attributes:
-        stream: Key of the stream that its guesses belong to.
-        features: The attack and where its features lie.
-        fitted: Its classifier and threshold.
-    """
-
-    stream: str
-    features: FeatureSlice
-    fitted: Fitted
-
-
-def run_sequential(audit: TwoWorldSpec, run_pairs: RunPairs) -> list[Attacked]:
+def run_sequential(
+    audit: TwoWorldSpec, run_pairs: RunPairs, hopeless: Callable[[], bool]
+) -> list[Attacked] | None:
     """Runs an audit in batches and tests after each.
 
     Args:
         audit: The audit; its number of shadow models is the cap.
         run_pairs: Runs the trials of both worlds with these numbers and gives all outcomes so far.
+        hopeless: Whether nothing can come of the audit any more; asked after every batch.
 
     Returns:
         Every attack with its bounds. Where a violation was proved before the cap, the sequential
         ones alone; at the cap also the fixed ones, on the trials that no attack was fixed on.
-        Empty if too few trials finished.
+        Empty if too few trials finished; None if the audit was hopeless before its cap.
 
     Raises:
         AttackError: If an attack's scorer does not give one finite score per trial.
@@ -87,6 +67,8 @@ def run_sequential(audit: TwoWorldSpec, run_pairs: RunPairs) -> list[Attacked]:
     streams: dict[str, GuessStream] = {}
     blocks = refit_schedule(settings.per_world)
     outcomes = run_pairs(range(blocks[0].start))
+    if hopeless():
+        return None
     for block in blocks:
         claim = _claim_so_far(audit, outcomes, block.start)
         fixed = [
@@ -100,12 +82,14 @@ def run_sequential(audit: TwoWorldSpec, run_pairs: RunPairs) -> list[Attacked]:
             trials = [Trial(Role.AUDIT, world, number) for world in World for number in numbers]
             for one in fixed:
                 batch = {trial: one.features.of(outcomes[trial]) for trial in trials}
-                stream = streams.setdefault(one.stream, GuessStream())
+                stream = streams.setdefault(_key(one.hypothesis, audit), GuessStream())
                 stream.guess(one.features.attack, one.fitted, batch)
             claim = _claim_so_far(audit, outcomes, numbers.stop)
             found = _so_far(streams, audit, claim)
             if any(one.evaluation.proved > claim.epsilon for one in found):
                 return found
+            if numbers.stop < settings.per_world and hopeless():
+                return None
     claim = _claim_so_far(audit, outcomes, settings.per_world)
     at_cap = attack_all(audit, outcomes, Role.AUDIT, settings, claim)
     return [_with_sequential(one, streams, audit, claim) for one in at_cap]
@@ -115,7 +99,7 @@ def _with_sequential(
     one: Attacked, streams: Mapping[str, GuessStream], audit: TwoWorldSpec, claim: PrivacyClaim
 ) -> Attacked:
     """An attack at the cap with the bound of its guesses on the way there."""
-    stream = streams.get(_key(one.attack, audit))
+    stream = streams.get(_key(one.hypothesis, audit))
     if stream is None:
         bounds = NO_BETS
     else:
@@ -125,9 +109,9 @@ def _with_sequential(
     return one._replace(evaluation=evaluation._replace(bounds=evaluation.bounds | bounds))
 
 
-def _key(attack: NamedAttack, audit: TwoWorldSpec) -> str:
-    """The stream of an attack: its own, or the one of whichever attack is selected."""
-    return SELECTED if audit.settings.multiplicity is Multiplicity.SELECT else attack.name
+def _key(hypothesis: str, audit: TwoWorldSpec) -> str:
+    """The stream of a hypothesis: its own, or the one of whichever attack is selected."""
+    return SELECTED if audit.settings.multiplicity is Multiplicity.SELECT else hypothesis
 
 
 def _claim_so_far(audit: TwoWorldSpec, outcomes: Outcomes, pairs: int) -> PrivacyClaim:
@@ -139,27 +123,14 @@ def _claim_so_far(audit: TwoWorldSpec, outcomes: Outcomes, pairs: int) -> Privac
 
 def _fixed_on_the_past(
     audit: TwoWorldSpec, outcomes: Outcomes, pairs: int, claim: PrivacyClaim
-) -> list[_Fixed]:
-    """The attacks that guess the next batch, fixed on the first pairs.
-
-    Where attacks are selected, the one that promises most on those pairs is the only one.
-    """
-    numbers = range(pairs)
+) -> list[Contender]:
+    """The attacks that guess the next batch, fixed on the first pairs."""
+    worlds = [
+        [outcomes[Trial(Role.AUDIT, world, number)] for number in range(pairs)] for world in World
+    ]
     everything = [np.ones(pairs, dtype=np.bool_)] * 2
-    found: list[_Fixed] = []
-    for column in feature_slices(audit):
-        worlds = [
-            [column.of(outcomes[Trial(Role.AUDIT, world, number)]) for number in numbers]
-            for world in World
-        ]
-        past = gather(worlds, everything, fitting=True)
-        if past is None:
-            return []
-        fitted = fit(column.attack, past, audit, audit.settings, claim, purpose=f"look/{pairs}")
-        found.append(_Fixed(_key(column.attack, audit), column, fitted))
-    if audit.settings.multiplicity is Multiplicity.SELECT:
-        found = [max(found, key=lambda one: one.fitted.promise)]
-    return found
+    purpose = f"look/{pairs}"
+    return contenders(audit, worlds, everything, audit.settings, claim, purpose=purpose)
 
 
 def _promises(fitted: Fitted, claim: PrivacyClaim) -> bool:

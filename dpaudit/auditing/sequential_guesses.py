@@ -93,7 +93,8 @@ class AttackGuesses:
         trials = [trial for world in World for trial in self.trials[world]]
         failed_in, failed_out = counts.n_in - n_in, counts.n_out - n_out
         part = Part(vectors, member)
-        return Attacked(self.attack, trials, part, evaluation, failed_in, failed_out)
+        name = self.attack.name
+        return Attacked(self.attack, trials, part, evaluation, failed_in, failed_out, name)
 
 
 @dataclass

@@ -5,38 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from dpaudit.auditing.attacking.attribution import attribute
-from dpaudit.auditing.attacking.run import Attacked, Outcomes, attack_all, best
-from dpaudit.auditing.checks import (
-    Replay,
-    check_agreement,
-    check_failures,
-    check_order,
-    check_randomness,
-    check_repeats,
-    check_replay,
-    failure_reasons,
-    first_finished,
-)
+from dpaudit.auditing.attacking.run import Attacked, Outcomes, attack_all, best, masks
+from dpaudit.auditing.checks import first_finished
 from dpaudit.auditing.claims import effective_claim
-from dpaudit.auditing.conclusion import Findings, conclude
-from dpaudit.auditing.controls import CONTROLS, control_generator, control_settings, judge
-from dpaudit.auditing.plan import power
+from dpaudit.auditing.conclusion import conclude
+from dpaudit.auditing.controls import (
+    CONTROLS,
+    ControlSettings,
+    control_generator,
+    control_settings,
+    first_control_settings,
+    judge,
+)
+from dpaudit.auditing.findings import Findings, find
+from dpaudit.auditing.plan import highest_provable
+from dpaudit.auditing.prospects import all_failed_alike, cannot_prove
 from dpaudit.auditing.sequential import run_sequential
-from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec
-from dpaudit.game.engine import run_trials
+from dpaudit.bounds import refit_schedule
+from dpaudit.game.engine import FIRST_REVIEW, Hopeless, never, run_trials
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Payload, Role, Trial, TrialStatus
+from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.plugins.foreign import pickled
-from dpaudit.plugins.protocols import World, is_seedable, trains_many
-from dpaudit.results.record import AuditRecord, ControlOutcome, Leak
-from dpaudit.results.verdict import Check
-
-MOST_LEAKS = 10
+from dpaudit.plugins.protocols import World, trains_many
+from dpaudit.results.record import AuditRecord, ControlOutcome
 
 
 @dataclass(frozen=True)
@@ -63,39 +56,118 @@ class Session:
             InterruptedRunError: On Ctrl-C.
         """
         payload = payload_of(self.audit)
-        settings = control_settings(self.audit.settings)
-        controls = {}
-        for control in CONTROLS:
-            self._run(payload, self._planned(control.role, range(settings.per_world)))
-            controls[control.role] = self._judge(control.role, settings)
-        findings = None
-        if all(outcome.passed for outcome in controls.values()):
-            findings = self._audit(payload)
+        controls: dict[Role, ControlOutcome] = {}
+        findings = self._tried(payload)
+        if findings is None:
+            controls = {one.role: self._control(payload, one.role) for one in CONTROLS}
+            if all(outcome.passed for outcome in controls.values()):
+                findings = self._audit(payload)
         seconds = sum(self.store.tally(role).seconds for role in Role)
         return conclude(self.audit, controls, findings, seconds=seconds)
 
+    def _tried(self, payload: Payload) -> Findings | None:
+        """Trains a model in each world; if both fail, a few more: the findings if all of them fail.
+
+        They are trials of the audit as any other.
+        """
+        first = [Trial(Role.AUDIT, world, 0) for world in World]
+        self._run(payload, first, among=self._cap)
+        if self.store.failures(first) < len(first):
+            return None
+        order = self._planned(Role.AUDIT, self._first_numbers)[:FIRST_REVIEW]
+        self._run(payload, order, among=self._cap)
+        stored = self.store.outcomes(Role.AUDIT)
+        tried = [*first, *(trial for trial in order if trial not in first)]
+        if not all_failed_alike([stored[trial] for trial in tried]):
+            return None
+        return self._found(tried, gave_up=True)
+
+    def _control(self, payload: Payload, role: Role) -> ControlOutcome:
+        """Runs a control: with few trials if the audit has few, in full if those do not pass."""
+        first = first_control_settings(self.audit.settings)
+        outcome = self._controlled(payload, role, first)
+        if outcome.passed or first.is_full:
+            return outcome
+        return self._controlled(payload, role, control_settings(self.audit.settings))
+
+    def _controlled(
+        self, payload: Payload, role: Role, settings: ControlSettings
+    ) -> ControlOutcome:
+        self._run(payload, self._planned(role, range(settings.per_world)))
+        claim = self.audit.claim
+        attacked = attack_all(self.audit, self.store.outcomes(role), role, settings, claim)
+        evaluation = best(attacked).evaluation if attacked else None
+        return judge(role, evaluation, settings, highest=highest_provable(settings, claim))
+
     def _audit(self, payload: Payload) -> Findings:
         """Runs the audit's own trials: all at once, or until a violation is proved."""
-        settings = self.audit.settings
         attacked: list[Attacked] | None = None
-        if settings.sequential:
+        if self.audit.settings.sequential:
             order: list[Trial] = []
-            cap = self._planned(Role.AUDIT, range(settings.per_world))
 
             def run_pairs(numbers: Sequence[int]) -> Outcomes:
                 batch = self._planned(Role.AUDIT, numbers)
                 order.extend(batch)
-                self._run(payload, batch, among=cap)
+                self._run(payload, batch, among=self._cap)
                 return self.store.outcomes(Role.AUDIT)
 
-            attacked = run_sequential(self.audit, run_pairs)
+            attacked = run_sequential(self.audit, run_pairs, lambda: self._hopeless(order))
+            gave_up = attacked is None
         else:
-            order = self._planned(Role.AUDIT, range(settings.per_world))
-            self._run(payload, order)
+            planned = self._planned(Role.AUDIT, range(self.audit.settings.per_world))
+            order = list(self._run(payload, planned, hopeless=self._hopeless))
+            gave_up = len(order) < len(planned)
+        if gave_up:
+            return self._found(order, gave_up=True)
         replays = self._replays()
         if replays:
             self._run(payload, replays)
-        return self._findings(order, replays, attacked)
+        return self._found(order, replays=replays, attacked=attacked)
+
+    def _found(
+        self,
+        order: Sequence[Trial],
+        *,
+        replays: Sequence[Trial] = (),
+        attacked: Sequence[Attacked] | None = None,
+        gave_up: bool = False,
+    ) -> Findings:
+        stored = self.store.outcomes(Role.AUDIT)
+        again = self.store.outcomes(Role.REPLAY)
+        return find(
+            self.audit,
+            stored,
+            order,
+            replays=[again[trial] for trial in replays],
+            attacked=attacked,
+            gave_up=gave_up,
+        )
+
+    @property
+    def _cap(self) -> list[Trial]:
+        """Every trial that the audit may run."""
+        numbers = range(self.audit.settings.per_world)
+        return [Trial(Role.AUDIT, world, number) for world in World for number in numbers]
+
+    @property
+    def _first_numbers(self) -> range:
+        """Numbers of the pairs that are planned together first."""
+        settings = self.audit.settings
+        if settings.sequential:
+            return range(refit_schedule(settings.per_world)[0].start)
+        return range(settings.per_world)
+
+    def _hopeless(self, trials: Sequence[Trial]) -> bool:
+        """Whether nothing can come of the audit any more, now that these first trials are run."""
+        audit, stored = self.audit, self.store.outcomes(Role.AUDIT)
+        outcomes = [stored[trial] for trial in trials]
+        if all_failed_alike(outcomes):
+            return True
+        parts = masks(audit, Role.AUDIT, audit.settings)
+        fits = dict(zip(World, parts, strict=True))
+        scored = {trial for trial in trials if not fits[trial.world][trial.number]}
+        claim = effective_claim(audit, outcomes)
+        return cannot_prove(outcomes, audit.settings, claim, scored=scored)
 
     def _replays(self) -> list[Trial]:
         """What to run twice: of models trained together one in each world, else one."""
@@ -109,9 +181,14 @@ class Session:
         return trains_many(self.audit.generator.generator)
 
     def _run(
-        self, payload: Payload, trials: Sequence[Trial], *, among: Sequence[Trial] | None = None
-    ) -> None:
-        run_trials(
+        self,
+        payload: Payload,
+        trials: Sequence[Trial],
+        *,
+        among: Sequence[Trial] | None = None,
+        hopeless: Hopeless = never,
+    ) -> Sequence[Trial]:
+        return run_trials(
             trials,
             payload,
             self.store,
@@ -119,6 +196,7 @@ class Session:
             generator=self.audit.generator.generator if trials[0].role is Role.AUDIT else None,
             on_progress=self.on_progress,
             among=among,
+            hopeless=hopeless,
         )
 
     def _planned(self, role: Role, numbers: Sequence[int]) -> list[Trial]:
@@ -126,103 +204,6 @@ class Session:
         trials = [Trial(role, world, number) for world in World for number in numbers]
         order = self.audit.stream(f"{role}/order/{numbers[0]}").rng().permutation(len(trials))
         return [trials[position] for position in order]
-
-    def _judge(self, role: Role, settings: AuditSettings) -> ControlOutcome:
-        attacked = attack_all(
-            self.audit, self.store.outcomes(role), role, settings, self.audit.claim
-        )
-        evaluation = best(attacked).evaluation if attacked else None
-        return judge(role, evaluation, power(settings, self.audit.claim))
-
-    def _findings(
-        self, order: Sequence[Trial], replays: Sequence[Trial], attacked: Sequence[Attacked] | None
-    ) -> Findings:
-        """Attacks, checks and explanation of the audit's own trials."""
-        settings, stored = self.audit.settings, self.store.outcomes(Role.AUDIT)
-        outcomes = [stored[trial] for trial in order]
-        claim = effective_claim(self.audit, outcomes)
-        failed = {
-            world: sum(
-                o.status is not TrialStatus.FINISHED for o in outcomes if o.trial.world is world
-            )
-            for world in World
-        }
-        pairs = len(order) // 2
-        if attacked is None:
-            attacked = attack_all(self.audit, stored, Role.AUDIT, settings, claim)
-        deciding = best(attacked) if attacked else None
-        whole = left = power(settings, claim)
-        if deciding is not None and not deciding.evaluation.stopped_early:
-            left = power(
-                settings,
-                claim,
-                false_negatives=deciding.failed_in,
-                false_positives=deciding.failed_out,
-            )
-        checks = [
-            check_failures(
-                failed,
-                pairs,
-                highest=whole.max_provable_epsilon,
-                left=left.max_provable_epsilon,
-            ),
-            check_randomness(outcomes),
-            check_repeats(outcomes, self.audit.stream("repeats").rng()),
-            self._replay_check(replays),
-        ]
-        if deciding is None:
-            detail = "too few trials finished to fit and score an attack"
-            checks.insert(0, Check("enough trials", False, detail))
-        elif not deciding.evaluation.stopped_early:  # else later attacks had learnt more
-            checks.append(_order_check(order, deciding))
-            checks.append(
-                check_agreement(
-                    deciding.evaluation,
-                    deciding.scored.member,
-                    left.max_provable_epsilon,
-                    delta=claim.delta,
-                    confidence=settings.attack_confidence,
-                )
-            )
-        return Findings(
-            attacked=attacked,
-            best=deciding,
-            pairs=pairs,
-            power=left,
-            leaks=self._leaks(deciding) if deciding else (),
-            checks=tuple(checks),
-            failed=failed,
-            failure_reasons=failure_reasons(outcomes),
-            claim=claim,
-        )
-
-    def _leaks(self, deciding: Attacked) -> tuple[Leak, ...]:
-        if deciding.evaluation.proved == 0:
-            return ()
-        return attribute(
-            deciding.evaluation,
-            deciding.scored,
-            deciding.attack.attack.feature_names(self.audit.game.view),
-            most=MOST_LEAKS,
-            rng=self.audit.stream("explain").rng(),
-        )
-
-    def _replay_check(self, replays: Sequence[Trial]) -> Check:
-        stored = self.store.outcomes(Role.AUDIT) | self.store.outcomes(Role.REPLAY)
-        return check_replay(
-            [Replay(stored[trial._replace(role=Role.AUDIT)], stored[trial]) for trial in replays],
-            seedable=is_seedable(self.audit.generator.generator),
-            together=self._together,
-        )
-
-
-def _order_check(order: Sequence[Trial], deciding: Attacked) -> Check:
-    """Whether scores drift with the places of their trials in the planned order."""
-    place = {trial: position for position, trial in enumerate(order)}
-    places = np.array([place[trial] for trial in deciding.trials], dtype=np.float64)
-    return check_order(
-        deciding.evaluation.scores, deciding.scored.member, places, deciding.attack.name
-    )
 
 
 def payload_of(audit: TwoWorldSpec) -> Payload:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar
 
 from dpaudit.bounds import Hypotheses, ThresholdRule, attack_confidence
 from dpaudit.errors import SettingsError
@@ -74,6 +74,8 @@ class AuditSettings:
         SettingsError: If a setting is out of range, or two contradict each other.
     """
 
+    FEWEST: ClassVar[int] = MIN_SHADOW_MODELS
+
     parameters: Mapping[str, Any] = field(default_factory=dict)
     epsilon: float | None = None
     delta: float | None = None
@@ -121,9 +123,9 @@ class AuditSettings:
                 raise SettingsError(f"`{name}` must be a whole number, got {value!r}")
         if not isinstance(self.target, str):
             raise SettingsError(f"`target` must be text or a row number, got {self.target!r}")
-        if self.shadow_models < MIN_SHADOW_MODELS or self.shadow_models % 2:
+        if self.shadow_models < self.FEWEST or self.shadow_models % 2:
             raise SettingsError(
-                f"`shadow_models` must be an even number of at least {MIN_SHADOW_MODELS} "
+                f"`shadow_models` must be an even number of at least {self.FEWEST} "
                 f"(half for each world), got {self.shadow_models}"
             )
         if not self.attacks:

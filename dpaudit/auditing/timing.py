@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from dpaudit.auditing.controls import CONTROLS, control_settings
+from dpaudit.auditing.controls import CONTROLS, first_control_settings
 from dpaudit.auditing.session import payload_of
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec
@@ -24,7 +24,8 @@ class TrainingCount(NamedTuple):
     Attributes:
         models: Shadow models.
         repeats: Of these, trained a second time to see whether they come out the same.
-        controls: Of the controls, which train nothing: they are sampled and attacked only.
+        controls: Of the controls, which train nothing: they are sampled and attacked only. A
+            small one that does not pass at once is run again with more, which is not counted.
     """
 
     models: int
@@ -46,7 +47,7 @@ def trainings(settings: AuditSettings, *, together: bool) -> TrainingCount:
     return TrainingCount(
         models=settings.shadow_models,
         repeats=len(World) if together else 1,
-        controls=len(CONTROLS) * control_settings(settings).shadow_models,
+        controls=len(CONTROLS) * first_control_settings(settings).shadow_models,
     )
 
 

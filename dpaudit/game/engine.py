@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
@@ -23,6 +23,17 @@ from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 
 MAX_ATTEMPTS = 3
+FIRST_REVIEW = 16
+"""Trials after which a run is first asked whether to go on; then after twice as many, and so on."""
+
+Hopeless = Callable[[Sequence[Trial]], bool]
+"""Whether nothing can come of a run any more, now that these first trials of it are stored."""
+
+
+def never(trials: Sequence[Trial]) -> bool:
+    """Whatever its trials gave, a run goes on."""
+    del trials
+    return False
 
 
 def run_trials(
@@ -34,10 +45,12 @@ def run_trials(
     generator: object = None,
     on_progress: OnProgress = ignore_progress,
     among: Sequence[Trial] | None = None,
-) -> None:
+    hopeless: Hopeless = never,
+) -> Sequence[Trial]:
     """Runs those trials that the folder does not hold yet.
 
-    Their outcomes depend neither on how they are grouped into batches nor on the number of workers.
+    Their outcomes depend neither on how they are grouped into batches nor on the number of workers,
+    and neither does what is returned.
 
     Args:
         trials: Trials of one role, in the order to run them.
@@ -47,6 +60,10 @@ def run_trials(
         generator: What the trials train, where that may be a `BatchGenerator`; never trained here.
         on_progress: Called after every outcome.
         among: The trials that progress is counted among, where `trials` are only some of them.
+        hopeless: Asked from time to time whether to stop; what is in flight then still ends.
+
+    Returns:
+        The trials, or the first of them, after which the run was hopeless.
 
     Raises:
         InterruptedRunError: On Ctrl-C; what finished is in the folder.
@@ -55,13 +72,11 @@ def run_trials(
         RunFolderError: If the folder takes no more outcomes.
     """
     erase_payloads(folder.path)  # of a coordinator that was killed before any worker started
-    done = folder.finished(trials)
-    pending = [trial for trial in trials if trial not in done]
-    if not pending:
-        return
     counted = trials if among is None else among
-    counted_done = len(done if among is None else folder.finished(counted))
-    state = _State(folder, on_progress, total=len(counted), done=counted_done)
+    state = _State(trials, folder, on_progress, counted=counted, hopeless=hopeless)
+    pending = [trial for trial in trials if trial not in state.stored]
+    if not pending or state.gave_up:
+        return state.kept
     state.report(trials[0].role)
     try:
         with warnings.catch_warnings():
@@ -82,25 +97,61 @@ def run_trials(
     except BaseException:
         kill_workers()  # else the program would wait for the trials under way
         raise
+    return state.kept
 
 
 class _State:
-    """Commits outcomes and counts them."""
+    """Commits outcomes, counts them, and asks whether to go on.
+
+    It asks when the first 16, 32, 64... of the trials are stored, whatever else is: so the answer
+    is the same for any number of workers, and after a resume.
+    """
 
     def __init__(
-        self, folder: RunFolder, on_progress: OnProgress, *, total: int, done: int
+        self,
+        trials: Sequence[Trial],
+        folder: RunFolder,
+        on_progress: OnProgress,
+        *,
+        counted: Sequence[Trial],
+        hopeless: Hopeless,
     ) -> None:
+        self.trials = trials
         self.folder = folder
         self.on_progress = on_progress
-        self.total = total
-        self.done = done
-        self.failed = 0
+        self.hopeless = hopeless
+        self.stored = folder.finished(trials)
+        self.total = len(counted)
+        self.done = len(self.stored if counted is trials else folder.finished(counted))
+        self.failed = folder.failures(counted)
+        self.gave_up = False
+        self._prefix = 0
+        self._review = FIRST_REVIEW
+        self._review_prefix()
 
     def commit(self, outcome: Outcome) -> None:
         self.folder.save(outcome)
+        self.stored.add(outcome.trial)
         self.done += 1
         self.failed += outcome.status is not TrialStatus.FINISHED
         self.report(outcome.trial.role)
+        self._review_prefix()
+
+    @property
+    def kept(self) -> Sequence[Trial]:
+        """The trials that count: all, or those after which the run was hopeless."""
+        return self.trials[: self._review] if self.gave_up else self.trials
+
+    def _review_prefix(self) -> None:
+        while (
+            not self.gave_up
+            and self._prefix < len(self.trials)
+            and self.trials[self._prefix] in self.stored
+        ):
+            self._prefix += 1
+            if self._prefix == self._review < len(self.trials):
+                self.gave_up = self.hopeless(self.trials[: self._review])
+                self._review *= 1 if self.gave_up else 2
 
     def report(self, role: Role) -> None:
         self.on_progress(TrialProgress(role, self.done, self.total, self.failed))
@@ -117,14 +168,15 @@ def _run(
         for outcome in outcomes:
             state.commit(replace(outcome, attempts=attempts[outcome.trial]))
 
-    while queue or suspects:
+    while (queue or suspects) and not state.gave_up:
         alone = bool(suspects)
         source = suspects if alone else queue
         in_flight = Flight(payload_file, workers=jobs)
         try:
-            while source or in_flight.batches:
+            while (source and not state.gave_up) or in_flight.batches:
                 # A suspect runs alone, so that a crash identifies it; else all workers stay busy.
-                while source and len(in_flight.batches) < (1 if alone else 2 * jobs):
+                ahead = 0 if state.gave_up else 1 if alone else 2 * jobs
+                while source and len(in_flight.batches) < ahead:
                     in_flight.submit(source[0])
                     attempts.update(source.popleft())
                 commit(in_flight.collect())

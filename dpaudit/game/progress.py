@@ -15,7 +15,7 @@ class TrialProgress(NamedTuple):
         role: What the trials are for.
         done: Trials with an outcome, those of an earlier run of the same audit included.
         total: Trials there will be; fewer may do for a sequential audit.
-        failed: Trials of this run that failed or crashed.
+        failed: Those of the done trials that failed.
     """
 
     role: Role

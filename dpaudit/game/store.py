@@ -36,12 +36,13 @@ CREATE TABLE IF NOT EXISTS audit (
 CREATE TABLE IF NOT EXISTS trial (
     role TEXT NOT NULL, world TEXT NOT NULL, number INTEGER NOT NULL,
     status TEXT NOT NULL, features BLOB, row_sha TEXT NOT NULL, error TEXT NOT NULL,
+    rows INTEGER,
     claimed_epsilon REAL, claimed_delta REAL, seconds REAL NOT NULL, attempts INTEGER NOT NULL,
     PRIMARY KEY (role, world, number)
 );
 """
 _COLUMNS = (
-    "role, world, number, status, features, error, "
+    "role, world, number, status, features, error, rows, "
     "claimed_epsilon, claimed_delta, seconds, attempts"
 )
 _LITTLE_ENDIAN = np.dtype("<f8")
@@ -211,6 +212,7 @@ class RunFolder:
             outcome.status.value,
             blob,
             outcome.error,
+            outcome.rows,
             *(outcome.claimed or (None, None)),
             float(outcome.seconds),
             outcome.attempts,
@@ -219,7 +221,7 @@ class RunFolder:
         with self._usable("take another trial", "fix that and run the same command again"):
             self._db.execute(
                 f"INSERT OR IGNORE INTO trial ({_COLUMNS}, row_sha) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*row, _checksum(row)),
             )
             self.last_message = outcome.message
@@ -241,6 +243,19 @@ class RunFolder:
             stored = {Trial(Role(role), World(world), number) for role, world, number in rows}
         return stored.intersection(trials)
 
+    def failures(self, trials: Sequence[Trial]) -> int:
+        """How many of the trials have an outcome here that is a failure.
+
+        Raises:
+            RunFolderError: If the file is damaged.
+        """
+        with self._readable():
+            rows = self._db.execute(
+                "SELECT role, world, number FROM trial WHERE status != ?", (TrialStatus.FINISHED,)
+            )
+            failed = {Trial(Role(role), World(world), number) for role, world, number in rows}
+        return len(failed.intersection(trials))
+
     def outcomes(self, role: Role) -> dict[Trial, Outcome]:
         """All outcomes of one role, by trial, in the order of world and number.
 
@@ -261,7 +276,7 @@ class RunFolder:
             (role, role is None),
         )
         for sha, *row in rows:
-            of, world, number, status, blob, error, epsilon, delta, seconds, attempts = row
+            of, world, number, status, blob, error, count, epsilon, delta, seconds, attempts = row
             if _checksum(row) != sha:
                 raise ValueError(f"trial {of}/{world}/{number} has changed")
             yield Outcome(
@@ -269,6 +284,7 @@ class RunFolder:
                 status=TrialStatus(status),
                 features=None if blob is None else np.frombuffer(blob, dtype=_LITTLE_ENDIAN),
                 error=error,
+                rows=count,
                 claimed=None if epsilon is None else ModelClaim(epsilon, delta),
                 seconds=seconds,
                 attempts=attempts,

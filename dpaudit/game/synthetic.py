@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dpaudit.errors import DataError, SchemaError, TrialError
+from dpaudit.errors import DataError, RowCountError, SchemaError, TrialError
 from dpaudit.model.column import MISSING, as_numbers
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
@@ -34,7 +34,7 @@ def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:
     if problems:
         raise TrialError(_wrong_columns(table, schema)) from DataError("; ".join(problems))
     if len(table) != n_rows:
-        raise TrialError(_wrong_rows(len(table), n_rows))
+        raise RowCountError(len(table), n_rows)
     for column in schema.columns:
         values = table[column.name]
         if not column.missing and values.isna().any():
@@ -68,7 +68,7 @@ def accept_stack(values: object, schema: Schema, n_rows: int, *, models: int) ->
     expected = (models, n_rows, len(schema.columns))
     if values.shape != expected:
         if values.ndim == 3 and values.shape[::2] == expected[::2]:
-            raise TrialError(_wrong_rows(values.shape[1], n_rows))
+            raise RowCountError(values.shape[1], n_rows)
         raise TrialError(f"sample_many returned values of shape {values.shape}, not {expected}")
     return np.asarray(values, dtype=np.float64)
 
@@ -98,10 +98,6 @@ def _wrong_columns(table: pd.DataFrame, schema: Schema) -> str:
     others = sum(name not in schema.names for name in table.columns)
     said = [*lacking[:3], *([f"{others} are not in the schema"] if others else [])]
     return f"wrong columns: {'; '.join(said) or 'names repeat'}"
-
-
-def _wrong_rows(rows: int, expected: int) -> str:
-    return f"wrong row count: {rows} rows instead of {expected}"
 
 
 def _missing(name: str) -> str:

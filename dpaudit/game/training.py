@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 
-from dpaudit.errors import ClaimError
+from dpaudit.errors import ClaimError, RowCountError
 from dpaudit.game.features import features_of_table, features_of_values
 from dpaudit.game.synthetic import accept, accept_stack, accept_values
 from dpaudit.game.trial import (
@@ -149,6 +149,7 @@ def _failed(trial: Trial, error: BaseException, start: float) -> Outcome:
         trial=trial,
         status=TrialStatus.FAILED,
         error=reason_of(error),
+        rows=error.rows if isinstance(error, RowCountError) else None,
         message=message_of(error),
         seconds=perf_counter() - start,
     )

@@ -76,6 +76,7 @@ class Outcome:
         status: How it ended.
         features: Features of all attacks, concatenated [f]; None unless finished.
         error: Why it failed, in one line that may be shared; empty if it finished.
+        rows: Synthetic rows that came where they were not as many as requested; else None.
         message: What the generator raised. It may quote records: for the local log, never stored.
         claimed: What the fitted model itself claims for the neighbours of the game, if it does.
         seconds: Wall time of training, sampling and features; of models trained together, the
@@ -87,6 +88,7 @@ class Outcome:
     status: TrialStatus
     features: FloatArray | None = None
     error: str = ""
+    rows: int | None = None
     message: str = field(default="", compare=False)
     claimed: ModelClaim | None = None
     seconds: float = 0.0

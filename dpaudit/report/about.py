@@ -33,6 +33,7 @@ def _controls(result: AuditRecord) -> Iterable[Block]:
     one_run = result.one_run is not None
     copied = "releases its training rows" if one_run else "copies the target"
     separated = "guesses the coins" if one_run else "tells its worlds apart"
+    controls = result.controls.named() if result.controls else {}
     rows = tuple(
         (
             name,
@@ -42,7 +43,7 @@ def _controls(result: AuditRecord) -> Iterable[Block]:
             auc_text(control.auc),
             control.detail,
         )
-        for name, control in result.controls.named().items()
+        for name, control in controls.items()
     )
     yield Block(
         title="Controls",

@@ -297,7 +297,8 @@ class AuditRecord:
         threshold: Threshold of the deciding attack; null if no trial was scored.
         scores: Membership scores of the deciding attack on the scored trials; higher means in.
         target: The record whose membership is attacked.
-        controls: Audits of generators with a known answer, run through the same game first.
+        controls: Audits of generators with a known answer, run through the same game first; null if
+            every first trial of the audit failed, so that none was run.
         checks: Checks of the run itself.
         generator: What was audited.
         data: The table handed in.
@@ -336,7 +337,7 @@ class AuditRecord:
     threshold: Threshold | None
     scores: Mapping[World, tuple[float, ...]]
     target: TargetOfAudit
-    controls: Controls
+    controls: Controls | None
     checks: tuple[Check, ...]
     generator: AuditedGenerator
     data: AuditedTable
@@ -374,8 +375,7 @@ class AuditRecord:
     @property
     def failed_parts(self) -> tuple[str, ...]:
         """What made the audit invalid: failed controls, then checks that invalidate it."""
-        controls = [
-            f"the {name} control" for name, of in self.controls.named().items() if not of.passed
-        ]
+        run = self.controls.named() if self.controls else {}
+        controls = [f"the {name} control" for name, of in run.items() if not of.passed]
         checks = [f'the check "{of.name}"' for of in self.checks if of.invalidates]
         return (*controls, *checks)

@@ -121,10 +121,10 @@ def _power_lines(result: AuditRecord) -> list[str]:
 
 
 def _controls_line(result: AuditRecord) -> str:
-    words = [
-        f"{name} {'passed' if of.passed else 'FAILED'}"
-        for name, of in result.controls.named().items()
-    ]
+    controls = result.controls.named() if result.controls else {}
+    words = [f"{name} {'passed' if of.passed else 'FAILED'}" for name, of in controls.items()]
+    if not words:
+        words.append("not run")
     if result.checks:
         passed = sum(of.passed for of in result.checks)
         words.append(f"{passed} of {len(result.checks)} checks passed")

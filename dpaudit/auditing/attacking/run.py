@@ -1,4 +1,4 @@
-"""Runs every attack on one role's trials."""
+"""Runs the attacks on one role's trials."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpaudit.auditing.attacking.contenders import contenders, count_failed, vectors
 from dpaudit.auditing.attacking.evaluation import Evaluation, evaluate
-from dpaudit.auditing.attacking.fitting import Fitted, fit_attack
-from dpaudit.auditing.attacking.parts import Part, SplitTrials, arrange, fitting_mask
-from dpaudit.auditing.settings import AuditSettings, Multiplicity
+from dpaudit.auditing.attacking.parts import MIN_FITTED, Part, arrange, fitting_mask
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec
-from dpaudit.game.trial import Outcome, Role, Trial
+from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.named import NamedAttack
-from dpaudit.plugins.protocols import BoolArray, FloatArray, World
+from dpaudit.plugins.protocols import BoolArray, World
 
 Outcomes = Mapping[Trial, Outcome]
 
@@ -26,11 +26,14 @@ class Attacked(NamedTuple):
 
     Attributes:
         attack: The attack and its name.
-        trials: The scored trials that finished, world "in" first.
+        trials: The trials that it scored, world "in" first: those that finished, or, of the attack
+            on how trials end, all.
         scored: Their features and worlds, in this order.
         evaluation: Its errors and bounds.
         failed_in: Scored trials of world "in" that failed.
         failed_out: The same for world "out".
+        hypothesis: The attack of the audit whose share of the error probability it has: itself, or
+            the one whose place the attack on how trials end took.
         guessed_by: Where attacks took turns in the guesses behind the sequential bound, the pairs
             that each guessed; else empty.
     """
@@ -41,36 +44,8 @@ class Attacked(NamedTuple):
     evaluation: Evaluation
     failed_in: int
     failed_out: int
+    hypothesis: str
     guessed_by: Mapping[str, int] = MappingProxyType({})
-
-
-class _Candidate(NamedTuple):
-    """An attack that is fixed and not scored yet, with its trials."""
-
-    attack: NamedAttack
-    trials: SplitTrials
-    fitted: Fitted
-
-
-class FeatureSlice(NamedTuple):
-    """An attack and where its features lie in the vector of a trial."""
-
-    attack: NamedAttack
-    place: slice
-
-    def of(self, outcome: Outcome) -> FloatArray | None:
-        """This attack's features of one trial; None if it failed."""
-        return None if outcome.features is None else outcome.features[self.place]
-
-
-def feature_slices(audit: TwoWorldSpec) -> list[FeatureSlice]:
-    """Every attack with the place of its features."""
-    found, start = [], 0
-    for named in audit.attacks:
-        stop = start + len(named.attack.feature_names(audit.game.view))
-        found.append(FeatureSlice(named, slice(start, stop)))
-        start = stop
-    return found
 
 
 def masks(audit: TwoWorldSpec, role: Role, settings: AuditSettings) -> list[BoolArray]:
@@ -106,67 +81,54 @@ def attack_all(
         claim: The claim to hold it to.
 
     Returns:
-        Every attack that was scored: all of them, or the one that promised most on the fitting
-        part. Empty if too few trials finished.
+        Every attack that was scored: as many as there are hypotheses, chosen on the fitting part
+        (`contenders`). Empty if too few trials finished and how they end was not attacked.
 
     Raises:
         AttackError: If an attack's scorer does not give one finite score per trial.
     """
     parts = masks(audit, role, settings)
-    candidates: list[_Candidate] = []
-    for column in feature_slices(audit):
-        worlds = [
-            [
-                column.of(outcomes[Trial(role, world, number)])
-                for number in range(settings.per_world)
-            ]
-            for world in World
-        ]
-        trials = arrange(worlds, parts)
-        if trials is None:
-            return []
-        fixed = fit(column.attack, trials.fitting, audit, settings, claim, purpose=f"{role}/attack")
-        candidates.append(_Candidate(column.attack, trials, fixed))
-    if settings.multiplicity is Multiplicity.SELECT:
-        candidates = [max(candidates, key=lambda one: one.fitted.promise)]
-    confidence = settings.attack_confidence
+    worlds = [
+        [outcomes[Trial(role, world, number)] for number in range(settings.per_world)]
+        for world in World
+    ]
+    chosen = contenders(audit, worlds, parts, settings, claim, purpose=f"{role}/attack")
     scored = [
-        trial
-        for world, fits in zip(World, parts, strict=True)
-        for trial in (Trial(role, world, int(number)) for number in np.flatnonzero(~fits))
-        if outcomes[trial].features is not None
+        [outcome for outcome, fits in zip(ended, mask, strict=True) if not fits]
+        for ended, mask in zip(worlds, parts, strict=True)
     ]
-    return [
-        Attacked(
-            one.attack,
-            scored,
-            one.trials.scored,
-            evaluate(one.fitted, one.trials, delta=claim.delta, confidence=confidence),
-            one.trials.failed_in,
-            one.trials.failed_out,
+    failed_in, failed_out = (count_failed(ended) for ended in scored)
+    found = []
+    for one in chosen:
+        trials = arrange(vectors(one.features, worlds), parts)
+        if trials is None:  # of one world none can be scored
+            continue
+        found.append(
+            Attacked(
+                one.features.attack,
+                [o.trial for ended in scored for o in ended if one.features.of(o) is not None],
+                trials.scored,
+                evaluate(
+                    one.fitted, trials, delta=claim.delta, confidence=settings.attack_confidence
+                ),
+                failed_in,
+                failed_out,
+                one.hypothesis,
+            )
         )
-        for one in candidates
-    ]
+    return found
 
 
-def fit(
-    named: NamedAttack,
-    fitting: Part,
-    audit: TwoWorldSpec,
-    settings: AuditSettings,
-    claim: PrivacyClaim,
-    *,
-    purpose: str,
-) -> Fitted:
-    """Fixes one attack on some trials, with the streams of one purpose."""
-    return fit_attack(
-        named.attack,
-        fitting,
-        rule=settings.threshold,
-        delta=claim.delta,
-        confidence=settings.attack_confidence,
-        rng=audit.stream(f"{purpose}/{named.name}").rng(),
-    )
+def tables_suffice(
+    audit: TwoWorldSpec, outcomes: Outcomes, role: Role, settings: AuditSettings
+) -> bool:
+    """Whether enough trials of each world and part finished for attacks on tables."""
+    for world, fits in zip(World, masks(audit, role, settings), strict=True):
+        ended = [outcomes[Trial(role, world, number)] for number in range(settings.per_world)]
+        finished = np.array([outcome.status is TrialStatus.FINISHED for outcome in ended])
+        if np.count_nonzero(finished & fits) < MIN_FITTED or not (finished & ~fits).any():
+            return False
+    return True
 
 
 def best(attacked: Sequence[Attacked]) -> Attacked:

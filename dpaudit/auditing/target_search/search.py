@@ -59,16 +59,17 @@ def find_target(
     with RunFolder(own, spec=search.stored_specification, versions=versions()) as store:
         trials = [Trial(Role.TARGET_SELECTION, World.OUT, n) for n in range(search.trainings)]
         generator = search.generator.generator
-        run_trials(
+        trained = run_trials(
             trials,
             _payload(search),
             store,
             jobs=jobs,
             generator=generator,
             on_progress=on_progress,
+            hopeless=lambda first: store.failures(first) == len(first),
         )
         stored = store.outcomes(Role.TARGET_SELECTION)
-    finished = [t.number for t in trials if stored[t].features is not None]
+    finished = [t.number for t in trained if stored[t].features is not None]
     best = 0  # the farthest; the audit will say why no training finished
     if finished:
         features = np.array([stored[trials[number]].features for number in finished])

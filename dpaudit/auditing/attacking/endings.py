@@ -1,0 +1,98 @@
+"""The attack on how trials end: whether a table came, with how many rows, and else why not.
+
+Whoever runs a generator sees that too, so differential privacy covers it: a generator that fails
+only if a record is in the table gives that record away without a single synthetic row. No other
+attack can use a trial without a table; this one sees every trial.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.game.trial import Outcome, TrialStatus
+from dpaudit.plugins.named import NamedAttack
+from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer
+
+FEATURES: Final = (
+    FeatureName("trial", "whether it finished"),
+    FeatureName("trial", "number of rows"),
+    FeatureName("trial", "way of failing"),
+)
+DEPTH = 4
+"""Of the decision tree that learns from three features."""
+_NUMBERS = re.compile(r"[0-9]+")
+
+
+class Ending(NamedTuple):
+    """How a trial ended, as an attacker sees it.
+
+    Attributes:
+        rows: Synthetic rows that came; None if it was the number asked for, or no table.
+        way: What was wrong, without numbers; empty if the trial finished.
+    """
+
+    rows: int | None
+    way: str
+
+
+def ending(outcome: Outcome) -> Ending:
+    """How a trial ended."""
+    return Ending(outcome.rows, _NUMBERS.sub("", outcome.error))
+
+
+class HowTrialsEnd:
+    """Guesses membership from how a trial ended."""
+
+    def check(self, game: GameView) -> None:
+        """Accepts every game."""
+        del game
+
+    def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
+        """The three features of an ending."""
+        del game
+        return FEATURES
+
+    def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
+        """Those of a trial that finished with this table."""
+        del game
+        return np.array([1.0, len(table), 0.0])
+
+    def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
+        """Trains a small decision tree."""
+        from sklearn.tree import DecisionTreeClassifier
+
+        tree = DecisionTreeClassifier(max_depth=DEPTH, random_state=seed).fit(features, member)
+        column = list(tree.classes_).index(True)
+
+        def score(features: FloatArray) -> FloatArray:
+            scores: FloatArray = tree.predict_proba(features)[:, column]
+            return scores
+
+        return score
+
+
+ENDINGS: Final = NamedAttack("trial outcomes", HowTrialsEnd())
+"""The attack under the name that results show."""
+
+
+def features_of_ending(outcome: Outcome, *, rows: int) -> FloatArray:
+    """Features [3] of how a trial ended.
+
+    Args:
+        outcome: The trial.
+        rows: Synthetic rows that were asked for.
+
+    Returns:
+        Whether it finished, how many rows came (0 without a table), and a number that stands for
+        the way it failed (0 if it finished): trees need no order of such numbers.
+    """
+    if outcome.status is TrialStatus.FINISHED:
+        return np.array([1.0, rows, 0.0])
+    seen = ending(outcome)
+    code = 1 + zlib.crc32(seen.way.encode())
+    return np.array([0.0, seen.rows or 0, code])

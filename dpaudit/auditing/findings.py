@@ -1,0 +1,194 @@
+"""What an audit's own trials showed: attacks, power that is left, checks, what carries a leak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dpaudit.auditing.attacking.attribution import attribute
+from dpaudit.auditing.attacking.run import (
+    Attacked,
+    Outcomes,
+    attack_all,
+    best,
+    masks,
+    tables_suffice,
+)
+from dpaudit.auditing.checks import (
+    Replay,
+    TrialCounts,
+    check_agreement,
+    check_failures,
+    check_given_up,
+    check_order,
+    check_randomness,
+    check_repeats,
+    check_replay,
+    failure_reasons,
+)
+from dpaudit.auditing.claims import effective_claim
+from dpaudit.auditing.plan import power
+from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.plugins.protocols import World, is_seedable, trains_many
+from dpaudit.results.record import FailureReason, Leak
+from dpaudit.results.verdict import Check, Power
+
+MOST_LEAKS = 10
+
+
+class Findings(NamedTuple):
+    """What the audit's own trials showed.
+
+    Attributes:
+        attacked: Every attack that was scored.
+        best: The attack with the largest bound; None if none was scored.
+        counts: Trials of each world that were run, and that failed.
+        power: What this audit could prove, failures counted.
+        leaks: Features that carry the best attack.
+        checks: Checks of the run.
+        failure_reasons: Why trials failed.
+        claim: The claim that the verdict is about.
+    """
+
+    attacked: Sequence[Attacked]
+    best: Attacked | None
+    counts: TrialCounts
+    power: Power
+    leaks: tuple[Leak, ...]
+    checks: tuple[Check, ...]
+    failure_reasons: tuple[FailureReason, ...]
+    claim: PrivacyClaim
+
+
+def find(
+    audit: TwoWorldSpec,
+    stored: Outcomes,
+    order: Sequence[Trial],
+    *,
+    replays: Sequence[Outcome],
+    attacked: Sequence[Attacked] | None,
+    gave_up: bool,
+) -> Findings:
+    """What the trials of an audit showed.
+
+    Args:
+        audit: The audit.
+        stored: Its outcomes, at least those of `order`.
+        order: The trials that count, as they were planned.
+        replays: Second runs of some of them.
+        attacked: The attacks of a sequential audit; None if they are still to be scored.
+        gave_up: Whether the audit ended where nothing could come of it any more: nothing is scored.
+
+    Returns:
+        The findings.
+
+    Raises:
+        AttackError: If an attack's scorer does not give one finite score per trial.
+    """
+    settings = audit.settings
+    outcomes = [stored[trial] for trial in order]
+    claim = effective_claim(audit, outcomes)
+    if gave_up:
+        attacked = []
+    elif attacked is None:
+        attacked = attack_all(audit, stored, Role.AUDIT, settings, claim)
+    deciding = best(attacked) if attacked else None
+    proved = deciding is not None and deciding.evaluation.proved > claim.epsilon
+    whole = power(settings, claim)
+    # What is proved may come from how trials end, which failures do not hide.
+    left = whole if proved else _power_left(audit, outcomes, claim)
+    counts = TrialCounts.of(outcomes)
+    checks = [
+        check_failures(counts, highest=whole.max_provable_epsilon, left=left.max_provable_epsilon),
+        check_randomness(outcomes),
+        check_repeats(outcomes, audit.stream("repeats").rng()),
+        _replay_check(audit, stored, replays),
+    ]
+    if gave_up:
+        checks.insert(0, check_given_up(outcomes, planned=settings.shadow_models))
+    elif not proved and not tables_suffice(audit, stored, Role.AUDIT, settings):
+        detail = "too few trials finished to fit and score an attack"
+        checks.insert(0, Check("enough trials", False, detail))
+    if deciding is not None and not deciding.evaluation.stopped_early:
+        # Else later attacks had learnt more.
+        checks.append(_order_check(order, deciding))
+        checks.append(
+            check_agreement(
+                deciding.evaluation,
+                deciding.scored.member,
+                left.max_provable_epsilon,
+                delta=claim.delta,
+                confidence=settings.attack_confidence,
+            )
+        )
+    return Findings(
+        attacked=attacked,
+        best=deciding,
+        counts=counts,
+        power=left,
+        leaks=_leaks(audit, deciding) if deciding else (),
+        checks=tuple(checks),
+        failure_reasons=failure_reasons(outcomes),
+        claim=claim,
+    )
+
+
+def nothing_run(claim: PrivacyClaim) -> Findings:
+    """Of an audit whose controls failed."""
+    return Findings(
+        attacked=(),
+        best=None,
+        counts=TrialCounts(dict.fromkeys(World, 0), dict.fromkeys(World, 0)),
+        power=Power(0.0, None),
+        leaks=(),
+        checks=(),
+        failure_reasons=(),
+        claim=claim,
+    )
+
+
+def _power_left(audit: TwoWorldSpec, outcomes: Sequence[Outcome], claim: PrivacyClaim) -> Power:
+    """What attacks on tables could prove: scored trials that failed count as their errors."""
+    settings = audit.settings
+    fitting = dict(zip(World, masks(audit, Role.AUDIT, settings), strict=True))
+    failed = dict.fromkeys(World, 0)
+    for one in outcomes:
+        scored = not fitting[one.trial.world][one.trial.number]
+        failed[one.trial.world] += scored and one.status is not TrialStatus.FINISHED
+    return power(
+        settings, claim, false_negatives=failed[World.IN], false_positives=failed[World.OUT]
+    )
+
+
+def _leaks(audit: TwoWorldSpec, deciding: Attacked) -> tuple[Leak, ...]:
+    if deciding.evaluation.proved == 0:
+        return ()
+    return attribute(
+        deciding.evaluation,
+        deciding.scored,
+        deciding.attack.attack.feature_names(audit.game.view),
+        most=MOST_LEAKS,
+        rng=audit.stream("explain").rng(),
+    )
+
+
+def _replay_check(audit: TwoWorldSpec, stored: Outcomes, replays: Sequence[Outcome]) -> Check:
+    generator = audit.generator.generator
+    return check_replay(
+        [Replay(stored[again.trial._replace(role=Role.AUDIT)], again) for again in replays],
+        seedable=is_seedable(generator),
+        together=trains_many(generator),
+    )
+
+
+def _order_check(order: Sequence[Trial], deciding: Attacked) -> Check:
+    """Whether scores drift with the places of their trials in the planned order."""
+    place = {trial: position for position, trial in enumerate(order)}
+    places = np.array([place[trial] for trial in deciding.trials], dtype=np.float64)
+    return check_order(
+        deciding.evaluation.scores, deciding.scored.member, places, deciding.attack.name
+    )
