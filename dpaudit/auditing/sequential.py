@@ -11,6 +11,7 @@ not bet: it would lose wealth that it has to win back later.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,9 +21,9 @@ from dpaudit.auditing.attacking.parts import gather
 from dpaudit.auditing.attacking.run import (
     Attacked,
     FeatureSlice,
-    Outcomes,
     attack_all,
     feature_slices,
+    finished_trials,
     fit,
 )
 from dpaudit.auditing.claims import effective_claim
@@ -31,6 +32,7 @@ from dpaudit.auditing.settings import Multiplicity
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.bounds import clopper_pearson, refit_schedule
 from dpaudit.bounds.table import ValidBound
+from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role, Trial
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.named import NamedAttack
@@ -51,7 +53,7 @@ SELECTED = "the selected attack"
 NO_BETS = {ValidBound.SEQUENTIAL: 0.0}
 """Of an attack that has never bet."""
 
-RunPairs = Callable[[Sequence[int]], Outcomes]
+RunPairs = Callable[[Sequence[int]], StoredOutcomes]
 
 
 class _Fixed(NamedTuple):
@@ -99,9 +101,8 @@ def run_sequential(audit: TwoWorldSpec, run_pairs: RunPairs) -> list[Attacked]:
             outcomes = run_pairs(numbers)
             trials = [Trial(Role.AUDIT, world, number) for world in World for number in numbers]
             for one in fixed:
-                batch = {trial: one.features.of(outcomes[trial]) for trial in trials}
                 stream = streams.setdefault(one.stream, GuessStream())
-                stream.guess(one.features.attack, one.fitted, batch)
+                stream.guess(one.features, one.fitted, trials, outcomes)
             claim = _claim_so_far(audit, outcomes, numbers.stop)
             found = _so_far(streams, audit, claim)
             if any(one.evaluation.proved > claim.epsilon for one in found):
@@ -130,29 +131,25 @@ def _key(attack: NamedAttack, audit: TwoWorldSpec) -> str:
     return SELECTED if audit.settings.multiplicity is Multiplicity.SELECT else attack.name
 
 
-def _claim_so_far(audit: TwoWorldSpec, outcomes: Outcomes, pairs: int) -> PrivacyClaim:
+def _claim_so_far(audit: TwoWorldSpec, outcomes: StoredOutcomes, pairs: int) -> PrivacyClaim:
     """The effective claim after this many pairs; a resumed run may hold more of them already."""
     return effective_claim(
-        audit, [outcome for trial, outcome in outcomes.items() if trial.number < pairs]
+        audit, (outcome for outcome in outcomes.stream() if outcome.trial.number < pairs)
     )
 
 
 def _fixed_on_the_past(
-    audit: TwoWorldSpec, outcomes: Outcomes, pairs: int, claim: PrivacyClaim
+    audit: TwoWorldSpec, outcomes: StoredOutcomes, pairs: int, claim: PrivacyClaim
 ) -> list[_Fixed]:
     """The attacks that guess the next batch, fixed on the first pairs.
 
     Where attacks are selected, the one that promises most on those pairs is the only one.
     """
-    numbers = range(pairs)
+    worlds = [finished_trials(outcomes, Role.AUDIT, world, pairs) for world in World]
     everything = [np.ones(pairs, dtype=np.bool_)] * 2
     found: list[_Fixed] = []
     for column in feature_slices(audit):
-        worlds = [
-            [column.of(outcomes[Trial(Role.AUDIT, world, number)]) for number in numbers]
-            for world in World
-        ]
-        past = gather(worlds, everything, fitting=True)
+        past = gather(worlds, everything, fitting=True, rows=partial(column.rows, outcomes))
         if past is None:
             return []
         fitted = fit(column.attack, past, audit, audit.settings, claim, purpose=f"look/{pairs}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.auditing.attacking.attribution import attribute
-from dpaudit.auditing.attacking.run import Attacked, Outcomes, attack_all, best
+from dpaudit.auditing.attacking.run import Attacked, attack_all, best
 from dpaudit.auditing.checks import (
     Replay,
     check_agreement,
@@ -28,6 +28,7 @@ from dpaudit.auditing.sequential import run_sequential
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.game.engine import run_trials
+from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial, TrialStatus
@@ -82,7 +83,7 @@ class Session:
             order: list[Trial] = []
             cap = self._planned(Role.AUDIT, range(settings.per_world))
 
-            def run_pairs(numbers: Sequence[int]) -> Outcomes:
+            def run_pairs(numbers: Sequence[int]) -> StoredOutcomes:
                 batch = self._planned(Role.AUDIT, numbers)
                 order.extend(batch)
                 self._run(payload, batch, among=cap)
@@ -100,7 +101,7 @@ class Session:
     def _replays(self) -> list[Trial]:
         """What to run twice: of models trained together one in each world, else one."""
         stored = self.store.outcomes(Role.AUDIT)
-        found = [first_finished(stored, world) for world in World]
+        found = [first_finished(stored.stream(), world) for world in World]
         replays = [trial._replace(role=Role.REPLAY) for trial in found if trial is not None]
         return replays if self._together else replays[:1]
 
@@ -208,9 +209,9 @@ class Session:
         )
 
     def _replay_check(self, replays: Sequence[Trial]) -> Check:
-        stored = self.store.outcomes(Role.AUDIT) | self.store.outcomes(Role.REPLAY)
+        whole = self.store.outcome
         return check_replay(
-            [Replay(stored[trial._replace(role=Role.AUDIT)], stored[trial]) for trial in replays],
+            [Replay(whole(trial._replace(role=Role.AUDIT)), whole(trial)) for trial in replays],
             seedable=is_seedable(self.audit.generator.generator),
             together=self._together,
         )

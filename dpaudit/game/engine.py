@@ -46,7 +46,8 @@ def run_trials(
         jobs: Number of worker processes.
         generator: What the trials train, where that may be a `BatchGenerator`; never trained here.
         on_progress: Called after every outcome.
-        among: The trials that progress is counted among, where `trials` are only some of them.
+        among: All trials of the role, where `trials` are only some of them: progress is counted
+            among these.
 
     Raises:
         InterruptedRunError: On Ctrl-C; what finished is in the folder.
@@ -60,7 +61,7 @@ def run_trials(
     if not pending:
         return
     counted = trials if among is None else among
-    counted_done = len(done if among is None else folder.finished(counted))
+    counted_done = len(done) if among is None else folder.count(trials[0].role)
     state = _State(folder, on_progress, total=len(counted), done=counted_done)
     state.report(trials[0].role)
     try:
@@ -73,7 +74,7 @@ def run_trials(
     except KeyboardInterrupt:
         with interrupts_held() as held:
             kill_workers()
-            kept = len(folder.finished(counted))
+            kept = folder.count(trials[0].role) if among else len(folder.finished(trials))
             held.clear()  # a second Ctrl-C asks for the same stop
         raise InterruptedRunError(
             f"interrupted: {kept} of {len(counted)} trials ({trials[0].role}) are kept in "

@@ -175,7 +175,7 @@ def played(
         run_trials(trials, payload(generator), folder, jobs=jobs)
         assert folder.finished(trials) == set(trials)
         assert not list(path.glob("payload*"))
-        return {t: o for role in Role for t, o in folder.outcomes(role).items()}
+        return {t: folder.outcome(t) for role in Role for t in folder.outcomes(role)}
 
 
 def features(outcomes: dict[Trial, Outcome]) -> dict[Trial, bytes]:
@@ -277,8 +277,8 @@ def test_torch_imported_by_a_worker_is_seeded_from_its_first_draw(tmp_path: Path
     with opened(tmp_path) as folder:
         for one in (trial, again):
             run_trials([one], payload(LazyTorch()), folder, jobs=1)
-        first = folder.outcomes(Role.AUDIT)[trial]
-        second = folder.outcomes(Role.REPLAY)[again]
+        first = folder.outcome(trial)
+        second = folder.outcome(again)
     assert first.status is TrialStatus.FINISHED, first.error
     assert features({trial: first})[trial] == features({trial: second})[trial]
 
@@ -292,7 +292,7 @@ def test_a_worker_that_stays_loads_what_the_next_call_trains(tmp_path: Path) -> 
     with opened(tmp_path) as folder:  # one folder and one process: the same name of the payload
         run_trials(TRIALS[:1], payload(Uniform()), folder, jobs=1)
         run_trials(TRIALS[1:2], payload(Greedy()), folder, jobs=1)
-        found = features(folder.outcomes(Role.AUDIT))
+        found = features({t: folder.outcome(t) for t in folder.outcomes(Role.AUDIT)})
     one_quarter = np.array([0.25]).tobytes()
     assert [found[trial] == one_quarter for trial in TRIALS[:2]] == [False, True]
 

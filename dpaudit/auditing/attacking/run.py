@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -13,12 +14,11 @@ from dpaudit.auditing.attacking.fitting import Fitted, fit_attack
 from dpaudit.auditing.attacking.parts import Part, SplitTrials, arrange, fitting_mask
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.auditing.two_worlds import TwoWorldSpec
-from dpaudit.game.trial import Outcome, Role, Trial
+from dpaudit.game.outcomes import StoredFeatures, StoredOutcomes
+from dpaudit.game.trial import Role, Trial
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.named import NamedAttack
-from dpaudit.plugins.protocols import BoolArray, FloatArray, World
-
-Outcomes = Mapping[Trial, Outcome]
+from dpaudit.plugins.protocols import BoolArray, World
 
 
 class Attacked(NamedTuple):
@@ -27,7 +27,7 @@ class Attacked(NamedTuple):
     Attributes:
         attack: The attack and its name.
         trials: The scored trials that finished, world "in" first.
-        scored: Their features and worlds, in this order.
+        scored: Their features, read when they are needed, and worlds, in this order.
         evaluation: Its errors and bounds.
         failed_in: Scored trials of world "in" that failed.
         failed_out: The same for world "out".
@@ -58,9 +58,9 @@ class FeatureSlice(NamedTuple):
     attack: NamedAttack
     place: slice
 
-    def of(self, outcome: Outcome) -> FloatArray | None:
-        """This attack's features of one trial; None if it failed."""
-        return None if outcome.features is None else outcome.features[self.place]
+    def rows(self, outcomes: StoredOutcomes, trials: Sequence[Trial]) -> StoredFeatures:
+        """This attack's features of some finished trials, read when they are needed."""
+        return outcomes.features(trials, self.place)
 
 
 def feature_slices(audit: TwoWorldSpec) -> list[FeatureSlice]:
@@ -91,7 +91,7 @@ def masks(audit: TwoWorldSpec, role: Role, settings: AuditSettings) -> list[Bool
 
 def attack_all(
     audit: TwoWorldSpec,
-    outcomes: Outcomes,
+    outcomes: StoredOutcomes,
     role: Role,
     settings: AuditSettings,
     claim: PrivacyClaim,
@@ -113,16 +113,10 @@ def attack_all(
         AttackError: If an attack's scorer does not give one finite score per trial.
     """
     parts = masks(audit, role, settings)
+    worlds = [finished_trials(outcomes, role, world, settings.per_world) for world in World]
     candidates: list[_Candidate] = []
     for column in feature_slices(audit):
-        worlds = [
-            [
-                column.of(outcomes[Trial(role, world, number)])
-                for number in range(settings.per_world)
-            ]
-            for world in World
-        ]
-        trials = arrange(worlds, parts)
+        trials = arrange(worlds, parts, rows=partial(column.rows, outcomes))
         if trials is None:
             return []
         fixed = fit(column.attack, trials.fitting, audit, settings, claim, purpose=f"{role}/attack")
@@ -132,9 +126,9 @@ def attack_all(
     confidence = settings.attack_confidence
     scored = [
         trial
-        for world, fits in zip(World, parts, strict=True)
-        for trial in (Trial(role, world, int(number)) for number in np.flatnonzero(~fits))
-        if outcomes[trial].features is not None
+        for of_world, fits in zip(worlds, parts, strict=True)
+        for trial, fitting in zip(of_world, fits, strict=True)
+        if trial is not None and not fitting
     ]
     return [
         Attacked(
@@ -147,6 +141,14 @@ def attack_all(
         )
         for one in candidates
     ]
+
+
+def finished_trials(
+    outcomes: StoredOutcomes, role: Role, world: World, numbers: int
+) -> list[Trial | None]:
+    """The first trials of a world by number; None where one failed."""
+    trials = (Trial(role, world, number) for number in range(numbers))
+    return [trial if outcomes[trial].finished else None for trial in trials]
 
 
 def fit(

@@ -68,11 +68,11 @@ def find_target(
             on_progress=on_progress,
         )
         stored = store.outcomes(Role.TARGET_SELECTION)
-    finished = [t.number for t in trials if stored[t].features is not None]
-    best = 0  # the farthest; the audit will say why no training finished
-    if finished:
-        features = np.array([stored[trials[number]].features for number in finished])
-        best = int(separations(features, search.game.included[finished]).argmax())
+        finished = [trial for trial in trials if stored[trial].finished]
+        best = 0  # the farthest; the audit will say why no training finished
+        if finished:
+            included = search.game.included[[trial.number for trial in finished]]
+            best = int(separations(stored.features(finished)[:], included).argmax())
     return search.audit_of(search.candidates[best])
 
 
