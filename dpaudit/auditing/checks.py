@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +11,9 @@ import numpy as np
 from dpaudit.auditing.attacking.evaluation import Evaluation
 from dpaudit.bounds import choose_threshold, clopper_pearson, count_errors
 from dpaudit.formatting import rounded_down
-from dpaudit.game.trial import Outcome, Trial, TrialStatus
-from dpaudit.plugins.protocols import BoolArray, FloatArray, World
+from dpaudit.game.outcomes import StoredOutcome
+from dpaudit.game.trial import Outcome, Trial, TrialEnd, TrialStatus
+from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray, World
 from dpaudit.results.record import FailureReason
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
 
@@ -20,11 +21,13 @@ SIGNIFICANCE = 0.001
 """A sound run fails each of these tests at most this often."""
 MOST_REASONS = 10
 PERMUTATIONS = 9999
+PERMUTED_NUMBERS = 2**22
+"""Numbers that are shuffled at a time, in several permutations of few or in one of many."""
 CONTRADICTION = 0.5
 """Share of the largest provable epsilon that a proof of nothing must not fall short of."""
 
 
-def failure_reasons(outcomes: Sequence[Outcome]) -> tuple[FailureReason, ...]:
+def failure_reasons(outcomes: Iterable[TrialEnd]) -> tuple[FailureReason, ...]:
     """Why trials failed, the most frequent reasons first (10 at most)."""
     counted = Counter(
         (o.trial.world, o.error) for o in outcomes if o.status is not TrialStatus.FINISHED
@@ -43,7 +46,7 @@ class TrialCounts(NamedTuple):
     failed: Mapping[World, int]
 
     @classmethod
-    def of(cls, outcomes: Sequence[Outcome]) -> TrialCounts:
+    def of(cls, outcomes: Iterable[TrialEnd]) -> TrialCounts:
         """Counts outcomes."""
         run, failed = dict.fromkeys(World, 0), dict.fromkeys(World, 0)
         for outcome in outcomes:
@@ -86,7 +89,7 @@ def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check
     return Check("failed trials", False, detail, Consequence.WEAKENS)
 
 
-def check_given_up(outcomes: Sequence[Outcome], *, planned: int) -> Check:
+def check_given_up(outcomes: Sequence[TrialEnd], *, planned: int) -> Check:
     """Why an audit stopped where nothing could come of it any more.
 
     Args:
@@ -135,15 +138,17 @@ def check_order(scores: FloatArray, member: BoolArray, positions: FloatArray, na
     return Check("trial order", passed, detail)
 
 
-def check_randomness(outcomes: Sequence[Outcome]) -> Check:
+def check_randomness(outcomes: Iterable[StoredOutcome]) -> Check:
     """Whether different seeds give different synthetic tables."""
     seen: dict[World, set[bytes]] = {World.IN: set(), World.OUT: set()}
+    finished: Counter[World] = Counter()
     for outcome in outcomes:
-        if outcome.features is not None:
-            seen[outcome.trial.world].add(outcome.features.tobytes())
-    finished = Counter(o.trial.world for o in outcomes if o.features is not None)
+        if outcome.digest is not None:
+            seen[outcome.trial.world].add(outcome.digest)
+            finished[outcome.trial.world] += 1
     if any(finished[world] < 2 for world in World):
-        return Check(DIFFERENT_SEEDS, False, "too few trials finished to tell", Consequence.NOTED)
+        detail = "too few trials finished to tell whether different seeds give different tables"
+        return Check("seeds compared", False, detail, Consequence.NOTED)
     if any(len(tables) > 1 for tables in seen.values()):
         return Check(
             DIFFERENT_SEEDS, True, "different seeds give different tables", Consequence.NOTED
@@ -158,7 +163,7 @@ def check_randomness(outcomes: Sequence[Outcome]) -> Check:
     return Check(DIFFERENT_SEEDS, False, detail, Consequence.NOTED)
 
 
-def check_repeats(outcomes: Sequence[Outcome], rng: np.random.Generator) -> Check:
+def check_repeats(outcomes: Sequence[StoredOutcome], rng: np.random.Generator) -> Check:
     """Whether equal tables come from neighbouring trials more often than chance has it.
 
     A generator of few possible outputs repeats itself anywhere; a stale cache, or state that
@@ -175,17 +180,18 @@ def check_repeats(outcomes: Sequence[Outcome], rng: np.random.Generator) -> Chec
     name = "repeated tables"
     smallest = 1.0
     for world in World:
-        tables = [
-            o.features.tobytes()
-            for o in outcomes
-            if o.trial.world is world and o.features is not None
-        ]
-        codes = np.unique(np.array(tables, dtype=object), return_inverse=True)[1]
+        number_of: dict[bytes, int] = {}
+        codes = np.array(
+            [
+                number_of.setdefault(o.digest, len(number_of))
+                for o in outcomes
+                if o.trial.world is world and o.digest is not None
+            ]
+        )
         seen = np.count_nonzero(codes[1:] == codes[:-1])
         if seen == 0:
             continue
-        shuffled = rng.permuted(np.tile(codes, (PERMUTATIONS, 1)), axis=1)
-        by_chance = np.count_nonzero(shuffled[:, 1:] == shuffled[:, :-1], axis=1)
+        by_chance = _equal_neighbours(codes, rng)
         smallest = min(smallest, (1 + np.count_nonzero(by_chance >= seen)) / (1 + PERMUTATIONS))
     p_value = min(1.0, 2 * smallest)
     if p_value >= SIGNIFICANCE:
@@ -195,6 +201,17 @@ def check_repeats(outcomes: Sequence[Outcome], rng: np.random.Generator) -> Chec
         "cache or a state passes between shadow models, so they are not independent"
     )
     return Check(name, False, detail)
+
+
+def _equal_neighbours(codes: IntArray, rng: np.random.Generator) -> IntArray:
+    """Equal neighbours in each of many permutations of some codes [n], some at a time."""
+    at_once = max(1, PERMUTED_NUMBERS // len(codes))
+    counts = []
+    for start in range(0, PERMUTATIONS, at_once):
+        copies = np.tile(codes, (min(at_once, PERMUTATIONS - start), 1))
+        shuffled = rng.permuted(copies, axis=1)
+        counts.append(np.count_nonzero(shuffled[:, 1:] == shuffled[:, :-1], axis=1))
+    return np.concatenate(counts)
 
 
 def check_agreement(
@@ -295,9 +312,9 @@ def check_replay(replays: Sequence[Replay], *, seedable: bool, together: bool) -
     return Check(name, True, detail, Consequence.NOTED)
 
 
-def first_finished(outcomes: Mapping[Trial, Outcome], world: World) -> Trial | None:
+def first_finished(outcomes: Iterable[TrialEnd], world: World) -> Trial | None:
     """The first trial of a world, in the order given, that finished."""
-    for trial, outcome in outcomes.items():
-        if trial.world is world and outcome.status is TrialStatus.FINISHED:
-            return trial
+    for outcome in outcomes:
+        if outcome.trial.world is world and outcome.status is TrialStatus.FINISHED:
+            return outcome.trial
     return None

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.game.trial import Outcome
+from dpaudit.game.trial import TrialEnd
 from dpaudit.model.claim import PrivacyClaim
 
 
-def effective_claim(audit: AuditSpec, outcomes: Iterable[Outcome]) -> PrivacyClaim:
+def effective_claim(audit: AuditSpec, outcomes: Iterable[TrialEnd]) -> PrivacyClaim:
     """The claim under audit, as the models that were trained state it.
 
     What the caller stated stands. Else a data-dependent accountant may have reported more than the

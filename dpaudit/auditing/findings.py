@@ -10,7 +10,6 @@ import numpy as np
 from dpaudit.auditing.attacking.attribution import attribute
 from dpaudit.auditing.attacking.run import (
     Attacked,
-    Outcomes,
     attack_all,
     best,
     masks,
@@ -31,7 +30,8 @@ from dpaudit.auditing.checks import (
 from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.plan import power
 from dpaudit.auditing.two_worlds import TwoWorldSpec
-from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
+from dpaudit.game.outcomes import StoredOutcomes
+from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World, is_seedable, trains_many
 from dpaudit.results.record import FailureReason, Leak
@@ -66,10 +66,10 @@ class Findings(NamedTuple):
 
 def find(
     audit: TwoWorldSpec,
-    stored: Outcomes,
+    stored: StoredOutcomes,
     order: Sequence[Trial],
     *,
-    replays: Sequence[Outcome],
+    replays: Sequence[Replay],
     attacked: Sequence[Attacked] | None,
     gave_up: bool,
 ) -> Findings:
@@ -79,7 +79,7 @@ def find(
         audit: The audit.
         stored: Its outcomes, at least those of `order`.
         order: The trials that count, as they were planned.
-        replays: Second runs of some of them.
+        replays: Some of them with their second runs.
         attacked: The attacks of a sequential audit; None if they are still to be scored.
         gave_up: Whether the audit ended where nothing could come of it any more: nothing is scored.
 
@@ -106,7 +106,7 @@ def find(
         check_failures(counts, highest=whole.max_provable_epsilon, left=left.max_provable_epsilon),
         check_randomness(outcomes),
         check_repeats(outcomes, audit.stream("repeats").rng()),
-        _replay_check(audit, stored, replays),
+        _replay_check(audit, replays),
     ]
     if gave_up:
         checks.insert(0, check_given_up(outcomes, planned=settings.shadow_models))
@@ -151,7 +151,7 @@ def nothing_run(claim: PrivacyClaim) -> Findings:
     )
 
 
-def _power_left(audit: TwoWorldSpec, outcomes: Sequence[Outcome], claim: PrivacyClaim) -> Power:
+def _power_left(audit: TwoWorldSpec, outcomes: Sequence[TrialEnd], claim: PrivacyClaim) -> Power:
     """What attacks on tables could prove: scored trials that failed count as their errors."""
     settings = audit.settings
     fitting = dict(zip(World, masks(audit, Role.AUDIT, settings), strict=True))
@@ -176,13 +176,9 @@ def _leaks(audit: TwoWorldSpec, deciding: Attacked) -> tuple[Leak, ...]:
     )
 
 
-def _replay_check(audit: TwoWorldSpec, stored: Outcomes, replays: Sequence[Outcome]) -> Check:
+def _replay_check(audit: TwoWorldSpec, replays: Sequence[Replay]) -> Check:
     generator = audit.generator.generator
-    return check_replay(
-        [Replay(stored[again.trial._replace(role=Role.AUDIT)], again) for again in replays],
-        seedable=is_seedable(generator),
-        together=trains_many(generator),
-    )
+    return check_replay(replays, seedable=is_seedable(generator), together=trains_many(generator))
 
 
 def _order_check(order: Sequence[Trial], deciding: Attacked) -> Check:

@@ -1,6 +1,6 @@
 """Whether anything can still come of an audit, after trials of it failed.
 
-Stopping here proves nothing and accuses nobody, so no bound has to pay for it.
+Stopping here proves nothing and flags nobody, so no bound has to pay for it.
 """
 
 from __future__ import annotations
@@ -8,36 +8,37 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from dpaudit.auditing.attacking.endings import ending
+import numpy as np
+
+from dpaudit.auditing.attacking.endings import Ending, ending
 from dpaudit.auditing.plan import highest_provable
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.game.trial import Outcome, Trial, TrialStatus
+from dpaudit.game.trial import Trial, TrialEnd, TrialStatus
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
 
+SIGN = 0.05
+"""Significance at which how trials end is a sign that it depends on the world."""
 
-def all_failed_alike(outcomes: Sequence[Outcome]) -> bool:
+
+def all_failed_alike(ends: Sequence[TrialEnd]) -> bool:
     """Whether every trial failed, and how they failed says nothing about their world.
 
     Args:
-        outcomes: The first trials, at least one of each world.
+        ends: The first trials, at least one of each world.
 
     Returns:
-        False also where both worlds failed, each in ways of its own, or with numbers of rows that
-        vary: an attack may learn from that.
+        False also where the two worlds have no way of failing in common, or where trials gave
+        different numbers of rows: an attack may learn from that.
     """
-    if any(outcome.status is TrialStatus.FINISHED for outcome in outcomes):
+    if any(end.status is TrialStatus.FINISHED for end in ends):
         return False
-    ways = {
-        world: {ending(outcome) for outcome in outcomes if outcome.trial.world is world}
-        for world in World
-    }
-    rows = {outcome.rows for outcome in outcomes}
-    return not ways[World.IN].isdisjoint(ways[World.OUT]) and len(rows) == 1
+    ways = {world: {ending(end) for end in ends if end.trial.world is world} for world in World}
+    return not ways[World.IN].isdisjoint(ways[World.OUT]) and not _rows_vary(ends)
 
 
 def cannot_prove(
-    outcomes: Sequence[Outcome],
+    ends: Sequence[TrialEnd],
     settings: AuditSettings,
     claim: PrivacyClaim,
     *,
@@ -45,12 +46,12 @@ def cannot_prove(
 ) -> bool:
     """Whether so many trials failed that no attack can prove more than the claim any more.
 
-    A failed trial is an error of an attack on tables. An attack on how trials end guesses one world
-    for each way of failing, and errs on those of the other. If the best either could still reach,
-    all other trials guessed right, is within the claim, the rest need not run.
+    A failed trial is an error of an attack on tables: if the best that one could still reach, all
+    other trials guessed right, is within the claim, only how trials end could prove anything, and
+    of that there must be a sign by now.
 
     Args:
-        outcomes: The first trials.
+        ends: The first trials.
         settings: Those of the audit.
         claim: The claim under audit.
         scored: The trials that will be scored; only these cost power.
@@ -58,24 +59,34 @@ def cannot_prove(
     Returns:
         False also where the audit was too small before any trial failed.
     """
-    lost: Counter[World] = Counter()
-    ways: dict[object, Counter[World]] = {}
-    for outcome in outcomes:
-        if outcome.status is not TrialStatus.FINISHED and outcome.trial in scored:
-            world = outcome.trial.world
-            lost[world] += 1
-            ways.setdefault(ending(outcome), Counter())[world] += 1
+    lost = Counter(
+        end.trial.world
+        for end in ends
+        if end.status is not TrialStatus.FINISHED and end.trial in scored
+    )
     if not lost or highest_provable(settings, claim) <= claim.epsilon:
         return False
-    wrong = Counter[World]()
-    for way in ways.values():
-        guessed = World.IN if way[World.IN] >= way[World.OUT] else World.OUT
-        other = World.OUT if guessed is World.IN else World.IN
-        wrong[other] += way[other]
-    return all(
-        highest_provable(
-            settings, claim, false_negatives=errors[World.IN], false_positives=errors[World.OUT]
-        )
-        <= claim.epsilon
-        for errors in (lost, wrong)
+    left = highest_provable(
+        settings, claim, false_negatives=lost[World.IN], false_positives=lost[World.OUT]
     )
+    return left <= claim.epsilon and not _rows_vary(ends) and not _depends_on_world(ends)
+
+
+def _rows_vary(ends: Sequence[TrialEnd]) -> bool:
+    """Whether trials that gave a wrong number of rows gave different ones."""
+    return len({end.rows for end in ends} - {None}) > 1
+
+
+def _depends_on_world(ends: Sequence[TrialEnd]) -> bool:
+    """Whether any way of ending is more frequent in one world (Fisher's exact test, Bonferroni)."""
+    from scipy.stats import fisher_exact
+
+    run = Counter(end.trial.world for end in ends)
+    ways: dict[Ending, Counter[World]] = {}
+    for end in ends:
+        ways.setdefault(ending(end), Counter())[end.trial.world] += 1
+    for seen in ways.values():
+        table = np.array([[seen[world], run[world] - seen[world]] for world in World])
+        if float(fisher_exact(table)[1]) * len(ways) < SIGN:
+            return True
+    return False

@@ -14,15 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from dpaudit.auditing.attacking.contenders import Contender, contenders
+from dpaudit.auditing.attacking.contenders import Contender, contenders, first_outcomes
 from dpaudit.auditing.attacking.fitting import Fitted
-from dpaudit.auditing.attacking.run import Attacked, Outcomes, attack_all
+from dpaudit.auditing.attacking.run import Attacked, attack_all
 from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.sequential_guesses import GuessStream
 from dpaudit.auditing.settings import Multiplicity
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.bounds import clopper_pearson, refit_schedule
 from dpaudit.bounds.table import ValidBound
+from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role, Trial
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
@@ -42,7 +43,7 @@ SELECTED = "the selected attack"
 NO_BETS = {ValidBound.SEQUENTIAL: 0.0}
 """Of an attack that has never bet."""
 
-RunPairs = Callable[[Sequence[int]], Outcomes]
+RunPairs = Callable[[Sequence[int]], StoredOutcomes]
 
 
 def run_sequential(
@@ -53,7 +54,7 @@ def run_sequential(
     Args:
         audit: The audit; its number of shadow models is the cap.
         run_pairs: Runs the trials of both worlds with these numbers and gives all outcomes so far.
-        hopeless: Whether nothing can come of the audit any more; asked after every batch.
+        hopeless: Whether nothing can come of the audit any more; asked before every refit.
 
     Returns:
         Every attack with its bounds. Where a violation was proved before the cap, the sequential
@@ -81,15 +82,14 @@ def run_sequential(
             outcomes = run_pairs(numbers)
             trials = [Trial(Role.AUDIT, world, number) for world in World for number in numbers]
             for one in fixed:
-                batch = {trial: one.features.of(outcomes[trial]) for trial in trials}
                 stream = streams.setdefault(_key(one.hypothesis, audit), GuessStream())
-                stream.guess(one.features.attack, one.fitted, batch)
+                stream.guess(one.features, one.fitted, trials, outcomes)
             claim = _claim_so_far(audit, outcomes, numbers.stop)
             found = _so_far(streams, audit, claim)
             if any(one.evaluation.proved > claim.epsilon for one in found):
                 return found
-            if numbers.stop < settings.per_world and hopeless():
-                return None
+        if block.stop < settings.per_world and hopeless():
+            return None
     claim = _claim_so_far(audit, outcomes, settings.per_world)
     at_cap = attack_all(audit, outcomes, Role.AUDIT, settings, claim)
     return [_with_sequential(one, streams, audit, claim) for one in at_cap]
@@ -114,23 +114,27 @@ def _key(hypothesis: str, audit: TwoWorldSpec) -> str:
     return SELECTED if audit.settings.multiplicity is Multiplicity.SELECT else hypothesis
 
 
-def _claim_so_far(audit: TwoWorldSpec, outcomes: Outcomes, pairs: int) -> PrivacyClaim:
+def _claim_so_far(audit: TwoWorldSpec, outcomes: StoredOutcomes, pairs: int) -> PrivacyClaim:
     """The effective claim after this many pairs; a resumed run may hold more of them already."""
     return effective_claim(
-        audit, [outcome for trial, outcome in outcomes.items() if trial.number < pairs]
+        audit, (outcome for outcome in outcomes.stream() if outcome.trial.number < pairs)
     )
 
 
 def _fixed_on_the_past(
-    audit: TwoWorldSpec, outcomes: Outcomes, pairs: int, claim: PrivacyClaim
+    audit: TwoWorldSpec, outcomes: StoredOutcomes, pairs: int, claim: PrivacyClaim
 ) -> list[Contender]:
     """The attacks that guess the next batch, fixed on the first pairs."""
-    worlds = [
-        [outcomes[Trial(Role.AUDIT, world, number)] for number in range(pairs)] for world in World
-    ]
     everything = [np.ones(pairs, dtype=np.bool_)] * 2
-    purpose = f"look/{pairs}"
-    return contenders(audit, worlds, everything, audit.settings, claim, purpose=purpose)
+    return contenders(
+        audit,
+        outcomes,
+        [first_outcomes(outcomes, Role.AUDIT, world, pairs) for world in World],
+        everything,
+        audit.settings,
+        claim,
+        purpose=f"look/{pairs}",
+    )
 
 
 def _promises(fitted: Fitted, claim: PrivacyClaim) -> bool:

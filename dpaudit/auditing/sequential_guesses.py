@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from dpaudit.auditing.attacking.contenders import Features
 from dpaudit.auditing.attacking.evaluation import Evaluation
 from dpaudit.auditing.attacking.fitting import Fitted, score
 from dpaudit.auditing.attacking.parts import Part
 from dpaudit.auditing.attacking.run import Attacked
 from dpaudit.bounds import Counts, auc
 from dpaudit.bounds.table import Observed, ValidBound, valid_bounds
+from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Trial
-from dpaudit.plugins.named import NamedAttack
-from dpaudit.plugins.protocols import FloatArray, World
+from dpaudit.plugins.protocols import World
 
 
 def _by_world() -> dict[World, Any]:
@@ -28,38 +29,38 @@ class AttackGuesses:
     """What one attack has guessed, and what it guessed from.
 
     Attributes:
-        attack: The attack.
+        features: The attack and where its features lie.
+        outcomes: The outcomes that it guesses.
         fitted: As it was fixed last.
         guesses: Its guesses in each world; a trial that failed is guessed wrong.
         trials: The trials that finished.
         scores: Their scores.
-        features: Their features, this attack's own.
     """
 
-    attack: NamedAttack
+    features: Features
+    outcomes: StoredOutcomes
     fitted: Fitted
     guesses: dict[World, list[bool]] = field(default_factory=_by_world)
     trials: dict[World, list[Trial]] = field(default_factory=_by_world)
     scores: dict[World, list[float]] = field(default_factory=_by_world)
-    features: dict[World, list[FloatArray]] = field(default_factory=_by_world)
 
-    def guess(self, batch: Mapping[Trial, FloatArray | None]) -> dict[World, list[bool]]:
+    def guess(self, batch: Sequence[Trial]) -> dict[World, list[bool]]:
         """Guesses a batch; a trial that failed is an error of the attack."""
-        finished = {trial: vector for trial, vector in batch.items() if vector is not None}
+        ends = [self.outcomes[trial] for trial in batch]
+        finished = [trial for trial in self.features.usable(ends) if trial is not None]
         scores: dict[Trial, float] = {}
         if finished:
-            values = score(self.fitted.scorer, np.vstack(list(finished.values())))
+            values = score(self.fitted.scorer, self.features.rows(self.outcomes, finished))
             scores = dict(zip(finished, values.tolist(), strict=True))
         guesses: dict[World, list[bool]] = _by_world()
         for trial in batch:
             world = trial.world
-            if trial not in finished:
+            if trial not in scores:
                 guesses[world].append(world is World.OUT)
                 continue
             guess = self.fitted.threshold.guesses_in(np.array([scores[trial]]))
             guesses[world].append(bool(guess[0]))
             self.scores[world].append(scores[trial])
-            self.features[world].append(finished[trial])
             self.trials[world].append(trial)
         for world in World:
             self.guesses[world] += guesses[world]
@@ -89,12 +90,11 @@ class AttackGuesses:
             scores=scores,
             scorer=self.fitted.scorer,
         )
-        vectors = np.vstack([vector for world in World for vector in self.features[world]])
         trials = [trial for world in World for trial in self.trials[world]]
         failed_in, failed_out = counts.n_in - n_in, counts.n_out - n_out
-        part = Part(vectors, member)
-        name = self.attack.name
-        return Attacked(self.attack, trials, part, evaluation, failed_in, failed_out, name)
+        part = Part(self.features.rows(self.outcomes, trials), member)
+        attack = self.features.attack
+        return Attacked(attack, trials, part, evaluation, failed_in, failed_out, attack.name)
 
 
 @dataclass
@@ -114,11 +114,16 @@ class GuessStream:
     shown: dict[str, AttackGuesses] = field(default_factory=dict)
 
     def guess(
-        self, attack: NamedAttack, fitted: Fitted, batch: Mapping[Trial, FloatArray | None]
+        self,
+        features: Features,
+        fitted: Fitted,
+        batch: Sequence[Trial],
+        outcomes: StoredOutcomes,
     ) -> None:
-        """Lets an attack guess a batch."""
-        shown = self.shown.pop(attack.name, None) or AttackGuesses(attack, fitted)
-        self.shown[attack.name] = shown
+        """Lets an attack guess a batch of trials that have outcomes."""
+        name = features.attack.name
+        shown = self.shown.pop(name, None) or AttackGuesses(features, outcomes, fitted)
+        self.shown[name] = shown
         shown.fitted = fitted
         guesses = shown.guess(batch)
         for world in World:

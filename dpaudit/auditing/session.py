@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpaudit.auditing.attacking.run import Attacked, Outcomes, attack_all, best, masks
-from dpaudit.auditing.checks import first_finished
+from dpaudit.auditing.attacking.run import Attacked, attack_all, best, masks
+from dpaudit.auditing.checks import Replay, first_finished
 from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.conclusion import conclude
 from dpaudit.auditing.controls import (
@@ -24,6 +24,7 @@ from dpaudit.auditing.sequential import run_sequential
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.bounds import refit_schedule
 from dpaudit.game.engine import FIRST_REVIEW, Hopeless, never, run_trials
+from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial
@@ -72,11 +73,11 @@ class Session:
         """
         first = [Trial(Role.AUDIT, world, 0) for world in World]
         self._run(payload, first, among=self._cap)
-        if self.store.failures(first) < len(first):
+        stored = self.store.outcomes(Role.AUDIT)
+        if any(stored[trial].finished for trial in first):
             return None
         order = self._planned(Role.AUDIT, self._first_numbers)[:FIRST_REVIEW]
         self._run(payload, order, among=self._cap)
-        stored = self.store.outcomes(Role.AUDIT)
         tried = [*first, *(trial for trial in order if trial not in first)]
         if not all_failed_alike([stored[trial] for trial in tried]):
             return None
@@ -105,7 +106,7 @@ class Session:
         if self.audit.settings.sequential:
             order: list[Trial] = []
 
-            def run_pairs(numbers: Sequence[int]) -> Outcomes:
+            def run_pairs(numbers: Sequence[int]) -> StoredOutcomes:
                 batch = self._planned(Role.AUDIT, numbers)
                 order.extend(batch)
                 self._run(payload, batch, among=self._cap)
@@ -132,13 +133,14 @@ class Session:
         attacked: Sequence[Attacked] | None = None,
         gave_up: bool = False,
     ) -> Findings:
-        stored = self.store.outcomes(Role.AUDIT)
-        again = self.store.outcomes(Role.REPLAY)
+        whole = self.store.outcome
         return find(
             self.audit,
-            stored,
+            self.store.outcomes(Role.AUDIT),
             order,
-            replays=[again[trial] for trial in replays],
+            replays=[
+                Replay(whole(trial._replace(role=Role.AUDIT)), whole(trial)) for trial in replays
+            ],
             attacked=attacked,
             gave_up=gave_up,
         )
@@ -170,9 +172,12 @@ class Session:
         return cannot_prove(outcomes, audit.settings, claim, scored=scored)
 
     def _replays(self) -> list[Trial]:
-        """What to run twice: of models trained together one in each world, else one."""
-        stored = self.store.outcomes(Role.AUDIT)
-        found = [first_finished(stored, world) for world in World]
+        """What to run twice: of models trained together one in each world, else one.
+
+        Not the first pair, which was trained before all others and so in a batch of its own.
+        """
+        later = [end for end in self.store.outcomes(Role.AUDIT).stream() if end.trial.number > 0]
+        found = [first_finished(later, world) for world in World]
         replays = [trial._replace(role=Role.REPLAY) for trial in found if trial is not None]
         return replays if self._together else replays[:1]
 

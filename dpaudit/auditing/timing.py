@@ -89,7 +89,7 @@ def time_one(audit: TwoWorldSpec) -> ModelSeconds:
     ):
         for trial in trials:
             run_trials([trial], payload, store, jobs=1)
-            outcome = store.outcomes(trial.role)[trial]
+            outcome = store.outcome(trial)
             if outcome.status is not TrialStatus.FINISHED:
                 name = audit.generator.name if trial.role is Role.AUDIT else trial.role.value
                 said = store.last_message  # for the terminal of who runs it: nothing is kept

@@ -9,13 +9,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpaudit.auditing.attacking.run import Outcomes
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import InputError, RunFolderError
 from dpaudit.game.salt import SALTED, salt_of
 from dpaudit.game.store import STORE_FILE, RunFolder, changed_keys, specification_of
-from dpaudit.game.trial import Role
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, Table, load, load_table
 from dpaudit.plugins.protocols import World
@@ -31,13 +29,19 @@ class FinishedRun(NamedTuple):
         folder: Its folder.
         audit: What ran, complete again.
         result: Its result.
-        outcomes: What every shadow model gave.
     """
 
     folder: Path
     audit: TwoWorldSpec
     result: AuditResult
-    outcomes: Outcomes
+
+    def opened(self) -> RunFolder:
+        """Its run folder, opened and locked.
+
+        Raises:
+            RunFolderError: If another process holds it, or it is damaged.
+        """
+        return RunFolder(self.folder, spec=self.audit.stored_specification, versions=versions())
 
     @property
     def models(self) -> int:
@@ -83,8 +87,9 @@ def reopen(path: Path) -> FinishedRun:
     audit = _rebuilt(spec, result)
     own = audit.stored_specification
     _compare(folder, "settings", spec, salt_of(folder).sealed(own))
-    with RunFolder(folder, spec=own, versions=versions()) as store:
-        return FinishedRun(folder, audit, result, store.outcomes(Role.AUDIT))
+    run = FinishedRun(folder, audit, result)
+    run.opened().close()
+    return run
 
 
 def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:

@@ -239,7 +239,8 @@ def _before(run: FinishedRun, claim: PrivacyClaim, settings: AuditSettings) -> B
         if found.attack is None or found.proved is None or found.auc is None:
             return None
         return Before(found.attack, found.proved, found.auc)
-    attacked = attack_all(run.audit, run.outcomes, Role.AUDIT, settings, claim)
+    with run.opened() as store:
+        attacked = attack_all(run.audit, store.outcomes(Role.AUDIT), Role.AUDIT, settings, claim)
     if not attacked:
         return None
     deciding = best(attacked)

@@ -59,7 +59,8 @@ def run_trials(
         jobs: Number of worker processes.
         generator: What the trials train, where that may be a `BatchGenerator`; never trained here.
         on_progress: Called after every outcome.
-        among: The trials that progress is counted among, where `trials` are only some of them.
+        among: All trials of the role, where `trials` are only some of them: progress is counted
+            among these.
         hopeless: Asked from time to time whether to stop; what is in flight then still ends.
 
     Returns:
@@ -88,7 +89,7 @@ def run_trials(
     except KeyboardInterrupt:
         with interrupts_held() as held:
             kill_workers()
-            kept = len(folder.finished(counted))
+            kept = folder.count(trials[0].role) if among else len(folder.finished(trials))
             held.clear()  # a second Ctrl-C asks for the same stop
         raise InterruptedRunError(
             f"interrupted: {kept} of {len(counted)} trials ({trials[0].role}) are kept in "
@@ -122,8 +123,8 @@ class _State:
         self.hopeless = hopeless
         self.stored = folder.finished(trials)
         self.total = len(counted)
-        self.done = len(self.stored if counted is trials else folder.finished(counted))
-        self.failed = folder.failures(counted)
+        self.done = len(self.stored) if counted is trials else folder.count(trials[0].role)
+        self.failed = folder.count(trials[0].role, failed=True)
         self.gave_up = False
         self._prefix = 0
         self._review = FIRST_REVIEW

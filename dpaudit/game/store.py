@@ -8,44 +8,38 @@ block resuming for ever. Not for network file systems: SQLite's locks do not hol
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
-import numpy as np
-
 from dpaudit.errors import RunFolderError
 from dpaudit.files import parse_json
 from dpaudit.formatting import clipped, one_line, printable
+from dpaudit.game.outcomes import (
+    SMALL_COLUMNS,
+    TABLE,
+    StoredOutcome,
+    StoredOutcomes,
+    outcome_of,
+    row_of,
+    vector_of,
+)
 from dpaudit.game.salt import PRIVATE_FILE, new_salt, salt_of
-from dpaudit.game.trial import ModelClaim, Outcome, Role, Trial, TrialStatus
-from dpaudit.plugins.protocols import World
+from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
+from dpaudit.plugins.protocols import FloatArray
 
-_TABLES = """
+_AUDIT = """
 CREATE TABLE IF NOT EXISTS audit (
     only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
     spec_json TEXT NOT NULL,
     versions_json TEXT NOT NULL
 );
-CREATE TABLE IF NOT EXISTS trial (
-    role TEXT NOT NULL, world TEXT NOT NULL, number INTEGER NOT NULL,
-    status TEXT NOT NULL, features BLOB, row_sha TEXT NOT NULL, error TEXT NOT NULL,
-    rows INTEGER,
-    claimed_epsilon REAL, claimed_delta REAL, seconds REAL NOT NULL, attempts INTEGER NOT NULL,
-    PRIMARY KEY (role, world, number)
-);
 """
-_COLUMNS = (
-    "role, world, number, status, features, error, rows, "
-    "claimed_epsilon, claimed_delta, seconds, attempts"
-)
-_LITTLE_ENDIAN = np.dtype("<f8")
 STORE_FILE = "trials.sqlite"
 """Name of the file of a run folder that holds its trials."""
 LOG_FILE = "workers.log"
@@ -96,7 +90,7 @@ class RunFolder:
                 try:
                     self._db.execute("PRAGMA journal_mode=WAL")
                     self._db.execute("PRAGMA synchronous=FULL")
-                    self._db.executescript(_TABLES)
+                    self._db.executescript(_AUDIT + TABLE)
                     used = self._check()
                     self.salt = salt_of(path) if used else new_salt(path)
                     self._claim_for(self.salt.sealed(spec), versions)
@@ -145,7 +139,10 @@ class RunFolder:
             [[found], *_] = self._db.execute("PRAGMA integrity_check(1)").fetchall()
             if found != "ok":
                 raise ValueError(found)
-            trials = sum(1 for _ in self._stored())
+            trials = 0
+            for *row, blob in self._db.execute(f"SELECT {SMALL_COLUMNS}, features FROM trial"):
+                vector_of(outcome_of(row), blob)
+                trials += 1
             [audits] = self._db.execute("SELECT COUNT(*) FROM audit").fetchone()
             if trials and not audits:
                 raise ValueError("its specification is gone")
@@ -201,28 +198,12 @@ class RunFolder:
         Raises:
             RunFolderError: If it cannot be written.
         """
-        blob = None
-        if outcome.features is not None:
-            blob = outcome.features.astype(_LITTLE_ENDIAN).tobytes()
-        role, world, number = outcome.trial
-        row = (
-            role.value,
-            world.value,
-            number,
-            outcome.status.value,
-            blob,
-            outcome.error,
-            outcome.rows,
-            *(outcome.claimed or (None, None)),
-            float(outcome.seconds),
-            outcome.attempts,
-        )
         self.ensure_kept()
         with self._usable("take another trial", "fix that and run the same command again"):
+            row = row_of(outcome)
+            values = ", ".join("?" for _ in row)
             self._db.execute(
-                f"INSERT OR IGNORE INTO trial ({_COLUMNS}, row_sha) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*row, _checksum(row)),
+                f"INSERT OR IGNORE INTO trial ({SMALL_COLUMNS}, features) VALUES ({values})", row
             )
             self.last_message = outcome.message
             if outcome.message:
@@ -232,63 +213,84 @@ class RunFolder:
         with open(self.log, "a", encoding="utf-8", opener=_private) as log:
             log.write(f"{printable(line)}\n")
 
-    def finished(self, trials: Sequence[Trial]) -> set[Trial]:
+    def finished(self, trials: Iterable[Trial]) -> set[Trial]:
         """Those of the trials that have an outcome here.
 
         Raises:
             RunFolderError: If the file is damaged.
         """
         with self._readable():
-            rows = self._db.execute("SELECT role, world, number FROM trial")
-            stored = {Trial(Role(role), World(world), number) for role, world, number in rows}
-        return stored.intersection(trials)
+            return {trial for trial in trials if self._row(trial, "1") is not None}
 
-    def failures(self, trials: Sequence[Trial]) -> int:
-        """How many of the trials have an outcome here that is a failure.
+    def count(self, role: Role, *, failed: bool = False) -> int:
+        """Number of stored trials of a role, or of those that failed.
 
         Raises:
             RunFolderError: If the file is damaged.
         """
         with self._readable():
-            rows = self._db.execute(
-                "SELECT role, world, number FROM trial WHERE status != ?", (TrialStatus.FINISHED,)
-            )
-            failed = {Trial(Role(role), World(world), number) for role, world, number in rows}
-        return len(failed.intersection(trials))
+            [found] = self._db.execute(
+                "SELECT COUNT(*) FROM trial WHERE role = ? AND (status != ? OR ?)",
+                (role.value, TrialStatus.FINISHED.value, not failed),
+            ).fetchone()
+        return int(found)
 
-    def outcomes(self, role: Role) -> dict[Trial, Outcome]:
-        """All outcomes of one role, by trial, in the order of world and number.
-
-        Raises:
-            RunFolderError: If the file is damaged.
-        """
-        with self._readable():
-            return {outcome.trial: outcome for outcome in self._stored(role)}
-
-    def _stored(self, role: Role | None = None) -> Iterator[Outcome]:
-        """The outcomes of a role, or all, in the order of world and number.
-
-        Raises:
-            ValueError: If any field of one has changed since it was saved.
-        """
-        rows = self._db.execute(
-            f"SELECT row_sha, {_COLUMNS} FROM trial WHERE role = ? OR ? ORDER BY world, number",
-            (role, role is None),
+    def outcomes(self, role: Role) -> StoredOutcomes:
+        """The outcomes of one role, read when they are looked at: here while the folder is open."""
+        return StoredOutcomes(
+            role, find=self._find, walk=self._walk, vectors=self._vectors, count=self.count
         )
-        for sha, *row in rows:
-            of, world, number, status, blob, error, count, epsilon, delta, seconds, attempts = row
-            if _checksum(row) != sha:
-                raise ValueError(f"trial {of}/{world}/{number} has changed")
-            yield Outcome(
-                trial=Trial(Role(of), World(world), number),
-                status=TrialStatus(status),
-                features=None if blob is None else np.frombuffer(blob, dtype=_LITTLE_ENDIAN),
-                error=error,
-                rows=count,
-                claimed=None if epsilon is None else ModelClaim(epsilon, delta),
-                seconds=seconds,
-                attempts=attempts,
-            )
+
+    def outcome(self, trial: Trial) -> Outcome:
+        """All that came of one trial, its features included.
+
+        Raises:
+            KeyError: If it has no outcome.
+            RunFolderError: If the file is damaged.
+        """
+        end = self.outcomes(trial.role)[trial]
+        return Outcome(
+            trial=trial,
+            status=end.status,
+            error=end.error,
+            rows=end.rows,
+            claimed=end.claimed,
+            seconds=end.seconds,
+            attempts=end.attempts,
+            features=next(self._vectors([trial])) if end.finished else None,
+        )
+
+    def _row(self, trial: Trial, columns: str) -> Any:
+        """Some columns of one trial; None if it has no outcome."""
+        return self._db.execute(
+            f"SELECT {columns} FROM trial WHERE role = ? AND world = ? AND number = ?",
+            (trial.role.value, trial.world.value, trial.number),
+        ).fetchone()
+
+    def _find(self, trial: Trial) -> StoredOutcome | None:
+        with self._readable():
+            row = self._row(trial, SMALL_COLUMNS)
+            return None if row is None else outcome_of(row)
+
+    def _walk(self, role: Role) -> Iterator[StoredOutcome]:
+        with self._readable():
+            for row in self._db.execute(
+                f"SELECT {SMALL_COLUMNS} FROM trial WHERE role = ? ORDER BY world, number",
+                (role.value,),
+            ):
+                yield outcome_of(row)
+
+    def _vectors(self, trials: Iterable[Trial]) -> Iterator[FloatArray]:
+        for trial in trials:
+            with self._readable():
+                row = self._row(trial, f"{SMALL_COLUMNS}, features")
+                if row is None:
+                    raise ValueError(f"trial {trial.id} is gone")
+                *small, blob = row
+                vector = vector_of(outcome_of(small), blob)
+                if vector is None:
+                    raise ValueError(f"trial {trial.id} has no features")
+            yield vector
 
     def tally(self, role: Role) -> Tally:
         """Number of stored trials of a role and the seconds they took in all.
@@ -334,12 +336,6 @@ def specification_of(path: Path) -> dict[str, Any]:
         reason = one_line(str(error))
         raise RunFolderError(f"{file} cannot be read: {reason}; it is damaged") from error
     return found
-
-
-def _checksum(row: Sequence[Any]) -> str:
-    """SHA-256 of all fields of a row but its checksum."""
-    plain = [of.hex() if isinstance(of, bytes) else of for of in row]
-    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
 
 
 def _identities(path: Path) -> list[tuple[int, int] | None]:

@@ -67,17 +67,15 @@ class ModelClaim(NamedTuple):
     delta: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What came of one trial.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialEnd:
+    """How one trial ended: all of its outcome that is small.
 
     Attributes:
         trial: Which one.
         status: How it ended.
-        features: Features of all attacks, concatenated [f]; None unless finished.
         error: Why it failed, in one line that may be shared; empty if it finished.
         rows: Synthetic rows that came where they were not as many as requested; else None.
-        message: What the generator raised. It may quote records: for the local log, never stored.
         claimed: What the fitted model itself claims for the neighbours of the game, if it does.
         seconds: Wall time of training, sampling and features; of models trained together, the
             share of each.
@@ -86,13 +84,24 @@ class Outcome:
 
     trial: Trial
     status: TrialStatus
-    features: FloatArray | None = None
     error: str = ""
     rows: int | None = None
-    message: str = field(default="", compare=False)
     claimed: ModelClaim | None = None
     seconds: float = 0.0
     attempts: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome(TrialEnd):
+    """All that came of one trial, as a worker hands it over.
+
+    Attributes:
+        features: Features of all attacks, concatenated [f]; None unless finished.
+        message: What the generator raised. It may quote records: for the local log, never stored.
+    """
+
+    features: FloatArray | None = None
+    message: str = field(default="", compare=False)
 
 
 def reason_of(error: BaseException) -> str:

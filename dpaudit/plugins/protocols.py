@@ -159,7 +159,10 @@ class Scorer(Protocol):
     """A trained membership classifier."""
 
     def __call__(self, features: FloatArray) -> FloatArray:
-        """Membership scores [n] of feature vectors [n, f]; larger means "in"."""
+        """Membership scores [n] of feature vectors [n, f]; larger means "in".
+
+        A score depends on its own vector alone: many vectors are scored some at a time.
+        """
         ...
 
 

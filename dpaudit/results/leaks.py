@@ -16,6 +16,8 @@ NEGLIGIBLE: Final = 0.01
 SEPARATES: Final = 0.1
 """|AUC - 1/2| from which a feature alone tells the worlds apart."""
 
+THE_TRIAL: Final = "the trial itself"
+"""Stands for a column in the features of how a trial ended."""
 WHOLE_OUTPUT: Final = "the whole output, which the seed does not change"
 MANY: Final = "many features each tell the worlds apart"
 NO_FEATURE: Final = "no single feature carries the attack"
@@ -40,7 +42,8 @@ def carrier(leaks: Sequence[Leak], checks: Sequence[Check] = ()) -> Carrier:
     Returns:
         The kind of carrier.
     """
-    if any(check.name == DIFFERENT_SEEDS and not check.passed for check in checks):
+    in_output = not any(leak.column == THE_TRIAL for leak in leaks)
+    if in_output and any(one.name == DIFFERENT_SEEDS and not one.passed for one in checks):
         return Carrier.WHOLE_OUTPUT
     if max((leak.importance for leak in leaks), default=0.0) >= NEGLIGIBLE:
         return Carrier.FEATURES

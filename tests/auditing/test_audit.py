@@ -170,33 +170,6 @@ def test_an_output_that_ignores_the_seed_is_named_and_not_a_column(table: pd.Dat
     assert result.reasons[1] == "the leak is in the whole output, which the seed does not change"
 
 
-def test_failures_that_depend_on_the_world_are_not_passed_over(table: pd.DataFrame) -> None:
-    rows = table.iloc[10:20]
-
-    def fails_on_the_target(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
-        if data["age"].max() == 88 and seed % 2:
-            raise RuntimeError("age too large")
-        rng = np.random.default_rng(seed)
-        return rows.iloc[rng.integers(0, 10, n_rows)]
-
-    result = dpaudit.audit(fails_on_the_target, table, epsilon=1, **{**FAST, "shadow_models": 100})
-    assert result.failures[World.IN] > 10
-    assert result.failures[World.OUT] == 0
-    assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
-    assert "failing itself may leak" in " ".join(result.reasons)
-    assert result.failure_reasons[0].error == "RuntimeError"
-
-
-def test_a_generator_that_always_fails_is_invalid(table: pd.DataFrame) -> None:
-    def broken(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
-        return data.head(3)
-
-    result = dpaudit.audit(broken, table, epsilon=1, **FAST)
-    assert result.verdict is dpaudit.Verdict.INVALID
-    assert result.to_document()["failures"] == {"in": 30, "out": 30}
-    assert "wrong row count: 3 rows instead of 40" in (result.failure_reasons[0].error)
-
-
 def test_replace_one_plays_tables_of_equal_size_and_restates_the_claim(table: pd.DataFrame) -> None:
     result = dpaudit.audit("randomised-response", table, neighbours="replace-one", **FAST)
     assert result.claim.neighbours is dpaudit.Neighbours.REPLACE_ONE

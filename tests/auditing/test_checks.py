@@ -7,10 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
+from dpaudit.auditing import checks
 from dpaudit.auditing.attacking.evaluation import Evaluation
 from dpaudit.auditing.checks import (
     MOST_REASONS,
     SIGNIFICANCE,
+    TrialCounts,
     check_agreement,
     check_failures,
     check_order,
@@ -22,20 +24,22 @@ from dpaudit.auditing.checks import (
 )
 from dpaudit.bounds import Counts, Direction, Threshold
 from dpaudit.bounds.table import ValidBound
+from dpaudit.game.outcomes import StoredOutcome
 from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 from dpaudit.results.verdict import Check, Consequence
 
 
-def finished(world: World, number: int, *features: float) -> Outcome:
+def finished(world: World, number: int, *features: float) -> StoredOutcome:
     trial = Trial(Role.AUDIT, world, number)
-    return Outcome(trial=trial, status=TrialStatus.FINISHED, features=np.array(features))
+    digest = repr(features).encode()
+    return StoredOutcome(trial=trial, status=TrialStatus.FINISHED, digest=digest)
 
 
 def failed(
     world: World, number: int, error: str, status: TrialStatus = TrialStatus.FAILED
-) -> Outcome:
-    return Outcome(trial=Trial(Role.AUDIT, world, number), status=status, error=error)
+) -> StoredOutcome:
+    return StoredOutcome(trial=Trial(Role.AUDIT, world, number), status=status, error=error)
 
 
 def order(scores: np.ndarray, member: np.ndarray, places: np.ndarray | None = None) -> Check:
@@ -100,20 +104,26 @@ def test_sound_runs_seldom_fail_with_tied_scores() -> None:
     assert fails <= 6  # expected at most 1; P(more than 6) < 1e-4
 
 
+def counts(n_in: int, n_out: int) -> TrialCounts:
+    """Failed trials of each world, of 100."""
+    return TrialCounts(run=dict.fromkeys(World, 100), failed={World.IN: n_in, World.OUT: n_out})
+
+
 def test_failures_alike_in_both_worlds_are_noted() -> None:
-    nothing = check_failures({World.IN: 0, World.OUT: 0}, 100, highest=3.0, left=3.0)
+    nothing = check_failures(counts(0, 0), highest=3.0, left=3.0)
     assert nothing.passed
-    alike = check_failures({World.IN: 7, World.OUT: 5}, 100, highest=3.0, left=2.0)
+    alike = check_failures(counts(7, 5), highest=3.0, left=2.0)
     assert not alike.passed
     assert alike.consequence is Consequence.NOTED
-    assert "7 trial(s) failed in world in and 5 in world out, of 100 each" in alike.detail
+    assert "7 of 100 trials failed in world in and 5 of 100 in world out" in alike.detail
     assert "is 2 instead of 3" in alike.detail
     assert "depends" not in alike.detail
+    assert "instead" not in check_failures(counts(7, 5), highest=2.751, left=2.75).detail
 
 
-@pytest.mark.parametrize("counts", [(40, 5), (5, 40), (100, 0)])
-def test_failures_that_differ_by_world_weaken(counts: tuple[int, int]) -> None:
-    check = check_failures({World.IN: counts[0], World.OUT: counts[1]}, 100, highest=3.0, left=1.0)
+@pytest.mark.parametrize(("n_in", "n_out"), [(40, 5), (5, 40), (100, 0)])
+def test_failures_that_differ_by_world_weaken(n_in: int, n_out: int) -> None:
+    check = check_failures(counts(n_in, n_out), highest=3.0, left=1.0)
     assert not check.passed
     assert check.consequence is Consequence.WEAKENS
     assert "failing depends on the world" in check.detail
@@ -169,8 +179,12 @@ def test_too_few_tables_prove_neither(inside: list[float], outside: list[float])
 
 
 def test_replay() -> None:
-    first, same, other = (finished(World.IN, 0, *f) for f in ((1.0, 2), (1.0, 2), (1.0, 3)))
-    failing = failed(World.IN, 0, "no luck")
+    trial = Trial(Role.AUDIT, World.IN, 0)
+    first, same, other = (
+        Outcome(trial=trial, status=TrialStatus.FINISHED, features=np.array(features))
+        for features in ([1.0, 2], [1.0, 2], [1.0, 3])
+    )
+    failing = Outcome(trial=trial, status=TrialStatus.FAILED, error="no luck")
     for together in (False, True):
         options = {"seedable": True, "together": together}
         assert check_replay([(first, same)], **options).passed
@@ -193,11 +207,10 @@ def test_replay() -> None:
 
 def test_first_finished() -> None:
     outcomes = [failed(World.IN, 0, "a"), finished(World.OUT, 1, 1.0), finished(World.IN, 2, 1.0)]
-    by_trial = {outcome.trial: outcome for outcome in outcomes}
-    assert first_finished(by_trial, World.OUT) == outcomes[1].trial
-    assert first_finished(by_trial, World.IN) == outcomes[2].trial
-    assert first_finished({outcomes[0].trial: outcomes[0]}, World.IN) is None
-    assert first_finished({}, World.OUT) is None
+    assert first_finished(outcomes, World.OUT) == outcomes[1].trial
+    assert first_finished(outcomes, World.IN) == outcomes[2].trial
+    assert first_finished(outcomes[:1], World.IN) is None
+    assert first_finished([], World.OUT) is None
 
 
 def _evaluation(scores: list[float], wrong: int) -> Evaluation:
@@ -228,15 +241,9 @@ def test_an_auc_of_1_without_a_proof_is_a_contradiction() -> None:
 
 
 def test_tables_that_repeat_their_neighbours_are_not_independent() -> None:
-    def outcomes(values: list[float]) -> list[Outcome]:
+    def outcomes(values: list[float]) -> list[StoredOutcome]:
         return [
-            Outcome(
-                trial=Trial(Role.AUDIT, world, number),
-                status=TrialStatus.FINISHED,
-                features=np.array([value]),
-            )
-            for world in World
-            for number, value in enumerate(values)
+            finished(world, number, value) for world in World for number, value in enumerate(values)
         ]
 
     rng = np.random.default_rng(0)
@@ -248,3 +255,12 @@ def test_tables_that_repeat_their_neighbours_are_not_independent() -> None:
     check = check_repeats(outcomes(stale), rng)
     assert not check.passed
     assert "cache" in check.detail
+
+
+def test_permutations_are_the_same_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng
+    outcomes = [finished(w, n, n // 2 % 7) for w in World for n in range(40)]
+    whole = check_repeats(outcomes, rng(0))
+    monkeypatch.setattr(checks, "PERMUTED_NUMBERS", 333)
+    assert check_repeats(outcomes, rng(0)) == whole
+    assert "p = " in whole.detail

@@ -84,22 +84,6 @@ def test_an_attack_bets_once_it_has_learnt(
     assert bool(guessed) is bets
 
 
-def test_failed_trials_never_help_a_sequential_attack(table: pd.DataFrame) -> None:
-    def fails_without_the_target(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
-        if data["age"].max() < 88 and seed % 4:
-            raise RuntimeError("no")
-        rng = np.random.default_rng(seed)
-        rows = {"age": rng.integers(20, 60, n_rows), "income": rng.normal(30, 5, n_rows)}
-        return pd.DataFrame(rows)
-
-    result = dpaudit.audit(
-        fails_without_the_target, table, epsilon=1.0, sequential=True, shadow_models=100, **FAST
-    )
-    assert result.failures[World.OUT] > 20
-    assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
-    assert result.epsilon_lower_bound == 0
-
-
 def test_one_attack_can_be_selected_and_nothing_is_corrected(table: pd.DataFrame) -> None:
     result = dpaudit.audit("copycat", table, multiplicity="select", shadow_models=60, **FAST)
     document = result.to_document()

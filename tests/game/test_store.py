@@ -66,10 +66,11 @@ def test_outcomes_come_back_bit_by_bit(tmp_path: Path) -> None:
     with opened(tmp_path / "new" / "run") as folder:
         stored = folder.outcomes(Role.AUDIT)
         assert list(stored) == [FIRST, SECOND]
-        features = stored[FIRST].features
+        features = folder.outcome(FIRST).features
         assert features is not None
         assert features.tobytes() == NUMBERS.tobytes()
-        assert stored[SECOND] == failed
+        assert stored.features([FIRST], slice(1, 3))[:].tobytes() == NUMBERS[1:3].tobytes()
+        assert folder.outcome(SECOND) == failed
         assert folder.outcomes(Role.REPLAY)[claiming.trial].claimed == (0.1, 1e-5)
         assert folder.finished([FIRST, SECOND, claiming.trial, FIRST._replace(number=7)]) == {
             FIRST,
@@ -168,7 +169,7 @@ def test_a_cut_store_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        ("UPDATE trial SET features = zeroblob(32)", "trial audit/in/0 has changed"),
+        ("UPDATE trial SET features = zeroblob(32)", "features of trial audit/in/0 have changed"),
         ("UPDATE trial SET status = 'perhaps'", "trial audit/in/0 has changed"),
         ("UPDATE trial SET world = 'between'", "between"),
         *(
@@ -280,10 +281,42 @@ def contents(folder: RunFolder) -> dict[object, object]:
     """All that a result is made of."""
     found: dict[object, object] = {role: folder.tally(role) for role in Role}
     for role in Role:
-        for trial, outcome in folder.outcomes(role).items():
+        for trial in folder.outcomes(role):
+            outcome = folder.outcome(trial)
             assert outcome.features is not None
             found[trial] = (outcome.features.tobytes(), replace(outcome, features=None))
     return found
+
+
+@pytest.mark.parametrize(
+    ("sql", "light"),
+    [
+        ("UPDATE trial SET seconds = 7", True),
+        ("UPDATE trial SET features_sha = NULL", True),
+        ("UPDATE trial SET features = zeroblob(32)", False),
+        ("UPDATE trial SET features = NULL", False),
+        ("DELETE FROM trial", False),
+    ],
+)
+def test_damage_while_a_run_reads_is_noticed(tmp_path: Path, sql: str, light: bool) -> None:
+    with opened(tmp_path) as folder:
+        folder.save(finished(FIRST))
+        outcomes = folder.outcomes(Role.AUDIT)
+        edited(tmp_path, sql)
+        if light:
+            with pytest.raises(RunFolderError, match="audit/in/0 has changed"):
+                list(outcomes.stream())
+        with pytest.raises(RunFolderError, match="audit/in/0"):
+            outcomes.features([FIRST])[:]
+
+
+def test_outcomes_show_what_is_saved_later(tmp_path: Path) -> None:
+    with opened(tmp_path) as folder:
+        outcomes = folder.outcomes(Role.AUDIT)
+        assert (len(outcomes), list(outcomes), outcomes.get(FIRST)) == (0, [], None)
+        folder.save(finished(FIRST))
+        assert (len(outcomes), list(outcomes), outcomes[FIRST].finished) == (1, [FIRST], True)
+        assert FIRST._replace(role=Role.REPLAY) not in outcomes
 
 
 @pytest.mark.parametrize("happens", ["deleted", "replaced", "folder deleted", "log deleted"])

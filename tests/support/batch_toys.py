@@ -187,7 +187,7 @@ def played(
         whole = generator if together else None
         shared = payload(generator, *attacks, game=game)
         run_trials(trials, shared, folder, jobs=jobs, generator=whole)
-        return {t: o for role in Role for t, o in folder.outcomes(role).items()}
+        return {t: folder.outcome(t) for role in Role for t in folder.outcomes(role)}
 
 
 def features(outcomes: dict[Trial, Outcome] | Sequence[Outcome]) -> dict[Trial, bytes]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dpaudit.auditing.attacking.evaluation import Evaluation
+from dpaudit.auditing.attacking.fitting import score
 from dpaudit.auditing.attacking.parts import Part
 from dpaudit.bounds import Direction, auc
-from dpaudit.plugins.protocols import FeatureName
+from dpaudit.plugins.protocols import FeatureName, FloatArray
 from dpaudit.results.leaks import in_order
 from dpaudit.results.record import Leak
 
@@ -17,6 +19,32 @@ MEASURED = 64
 """Features, the most separating ones, whose importance is measured."""
 REPEATS = 5
 """Permutations that an importance is the mean of."""
+MOST_TRIALS = 8192
+"""Scored trials that an explanation is measured on; of more, so many at equal distances."""
+
+
+@dataclass(frozen=True)
+class _Shuffled:
+    """Copies of some feature vectors, one below the other, each with one feature in another order.
+
+    Attributes:
+        features: The vectors [n, f].
+        place: Which feature.
+        values: Its values [copies, n] in each copy.
+    """
+
+    features: FloatArray
+    place: int
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return self.values.size
+
+    def __getitem__(self, rows: slice) -> FloatArray:
+        chosen = np.arange(len(self))[rows]
+        found = self.features[chosen % len(self.features)]
+        found[:, self.place] = self.values.ravel()[chosen]
+        return found
 
 
 def attribute(
@@ -43,18 +71,18 @@ def attribute(
     Returns:
         The features in the order of `in_order`; only ones that separate the worlds at all.
     """
-    features, member = scored
+    step = -(-len(scored.member) // MOST_TRIALS)
+    member, original = scored.member[::step], evaluation.scores[::step]
+    features = scored.features[::step]
     separation = np.array([abs(auc(column, member) - 0.5) for column in features.T])
     candidates = np.argsort(-separation, kind="stable")[:MEASURED]
     candidates = candidates[separation[candidates] > 0]
     sign = 1.0 if evaluation.threshold.direction is Direction.HIGHER else -1.0
-    baseline = auc(sign * evaluation.scores, member)
+    baseline = auc(sign * original, member)
     leaks = []
     for candidate in candidates:
-        shuffled = np.tile(features, (REPEATS, 1, 1))
-        for repeat in shuffled:
-            repeat[:, candidate] = rng.permutation(repeat[:, candidate])
-        scores = sign * evaluation.scorer(shuffled.reshape(-1, features.shape[1]))
+        values = np.array([rng.permutation(features[:, candidate]) for _ in range(REPEATS)])
+        scores = sign * score(evaluation.scorer, _Shuffled(features, int(candidate), values))
         losses = [baseline - auc(part, member) for part in scores.reshape(REPEATS, -1)]
         importance = max(0.0, round(float(np.mean(losses)), 4))
         leaks.append(

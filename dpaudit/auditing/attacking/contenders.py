@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import numpy as np
 
 from dpaudit.auditing.attacking.endings import ENDINGS, features_of_ending
 from dpaudit.auditing.attacking.fitting import Fitted, FittingScore, fit_attack
-from dpaudit.auditing.attacking.parts import Part, gather
+from dpaudit.auditing.attacking.parts import FeatureRows, Part, gather
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.bounds import Counts, clopper_pearson
-from dpaudit.game.trial import Outcome, TrialStatus
+from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
+from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.named import NamedAttack
-from dpaudit.plugins.protocols import BoolArray, FloatArray
+from dpaudit.plugins.protocols import BoolArray, World
+
+
+class Features(Protocol):
+    """An attack and the features by which it judges trials."""
+
+    @property
+    def attack(self) -> NamedAttack:
+        """The attack."""
+        ...
+
+    def usable(self, ends: Sequence[StoredOutcome]) -> list[Trial | None]:
+        """The trials that ended so; None for one that it cannot use."""
+        ...
+
+    def rows(self, outcomes: StoredOutcomes, trials: Sequence[Trial]) -> FeatureRows:
+        """Its features of some trials that it can use."""
+        ...
 
 
 class FeatureSlice(NamedTuple):
@@ -24,25 +45,35 @@ class FeatureSlice(NamedTuple):
     attack: NamedAttack
     place: slice
 
-    def of(self, outcome: Outcome) -> FloatArray | None:
-        """This attack's features of one trial; None if it failed."""
-        return None if outcome.features is None else outcome.features[self.place]
+    def usable(self, ends: Sequence[StoredOutcome]) -> list[Trial | None]:
+        """Trials that finished."""
+        return [end.trial if end.finished else None for end in ends]
+
+    def rows(self, outcomes: StoredOutcomes, trials: Sequence[Trial]) -> FeatureRows:
+        """This attack's features of some finished trials, read when they are needed."""
+        return outcomes.features(trials, self.place)
 
 
 class EndingFeatures(NamedTuple):
     """The attack on how trials end.
 
     Attributes:
-        rows: Synthetic rows that every trial was asked for.
+        requested: Synthetic rows that every trial was asked for.
         attack: The attack.
     """
 
-    rows: int
+    requested: int
     attack: NamedAttack = ENDINGS
 
-    def of(self, outcome: Outcome) -> FloatArray:
-        """Its features of one trial, whether that finished or failed."""
-        return features_of_ending(outcome, rows=self.rows)
+    def usable(self, ends: Sequence[StoredOutcome]) -> list[Trial | None]:
+        """Every trial."""
+        return [end.trial for end in ends]
+
+    def rows(self, outcomes: StoredOutcomes, trials: Sequence[Trial]) -> FeatureRows:
+        """How each trial ended."""
+        return np.array(
+            [features_of_ending(outcomes[trial], requested=self.requested) for trial in trials]
+        )
 
 
 @dataclass(frozen=True)
@@ -57,7 +88,7 @@ class Contender:
             its errors if it cannot use them.
     """
 
-    features: FeatureSlice | EndingFeatures
+    features: Features
     fitted: Fitted
     hypothesis: str
     promise: FittingScore
@@ -75,7 +106,8 @@ def feature_slices(audit: TwoWorldSpec) -> list[FeatureSlice]:
 
 def contenders(
     audit: TwoWorldSpec,
-    worlds: Sequence[Sequence[Outcome]],
+    outcomes: StoredOutcomes,
+    worlds: Sequence[Sequence[StoredOutcome]],
     fitting: Sequence[BoolArray],
     settings: AuditSettings,
     claim: PrivacyClaim,
@@ -90,7 +122,8 @@ def contenders(
 
     Args:
         audit: The audit.
-        worlds: Outcomes of world "in", then of "out", by trial number.
+        outcomes: Outcomes, to read features from.
+        worlds: How trials of world "in", then of "out", ended, by number.
         fitting: For each world, which of them are in the fitting part.
         settings: How hypotheses are counted, and how thresholds are chosen.
         claim: The claim to hold it to.
@@ -100,12 +133,13 @@ def contenders(
         Empty if too few trials of the fitting part finished and none of them failed.
     """
     lost = [
-        count_failed([o for o, fits in zip(ended, mask, strict=True) if fits])
-        for ended, mask in zip(worlds, fitting, strict=True)
+        count_failed([o for o, fits in zip(ends, mask, strict=True) if fits])
+        for ends, mask in zip(worlds, fitting, strict=True)
     ]
 
-    def fixed(features: FeatureSlice | EndingFeatures, *, lost: Sequence[int]) -> Contender | None:
-        part = gather(vectors(features, worlds), fitting, fitting=True)
+    def fixed(features: Features, *, lost: Sequence[int]) -> Contender | None:
+        usable = [features.usable(ends) for ends in worlds]
+        part = gather(usable, fitting, fitting=True, rows=partial(features.rows, outcomes))
         if part is None:
             return None
         attack = features.attack
@@ -159,16 +193,16 @@ def _promise(
     return fitted.promise._replace(bound=bound)
 
 
-def vectors(
-    features: FeatureSlice | EndingFeatures, worlds: Sequence[Sequence[Outcome]]
-) -> list[list[FloatArray | None]]:
-    """Features of every trial of both worlds; None where an attack cannot use one."""
-    return [[features.of(outcome) for outcome in ended] for ended in worlds]
+def first_outcomes(
+    outcomes: StoredOutcomes, role: Role, world: World, numbers: int
+) -> list[StoredOutcome]:
+    """How the first trials of a world ended, by number."""
+    return [outcomes[Trial(role, world, number)] for number in range(numbers)]
 
 
-def count_failed(outcomes: Sequence[Outcome]) -> int:
+def count_failed(ends: Iterable[TrialEnd]) -> int:
     """How many trials failed."""
-    return sum(outcome.status is not TrialStatus.FINISHED for outcome in outcomes)
+    return sum(end.status is not TrialStatus.FINISHED for end in ends)
 
 
 def fit(

@@ -14,14 +14,15 @@ from typing import Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.game.trial import Outcome, TrialStatus
+from dpaudit.game.trial import TrialEnd, TrialStatus
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer
+from dpaudit.results.leaks import THE_TRIAL
 
 FEATURES: Final = (
-    FeatureName("trial", "whether it finished"),
-    FeatureName("trial", "number of rows"),
-    FeatureName("trial", "way of failing"),
+    FeatureName(THE_TRIAL, "whether it finished"),
+    FeatureName(THE_TRIAL, "number of rows"),
+    FeatureName(THE_TRIAL, "way of failing"),
 )
 DEPTH = 4
 """Of the decision tree that learns from three features."""
@@ -40,7 +41,7 @@ class Ending(NamedTuple):
     way: str
 
 
-def ending(outcome: Outcome) -> Ending:
+def ending(outcome: TrialEnd) -> Ending:
     """How a trial ended."""
     return Ending(outcome.rows, _NUMBERS.sub("", outcome.error))
 
@@ -80,19 +81,19 @@ ENDINGS: Final = NamedAttack("trial outcomes", HowTrialsEnd())
 """The attack under the name that results show."""
 
 
-def features_of_ending(outcome: Outcome, *, rows: int) -> FloatArray:
+def features_of_ending(outcome: TrialEnd, *, requested: int) -> FloatArray:
     """Features [3] of how a trial ended.
 
     Args:
         outcome: The trial.
-        rows: Synthetic rows that were asked for.
+        requested: Synthetic rows that it was asked for.
 
     Returns:
         Whether it finished, how many rows came (0 without a table), and a number that stands for
         the way it failed (0 if it finished): trees need no order of such numbers.
     """
     if outcome.status is TrialStatus.FINISHED:
-        return np.array([1.0, rows, 0.0])
+        return np.array([1.0, requested, 0.0])
     seen = ending(outcome)
     code = 1 + zlib.crc32(seen.way.encode())
     return np.array([0.0, seen.rows or 0, code])

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpaudit.auditing.attacking.parts import Part
+from dpaudit.auditing.attacking.parts import FeatureRows, Part
 from dpaudit.bounds import (
     Counts,
     Threshold,
@@ -22,6 +22,8 @@ from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, Scorer
 FOLDS = 5
 HELD_OUT_SHARE = 1 / 3
 """Of the fitting part, where a hold-out chooses the threshold (400 + 200 in published audits)."""
+SCORED_AT_ONCE = 2048
+"""Trials whose features are read and scored together: 64 MiB where each has 4,096."""
 
 
 class FittingScore(NamedTuple):
@@ -79,43 +81,52 @@ def fit_attack(
     Raises:
         AttackError: If its scorer does not give one finite score per trial.
     """
+    features, member = fitting.features[:], fitting.member
     if rule is ThresholdRule.HOLD_OUT:
-        held_out = _held_out(fitting.member, rng)
-        scorer = attack.fit(fitting.features[~held_out], fitting.member[~held_out], seed=_seed(rng))
-        member = fitting.member[held_out]
-        scores = score(scorer, fitting.features[held_out])
+        held_out = _held_out(member, rng)
+        scorer = attack.fit(features[~held_out], member[~held_out], seed=_seed(rng))
+        member = member[held_out]
+        scores = score(scorer, features[held_out])
     else:
-        member = fitting.member
-        scores = _cross_validated(attack, fitting, rng)
-        scorer = attack.fit(fitting.features, member, seed=_seed(rng))
+        scores = _cross_validated(attack, features, member, rng)
+        scorer = attack.fit(features, member, seed=_seed(rng))
     threshold = choose_threshold(scores, member, delta=delta, confidence=confidence)
     counts = count_errors(scores, member, threshold)
     bound = clopper_pearson(*counts, delta=delta, confidence=confidence)
     return Fitted(scorer, threshold, counts, FittingScore(bound, abs(auc(scores, member) - 0.5)))
 
 
-def score(scorer: Scorer, features: FloatArray) -> FloatArray:
-    """Scores [n] of feature vectors [n, f].
+def score(scorer: Scorer, features: FeatureRows) -> FloatArray:
+    """Scores [n] of feature vectors [n, f], read and scored some at a time.
 
     Raises:
         AttackError: If they are not one finite number per vector.
     """
+    starts = range(0, len(features), SCORED_AT_ONCE)
+    return np.concatenate(
+        [_scores(scorer, features[start : start + SCORED_AT_ONCE]) for start in starts]
+    )
+
+
+def _scores(scorer: Scorer, features: FloatArray) -> FloatArray:
     scores = np.asarray(scorer(features), dtype=np.float64)
     if scores.shape != (len(features),) or not np.isfinite(scores).all():
         raise AttackError("an attack's scorer must give one finite score per trial")
     return scores
 
 
-def _cross_validated(attack: Attack, part: Part, rng: np.random.Generator) -> FloatArray:
+def _cross_validated(
+    attack: Attack, features: FloatArray, member: BoolArray, rng: np.random.Generator
+) -> FloatArray:
     """Scores [n] of the fitting part, each from a classifier that did not see that trial."""
     from sklearn.model_selection import StratifiedKFold
 
-    folds = min(FOLDS, int(part.member.sum()), int((~part.member).sum()))
+    folds = min(FOLDS, int(member.sum()), int((~member).sum()))
     splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=_seed(rng))
-    scores = np.empty(len(part.member), dtype=np.float64)
-    for train, held_out in splitter.split(part.features, part.member):
-        scorer = attack.fit(part.features[train], part.member[train], seed=_seed(rng))
-        scores[held_out] = score(scorer, part.features[held_out])
+    scores = np.empty(len(member), dtype=np.float64)
+    for train, held_out in splitter.split(features, member):
+        scorer = attack.fit(features[train], member[train], seed=_seed(rng))
+        scores[held_out] = score(scorer, features[held_out])
     return scores
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,10 +13,23 @@ MIN_FITTED = 4
 """Finished trials of each world that the fitting part needs."""
 
 
-class Part(NamedTuple):
-    """Trials of both worlds in one part of the split: features [n, f] and membership [n]."""
+class FeatureRows(Protocol):
+    """Feature vectors [n, f]: an array, or what reads rows of one when they are asked for."""
 
-    features: FloatArray
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice, /) -> FloatArray: ...
+
+
+class Part(NamedTuple):
+    """Trials of both worlds in one part of the split.
+
+    Attributes:
+        features: Their features [n, f]; `features[:]` is the whole matrix.
+        member: Membership [n].
+    """
+
+    features: FeatureRows
     member: BoolArray
 
 
@@ -44,20 +57,24 @@ def fitting_mask(n: int, n_fitting: int, rng: np.random.Generator) -> BoolArray:
 
 
 def arrange(
-    worlds: Sequence[Sequence[FloatArray | None]], masks: Sequence[BoolArray]
+    worlds: Sequence[Sequence[Any | None]],
+    masks: Sequence[BoolArray],
+    *,
+    rows: Callable[[Sequence[Any]], FeatureRows] = np.vstack,
 ) -> SplitTrials | None:
     """Sorts outcomes into the two parts.
 
     Args:
-        worlds: Features of the trials of world "in", then of "out", by trial number; None where a
-            trial failed.
+        worlds: What trials of world "in", then of "out", gave, by trial number: features, or what
+            `rows` finds them by; None where a trial failed.
         masks: For each world, which trials are in the fitting part.
+        rows: The feature vectors of some results.
 
     Returns:
         The parts; None if too few trials finished to fit and score an attack.
     """
-    fitting = gather(worlds, masks, fitting=True)
-    scored = gather(worlds, masks, fitting=False)
+    fitting = gather(worlds, masks, fitting=True, rows=rows)
+    scored = gather(worlds, masks, fitting=False, rows=rows)
     if fitting is None or scored is None:
         return None
     failed_in, failed_out = (
@@ -68,7 +85,11 @@ def arrange(
 
 
 def gather(
-    worlds: Sequence[Sequence[FloatArray | None]], masks: Sequence[BoolArray], *, fitting: bool
+    worlds: Sequence[Sequence[Any | None]],
+    masks: Sequence[BoolArray],
+    *,
+    fitting: bool,
+    rows: Callable[[Sequence[Any]], FeatureRows] = np.vstack,
 ) -> Part | None:
     """One part of the split; None if it has too few finished trials of a world.
 
@@ -76,17 +97,18 @@ def gather(
         worlds: As for `arrange`.
         masks: As for `arrange`.
         fitting: Which part.
+        rows: As for `arrange`.
 
     Returns:
         The finished trials, world "in" first.
     """
-    features: list[FloatArray] = []
+    results: list[Any] = []
     member: list[bool] = []
     for is_member, outcomes, mask in zip((True, False), worlds, masks, strict=True):
         chosen = [outcome for outcome, fits in zip(outcomes, mask, strict=True) if fits == fitting]
         present = [outcome for outcome in chosen if outcome is not None]
         if len(present) < (MIN_FITTED if fitting else 1):
             return None
-        features += present
+        results += present
         member += [is_member] * len(present)
-    return Part(np.vstack(features), np.array(member, dtype=np.bool_))
+    return Part(rows(results), np.array(member, dtype=np.bool_))

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
-from dpaudit.auditing.attacking.contenders import contenders, count_failed, vectors
+from dpaudit.auditing.attacking.contenders import contenders, count_failed, first_outcomes
 from dpaudit.auditing.attacking.evaluation import Evaluation, evaluate
 from dpaudit.auditing.attacking.parts import MIN_FITTED, Part, arrange, fitting_mask
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec
-from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
+from dpaudit.game.outcomes import StoredOutcomes
+from dpaudit.game.trial import Role, Trial
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray, World
-
-Outcomes = Mapping[Trial, Outcome]
 
 
 class Attacked(NamedTuple):
@@ -66,7 +66,7 @@ def masks(audit: TwoWorldSpec, role: Role, settings: AuditSettings) -> list[Bool
 
 def attack_all(
     audit: TwoWorldSpec,
-    outcomes: Outcomes,
+    outcomes: StoredOutcomes,
     role: Role,
     settings: AuditSettings,
     claim: PrivacyClaim,
@@ -88,25 +88,23 @@ def attack_all(
         AttackError: If an attack's scorer does not give one finite score per trial.
     """
     parts = masks(audit, role, settings)
-    worlds = [
-        [outcomes[Trial(role, world, number)] for number in range(settings.per_world)]
-        for world in World
-    ]
-    chosen = contenders(audit, worlds, parts, settings, claim, purpose=f"{role}/attack")
+    worlds = [first_outcomes(outcomes, role, world, settings.per_world) for world in World]
+    chosen = contenders(audit, outcomes, worlds, parts, settings, claim, purpose=f"{role}/attack")
     scored = [
-        [outcome for outcome, fits in zip(ended, mask, strict=True) if not fits]
-        for ended, mask in zip(worlds, parts, strict=True)
+        [end for end, fits in zip(ends, mask, strict=True) if not fits]
+        for ends, mask in zip(worlds, parts, strict=True)
     ]
-    failed_in, failed_out = (count_failed(ended) for ended in scored)
+    failed_in, failed_out = (count_failed(ends) for ends in scored)
     found = []
     for one in chosen:
-        trials = arrange(vectors(one.features, worlds), parts)
+        usable = [one.features.usable(ends) for ends in worlds]
+        trials = arrange(usable, parts, rows=partial(one.features.rows, outcomes))
         if trials is None:  # of one world none can be scored
             continue
         found.append(
             Attacked(
                 one.features.attack,
-                [o.trial for ended in scored for o in ended if one.features.of(o) is not None],
+                [trial for ends in scored for trial in one.features.usable(ends) if trial],
                 trials.scored,
                 evaluate(
                     one.fitted, trials, delta=claim.delta, confidence=settings.attack_confidence
@@ -120,12 +118,12 @@ def attack_all(
 
 
 def tables_suffice(
-    audit: TwoWorldSpec, outcomes: Outcomes, role: Role, settings: AuditSettings
+    audit: TwoWorldSpec, outcomes: StoredOutcomes, role: Role, settings: AuditSettings
 ) -> bool:
     """Whether enough trials of each world and part finished for attacks on tables."""
     for world, fits in zip(World, masks(audit, role, settings), strict=True):
-        ended = [outcomes[Trial(role, world, number)] for number in range(settings.per_world)]
-        finished = np.array([outcome.status is TrialStatus.FINISHED for outcome in ended])
+        ends = first_outcomes(outcomes, role, world, settings.per_world)
+        finished = np.array([end.finished for end in ends])
         if np.count_nonzero(finished & fits) < MIN_FITTED or not (finished & ~fits).any():
             return False
     return True

@@ -100,7 +100,7 @@ class OneRunSession:
     def _outcome(self, payload: Payload, role: Role) -> Outcome:
         trial = Trial(role, World.IN, 0)
         run_trials([trial], payload, self.store, jobs=self.jobs, on_progress=self.on_progress)
-        return self.store.outcomes(role)[trial]
+        return self.store.outcome(trial)
 
     def _guessed(self, outcome: Outcome | None) -> Guessed | None:
         if outcome is None or outcome.features is None:

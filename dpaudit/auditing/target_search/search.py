@@ -59,6 +59,7 @@ def find_target(
     with RunFolder(own, spec=search.stored_specification, versions=versions()) as store:
         trials = [Trial(Role.TARGET_SELECTION, World.OUT, n) for n in range(search.trainings)]
         generator = search.generator.generator
+        stored = store.outcomes(Role.TARGET_SELECTION)
         trained = run_trials(
             trials,
             _payload(search),
@@ -66,14 +67,13 @@ def find_target(
             jobs=jobs,
             generator=generator,
             on_progress=on_progress,
-            hopeless=lambda first: store.failures(first) == len(first),
+            hopeless=lambda first: not any(stored[trial].finished for trial in first),
         )
-        stored = store.outcomes(Role.TARGET_SELECTION)
-    finished = [t.number for t in trained if stored[t].features is not None]
-    best = 0  # the farthest; the audit will say why no training finished
-    if finished:
-        features = np.array([stored[trials[number]].features for number in finished])
-        best = int(separations(features, search.game.included[finished]).argmax())
+        finished = [trial for trial in trained if stored[trial].finished]
+        best = 0  # the farthest; the audit will say why no training finished
+        if finished:
+            included = search.game.included[[trial.number for trial in finished]]
+            best = int(separations(stored.features(finished)[:], included).argmax())
     return search.audit_of(search.candidates[best])
 
 

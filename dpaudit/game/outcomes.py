@@ -1,0 +1,209 @@
+"""Outcomes of trials as a run folder gives them: how each ended, and its features where asked for.
+
+Features of all trials together may be larger than the memory. So what most of an audit needs
+(status, claim, seconds, a digest of the features) is read without them, and features as a matrix of
+some trials and of one attack, when it is fitted or scored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.errors import AttackError
+from dpaudit.game.trial import ModelClaim, Outcome, Role, Trial, TrialEnd, TrialStatus
+from dpaudit.plugins.protocols import BoolArray, FloatArray, World
+
+TABLE = """
+CREATE TABLE IF NOT EXISTS trial (
+    role TEXT NOT NULL, world TEXT NOT NULL, number INTEGER NOT NULL,
+    status TEXT NOT NULL, error TEXT NOT NULL, rows INTEGER,
+    claimed_epsilon REAL, claimed_delta REAL, seconds REAL NOT NULL, attempts INTEGER NOT NULL,
+    features_sha TEXT, row_sha TEXT NOT NULL, features BLOB,
+    PRIMARY KEY (role, world, number)
+);
+"""
+"""The table of outcomes. Features come last: SQLite reads a row no further than it must."""
+
+SMALL_COLUMNS = (
+    "role, world, number, status, error, rows, claimed_epsilon, claimed_delta, seconds, "
+    "attempts, features_sha, row_sha"
+)
+"""All columns but the features."""
+
+_LITTLE_ENDIAN = np.dtype("<f8")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredOutcome(TrialEnd):
+    """How a trial ended, as the store has it: without its features.
+
+    Attributes:
+        digest: SHA-256 of its features; None unless it finished.
+    """
+
+    digest: bytes | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether there are features."""
+        return self.digest is not None
+
+
+class StoredOutcomes(Mapping[Trial, StoredOutcome]):
+    """The outcomes of one role in an open run folder, in the order of world and number.
+
+    Nothing is held: each look reads the store, so what is saved later shows.
+
+    Args:
+        find: Reads the outcome of one trial; None if it has none.
+        role: The role.
+        walk: Reads all outcomes of a role.
+        vectors: Reads the features of finished trials, one after the other.
+        count: Counts the outcomes of a role.
+    """
+
+    def __init__(
+        self,
+        role: Role,
+        *,
+        find: Callable[[Trial], StoredOutcome | None],
+        walk: Callable[[Role], Iterator[StoredOutcome]],
+        vectors: Callable[[Iterable[Trial]], Iterator[FloatArray]],
+        count: Callable[[Role], int],
+    ) -> None:
+        self._role = role
+        self._find = find
+        self._walk = walk
+        self._vectors = vectors
+        self._count = count
+
+    def __getitem__(self, trial: Trial) -> StoredOutcome:
+        found = self._find(trial) if trial.role is self._role else None
+        if found is None:
+            raise KeyError(trial)
+        return found
+
+    def __iter__(self) -> Iterator[Trial]:
+        return (outcome.trial for outcome in self.stream())
+
+    def __len__(self) -> int:
+        return self._count(self._role)
+
+    def stream(self) -> Iterator[StoredOutcome]:
+        """All of them, one after the other."""
+        return self._walk(self._role)
+
+    def features(self, trials: Sequence[Trial], place: slice = slice(None)) -> StoredFeatures:
+        """The features of some finished trials, to be read when they are needed.
+
+        Args:
+            trials: The trials, in the order of the rows.
+            place: Which of their features: those of one attack, for example.
+        """
+        return StoredFeatures(trials, place, self._vectors)
+
+
+@dataclass(frozen=True)
+class StoredFeatures:
+    """Feature vectors [n, f] that stay in the run folder until rows of them are asked for.
+
+    Read as an array is: `features[:]` is the matrix, `features[rows]` some rows of it.
+
+    Attributes:
+        trials: The trial of each row.
+        place: Which features of a trial.
+        vectors: Reads all features of trials, one after the other.
+    """
+
+    trials: Sequence[Trial]
+    place: slice
+    vectors: Callable[[Iterable[Trial]], Iterator[FloatArray]]
+
+    def __len__(self) -> int:
+        return len(self.trials)
+
+    def __getitem__(self, rows: slice | npt.NDArray[np.intp] | BoolArray) -> FloatArray:
+        """Some rows as a matrix of their own.
+
+        Raises:
+            AttackError: If trials have different numbers of features.
+            RunFolderError: If the store is damaged.
+        """
+        chosen = np.arange(len(self.trials))[rows]
+        matrix = np.empty((0, 0))
+        vectors = self.vectors(self.trials[row] for row in chosen)
+        for place, vector in enumerate(vectors):
+            own = vector[self.place]
+            if place == 0:
+                matrix = np.empty((len(chosen), len(own)))
+            elif matrix.shape[1:] != own.shape:
+                raise AttackError("an attack must give the same number of features of every table")
+            matrix[place] = own
+        return matrix
+
+
+def row_of(outcome: Outcome) -> tuple[Any, ...]:
+    """A row of the table: `SMALL_COLUMNS`, then the features."""
+    blob = digest = None
+    if outcome.features is not None:
+        blob = outcome.features.astype(_LITTLE_ENDIAN).tobytes()
+        digest = hashlib.sha256(blob).hexdigest()
+    role, world, number = outcome.trial
+    plain = (
+        role.value,
+        world.value,
+        number,
+        outcome.status.value,
+        outcome.error,
+        outcome.rows,
+        *(outcome.claimed or (None, None)),
+        float(outcome.seconds),
+        outcome.attempts,
+        digest,
+    )
+    return (*plain, _checksum(plain), blob)
+
+
+def outcome_of(row: Sequence[Any]) -> StoredOutcome:
+    """An outcome from `SMALL_COLUMNS`.
+
+    Raises:
+        ValueError: If any of them has changed since it was saved.
+    """
+    *plain, sha = row
+    role, world, number, status, error, count, epsilon, delta, seconds, attempts, digest = plain
+    if _checksum(plain) != sha:
+        raise ValueError(f"trial {role}/{world}/{number} has changed")
+    return StoredOutcome(
+        trial=Trial(Role(role), World(world), number),
+        status=TrialStatus(status),
+        error=error,
+        rows=count,
+        claimed=None if epsilon is None else ModelClaim(epsilon, delta),
+        seconds=seconds,
+        attempts=attempts,
+        digest=None if digest is None else bytes.fromhex(digest),
+    )
+
+
+def vector_of(outcome: StoredOutcome, blob: bytes | None) -> FloatArray | None:
+    """The features [f] of an outcome, read-only; None if it has none.
+
+    Raises:
+        ValueError: If they have changed since they were saved.
+    """
+    if (None if blob is None else hashlib.sha256(blob).digest()) != outcome.digest:
+        raise ValueError(f"the features of trial {outcome.trial.id} have changed")
+    return None if blob is None else np.frombuffer(blob, dtype=_LITTLE_ENDIAN)
+
+
+def _checksum(plain: Sequence[Any]) -> str:
+    """SHA-256 of all columns but the features, whose own digest is among them."""
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()

@@ -1,0 +1,259 @@
+"""Whether a trial finished and how many rows came are observations like any other."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpaudit
+from dpaudit.auditing.attacking.endings import HowTrialsEnd, ending, features_of_ending
+from dpaudit.auditing.controls import control_settings, first_control_settings
+from dpaudit.auditing.plan import highest_provable
+from dpaudit.auditing.prospects import all_failed_alike, cannot_prove
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.bounds import auc
+from dpaudit.game.progress import TrialProgress
+from dpaudit.game.store import STORE_FILE
+from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
+from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.plugins.protocols import World
+from dpaudit.results.verdict import Verdict
+
+FAST: dict[str, Any] = {
+    "attacks": ("groundhog-naive", "query-target"),
+    "shadow_models": 100,
+    "epsilon": 1.0,
+    "jobs": 2,
+}
+RULES: tuple[dict[str, Any], ...] = (
+    {},
+    {"multiplicity": "select"},
+    {"sequential": True},
+    {"sequential": True, "multiplicity": "select"},
+    {"attacks": ("query-target",)},
+)
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"age": rng.integers(20, 60, 40), "income": rng.normal(30, 5, 40)})
+    table.loc[7] = [88, 99.0]
+    return table
+
+
+def noise(n_rows: int, seed: int) -> pd.DataFrame:
+    """Synthetic records that show nothing."""
+    rng = np.random.default_rng(seed)
+    rows = {"age": rng.integers(20, 60, n_rows), "income": rng.normal(30, 5, n_rows)}
+    return pd.DataFrame(rows)
+
+
+def has_target(data: pd.DataFrame) -> bool:
+    return bool(data["age"].max() == 88)
+
+
+class Fails:
+    """Raises with one probability if the target is there and with another if it is not."""
+
+    def __init__(self, with_target: float, without: float) -> None:
+        self.rates = (without, with_target)
+
+    def __call__(self, data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+        if np.random.default_rng([seed, 1]).random() < self.rates[has_target(data)]:
+            raise RuntimeError("no")
+        return noise(n_rows, seed)
+
+
+class Rows:
+    """Returns one or another number of rows more than was asked for."""
+
+    def __init__(self, with_target: int, without: int) -> None:
+        self.more = (without, with_target)
+
+    def __call__(self, data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+        return noise(n_rows + self.more[has_target(data)], seed)
+
+
+@pytest.mark.parametrize(
+    ("leak", "rules"),
+    [
+        *((Fails(1.0, 0.0), rules) for rules in RULES),
+        (Fails(0.0, 0.75), RULES[-1]),
+        (Rows(1, 0), RULES[0]),
+        (Rows(0, -1), RULES[1]),
+        (Rows(1, -1), RULES[2]),
+    ],
+)
+def test_failing_or_another_number_of_rows_in_one_world_is_a_violation(
+    table: pd.DataFrame, leak: Any, rules: dict[str, Any]
+) -> None:
+    result = dpaudit.audit(leak.__call__, table, **{**FAST, **rules})
+    assert result.verdict is Verdict.VIOLATION
+    assert result.attack == "trial outcomes"
+    assert not any("instead of" in check.detail for check in result.checks)
+    if not rules.get("sequential"):
+        assert "(the trial itself)" in result.reasons[1]
+
+
+@pytest.mark.parametrize(("rate", "rules"), [(0.1, RULES[0]), (0.6, RULES[1]), (0.6, RULES[2])])
+def test_failing_alike_in_both_worlds_is_no_violation_and_costs_power(
+    table: pd.DataFrame, rate: float, rules: dict[str, Any]
+) -> None:
+    sound = dpaudit.audit(Fails(0, 0).__call__, table, **{**FAST, **rules})
+    result = dpaudit.audit(Fails(rate, rate).__call__, table, **{**FAST, **rules})
+    assert result.verdict in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE)
+    assert result.max_provable_epsilon is not None
+    assert sound.max_provable_epsilon is not None
+    assert result.max_provable_epsilon < sound.max_provable_epsilon
+    if rate > 0.5:
+        assert result.verdict is Verdict.INCONCLUSIVE
+        assert sum(result.shadow_models.values()) < 100
+        assert "stopped after" in " ".join(result.reasons)
+
+
+def test_a_leak_through_failing_that_keeps_the_claim_is_no_violation(table: pd.DataFrame) -> None:
+    honest = Fails(np.e / (1 + np.e), 1 / (1 + np.e))  # randomised response at epsilon 1
+    verdicts = Counter(
+        dpaudit.audit(honest.__call__, table, **FAST, seed=seed).verdict for seed in range(8)
+    )
+    assert verdicts[Verdict.VIOLATION] <= 1  # more than one by chance: P < 0.06
+
+
+def test_a_generator_that_always_fails_stops_before_the_controls(
+    table: pd.DataFrame, tmp_path: Path
+) -> None:
+    events: list[TrialProgress] = []
+    result = dpaudit.audit(
+        Rows(3, 3).__call__, table, out=tmp_path, on_progress=events.append, **FAST
+    )
+    assert result.verdict is Verdict.INVALID
+    assert result.controls is None
+    assert {event.role for event in events} == {Role.AUDIT}
+    assert "wrong row count: 43 rows instead of 40" in result.failure_reasons[0].error
+    with closing(sqlite3.connect(tmp_path / STORE_FILE)) as store:
+        [count] = store.execute("SELECT COUNT(*) FROM trial").fetchone()
+    assert count <= 18
+    again = dpaudit.audit(Rows(3, 3).__call__, table, out=tmp_path, **FAST)
+    assert again.to_document() == result.to_document()
+
+
+def test_a_model_of_each_world_is_trained_before_the_controls(table: pd.DataFrame) -> None:
+    roles: list[str] = []
+    dpaudit.audit("null", table, on_progress=lambda event: roles.append(event.role), **FAST)
+    assert roles.index(Role.AUDIT) < roles.index(Role.NULL_CONTROL)
+
+
+def test_failures_are_counted_over_all_runs_of_a_folder(
+    table: pd.DataFrame, tmp_path: Path
+) -> None:
+    def stop(event: TrialProgress) -> None:
+        if event.role is Role.AUDIT and event.done > 50:
+            raise KeyboardInterrupt
+
+    leak = Fails(0.3, 0.3).__call__
+    with pytest.raises(dpaudit.DpauditError):
+        dpaudit.audit(leak, table, out=tmp_path, on_progress=stop, **FAST)
+    last: list[TrialProgress] = []
+    result = dpaudit.audit(leak, table, out=tmp_path, on_progress=last.append, **FAST)
+    counted = [event.failed for event in last if event.role is Role.AUDIT]
+    assert counted[-1] == sum(result.failures.values())
+
+
+@pytest.mark.parametrize("models", range(20, 122, 6))
+def test_controls_cost_at_most_as_much_as_the_audit(models: int) -> None:
+    settings = AuditSettings(shadow_models=models)
+    first = first_control_settings(settings)
+    assert 2 * first.shadow_models <= models
+    claim = PrivacyClaim(epsilon=1.0)
+    assert highest_provable(first, claim) > 0  # else its controls could neither fail nor pass
+    full = control_settings(settings)
+    assert (full.per_world, full.confidence, full.is_full) == (30, 0.999, True)
+
+
+def test_small_controls_say_so_and_one_that_does_not_pass_is_run_in_full(
+    table: pd.DataFrame,
+) -> None:
+    class SeesNothing:
+        """An attack that the positive control must expose."""
+
+        def check(self, game: Any) -> None: ...
+
+        def feature_names(self, game: Any) -> tuple[dpaudit.FeatureName, ...]:
+            return (dpaudit.FeatureName("age", "nothing"),)
+
+        def features(self, table: pd.DataFrame, game: Any) -> Any:
+            return np.zeros(1)
+
+        def fit(self, features: Any, member: Any, *, seed: int) -> Any:
+            return lambda rows: rows[:, 0]
+
+    counts: Counter[str] = Counter()
+    small = {**FAST, "shadow_models": 28}
+    result = dpaudit.audit("null", table, **small)
+    assert result.controls is not None
+    assert "7 trials of each world" in result.controls.null.detail
+    small["attacks"] = (SeesNothing(),)
+    result = dpaudit.audit(
+        "null", table, on_progress=lambda event: counts.update([event.role]), **small
+    )
+    assert result.verdict is Verdict.INVALID
+    assert counts[Role.POSITIVE_CONTROL] > 60
+
+
+def failed(world: World, number: int, error: str = "RuntimeError", rows: Any = None) -> Outcome:
+    trial = Trial(Role.AUDIT, world, number)
+    return Outcome(trial=trial, status=TrialStatus.FAILED, error=error, rows=rows)
+
+
+def test_all_failed_alike() -> None:
+    alike = [failed(world, number) for world in World for number in range(8)]
+    assert all_failed_alike(alike)
+    other = [failed(World.IN, n, "KeyError") for n in range(8)]
+    assert not all_failed_alike([*other, *(failed(World.OUT, n) for n in range(8))])
+    counts = [failed(world, n, f"wrong row count: {n}", n) for world in World for n in range(8)]
+    assert not all_failed_alike(counts)
+    done = Outcome(trial=Trial(Role.AUDIT, World.IN, 9), status=TrialStatus.FINISHED)
+    assert not all_failed_alike([*alike, done])
+
+
+def test_when_nothing_can_be_proved_any_more() -> None:
+    settings, claim = AuditSettings(shadow_models=100), PrivacyClaim(epsilon=1.0)
+    ends = [failed(world, number) for world in World for number in range(20)]
+    scored = {end.trial for end in ends}
+    assert cannot_prove(ends, settings, claim, scored=scored)
+    assert not cannot_prove(ends, settings, claim, scored=set())
+    assert not cannot_prove(ends[:5], settings, claim, scored=scored)  # of world in alone
+    apart = [failed(world, n, world) for world in World for n in range(20)]
+    assert not cannot_prove(apart, settings, claim, scored=scored)
+    noisy = [failed(w, n, "wrong row count: 7 rows", n) for w in World for n in range(20)]
+    assert not cannot_prove(noisy, settings, claim, scored=scored)
+    small = AuditSettings(shadow_models=20)
+    hard = PrivacyClaim(epsilon=9.0, neighbours=Neighbours.ADD_REMOVE)
+    assert not cannot_prove(ends, small, hard, scored=scored)  # nor could it without failures
+
+
+def test_the_attack_on_endings_knows_rows_and_ways_of_failing_apart() -> None:
+    rng = np.random.default_rng(0)
+    ways = {World.IN: ("KeyError", None), World.OUT: ("wrong row count: 7 rows", 7)}
+    ends = [failed(world, n, *ways[world]) for world in World for n in range(50)]
+    features = np.array([features_of_ending(end, requested=40) for end in ends])
+    member = np.array([end.trial.world is World.IN for end in ends])
+    scorer = HowTrialsEnd().fit(features, member, seed=0)
+    assert auc(scorer(features), member) == 1.0
+    shuffled = rng.permutation(member)  # null test: nothing to learn for trials not fitted on
+    half = rng.permutation(len(ends))[:50]
+    rest = np.setdiff1d(np.arange(len(ends)), half)
+    blind = HowTrialsEnd().fit(features[half], shuffled[half], seed=0)
+    assert abs(auc(blind(features[rest]), shuffled[rest]) - 0.5) < 0.25
+    assert ending(ends[0]) != ending(ends[-1])
+    assert ending(failed(World.IN, 0, "wrong row count: 3 rows", 3)).way == (
+        ending(failed(World.IN, 0, "wrong row count: 4 rows", 4)).way
+    )
