@@ -48,12 +48,14 @@ class Session:
         store: Its run folder, locked.
         jobs: Worker processes.
         on_progress: Called after every trial.
+        reuse: Whether its trials were judged before.
     """
 
     audit: TwoWorldSpec
     store: RunFolder
     jobs: int
     on_progress: OnProgress
+    reuse: Check
 
     def run(self) -> AuditRecord:
         """Runs what the folder does not hold yet and concludes.
@@ -190,7 +192,7 @@ class Session:
             pairs=pairs,
             power=left,
             leaks=self._leaks(deciding) if deciding else (),
-            checks=tuple(checks),
+            checks=(*checks, self.reuse),
             failed=failed,
             failure_reasons=failure_reasons(outcomes),
             claim=claim,
