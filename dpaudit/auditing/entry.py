@@ -15,6 +15,7 @@ import pandas as pd
 from dpaudit.auditing.build import build_spec
 from dpaudit.auditing.one_run.session import OneRunSession
 from dpaudit.auditing.one_run.spec import OneRunSpec
+from dpaudit.auditing.reuse import check_reuse
 from dpaudit.auditing.session import Session
 from dpaudit.auditing.settings import AuditSettings, SettingsGiven
 from dpaudit.auditing.signature import with_fields_of
@@ -70,7 +71,8 @@ def audit(
     if out is not None:
         return run_audit(spec, Path(out), jobs=jobs, on_progress=on_progress)
     with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
-        result = run_audit(spec, Path(folder), jobs=jobs, on_progress=on_progress)
+        private = Path(folder) / "run"  # beside nobody else's folders
+        result = run_audit(spec, private, jobs=jobs, on_progress=on_progress)
     return AuditResult.of(result, folder=None)
 
 
@@ -144,7 +146,8 @@ def _shareable(record: AuditRecord, store: RunFolder) -> AuditRecord:
 def _session(
     spec: AuditSpec, store: RunFolder, jobs: int, on_progress: OnProgress
 ) -> Session | OneRunSession:
+    reuse = check_reuse(spec, store)
     if isinstance(spec, OneRunSpec):
-        return OneRunSession(spec, store, jobs, on_progress)
+        return OneRunSession(spec, store, jobs, on_progress, reuse)
     assert isinstance(spec, TwoWorldSpec)  # a search has found its target
-    return Session(spec, store, jobs, on_progress)
+    return Session(spec, store, jobs, on_progress, reuse)

@@ -31,6 +31,7 @@ from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World, trains_many
 from dpaudit.results.record import AuditRecord, ControlOutcome
+from dpaudit.results.verdict import Check
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,14 @@ class Session:
         store: Its run folder, locked.
         jobs: Worker processes.
         on_progress: Called after every trial.
+        reuse: Whether its trials were judged before.
     """
 
     audit: TwoWorldSpec
     store: RunFolder
     jobs: int
     on_progress: OnProgress
+    reuse: Check
 
     def run(self) -> AuditRecord:
         """Runs what the folder does not hold yet and concludes.
@@ -134,7 +137,7 @@ class Session:
         gave_up: bool = False,
     ) -> Findings:
         whole = self.store.outcome
-        return find(
+        found = find(
             self.audit,
             self.store.outcomes(Role.AUDIT),
             order,
@@ -144,6 +147,7 @@ class Session:
             attacked=attacked,
             gave_up=gave_up,
         )
+        return found._replace(checks=(*found.checks, self.reuse))
 
     @property
     def _cap(self) -> list[Trial]:

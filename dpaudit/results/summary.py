@@ -24,7 +24,7 @@ from dpaudit.results.leaks import (
     feature,
 )
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.verdict import Verdict
+from dpaudit.results.verdict import FRESH_TRIALS, Verdict
 
 _LEAKS_IN_FAILURE = 5
 
@@ -38,6 +38,10 @@ def summary_lines(result: AuditRecord) -> list[str]:
     if n_in or n_out:
         errors = "; ".join(reason.error for reason in result.failure_reasons)
         lines.append(f"failed trials: {n_in} in, {n_out} out ({errors}; see {LOG_FILE})")
+    if any(check.name == FRESH_TRIALS and not check.passed for check in result.checks):
+        lines.append(
+            "warning: these trials were judged before (the report says where): see its checks"
+        )
     if result.schema.inferred:
         lines.append("warning: bounds and categories were inferred from the table itself")
     return [clipped(printable(line), TERMINAL_WIDTH) for line in lines]

@@ -11,6 +11,9 @@ POWER: Final = 0.8
 DIFFERENT_SEEDS: Final = "different seeds"
 """Name of the check that fails where every model of a world gives the same table."""
 
+FRESH_TRIALS: Final = "fresh trials"
+"""Name of the check that fails where another result was made of the same trials before."""
+
 
 class Verdict(StrEnum):
     """What an audit concludes."""

@@ -52,7 +52,7 @@ def test_a_violation_exits_1_and_leaves_a_report() -> None:
     assert lines[-1].startswith("reproduce: dpaudit audit copycat --data table.csv")
     written = {path.name for path in Path("run").iterdir()}
     # Nothing else: the pickled table that workers read is gone.
-    assert written - {"lock", "salt", "workers.log"} == {
+    assert written - {"lock", "salt", "streams.json", "workers.log"} == {
         *("result.json", "report.html", "report.md", "trials.sqlite")
     }
     assert "positive control: 60 of 60" in done.stderr

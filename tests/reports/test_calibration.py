@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from reports.calibration import pages, run
+import dpaudit
+from reports.calibration import audits, honest, pages, run
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = ROOT / "reports" / "calibration"
+AUDITS = STUDY / "results" / "audits.json"
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +80,10 @@ def test_the_sequential_proof_comes_as_soon_as_promised(committed: dict[str, Any
 
 
 def test_the_pages_say_what_was_measured(committed: dict[str, Any]) -> None:
-    assert (STUDY / "README.md").read_text() == pages.readme(committed)
+    audited = json.loads(AUDITS.read_text()) if AUDITS.is_file() else None
+    assert (STUDY / "README.md").read_text() == pages.readme(committed, audited)
+    if audited is not None:
+        assert audits.problems(audited) == []
     assert pages.worst(committed["cells"]) in (ROOT / "docs" / "calibration.md").read_text()
 
 
@@ -86,3 +93,92 @@ def test_a_rule_above_its_level_is_flagged() -> None:
     assert "| bold | 20.0 % | enumerated | here, n 25 | – | **no** |" in pages.worst(cells)
     honest = [cells[0] | {"rate": 0.04, "low": 0.04, "high": 0.04}]
     assert "| bold | 4.00 % | enumerated | here, n 25 | – | yes |" in pages.worst(honest)
+
+
+def released(name: str, count: float, truth: dpaudit.PrivacyClaim) -> tuple[np.ndarray, np.ndarray]:
+    """Values and their shares, of many draws; numbers are rounded to tenths."""
+    draw = {**{key: one[0] for key, one in audits.MECHANISMS.items()}, "leak": honest.leak}[name]
+    rng = np.random.default_rng(5)
+    drawn = np.round([draw(count, truth, rng) for _ in range(40_000)], 1)
+    values, counts = np.unique(drawn, return_counts=True)
+    return values, counts / len(drawn)
+
+
+def hockey_stick(name: str, truth: dpaudit.PrivacyClaim, epsilon: float) -> float:
+    """The delta that a mechanism has at an epsilon, the larger one of both directions."""
+    worlds = [dict(zip(*released(name, count, truth), strict=True)) for count in (0.0, 1.0)]
+
+    def excess(first: dict[float, float], second: dict[float, float]) -> float:
+        return sum(max(0.0, p - math.exp(epsilon) * second.get(v, 0.0)) for v, p in first.items())
+
+    return max(excess(*worlds), excess(*reversed(worlds)))
+
+
+@pytest.mark.parametrize(
+    ("name", "truth"),
+    [
+        ("randomised response", dpaudit.PrivacyClaim(epsilon=1.0)),
+        ("geometric count", dpaudit.PrivacyClaim(epsilon=1.0)),
+        ("report noisy max", dpaudit.PrivacyClaim(epsilon=1.0)),
+        ("leak", dpaudit.PrivacyClaim(epsilon=1.0, delta=0.1)),
+        ("Gaussian count", dpaudit.PrivacyClaim(epsilon=1.0, delta=0.1)),
+    ],
+)
+def test_the_mechanisms_keep_their_claims_exactly(name: str, truth: dpaudit.PrivacyClaim) -> None:
+    assert hockey_stick(name, truth, truth.epsilon) == pytest.approx(truth.delta, abs=0.02)
+    assert hockey_stick(name, truth, 0.7 * truth.epsilon) > truth.delta + 0.03
+
+
+def test_a_quick_run_of_whole_audits_has_every_path_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["audits", "--quick", "--jobs", "1", "--out", str(tmp_path)]
+    run.main(command)
+    written = (tmp_path / "audits.json").read_text()
+    found = json.loads(written)
+    assert {case["path"] for case in found["cases"].values()} == {
+        c.path for c in audits.CASES.values()
+    }
+    assert [len(case["bounds"]) for case in found["cases"].values()] == [1] * len(found["cases"])
+    assert "| every path | all of them |" in "".join(pages.whole(found))
+    assert audits.problems(found) == [f"{len(found['cases'])} audits: at least 1000 show anything"]
+    monkeypatch.setattr(dpaudit, "audit", None)  # nothing is left to run
+    run.main(command)
+    assert (tmp_path / "audits.json").read_text() == written
+
+
+def test_the_study_has_a_thousand_audits_of_six_mechanisms_on_every_path() -> None:
+    assert audits.FULL.audits * len(audits.CASES) >= audits.AT_LEAST
+    assert len(audits.MECHANISMS) >= 6
+    assert {case.path for case in audits.CASES.values()} >= {
+        "default",
+        "select",
+        "sequential",
+        "one run",
+        "failures in one world",
+        "fitted claims",
+        "delta 0.1",
+    }
+
+
+def test_whole_audits_that_flag_honest_generators_are_a_problem() -> None:
+    case = {"path": "here", "mechanism": "honest", "above": 30, "bounds": [1.0] * 300}
+    found = {"shadow_models": 2, "nominal": 0.05, "cases": {"one": case}}
+    assert len(audits.problems(found, at_least=300)) == 3  # the case, its path, all together
+    found["cases"]["one"] = case | {"above": 15}
+    assert audits.problems(found, at_least=300) == []
+
+
+def test_a_generator_that_reveals_more_than_it_claims_is_above() -> None:
+    lie = audits.Case(
+        path="here",
+        mechanism="a lie",
+        generator=honest.Counts(
+            claim=dpaudit.PrivacyClaim(epsilon=0.1),
+            mechanism=lambda count, _, rng: count + rng.normal(scale=0.1),
+        ),
+        truth=dpaudit.PrivacyClaim(epsilon=0.1),
+        settings={"attacks": (honest.ReleasedMean(),)},
+    )
+    found = lie.run(0, audits.Size(audits=1, shadow_models=40))
+    assert (found.above, found.verdict) == (True, "violation")

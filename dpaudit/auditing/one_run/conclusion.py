@@ -32,6 +32,7 @@ def conclude_one_run(
     claim: PrivacyClaim,
     guessed: Guessed | None,
     power: Power,
+    reuse: Check,
     seconds: float,
 ) -> AuditRecord:
     """Decides the verdict and records it; what one training does not have is None or empty.
@@ -43,6 +44,7 @@ def conclude_one_run(
         claim: The claim that the verdict is about.
         guessed: The guesses; None unless the training finished.
         power: What this audit could prove.
+        reuse: Whether the training was judged before.
         seconds: Seconds spent in trainings.
 
     Returns:
@@ -53,7 +55,7 @@ def conclude_one_run(
     if guessed is not None:
         observed = (guessed.correct, guessed.guesses, len(guessed.coins))
         bounds = valid_bounds(Observed.CANARIES, *observed, delta=delta, confidence=confidence)
-    checks = (_training_check(outcome, guessed),) if outcome else ()
+    checks = (_training_check(outcome, guessed), reuse) if outcome else ()
     decision = decide(
         proved(bounds) if bounds else 0.0,
         claim,

@@ -21,6 +21,7 @@ from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import AuditRecord, ControlOutcome
+from dpaudit.results.verdict import Check
 from dpaudit.seeds import rng_of
 
 
@@ -48,12 +49,14 @@ class OneRunSession:
         store: Its run folder, locked.
         jobs: Worker processes; there is one training at a time, so more are idle.
         on_progress: Called after every training.
+        reuse: Whether its training was judged before.
     """
 
     audit: OneRunSpec
     store: RunFolder
     jobs: int
     on_progress: OnProgress
+    reuse: Check
 
     def run(self) -> AuditRecord:
         """Runs what the folder does not hold yet and concludes.
@@ -77,6 +80,7 @@ class OneRunSession:
             claim=claim,
             guessed=self._guessed(outcome),
             power=power(self.audit.canaries, claim, self.audit.settings.confidence),
+            reuse=self.reuse,
             seconds=sum(self.store.tally(role).seconds for role in Role),
         )
 

@@ -1,0 +1,145 @@
+"""Whether an audit's trials have been judged before.
+
+Random streams are named by what is trained on what, so a larger audit with the same seed, or one
+with another attack, claim or threshold, has the very trials of the smaller one. Chosen after that
+one's result it would be a second chance that no confidence level has paid for. Each run folder
+therefore keeps salted digests of its streams and its settings, and whoever comes after compares.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.errors import RunFolderError
+from dpaudit.files import parse_json, write_whole
+from dpaudit.formatting import clipped, printable
+from dpaudit.game.salt import PRIVATE_FILE, Salt, salt_of
+from dpaudit.game.store import RunFolder
+from dpaudit.results.result import RESULT_FILE
+from dpaudit.results.verdict import FRESH_TRIALS, Check, Consequence
+
+STREAMS_FILE = "streams.json"
+"""Name of the file of a run folder that says which trials it has, and who judged them before."""
+MOST_BYTES = 2**20
+"""Of such a file; a larger one is none of ours."""
+MOST_NAMED = 3
+LONGEST_NAME = 60
+
+
+class _Mark(NamedTuple):
+    """What a run folder says of its trials.
+
+    Attributes:
+        streams: Salted digest of what names its random streams.
+        settings: Salted digest of all that decides its numbers.
+        earlier: Run folders that held a result on the same trials before this one did.
+    """
+
+    streams: str
+    settings: str
+    earlier: tuple[str, ...] = ()
+
+
+def check_reuse(audit: AuditSpec, store: RunFolder) -> Check:
+    """Looks for results of other audits that were made of this audit's trials.
+
+    Every start of a run looks beside its folder and where audits go by default, until the run has a
+    result of its own: what was judged later has not led to it. What was found is kept. A folder
+    counts if it holds a result with the same streams and generator code, and anything else in its
+    settings differs but the version of dpaudit.
+
+    Args:
+        audit: The audit, its target found.
+        store: Its run folder, locked.
+
+    Returns:
+        The check, which is only noted.
+
+    Raises:
+        RunFolderError: If what the folder itself keeps of this is damaged.
+        OSError: If it cannot be written.
+    """
+    own = _own(audit, store)
+    if own is None or not (store.path / RESULT_FILE).is_file():
+        found = {} if own is None else dict.fromkeys(own.earlier)
+        found |= dict.fromkeys(_judged_before(audit, store.path))
+        own = _mark_of(audit, store.salt)._replace(earlier=tuple(found))
+        document = json.dumps(own._asdict(), indent=1) + "\n"
+        write_whole(store.path / STREAMS_FILE, document, mode=PRIVATE_FILE)
+    if not own.earlier:
+        detail = "no run folder that was looked at holds another result on these trials"
+        return Check(FRESH_TRIALS, True, detail, Consequence.NOTED)
+    names = ", ".join(own.earlier[:MOST_NAMED])
+    more = len(own.earlier) - MOST_NAMED
+    detail = (
+        f"these trials were already judged in {names}{f' and {more} more' if more > 0 else ''}: if "
+        "that result led to this audit, its confidence level does not hold; give another `seed`"
+    )
+    return Check(FRESH_TRIALS, False, detail, Consequence.NOTED)
+
+
+def _own(audit: AuditSpec, store: RunFolder) -> _Mark | None:
+    """What the audit's own folder keeps; None in a new one."""
+    if not (store.path / STREAMS_FILE).exists():
+        return None
+    own = _read(store.path)
+    if own is None or own._replace(earlier=()) != _mark_of(audit, store.salt):
+        raise RunFolderError(
+            f"{store.path / STREAMS_FILE} is damaged, so nothing shows whether the trials were "
+            "judged before: put that file back, or give another `out`"
+        )
+    return own
+
+
+def _mark_of(audit: AuditSpec, salt: Salt) -> _Mark:
+    settings = {key: value for key, value in audit.specification.items() if key != "dpaudit"}
+    streams = [audit.settings.seed, audit.id, settings["generator"]["source"]]
+    return _Mark(streams=salt.digest(["streams", streams]), settings=salt.digest(settings))
+
+
+def _judged_before(audit: AuditSpec, own: Path) -> Iterator[str]:
+    """Names of the run folders with another result on the same trials."""
+    own = own.resolve()
+    for parent in dict.fromkeys((own.parent, audit.default_folder.parent.resolve())):
+        for folder in _folders(parent):
+            if folder == own or not (folder / RESULT_FILE).is_file():
+                continue
+            there = _read(folder)
+            if there is None:
+                continue
+            try:
+                here = _mark_of(audit, salt_of(folder))
+            except RunFolderError:  # without its salt nothing can be compared
+                continue
+            if there.streams == here.streams and there.settings != here.settings:
+                beside = parent == own.parent
+                name = (
+                    folder.name if beside else f"{audit.default_folder.parent.name}/{folder.name}"
+                )
+                yield clipped(printable(name), LONGEST_NAME)
+
+
+def _folders(parent: Path) -> list[Path]:
+    """The folders in a folder by name; none where it cannot be read."""
+    try:
+        return sorted(path for path in parent.iterdir() if path.is_dir())
+    except OSError:
+        return []
+
+
+def _read(folder: Path) -> _Mark | None:
+    """What a folder says of its trials; None if it says nothing that can be understood."""
+    file = folder / STREAMS_FILE
+    try:
+        if not file.is_file() or file.stat().st_size > MOST_BYTES:  # a pipe would wait for ever
+            return None
+        found: Any = parse_json(file.read_text(encoding="utf-8"))
+        mark = _Mark(**{**found, "earlier": tuple(found["earlier"])})
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    texts = (mark.streams, mark.settings, *mark.earlier)
+    return mark if all(isinstance(text, str) for text in texts) else None

@@ -1,0 +1,199 @@
+"""An audit that comes after a result on the very trials that it judges."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import dpaudit
+from dpaudit.auditing.build import build_spec
+from dpaudit.auditing.reuse import STREAMS_FILE, check_reuse
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.errors import RunFolderError
+from dpaudit.game.store import RunFolder
+from dpaudit.model.tables import load
+from dpaudit.results.result import RESULT_FILE
+from dpaudit.results.verdict import FRESH_TRIALS, Check
+from dpaudit.versions import versions
+from samples import PEOPLE, people
+
+
+def fresh(
+    out: Path,
+    *,
+    generator: str = "randomised-response",
+    data: pd.DataFrame | None = None,
+    judged: bool = True,
+    **settings: object,
+) -> Check:
+    """Starts an audit in a folder, and judges it; how its check ended."""
+    chosen = {"shadow_models": 20, "attacks": ("query-target",), "epsilon": 1.0} | settings
+    table = load(people(12) if data is None else data, PEOPLE)
+    spec = build_spec(generator, table, AuditSettings(**chosen))  # type: ignore[arg-type]
+    with RunFolder(out, spec=spec.stored_specification, versions=versions()) as store:
+        check = check_reuse(spec, store)
+    if judged:
+        (out / RESULT_FILE).touch()
+    return check
+
+
+def audited(out: Path | None, **settings: object) -> dpaudit.AuditResult:
+    """Runs a whole audit."""
+    chosen = {"shadow_models": 20, "attacks": ("query-target",), "epsilon": 1.0} | settings
+    return dpaudit.audit(
+        "randomised-response", people(12), schema=PEOPLE, out=out, jobs=1, **chosen
+    )  # type: ignore[arg-type]
+
+
+def check_of(result: dpaudit.AuditResult) -> Check:
+    (check,) = [check for check in result.checks if check.name == FRESH_TRIALS]
+    assert check.passed == (check.detail not in result.reasons)
+    return check
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_larger_audit_after_a_look_is_noted_in_the_result_and_its_reports(tmp_path: Path) -> None:
+    assert check_of(audited(tmp_path / "small")).passed
+    larger = check_of(audited(tmp_path / "large", shadow_models=30))
+    assert not larger.passed
+    assert larger.detail == (
+        "these trials were already judged in small: if that result led to this audit, its "
+        "confidence level does not hold; give another `seed`"
+    )
+    found = dpaudit.AuditResult.load(tmp_path / "large")
+    assert larger in found.checks
+    assert "warning: these trials were judged before" in str(found)
+    for report in ("report.html", "report.md"):
+        assert "already judged in small" in (tmp_path / "large" / report).read_text()
+    assert check_of(audited(tmp_path / "seed", shadow_models=30, seed=1)).passed
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"sequential": True, "shadow_models": 40},
+        {"attacks": ("groundhog-naive",)},
+        {"threshold": "hold-out"},
+        {"epsilon": 0.5},
+        {"confidence": 0.9},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_another_judgement_of_the_same_trials_counts(
+    tmp_path: Path, other: dict[str, object]
+) -> None:
+    fresh(tmp_path / "first")
+    assert not fresh(tmp_path / "second", **other).passed
+
+
+def test_a_larger_cap_counts(tmp_path: Path) -> None:
+    fresh(tmp_path / "first", sequential=True)
+    assert not fresh(tmp_path / "second", sequential=True, shadow_models=30).passed
+
+
+def test_other_trials_are_fresh(tmp_path: Path) -> None:
+    fresh(tmp_path / "first")
+    assert fresh(tmp_path / "seed", seed=1, shadow_models=30).passed
+    assert fresh(tmp_path / "data", data=people(13), shadow_models=30).passed
+    assert fresh(tmp_path / "rows", rows=5, shadow_models=30).passed
+    assert fresh(tmp_path / "target", target="row:3", shadow_models=30).passed
+
+
+def test_the_same_audit_is_no_second_chance(tmp_path: Path) -> None:
+    fresh(tmp_path / "first")
+    assert fresh(tmp_path / "first").passed
+    assert fresh(tmp_path / "again").passed
+    shutil.copytree(tmp_path / "first", tmp_path / "copy")
+    assert fresh(tmp_path / "copy").passed
+
+
+def test_what_was_judged_later_does_not_count_and_what_was_found_stays(tmp_path: Path) -> None:
+    fresh(tmp_path / "first")
+    fresh(tmp_path / "second", shadow_models=30)
+    assert fresh(tmp_path / "first").passed
+    shutil.rmtree(tmp_path / "first")
+    assert not fresh(tmp_path / "second", shadow_models=30).passed
+
+
+def test_a_run_without_a_result_was_not_judged(tmp_path: Path) -> None:
+    fresh(tmp_path / "first")
+    os.remove(tmp_path / "first" / "result.json")
+    assert fresh(tmp_path / "second", shadow_models=30).passed
+
+
+def test_a_run_that_is_resumed_after_another_was_judged_is_noted(tmp_path: Path) -> None:
+    assert fresh(tmp_path / "large", shadow_models=30, judged=False).passed
+    fresh(tmp_path / "small")
+    assert not fresh(tmp_path / "large", shadow_models=30).passed
+
+
+def test_the_default_place_of_audits_is_looked_at_too(tmp_path: Path) -> None:
+    fresh(tmp_path / "runs" / "first")
+    larger = fresh(tmp_path / "elsewhere" / "second", shadow_models=30)
+    assert "judged in runs/first:" in larger.detail
+    assert "judged in first:" in fresh(tmp_path / "runs" / "third", shadow_models=40).detail
+
+
+def test_a_call_that_keeps_nothing_looks_too(tmp_path: Path) -> None:
+    fresh(tmp_path / "runs" / "first")
+    assert not check_of(audited(None, shadow_models=30)).passed
+
+
+GENERATOR = """
+def copy(data, n_rows, seed):
+    return data.iloc[[{row}] * n_rows].reset_index(drop=True)
+"""
+
+
+def test_a_generator_whose_code_has_changed_has_other_trials(tmp_path: Path) -> None:
+    for row, passed, models in ((0, True, 20), (0, False, 30), (1, True, 40)):
+        (tmp_path / "own.py").write_text(GENERATOR.format(row=row))
+        own = f"{tmp_path / 'own.py'}:copy"
+        assert fresh(tmp_path / f"{models}", generator=own, shadow_models=models).passed is passed
+
+
+def test_one_run_audits_are_compared_too(tmp_path: Path) -> None:
+    def one_run(name: str, **settings: object) -> bool:
+        found = dpaudit.audit(
+            "null", people(60), out=tmp_path / name, jobs=1, one_run=True, **settings
+        )  # type: ignore[arg-type]
+        return check_of(found).passed
+
+    assert one_run("first", canaries=20, epsilon=1.0)
+    assert not one_run("second", canaries=20, epsilon=0.5)
+    assert one_run("third", canaries=22, epsilon=1.0)
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{}", '{"streams": 1, "settings": 2, "earlier": 3}'])
+def test_a_damaged_neighbour_is_passed_over_and_an_own_one_is_refused(
+    tmp_path: Path, damage: str
+) -> None:
+    fresh(tmp_path / "first")
+    (tmp_path / "first" / STREAMS_FILE).write_text(damage)
+    (tmp_path / "pipe").mkdir()
+    (tmp_path / "pipe" / "result.json").touch()
+    os.mkfifo(tmp_path / "pipe" / STREAMS_FILE)
+    assert fresh(tmp_path / "second", shadow_models=30).passed
+    with pytest.raises(RunFolderError, match=f"{STREAMS_FILE} is damaged"):
+        fresh(tmp_path / "first")
+
+
+def test_what_is_kept_is_private_and_confirms_no_guess(tmp_path: Path) -> None:
+    for name in ("first", "again"):
+        fresh(tmp_path / name)
+    kept = [json.loads((tmp_path / name / STREAMS_FILE).read_text()) for name in ("first", "again")]
+    assert kept[0].keys() == {"streams", "settings", "earlier"}
+    assert kept[0]["streams"] != kept[1]["streams"]  # salted
+    assert kept[0]["settings"] != kept[1]["settings"]
+    mode = (tmp_path / "first" / STREAMS_FILE).stat().st_mode
+    assert stat.S_IMODE(mode) == 0o600
