@@ -67,8 +67,8 @@ def start(parent: int, marks: Connection) -> None:
         parent: Process id of the coordinator.
         marks: Takes a `MARK` for every batch that is begun.
     """
-    global _marks
-    _marks = marks
+    global _marks, _own
+    _marks, _own = marks, os.getpid()
     with suppress(OSError):  # it leads one already
         os.setsid()
     _die_with_parent()
@@ -95,7 +95,7 @@ def work(payload_file: PayloadFile, batch: Batch, ticket: int) -> list[Outcome]:
     """
     if _marks is not None:
         with suppress(OSError):  # the coordinator has died
-            _marks.send_bytes(MARK.pack(os.getpid(), ticket))
+            _marks.send_bytes(MARK.pack(_own, ticket))
     payload = _load(payload_file)
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != 1:
@@ -106,6 +106,7 @@ def work(payload_file: PayloadFile, batch: Batch, ticket: int) -> list[Outcome]:
 
 
 _marks: Connection | None = None
+_own = 0  # its process id, which foreign code may make `os` lie about
 _payloads: set[str] = set()
 """Files that this worker has loaded; they hold private tables."""
 
