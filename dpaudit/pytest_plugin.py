@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
         schema: Schema | str | Path | None
         jobs: int | None
+        trial_timeout: float | None
         on_progress: OnProgress
 
     DpAudit = Callable[..., AuditResult]

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -25,6 +26,7 @@ from dpaudit.auditing.target_search.spec import TargetSearchSpec
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.errors import RunFolderError, SettingsError
 from dpaudit.files import io_reason
+from dpaudit.game.limits import check_trial_timeout
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
@@ -42,6 +44,7 @@ def audit(
     *,
     schema: Schema | str | Path | None = None,
     jobs: int | None = None,
+    trial_timeout: float | None = None,
     out: str | Path | None = None,
     on_progress: OnProgress = ignore_progress,
     **settings: Unpack[SettingsGiven],
@@ -54,6 +57,9 @@ def audit(
         data: The table: a DataFrame, a CSV or Parquet file, or "sample:breast-cancer".
         schema: Its public schema (or a schema file); inferred if None, and then marked so.
         jobs: Worker processes; one per available core if None. Does not change the result.
+        trial_timeout: Seconds after which a trial is stopped and has failed; if None, 20 times the
+            slowest so far, at least an hour, and a day until one has finished. No setting of the
+            audit: like `jobs` it suits the machine, and a run may be resumed with another.
         out: Run folder, which makes the run resumable; kept in a temporary folder if None.
         on_progress: Called after every trial.
         settings: Every other choice of the audit: the fields of `dpaudit.AuditSettings`.
@@ -68,11 +74,11 @@ def audit(
     """
     chosen = AuditSettings(**settings)  # type: ignore[arg-type]  # it takes names of choices
     spec = build_spec(generator, load(data, schema), chosen)
+    run = partial(run_audit, spec, jobs=jobs, trial_timeout=trial_timeout, on_progress=on_progress)
     if out is not None:
-        return run_audit(spec, Path(out), jobs=jobs, on_progress=on_progress)
+        return run(Path(out))
     with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
-        private = Path(folder) / "run"  # beside nobody else's folders
-        result = run_audit(spec, private, jobs=jobs, on_progress=on_progress)
+        result = run(Path(folder) / "run")  # beside nobody else's folders
     return AuditResult.of(result, folder=None)
 
 
@@ -81,6 +87,7 @@ def run_audit(
     folder: Path,
     *,
     jobs: int | None = None,
+    trial_timeout: float | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> AuditResult:
     """Runs an audit in a run folder, or resumes it there.
@@ -89,6 +96,8 @@ def run_audit(
         spec: The audit, or the search for its target that comes first.
         folder: Its run folder.
         jobs: Worker processes; one per available core if None.
+        trial_timeout: Seconds after which a trial has failed; if None, 20 times the slowest so far,
+            at least an hour, and a day until one has finished.
         on_progress: Called after every trial.
 
     Returns:
@@ -96,20 +105,23 @@ def run_audit(
 
     Raises:
         RunFolderError: If the folder cannot be used.
-        SettingsError: If `jobs` is not positive.
+        SettingsError: If `jobs` is not positive, or `trial_timeout` below a second.
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C; the same call resumes.
     """
     if jobs is not None and jobs < 1:
         raise SettingsError(f"`jobs` must be at least 1, got {jobs}")
+    check_trial_timeout(trial_timeout)
     from dpaudit.report.write import write_reports
 
     workers = jobs or loky.cpu_count()
     with folder_usable(folder), workers_ended():
         if isinstance(spec, TargetSearchSpec):
-            spec = find_target(spec, folder, jobs=workers, on_progress=on_progress)
+            spec = find_target(
+                spec, folder, jobs=workers, trial_timeout=trial_timeout, on_progress=on_progress
+            )
         with RunFolder(folder, spec=spec.stored_specification, versions=versions()) as store:
-            session = _session(spec, store, workers, on_progress)
+            session = _session(spec, store, workers, trial_timeout, on_progress)
             result = AuditResult.of(_shareable(session.run(), store), folder=folder)
             store.ensure_kept()
             result.save(folder)
@@ -144,10 +156,14 @@ def _shareable(record: AuditRecord, store: RunFolder) -> AuditRecord:
 
 
 def _session(
-    spec: AuditSpec, store: RunFolder, jobs: int, on_progress: OnProgress
+    spec: AuditSpec,
+    store: RunFolder,
+    jobs: int,
+    trial_timeout: float | None,
+    on_progress: OnProgress,
 ) -> Session | OneRunSession:
     reuse = check_reuse(spec, store)
     if isinstance(spec, OneRunSpec):
-        return OneRunSession(spec, store, jobs, on_progress, reuse)
+        return OneRunSession(spec, store, jobs, trial_timeout, on_progress, reuse)
     assert isinstance(spec, TwoWorldSpec)  # a search has found its target
-    return Session(spec, store, jobs, on_progress, reuse)
+    return Session(spec, store, jobs, trial_timeout, on_progress, reuse)

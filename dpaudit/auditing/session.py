@@ -42,6 +42,7 @@ class Session:
         audit: The audit.
         store: Its run folder, locked.
         jobs: Worker processes.
+        trial_timeout: Seconds after which a trial has failed; derived if None.
         on_progress: Called after every trial.
         reuse: Whether its trials were judged before.
     """
@@ -49,6 +50,7 @@ class Session:
     audit: TwoWorldSpec
     store: RunFolder
     jobs: int
+    trial_timeout: float | None
     on_progress: OnProgress
     reuse: Check
 
@@ -202,6 +204,7 @@ class Session:
             payload,
             self.store,
             jobs=self.jobs,
+            trial_timeout=self.trial_timeout,
             generator=self.audit.generator.generator if trials[0].role is Role.AUDIT else None,
             on_progress=self.on_progress,
             among=among,

@@ -29,6 +29,7 @@ def audit(
     settings: AuditSettings,
     schema: options.SchemaFile = None,
     jobs: options.Jobs = None,
+    trial_timeout: options.TrialTimeout = None,
     out: Out = None,
     fail_on: Annotated[
         FailOn, typer.Option(help="Least severe verdict that fails.")
@@ -59,7 +60,9 @@ def audit(
         if isinstance(spec, TargetSearchSpec):
             errors.print(spec.plan)
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
-        result = run_audit(spec, folder, jobs=jobs, on_progress=progress)
+        result = run_audit(
+            spec, folder, jobs=jobs, trial_timeout=trial_timeout, on_progress=progress
+        )
     output = results()
     if json:
         output.print(result.to_json(), end="")

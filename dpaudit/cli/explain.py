@@ -39,6 +39,7 @@ def explain(
     suspect: Suspects = None,
     shadow_models: Models = None,
     jobs: options.Jobs = None,
+    trial_timeout: options.TrialTimeout = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -65,7 +66,11 @@ def explain(
             if not quiet:
                 errors.print(f"{place} of {len(inquiry.suspects)}: {name} fixed")
             with ConsoleProgress(errors, quiet=quiet) as progress:
-                fixed.append(inquiry.audit_fixed(name, jobs=jobs, on_progress=progress))
+                fixed.append(
+                    inquiry.audit_fixed(
+                        name, jobs=jobs, trial_timeout=trial_timeout, on_progress=progress
+                    )
+                )
     explanation = inquiry.conclude(fixed)
     output = results()
     if json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated, NoReturn
 
@@ -24,6 +25,8 @@ from dpaudit.cli.trace import trace
 from dpaudit.formatting import error_line
 from dpaudit.plugins.foreign import refuse_exits
 from dpaudit.versions import __version__
+
+_STDERR = 2
 
 app = typer.Typer(
     name="dpaudit",
@@ -65,6 +68,19 @@ def _root(
     del version  # its callback has answered
 
 
+def _occupy_streams() -> None:
+    """Puts something harmless where standard input, output or error was closed.
+
+    Else the next files that are opened take their places and whatever foreign code prints. Python's
+    `sys.stdout` stays None: a result that cannot be printed is noted.
+    """
+    while (nowhere := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        pass
+    os.close(nowhere)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the end
+
+
 def main() -> NoReturn:
     """Entry point of the console script.
 
@@ -72,6 +88,7 @@ def main() -> NoReturn:
     ending.
     """
     refuse_exits()
+    _occupy_streams()
     try:
         app()
         code: object = ExitCode.PASS

@@ -92,6 +92,15 @@ Jobs = Annotated[
     int | None,
     _option(metavar="J", help="Worker processes. Default: one per core.", shown=False),
 ]
+TrialTimeout = Annotated[
+    float | None,
+    _option(
+        metavar="SECONDS",
+        help="A trial that takes longer is stopped and has failed. Default: 20 times the slowest "
+        "so far, at least an hour; a day until one has finished.",
+        shown=False,
+    ),
+]
 Json = Annotated[bool, _option("--json", help="Print one JSON document and nothing else.")]
 Quiet = Annotated[bool, _option("-q", "--quiet", help="No progress; one line of result.")]
 

@@ -78,13 +78,19 @@ class Inquiry:
     reproduce: str
 
     def audit_fixed(
-        self, suspect: str, *, jobs: int | None = None, on_progress: OnProgress = ignore_progress
+        self,
+        suspect: str,
+        *,
+        jobs: int | None = None,
+        trial_timeout: float | None = None,
+        on_progress: OnProgress = ignore_progress,
     ) -> FixedAudit:
         """Audits the generator with one suspect fixed; trials that ran before are kept.
 
         Args:
             suspect: One of `suspects`.
             jobs: Worker processes; one per available core if None.
+            trial_timeout: As for `dpaudit.audit`.
             on_progress: Called after every trial.
 
         Returns:
@@ -92,13 +98,17 @@ class Inquiry:
 
         Raises:
             RunFolderError: If the suspect's folder cannot be used.
-            SettingsError: If `jobs` is not positive.
+            SettingsError: If `jobs` is not positive, or `trial_timeout` below a second.
             AttackError: If an attack fails on a valid synthetic table.
             InterruptedRunError: On Ctrl-C; the same call resumes.
         """
         place = Path(FOLDER) / suspect / str(self.settings.shadow_models)
         result = run_audit(
-            self._fixed(suspect), self.run.folder / place, jobs=jobs, on_progress=on_progress
+            self._fixed(suspect),
+            self.run.folder / place,
+            jobs=jobs,
+            trial_timeout=trial_timeout,
+            on_progress=on_progress,
         )
         return judge_fix(suspect, result, self.claim, folder=place.as_posix())
 
@@ -181,6 +191,7 @@ def explain(
     suspects: Sequence[str] = (),
     shadow_models: int | None = None,
     jobs: int | None = None,
+    trial_timeout: float | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> Explanation:
     """Explains a violation: runs its audit again with one suspect fixed at a time.
@@ -190,6 +201,7 @@ def explain(
         suspects: As for `inquire`.
         shadow_models: As for `inquire`.
         jobs: Worker processes; one per available core if None.
+        trial_timeout: As for `dpaudit.audit`.
         on_progress: Called after every trial.
 
     Returns:
@@ -204,7 +216,9 @@ def explain(
     with workers_ended():
         return inquiry.conclude(
             [
-                inquiry.audit_fixed(name, jobs=jobs, on_progress=on_progress)
+                inquiry.audit_fixed(
+                    name, jobs=jobs, trial_timeout=trial_timeout, on_progress=on_progress
+                )
                 for name in inquiry.suspects
             ]
         )

@@ -2,7 +2,8 @@
 
 The coordinator alone writes the store. A worker that dies costs only its own trial: what was in
 flight is run again one trial at a time, so that the trial that kills its worker is found, and
-after three attempts that trial is recorded as crashed.
+after three attempts that trial is recorded as crashed. A trial that is over its time is recorded as
+failed at once; what else was in flight is run again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import replace
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game import worker
 from dpaudit.game.batches import Batch, make_batches
+from dpaudit.game.limits import TimeLimit
 from dpaudit.game.payload import erase_payloads, payload_file
 from dpaudit.game.pool import Flight, interrupts_held, kill_workers
 from dpaudit.game.progress import OnProgress, TrialProgress, ignore_progress
@@ -42,6 +44,7 @@ def run_trials(
     folder: RunFolder,
     *,
     jobs: int,
+    trial_timeout: float | None = None,
     generator: object = None,
     on_progress: OnProgress = ignore_progress,
     among: Sequence[Trial] | None = None,
@@ -57,6 +60,7 @@ def run_trials(
         payload: What workers need.
         folder: The run folder; every outcome is committed as it arrives.
         jobs: Number of worker processes.
+        trial_timeout: Seconds after which a trial has failed; derived if None (`TimeLimit`).
         generator: What the trials train, where that may be a `BatchGenerator`; never trained here.
         on_progress: Called after every outcome.
         among: All trials of the role, where `trials` are only some of them: progress is counted
@@ -85,7 +89,7 @@ def run_trials(
             warnings.filterwarnings("ignore", message="A worker (stopped|was restarted) while")
             batches = make_batches(pending, payload, generator, workers=jobs)
             with payload_file(payload, folder.path, log=folder.log) as file:
-                _run(batches, file, state, jobs=jobs)
+                _run(batches, file, state, jobs=jobs, limit=TimeLimit(trial_timeout))
     except KeyboardInterrupt:
         with interrupts_held() as held:
             kill_workers()
@@ -159,20 +163,26 @@ class _State:
 
 
 def _run(
-    batches: Sequence[Batch], payload_file: worker.PayloadFile, state: _State, *, jobs: int
+    batches: Sequence[Batch],
+    payload_file: worker.PayloadFile,
+    state: _State,
+    *,
+    jobs: int,
+    limit: TimeLimit,
 ) -> None:
     queue = deque(batches)
     suspects: deque[Batch] = deque()
     attempts: Counter[Trial] = Counter()
 
     def commit(outcomes: Sequence[Outcome]) -> None:
+        limit.learn(outcomes)
         for outcome in outcomes:
             state.commit(replace(outcome, attempts=attempts[outcome.trial]))
 
     while (queue or suspects) and not state.gave_up:
         alone = bool(suspects)
         source = suspects if alone else queue
-        in_flight = Flight(payload_file, workers=jobs)
+        in_flight = Flight(payload_file, workers=jobs, limit=limit)
         try:
             while (source and not state.gave_up) or in_flight.batches:
                 # A suspect runs alone, so that a crash identifies it; else all workers stay busy.
@@ -182,13 +192,29 @@ def _run(
                     attempts.update(source.popleft())
                 commit(in_flight.collect())
         except BrokenProcessPool:
+            kill_workers()
             for outcomes in in_flight.salvage():
                 commit(outcomes)
-            for trial in in_flight.lost():
-                if alone and attempts[trial] >= MAX_ATTEMPTS:
-                    commit([_crashed(trial)])
+            again: list[Batch] = []
+            for batch in in_flight.lost():
+                if in_flight.late and batch not in in_flight.late:
+                    again.append(batch)  # that others are late is not its fault
+                elif batch in in_flight.late and len(batch) == 1:
+                    commit([_timed_out(*batch, seconds=limit.of(batch))])
+                elif alone and attempts[batch[0]] >= MAX_ATTEMPTS:
+                    commit([_crashed(*batch)])
                 else:
-                    suspects.append((trial,))
+                    suspects.extend((trial,) for trial in batch)
+            queue.extendleft(reversed(again))
+
+
+def _timed_out(trial: Trial, *, seconds: float) -> Outcome:
+    return Outcome(
+        trial=trial,
+        status=TrialStatus.FAILED,
+        error=f"timed out after {seconds:g} s",
+        seconds=seconds,
+    )
 
 
 def _crashed(trial: Trial) -> Outcome:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import resource_tracker
-from queue import SimpleQueue
+from itertools import count
+from multiprocessing import Pipe, resource_tracker
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any
 
@@ -18,46 +21,117 @@ from loky.backend import resource_tracker as loky_resource_tracker
 
 from dpaudit.game import worker
 from dpaudit.game.batches import Batch
-from dpaudit.game.trial import Outcome, Trial
+from dpaudit.game.family import Family
+from dpaudit.game.limits import SLACK, Stopwatch, TimeLimit
+from dpaudit.game.trial import Outcome
 
 IDLE_SECONDS = 60
 """Idle workers stop after this time."""
+TICK_SECONDS = 0.5
+"""How often the coordinator looks for batches that are over their time."""
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask for a stop."""
 
 
-class Flight:
-    """Batches handed to an executor and not collected yet."""
+class Pool:
+    """Worker processes, what they start, and what they report.
 
-    def __init__(self, payload_file: worker.PayloadFile, *, workers: int) -> None:
+    Attributes:
+        owner: The process that started it.
+        executor: Hands batches to the workers.
+    """
+
+    def __init__(self) -> None:
+        """Prepares it; workers start with the first batch.
+
+        Raises:
+            OSError: If the system refuses.
+        """
+        self.owner = os.getpid()
+        self._marks, self._writer = Pipe(duplex=False)
+        self._family = Family()
+        self.executor: Any = None
+
+    def resize(self, workers: int) -> None:
+        """Sets the number of workers."""
+        self.executor = get_reusable_executor(
+            max_workers=workers,
+            timeout=IDLE_SECONDS,
+            initializer=worker.start,
+            initargs=(self.owner, self._writer),
+            env=worker.ENVIRONMENT | self._family.environment,
+            kill_workers=True,
+        )
+
+    def begun(self) -> Iterator[int]:
+        """Tickets of the batches that workers have begun since the last call."""
+        while self._marks.poll():
+            pid, ticket = worker.MARK.unpack(self._marks.recv_bytes())
+            self._family.note(pid)
+            yield ticket
+
+    def end(self) -> None:
+        """Stops the workers at once, whatever they are doing, and all that they have started."""
+        try:
+            if self.executor is not None:
+                self.executor.shutdown(wait=True, kill_workers=True)
+        finally:
+            self._family.end()
+            self._marks.close()
+            self._writer.close()
+
+
+class Flight:
+    """Batches handed to a pool and not collected yet.
+
+    Attributes:
+        batches: Which batch each future stands for.
+        late: Those that were over their time when the flight was given up.
+    """
+
+    def __init__(
+        self, payload_file: worker.PayloadFile, *, workers: int, limit: TimeLimit | None = None
+    ) -> None:
         self.payload_file = payload_file
         self.batches: dict[Future[list[Outcome]], Batch] = {}
+        self.late: frozenset[Batch] = frozenset()
         self.ended: SimpleQueue[Future[list[Outcome]]] = SimpleQueue()
-        global _executor
+        self._limit = limit or TimeLimit()
+        self._tickets: dict[Future[list[Outcome]], int] = {}
+        self._stopwatch = Stopwatch(longest_step=2 * TICK_SECONDS)
+        global _pool
         with interrupts_held(), _system_errors():
-            self.executor = _executor = get_reusable_executor(
-                max_workers=workers,
-                timeout=IDLE_SECONDS,
-                initializer=worker.start,
-                initargs=(os.getpid(),),
-                env=worker.ENVIRONMENT,
-                kill_workers=True,
-            )
+            if _pool is None or _pool.owner != os.getpid():
+                _pool = Pool()
+            self.pool = _pool
+            self.pool.resize(workers)
 
     def submit(self, batch: Batch) -> None:
         """Hands a batch to the next free worker."""
+        ticket = next(_numbers)
         with interrupts_held(), _system_errors():
-            future = self.executor.submit(worker.work, self.payload_file, batch)
+            future = self.pool.executor.submit(worker.work, self.payload_file, batch, ticket)
             self.batches[future] = batch
+            self._tickets[future] = ticket
             future.add_done_callback(self.ended.put)
 
     def collect(self) -> list[Outcome]:
-        """Waits for the next batch's outcomes; raises BrokenProcessPool if a worker died."""
-        # Not concurrent.futures.wait: a Ctrl-C inside it can leave futures locked for ever.
-        future = self.ended.get()
-        outcomes = future.result()
-        del self.batches[future]
-        return outcomes
+        """Waits for the next batch's outcomes.
+
+        Raises:
+            BrokenProcessPool: If a worker died, or a batch is over its time.
+        """
+        while True:
+            self._check_time()
+            try:
+                # Not concurrent.futures.wait: a Ctrl-C inside it can leave futures locked for ever.
+                future = self.ended.get(timeout=TICK_SECONDS)
+            except Empty:
+                continue
+            outcomes = future.result()
+            del self.batches[future]
+            self._stopwatch.end(self._tickets[future])
+            return outcomes
 
     def salvage(self) -> Iterator[list[Outcome]]:
         """What finished before the pool broke; waits until every future has ended."""
@@ -66,9 +140,30 @@ class Flight:
                 del self.batches[future]
                 yield future.result()
 
-    def lost(self) -> list[Trial]:
-        """Trials that were lost with the pool, in the order they were submitted."""
-        return [trial for batch in self.batches.values() for trial in batch]
+    def lost(self) -> list[Batch]:
+        """Batches that were lost with the pool, in the order they were submitted."""
+        return list(self.batches.values())
+
+    def _check_time(self) -> None:
+        if not self.ended.empty():
+            return
+        mine = {ticket: self.batches[future] for future, ticket in self._open()}
+        for ticket in self.pool.begun():
+            if ticket in mine:  # else of a flight that was given up
+                self._stopwatch.begin(ticket)
+        self._stopwatch.advance()
+        spent = {
+            mine[ticket]: seconds / self._limit.of(mine[ticket])
+            for ticket, seconds in self._stopwatch.seconds.items()
+        }
+        if any(share >= SLACK for share in spent.values()):
+            self.late = frozenset(batch for batch, share in spent.items() if share >= 1)
+            raise BrokenProcessPool("a batch is over its time")
+        if mine and self._stopwatch.idle > max(map(self._limit.of, mine.values())):
+            raise BrokenProcessPool("no worker takes a batch")
+
+    def _open(self) -> list[tuple[Future[list[Outcome]], int]]:
+        return [(future, self._tickets[future]) for future in self.batches]
 
 
 @contextmanager
@@ -144,14 +239,22 @@ _users = 0
 
 
 def kill_workers() -> None:
-    """Stops every worker at once, whatever it is doing; nothing happens if there is none."""
-    global _executor
-    if _executor is None:
+    """Stops every worker at once, whatever it is doing, with all that it has started.
+
+    Nothing happens if there is none, nor in a fork of the process that started them.
+    """
+    global _pool
+    if _pool is None or _pool.owner != os.getpid():
         return
     with interrupts_held():
-        executor, _executor = _executor, None
-        executor.shutdown(wait=True, kill_workers=True)
+        pool, _pool = _pool, None
+        pool.end()
 
 
-_executor: Any = None
-"""The pool that was used last; loky makes another once it has broken or was stopped."""
+_pool: Pool | None = None
+"""The pool in use; the next flight makes another once it was stopped."""
+
+_numbers = count()
+"""Tickets: every batch that is handed to a worker has its own."""
+
+atexit.register(kill_workers)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import signal
+import struct
 import sys
 import threading
 import warnings
 from contextlib import suppress
 from functools import lru_cache
+from multiprocessing.connection import Connection
 from pathlib import Path
 from time import sleep
 from typing import NamedTuple
@@ -19,6 +22,7 @@ from dpaudit.game.training import run_batch
 from dpaudit.game.trial import Outcome, Payload
 
 PARENT_POLL_SECONDS = 0.5
+_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 OF_THE_GROUP = frozenset((signal.SIGINT, signal.SIGHUP))
 """Signals that a terminal sends to a whole process group: the coordinator's to handle."""
 ENVIRONMENT = {
@@ -50,12 +54,24 @@ class PayloadFile(NamedTuple):
     search_path: tuple[str, ...]
 
 
-def start(parent: int) -> None:
+MARK = struct.Struct("<qq")
+"""What a worker says when it begins a batch: its process id and the batch's ticket."""
+
+
+def start(parent: int, marks: Connection) -> None:
     """Prepares a worker: Ctrl-C and a closed terminal are the coordinator's; none outlives it.
+
+    It leads a session of its own, so that what it starts can be ended with it.
 
     Args:
         parent: Process id of the coordinator.
+        marks: Takes a `MARK` for every batch that is begun.
     """
+    global _marks, _own
+    _marks, _own = marks, os.getpid()
+    with suppress(OSError):  # it leads one already
+        os.setsid()
+    _die_with_parent()
     for number in OF_THE_GROUP:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, OF_THE_GROUP)  # `pool` starts it with them blocked
@@ -63,12 +79,13 @@ def start(parent: int) -> None:
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
 
 
-def work(payload_file: PayloadFile, batch: Batch) -> list[Outcome]:
+def work(payload_file: PayloadFile, batch: Batch, ticket: int) -> list[Outcome]:
     """Runs the trials of one batch.
 
     Args:
         payload_file: Loaded once by each worker.
         batch: Which trials.
+        ticket: What the coordinator knows the batch by: its time runs from here.
 
     Returns:
         Their outcomes, in the order of the batch.
@@ -76,6 +93,9 @@ def work(payload_file: PayloadFile, batch: Batch) -> list[Outcome]:
     Raises:
         AttackError: If an attack fails on a valid table.
     """
+    if _marks is not None:
+        with suppress(OSError):  # the coordinator has died
+            _marks.send_bytes(MARK.pack(_own, ticket))
     payload = _load(payload_file)
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != 1:
@@ -85,6 +105,8 @@ def work(payload_file: PayloadFile, batch: Batch) -> list[Outcome]:
         return run_batch(payload, batch)
 
 
+_marks: Connection | None = None
+_own = 0  # its process id, which foreign code may make `os` lie about
 _payloads: set[str] = set()
 """Files that this worker has loaded; they hold private tables."""
 
@@ -108,4 +130,16 @@ def _follow(parent: int) -> None:
     for path in _payloads:
         with suppress(OSError):  # it has no name any more
             Path(path).unlink()
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)  # with whatever it has started
     os._exit(1)
+
+
+def _die_with_parent() -> None:
+    """Has the kernel kill this process with the thread that started it (Linux).
+
+    A thread that asks would not run while foreign code holds the interpreter's lock.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -250,7 +250,7 @@ def test_what_finished_before_the_pool_broke_is_not_lost() -> None:
     broken.set_exception(BrokenProcessPool("a worker died"))
     ended.set_result([Outcome(trial=TRIALS[0], status=TrialStatus.FINISHED)])
     assert [outcome.trial for [outcome] in flight.salvage()] == [TRIALS[0]]
-    assert flight.lost() == TRIALS[1:3]
+    assert flight.lost() == [tuple(TRIALS[1:3])]
 
 
 def test_a_worker_that_dies_once_leaves_no_trace_but_an_attempt(tmp_path: Path) -> None:

@@ -182,11 +182,12 @@ def played(
     together: bool = True,
     attacks: Sequence[Any] = (),
     game: Game | None = None,
+    trial_timeout: float | None = None,
 ) -> dict[Trial, Outcome]:
     with RunFolder(path, spec={}, versions={}) as folder:
         whole = generator if together else None
         shared = payload(generator, *attacks, game=game)
-        run_trials(trials, shared, folder, jobs=jobs, generator=whole)
+        run_trials(trials, shared, folder, jobs=jobs, generator=whole, trial_timeout=trial_timeout)
         return {t: folder.outcome(t) for role in Role for t in folder.outcomes(role)}
 
 

@@ -48,6 +48,7 @@ class OneRunSession:
         audit: The audit.
         store: Its run folder, locked.
         jobs: Worker processes; there is one training at a time, so more are idle.
+        trial_timeout: Seconds after which a training has failed; derived if None.
         on_progress: Called after every training.
         reuse: Whether its training was judged before.
     """
@@ -55,6 +56,7 @@ class OneRunSession:
     audit: OneRunSpec
     store: RunFolder
     jobs: int
+    trial_timeout: float | None
     on_progress: OnProgress
     reuse: Check
 
@@ -103,7 +105,14 @@ class OneRunSession:
 
     def _outcome(self, payload: Payload, role: Role) -> Outcome:
         trial = Trial(role, World.IN, 0)
-        run_trials([trial], payload, self.store, jobs=self.jobs, on_progress=self.on_progress)
+        run_trials(
+            [trial],
+            payload,
+            self.store,
+            jobs=self.jobs,
+            trial_timeout=self.trial_timeout,
+            on_progress=self.on_progress,
+        )
         return self.store.outcome(trial)
 
     def _guessed(self, outcome: Outcome | None) -> Guessed | None:

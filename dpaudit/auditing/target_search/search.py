@@ -34,7 +34,12 @@ RELATIVE_ROUNDING = 1e-9
 
 
 def find_target(
-    search: TargetSearchSpec, folder: Path, *, jobs: int, on_progress: OnProgress
+    search: TargetSearchSpec,
+    folder: Path,
+    *,
+    jobs: int,
+    on_progress: OnProgress,
+    trial_timeout: float | None = None,
 ) -> TwoWorldSpec:
     """Runs a search below a run folder, or resumes it there.
 
@@ -43,6 +48,7 @@ def find_target(
         folder: Run folder of the audit to come.
         jobs: Worker processes.
         on_progress: Called after every training.
+        trial_timeout: Seconds after which a training has failed; derived if None.
 
     Returns:
         The audit of the record found.
@@ -65,6 +71,7 @@ def find_target(
             _payload(search),
             store,
             jobs=jobs,
+            trial_timeout=trial_timeout,
             generator=generator,
             on_progress=on_progress,
             hopeless=lambda first: not any(stored[trial].finished for trial in first),
