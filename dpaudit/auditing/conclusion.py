@@ -14,7 +14,6 @@ from dpaudit.bounds.table import ValidBound
 from dpaudit.game.choices import VULNERABLE
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.tables import data_digest
 from dpaudit.plugins.protocols import World, is_seedable
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
@@ -134,7 +133,7 @@ def closing(
             source=table.source,
             rows=len(table.data),
             columns=len(table.schema.columns),
-            sha256=data_digest(table.data),
+            sha256=audit.specification["data"],
         ),
         "schema": SchemaOrigin(inferred=table.schema.inferred),
         "rows": audit.rows,
@@ -151,8 +150,11 @@ def recorded_bounds(bounds: Mapping[ValidBound, float]) -> dict[ValidBound, floa
 
 
 def _target(audit: TwoWorldSpec) -> TargetOfAudit:
-    choice = audit.target.choice if audit.selection is None else VULNERABLE
-    return TargetOfAudit(choice=choice, row=audit.target.row, selection=audit.selection)
+    target, selection = audit.target, audit.selection
+    choice = target.choice if selection is None else VULNERABLE
+    return TargetOfAudit(
+        choice=choice, row=target.row, selection=selection, compared=target.compared
+    )
 
 
 def _sequential(audit: TwoWorldSpec, findings: Findings) -> SequentialOutcome | None:

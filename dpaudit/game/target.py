@@ -11,13 +11,10 @@ import pandas as pd
 
 from dpaudit.errors import TargetError
 from dpaudit.game.choices import FARTHEST, VULNERABLE
-from dpaudit.model.encoding import encode
+from dpaudit.game.distances import COMPARED, farthest_first, is_exact
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import fitting, load_table
-from dpaudit.plugins.protocols import FloatArray, IntArray
-
-NEIGHBOURS_AVERAGED = 5
-"""Nearest neighbours whose mean distance says how far a record is from the others."""
+from dpaudit.plugins.protocols import IntArray
 
 
 class Target(NamedTuple):
@@ -27,20 +24,24 @@ class Target(NamedTuple):
         choice: How it was chosen: "farthest", "row:N" or "record:FILE".
         row: Its position in the table handed in; None if it was added to it.
         record: The record, a canonical table of one row.
+        compared: Of a table too large to compare all records with each other, how many were
+            compared with all others to find the farthest; None where all were, or none had to be.
     """
 
     choice: str
     row: int | None
     record: pd.DataFrame
+    compared: int | None = None
 
 
 def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
     """Finds the record to attack.
 
     Args:
-        choice: "farthest" (largest mean distance to its 5 nearest neighbours in the encoded
-            table), "row:N" (counted from 0), or "record:FILE" (a table of one row; removed from the
-            table where it is in it, else added).
+        choice: "farthest" (largest mean distance to its 5 nearest neighbours in the encoded table;
+            approximately so in a table of more than 20,000 rows, see `farthest_first`), "row:N"
+            (counted from 0), or "record:FILE" (a table of one row; removed from the table where it
+            is in it, else added).
         data: The table, canonical.
         schema: Its schema.
 
@@ -53,7 +54,8 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
         DataError: If the record does not fit the schema.
     """
     if choice == FARTHEST:
-        return _row(choice, farthest(data, schema), data)
+        target = _row(choice, farthest(data, schema), data)
+        return target if is_exact(len(data)) else target._replace(compared=COMPARED)
     kind, _, rest = choice.partition(":")
     if kind == "row":
         last = len(data) - 1
@@ -76,37 +78,23 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
 
 
 def farthest(data: pd.DataFrame, schema: Schema) -> int:
-    """Position of the record with the largest mean distance to its nearest neighbours.
+    """Position of the record that `farthest_first` puts first.
 
     Raises:
         TargetError: If the table has fewer than two rows.
     """
     if len(data) < 2:
         raise TargetError("the table needs at least 2 rows to choose a target from")
-    return int(neighbour_distances(encode(data, schema)).argmax())
-
-
-def neighbour_distances(matrix: FloatArray) -> FloatArray:
-    """Mean distance [n] of each row of an encoded table [n, f] to its 5 nearest neighbours."""
-    from sklearn.neighbors import NearestNeighbors
-
-    k = min(NEIGHBOURS_AVERAGED, len(matrix) - 1)
-    distances, _ = NearestNeighbors(n_neighbors=k + 1).fit(matrix).kneighbors(matrix)
-    means: FloatArray = distances[:, 1:].mean(axis=1)
-    return means
+    return int(farthest_first(data, schema, np.arange(len(data)))[0])
 
 
 def far_records(data: pd.DataFrame, schema: Schema) -> IntArray:
     """Positions [m] of the records without an identical copy in the table, the farthest first.
 
-    Far is a large mean distance to the 5 nearest neighbours; ties go to the earlier record.
+    As `farthest_first` orders them.
     """
-    matrix = encode(data, schema)
-    _, place, copies = np.unique(matrix, axis=0, return_inverse=True, return_counts=True)
-    alone = np.flatnonzero(copies[place.ravel()] == 1)
-    if len(data) < 2:
-        return alone
-    return alone[np.argsort(-neighbour_distances(matrix)[alone], kind="stable")]
+    alone = np.flatnonzero(~data.duplicated(keep=False).to_numpy())
+    return alone if len(data) < 2 else farthest_first(data, schema, alone)
 
 
 def copies_of(record: pd.DataFrame, data: pd.DataFrame, schema: Schema) -> int:

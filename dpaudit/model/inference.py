@@ -131,7 +131,12 @@ def _refuse_what_json_lacks(name: str, present: pd.Series[Any]) -> None:
             f"column {name!r} holds {type(odd[0]).__name__} values: convert them to numbers (for "
             "example days) or to text"
         )
-    if any(value in (math.inf, -math.inf) for value in present.unique()):
+    infinite = (
+        np.isinf(present.to_numpy(dtype=np.float64)).any()
+        if numeric
+        else any(value in (math.inf, -math.inf) for value in present.unique())
+    )
+    if infinite:
         raise SchemaError(f"column {name!r} holds infinite values: make them missing, or drop them")
 
 

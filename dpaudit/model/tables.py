@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from dpaudit.errors import DataError, MissingExtraError, SchemaError
@@ -154,10 +155,20 @@ def fitting(data: pd.DataFrame, schema: Schema, *, source: str) -> pd.DataFrame:
 
 def data_digest(data: pd.DataFrame) -> str:
     """SHA-256 over the row hashes and column names of a canonical table."""
-    hashed = pd.util.hash_pandas_object(data.astype(str), index=False)
+    texts = {place: _as_text(data.iloc[:, place]) for place in range(data.shape[1])}
+    hashed = pd.util.hash_pandas_object(pd.DataFrame(texts), index=False)
     digest = hashlib.sha256(hashed.to_numpy().astype("<u8").tobytes())
     digest.update(json.dumps([str(name) for name in data.columns]).encode())
     return digest.hexdigest()
+
+
+def _as_text(values: pd.Series[Any]) -> pd.Series[Any]:
+    """A column as text; each number is written once, however often it occurs."""
+    kind = values.dtype
+    if kind not in (np.dtype(np.float64), np.dtype(np.int64)):
+        return values.astype(str)
+    codes, found = pd.factorize(values.to_numpy().view(np.int64))  # where -0.0 is not 0.0
+    return pd.Series(found.view(kind.type)).astype(str).take(codes).reset_index(drop=True)
 
 
 def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:

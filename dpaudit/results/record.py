@@ -163,11 +163,14 @@ class TargetOfAudit:
             audit.
         row: Its row in the table, from 0; null if it is not a row of the table.
         selection: How a vulnerable target was searched for; absent where it was named.
+        compared: Of a table too large to compare all records with each other, how many were
+            compared with all others to find the farthest; absent where all were, or none had to be.
     """
 
     choice: str
     row: Whole | None
     selection: Selection | None = field(default=None, metadata=OPTIONAL)
+    compared: Positive | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -188,7 +188,9 @@ def target(result: AuditRecord) -> str:
     choice, row, selection = result.target.choice, result.target.row, result.target.selection
     place = "not a row of the table" if row is None else f"row {row}"
     if selection is None:
-        return f"{choice} ({place})"
+        compared = result.target.compared
+        how = "" if compared is None else f", of {compared} that are far from samples of the table"
+        return f"{choice} ({place}{how})"
     return (
         f"{choice}: {place}, best of {selection.candidates} candidates in {selection.trainings} "
         "trainings"

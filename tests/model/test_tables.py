@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import gzip
+import hashlib
 import json
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from dpaudit.errors import DataError, InputError, MissingExtraError, SchemaError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import decode, encode
 from dpaudit.model.schema import Schema
-from dpaudit.model.tables import fitting, load_schema, load_table
+from dpaudit.model.tables import data_digest, fitting, load_schema, load_table
 
 GOOD = "a,b\n" + "".join(f"{i},{3 * i}\n" for i in range(2000))
 
@@ -245,3 +246,19 @@ def test_real_tables_need_no_preparation(
     back = decode(encode(canonical, schema), schema)
     pd.testing.assert_frame_equal(back, canonical, rtol=1e-12)
     assert Schema.from_document(json.loads(json.dumps(schema.to_document()))) == schema
+
+
+def test_the_digest_is_that_of_every_value_as_text() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "numbers": [0.0, -0.0, np.nan, 0.1 + 0.2, 1e300, 5e-324] * 4,
+            "whole": rng.integers(-5, 5, 24),
+            "mixed": np.array(["1", 1, True, 1.0, np.nan, "nan"] * 4, dtype=object),
+            "small": rng.normal(size=24).astype(np.float32),
+        }
+    )
+    hashed = pd.util.hash_pandas_object(table.astype(str), index=False)
+    expected = hashlib.sha256(hashed.to_numpy().astype("<u8").tobytes())
+    expected.update(json.dumps(list(table.columns)).encode())
+    assert data_digest(table) == expected.hexdigest()

@@ -125,8 +125,10 @@ def _cross_validated(
     splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=_seed(rng))
     scores = np.empty(len(member), dtype=np.float64)
     for train, held_out in splitter.split(features, member):
-        scorer = attack.fit(features[train], member[train], seed=_seed(rng))
-        scores[held_out] = score(scorer, features[held_out])
+        # No name for the scorer: a forest of many trials is large, and one at a time is enough.
+        scores[held_out] = score(
+            attack.fit(features[train], member[train], seed=_seed(rng)), features[held_out]
+        )
     return scores
 
 

@@ -22,10 +22,11 @@ from dpaudit.auditing.target_search.spec import TargetSearchSpec, candidates_of
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import InterruptedRunError, RunFolderError, SettingsError, TargetError
+from dpaudit.game.distances import neighbour_distances
 from dpaudit.game.progress import TrialProgress, ignore_progress
 from dpaudit.game.selection import halves
 from dpaudit.game.store import STORE_FILE, RunFolder
-from dpaudit.game.target import far_records, neighbour_distances
+from dpaudit.game.target import far_records
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.encoding import encode
