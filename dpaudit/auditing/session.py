@@ -204,7 +204,7 @@ class Session:
         return attribute(
             deciding.evaluation,
             deciding.scored,
-            deciding.attack.attack.feature_names(self.audit.game.view),
+            deciding.attack.feature_names(self.audit.game.view),
             most=MOST_LEAKS,
             rng=self.audit.stream("explain").rng(),
         )

@@ -17,6 +17,7 @@ from dpaudit.bounds import (
     count_errors,
 )
 from dpaudit.errors import AttackError
+from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, Scorer
 
 FOLDS = 5
@@ -77,17 +78,17 @@ def fit_attack(
         The attack, ready to guess.
 
     Raises:
-        AttackError: If its scorer does not give one finite score per trial.
+        AttackError: If its `fit` raises, or its scorer does not give one finite score per trial.
     """
     if rule is ThresholdRule.HOLD_OUT:
         held_out = _held_out(fitting.member, rng)
-        scorer = attack.fit(fitting.features[~held_out], fitting.member[~held_out], seed=_seed(rng))
+        scorer = _trained(attack, fitting.features[~held_out], fitting.member[~held_out], rng)
         member = fitting.member[held_out]
         scores = score(scorer, fitting.features[held_out])
     else:
         member = fitting.member
         scores = _cross_validated(attack, fitting, rng)
-        scorer = attack.fit(fitting.features, member, seed=_seed(rng))
+        scorer = _trained(attack, fitting.features, member, rng)
     threshold = choose_threshold(scores, member, delta=delta, confidence=confidence)
     counts = count_errors(scores, member, threshold)
     bound = clopper_pearson(*counts, delta=delta, confidence=confidence)
@@ -98,12 +99,21 @@ def score(scorer: Scorer, features: FloatArray) -> FloatArray:
     """Scores [n] of feature vectors [n, f].
 
     Raises:
-        AttackError: If they are not one finite number per vector.
+        AttackError: If the scorer raises, or they are not one finite number per vector.
     """
-    scores = np.asarray(scorer(features), dtype=np.float64)
+    with refusing("an attack's scorer raises", as_error=AttackError):
+        scores = np.asarray(scorer(features), dtype=np.float64)
     if scores.shape != (len(features),) or not np.isfinite(scores).all():
         raise AttackError("an attack's scorer must give one finite score per trial")
     return scores
+
+
+def _trained(
+    attack: Attack, features: FloatArray, member: BoolArray, rng: np.random.Generator
+) -> Scorer:
+    seed = _seed(rng)
+    with refusing(f"attack {type(attack).__name__}: its fit raises", as_error=AttackError):
+        return attack.fit(features, member, seed=seed)
 
 
 def _cross_validated(attack: Attack, part: Part, rng: np.random.Generator) -> FloatArray:
@@ -114,7 +124,7 @@ def _cross_validated(attack: Attack, part: Part, rng: np.random.Generator) -> Fl
     splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=_seed(rng))
     scores = np.empty(len(part.member), dtype=np.float64)
     for train, held_out in splitter.split(part.features, part.member):
-        scorer = attack.fit(part.features[train], part.member[train], seed=_seed(rng))
+        scorer = _trained(attack, part.features[train], part.member[train], rng)
         scores[held_out] = score(scorer, part.features[held_out])
     return scores
 
