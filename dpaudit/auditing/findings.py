@@ -170,7 +170,7 @@ def _leaks(audit: TwoWorldSpec, deciding: Attacked) -> tuple[Leak, ...]:
     return attribute(
         deciding.evaluation,
         deciding.scored,
-        deciding.attack.attack.feature_names(audit.game.view),
+        deciding.attack.feature_names(audit.game.view),
         most=MOST_LEAKS,
         rng=audit.stream("explain").rng(),
     )

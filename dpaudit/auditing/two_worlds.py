@@ -125,7 +125,7 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
         neighbours=claim.neighbours,
         replacement=replacement,
     )
-    for _, attack in attacks:
+    for attack in attacks:
         attack.check(game.view)
     check_table(named.generator, data)
     return TwoWorldSpec(

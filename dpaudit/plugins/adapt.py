@@ -15,7 +15,7 @@ import pandas as pd
 from dpaudit.errors import RegistryError, TrialError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.foreign import refusing
-from dpaudit.plugins.protocols import Generator, Model
+from dpaudit.plugins.protocols import Generator, Model, is_seedable
 from dpaudit.seeds import rng_of
 
 TableFunction = Callable[[pd.DataFrame, int, int], pd.DataFrame]
@@ -58,8 +58,8 @@ def as_generator(value: object, *, name: str) -> Generator:
         A generator.
 
     Raises:
-        RegistryError: If it has no `fit`, its `fit` takes no `seed`, or what `fit` returns can be
-            seen to have no `sample`.
+        RegistryError: If it has no `fit`, its `fit` takes no `seed`, what `fit` returns can be
+            seen to have no `sample`, or asking for its `seedable` raises.
     """
     if inspect.isclass(value):
         raise RegistryError(f"{name} is a class: hand in an instance of it")
@@ -86,6 +86,7 @@ def as_generator(value: object, *, name: str) -> Generator:
                 f"{name}: sample must accept (n, *, seed), "
                 f"{returned.__name__} has sample{_signature(sample)}"
             )
+    is_seedable(value)  # asked at the end of a run; what raises does so now
     return typing.cast(Generator, value)
 
 

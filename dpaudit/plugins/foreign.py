@@ -40,15 +40,16 @@ _GONE = object()
 
 
 @contextmanager
-def refusing(what: str) -> Iterator[None]:
-    """Runs foreign code in the program's own process; whatever it raises is an error of input.
+def refusing(what: str, *, as_error: type[DpauditError] = RegistryError) -> Iterator[None]:
+    """Runs foreign code in the program's own process; whatever it raises is an error of dpaudit.
 
     Args:
         what: What the code does, for the message: "g.py:G: check raises".
+        as_error: Which error; by default one of input.
 
     Raises:
-        RegistryError: If the code raises anything, exits, or ends the process; errors of dpaudit
-            and Ctrl-C pass as they are.
+        DpauditError: That error, if the code raises anything, exits, or ends the process; errors of
+            dpaudit and Ctrl-C pass as they are.
     """
     try:
         with exits_refused(), patches_apart():
@@ -56,7 +57,7 @@ def refusing(what: str) -> Iterator[None]:
     except (DpauditError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise RegistryError(f"{what}: {error_line(error)}") from error
+        raise as_error(f"{what}: {error_line(error)}") from error
 
 
 @contextmanager

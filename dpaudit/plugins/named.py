@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from dpaudit.errors import ClaimError, RegistryError, SettingsError
+from dpaudit.errors import AttackError, ClaimError, RegistryError, SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.adapt import as_generator
 from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.modules import carry
-from dpaudit.plugins.protocols import Attack, Generator
+from dpaudit.plugins.protocols import Attack, FeatureName, GameView, Generator
 from dpaudit.plugins.registry import ATTACKS, GENERATORS, build, parse_parameters
 
 _ATTACK_METHODS = ("check", "feature_names", "features", "fit")
@@ -36,6 +36,29 @@ class NamedAttack(NamedTuple):
 
     name: str
     attack: Attack
+
+    def check(self, view: GameView) -> None:
+        """Lets the attack refuse a game before any training.
+
+        Raises:
+            InputError: If it does; a `RegistryError` if it raises anything else, or cannot name its
+                features.
+        """
+        with refusing(f"attack {self.name}: its check raises"):
+            self.attack.check(view)
+        try:
+            self.feature_names(view)
+        except AttackError as error:  # nothing was trained yet: the caller may correct it
+            raise RegistryError(str(error)) from error
+
+    def feature_names(self, view: GameView) -> tuple[FeatureName, ...]:
+        """Names of the attack's features.
+
+        Raises:
+            AttackError: If it cannot name them.
+        """
+        with refusing(f"attack {self.name}: its feature_names raises", as_error=AttackError):
+            return tuple(self.attack.feature_names(view))
 
 
 def named_generator(

@@ -30,6 +30,7 @@ import pandas as pd
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
+from dpaudit.plugins.foreign import refusing
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -116,8 +117,13 @@ def trains_many(generator: object) -> TypeGuard[BatchGenerator]:
 
 
 def is_seedable(generator: object) -> bool:
-    """Whether trainings can be repeated from their seeds: unless the generator says no."""
-    return bool(getattr(generator, "seedable", True))
+    """Whether trainings can be repeated from their seeds: unless the generator says no.
+
+    Raises:
+        RegistryError: If asking it raises.
+    """
+    with refusing(f"{type(generator).__name__}: its seedable cannot be read"):
+        return bool(getattr(generator, "seedable", True))
 
 
 @dataclass(frozen=True, kw_only=True)

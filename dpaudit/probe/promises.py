@@ -9,7 +9,7 @@ from typing import Final
 import pandas as pd
 
 from dpaudit.errors import BudgetError, InputError
-from dpaudit.formatting import one_line
+from dpaudit.game.trial import reason_of
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.column import as_numbers
 from dpaudit.model.schema import Schema
@@ -123,7 +123,7 @@ def delta_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplic
 
 
 def _refused(what: str, error: Exception) -> NotApplicable:
-    return NotApplicable(f"the generator refuses {what}: {one_line(str(error))}")
+    return NotApplicable(f"the generator refuses {what}: {reason_of(error)}")
 
 
 def group_claim(claim: PrivacyClaim, steps: int) -> PrivacyClaim | None:

@@ -8,9 +8,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import pandas as pd
 
-from dpaudit.errors import TrialError
-from dpaudit.formatting import error_line, one_line
 from dpaudit.game.target import choose_target
+from dpaudit.game.trial import reason_of
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
@@ -54,8 +53,6 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "integers-truncated": integers_truncated,
 }
 """What each probe of the catalogue does."""
-_MOST_CHARACTERS: Final = 300
-"""Of the reason why a probe failed."""
 
 
 def probe(
@@ -190,7 +187,7 @@ def _run(one: Probe, subject: Subject) -> ProbeResult:
     try:
         found = _CHECKS[one.id](subject, trainer)
     except Exception as error:  # noqa: BLE001 - the generator's, whatever it is: shown in the report
-        status, seen = ProbeStatus.FAILED, Observation(False, _reason(error))
+        status, seen = ProbeStatus.FAILED, Observation(False, reason_of(error))
     else:
         if isinstance(found, Observation) and not found.alarm:
             found = _passed(found, subject, trainer)
@@ -211,11 +208,6 @@ def _run(one: Probe, subject: Subject) -> ProbeResult:
         fits=trainer.fits,
         correct=one.correct,
     )
-
-
-def _reason(error: Exception) -> str:
-    reason = one_line(str(error)) if isinstance(error, TrialError) else error_line(error)
-    return reason[:_MOST_CHARACTERS]
 
 
 def _passed(seen: Observation, subject: Subject, trainer: Trainer) -> Observation | NotApplicable:

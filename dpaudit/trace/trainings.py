@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import InputError, TargetError, TrialError
-from dpaudit.formatting import error_line, one_line
+from dpaudit.formatting import error_line
 from dpaudit.game.protocol import without
 from dpaudit.game.synthetic import accept
 from dpaudit.game.target import farthest
+from dpaudit.game.trial import reason_of
 from dpaudit.model.column import as_numbers
 from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
@@ -125,7 +126,8 @@ def run_trainings(
             f"on {spread.size} of its rows", generator, data.iloc[spread].reset_index(drop=True)
         )
     except (TrialError, InputError) as error:  # a generator may refuse a small table
-        fewer = one_line(str(error))
+        # What the report says of it may be shared, so it has the type of a foreign error alone.
+        fewer = f"trained on {spread.size} of its rows: {reason_of(error.__cause__ or error)}"
     offered = getattr(generator, "exercises", None)
     exercises: list[Traceable] = list(offered()) if offered is not None else []
     return Trainings(

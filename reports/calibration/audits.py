@@ -331,7 +331,11 @@ def _mapped(processes: int) -> Iterator[Any]:
         yield lambda tasks: map(run_task, tasks)
         return
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        yield lambda tasks: pool.map(run_task, tasks)
+        try:
+            yield lambda tasks: pool.map(run_task, tasks)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # else all that is left would run first
+            raise
 
 
 def run_task(task: Task) -> list[Audited]:

@@ -13,10 +13,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.errors import ClaimError, DataError, InputError, RegistryError
-from dpaudit.plugins.adapt import check_table
+from dpaudit.auditing.attacking.fitting import fit_attack
+from dpaudit.auditing.attacking.parts import Part
+from dpaudit.bounds import ThresholdRule
+from dpaudit.errors import AttackError, ClaimError, DataError, InputError, RegistryError
+from dpaudit.plugins.adapt import as_generator, check_table
 from dpaudit.plugins.foreign import exits_refused, patches_apart, pickled, refusing
-from dpaudit.plugins.named import claim_under_audit, named_generator
+from dpaudit.plugins.named import NamedAttack, claim_under_audit, named_generator
+from dpaudit.plugins.protocols import FeatureName, FloatArray, Scorer
 
 
 class LeavingError(Exception):
@@ -144,6 +148,76 @@ def test_a_check_that_raises_or_is_none_is_said_in_a_line() -> None:
         checked(refuse(SystemExit(0)))
     with pytest.raises(InputError, match=r"its check is no method check\(data\)"):
         checked("yes")
+
+
+class AskedForItsSeed(Honest):
+    @property
+    def seedable(self) -> bool:
+        os._exit(0)
+
+
+def test_a_generator_that_ends_the_program_when_asked_for_its_seed_is_refused_at_once() -> None:
+    with pytest.raises(RegistryError, match=r"AskedForItsSeed: its seedable cannot be read: Sys"):
+        as_generator(AskedForItsSeed(), name="g.py:G")
+
+
+class BadAttack:
+    """An attack that ends the program in one of its methods."""
+
+    def __init__(self, at: str) -> None:
+        self.at = at
+
+    def _reached(self, method: str) -> None:
+        if method == self.at:
+            leave()
+
+    def check(self, game: object) -> None:
+        self._reached("check")
+
+    def feature_names(self, game: object) -> tuple[FeatureName, ...]:
+        self._reached("feature_names")
+        return (FeatureName("x", "mean"),)
+
+    def features(self, table: pd.DataFrame, game: object) -> FloatArray:
+        raise NotImplementedError
+
+    def fit(self, features: FloatArray, member: object, *, seed: int) -> Scorer:
+        self._reached("fit")
+
+        def scorer(features: FloatArray) -> FloatArray:
+            self._reached("scorer")
+            return features[:, 0]
+
+        return scorer
+
+
+@pytest.mark.parametrize("at", ["check", "feature_names"])
+def test_an_attack_that_ends_the_program_before_a_run_is_an_error_of_input(at: str) -> None:
+    named = NamedAttack("bad", BadAttack(at))
+    with pytest.raises(RegistryError, match=rf"attack bad: its {at} raises: SystemExit"):
+        named.check(None)  # type: ignore[arg-type]  # it looks at no game
+
+
+def test_an_attack_that_cannot_name_its_features_after_training_has_failed() -> None:
+    with pytest.raises(AttackError, match=r"attack bad: its feature_names raises: SystemExit"):
+        NamedAttack("bad", BadAttack("feature_names")).feature_names(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rule", ThresholdRule)
+@pytest.mark.parametrize("at", ["fit", "scorer"])
+def test_an_attack_that_ends_the_program_while_it_learns_has_failed(
+    at: str, rule: ThresholdRule
+) -> None:
+    part = Part(np.arange(20.0).reshape(20, 1), np.arange(20) % 2 == 0)
+    with pytest.raises(AttackError, match=rf"{at} raises: SystemExit"):
+        fit_attack(
+            BadAttack(at),
+            part,
+            rule=rule,
+            delta=0.0,
+            confidence=0.95,
+            rng=np.random.default_rng(0),
+        )
 
 
 def test_what_cannot_be_pickled_is_said_in_a_line() -> None:

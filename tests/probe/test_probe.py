@@ -281,7 +281,7 @@ def test_a_refusal_of_a_tiny_epsilon_or_delta_is_no_failure(when_trained: bool) 
     for result in report.results:
         assert result.status is ProbeStatus.NOT_APPLICABLE, str(report)
         assert "refuses" in result.evidence
-        assert "no noise scale is large enough" in result.evidence
+        assert "no noise scale is large enough" not in str(report)  # may quote records
     never = toys.NeverTrains(schema=SCHEMA)
     report = probe(never, table(), schema=SCHEMA, only=["epsilon-ignored"])
     assert [result.status for result in report.results] == [ProbeStatus.FAILED]
@@ -314,7 +314,7 @@ def test_a_claim_that_permits_much_takes_more_fits() -> None:
 def test_a_failing_generator_is_reported_and_not_swallowed() -> None:
     report = probe(toys.Raises(schema=SCHEMA), table(), schema=SCHEMA)
     failed = report.of(ProbeStatus.FAILED)
-    assert {"ValueError: no memory left"} == {result.evidence for result in failed}
+    assert {"ValueError"} == {result.evidence for result in failed}  # its text may quote records
     assert len(failed) >= 10
     assert not report.violations
 

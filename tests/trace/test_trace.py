@@ -26,7 +26,7 @@ from dpaudit.trace.collector import Collector
 from dpaudit.trace.findings import Finding, Passed
 from dpaudit.trace.laws import ERROR, FEWEST, Law, laws_of, may_have_scale, more_than_chance
 from dpaudit.trace.promise import Promise, promise_of
-from dpaudit.trace.trainings import most_informative_record
+from dpaudit.trace.trainings import most_informative_record, run_trainings
 from scripted_pate_gan import (
     GAUSSIAN,
     SCHEMA,
@@ -241,6 +241,13 @@ def test_a_refused_small_table_costs_that_check_only() -> None:
     assert "batch-from-rows" in report.checked
     with pytest.raises(TrialError, match="trained on the table: ValueError: too few rows"):
         traced(Failing(least=1000))
+
+
+def test_what_a_report_says_of_a_refusal_may_be_shared() -> None:
+    trainings = run_trainings(
+        Failing(), table(), SCHEMA, rows=50, seed=0, name="failing", on_progress=None
+    )
+    assert trainings.fewer == "trained on 60 of its rows: ValueError"  # without its text
 
 
 def test_wrong_input_is_refused() -> None:

@@ -98,7 +98,7 @@ def feature_slices(audit: TwoWorldSpec) -> list[FeatureSlice]:
     """Every attack with the place of its features."""
     found, start = [], 0
     for named in audit.attacks:
-        stop = start + len(named.attack.feature_names(audit.game.view))
+        stop = start + len(named.feature_names(audit.game.view))
         found.append(FeatureSlice(named, slice(start, stop)))
         start = stop
     return found

@@ -17,6 +17,7 @@ from dpaudit.bounds import (
     count_errors,
 )
 from dpaudit.errors import AttackError
+from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, Scorer
 
 FOLDS = 5
@@ -79,17 +80,17 @@ def fit_attack(
         The attack, ready to guess.
 
     Raises:
-        AttackError: If its scorer does not give one finite score per trial.
+        AttackError: If its `fit` raises, or its scorer does not give one finite score per trial.
     """
     features, member = fitting.features[:], fitting.member
     if rule is ThresholdRule.HOLD_OUT:
         held_out = _held_out(member, rng)
-        scorer = attack.fit(features[~held_out], member[~held_out], seed=_seed(rng))
+        scorer = _trained(attack, features[~held_out], member[~held_out], rng)
         member = member[held_out]
         scores = score(scorer, features[held_out])
     else:
         scores = _cross_validated(attack, features, member, rng)
-        scorer = attack.fit(features, member, seed=_seed(rng))
+        scorer = _trained(attack, features, member, rng)
     threshold = choose_threshold(scores, member, delta=delta, confidence=confidence)
     counts = count_errors(scores, member, threshold)
     bound = clopper_pearson(*counts, delta=delta, confidence=confidence)
@@ -100,7 +101,7 @@ def score(scorer: Scorer, features: FeatureRows) -> FloatArray:
     """Scores [n] of feature vectors [n, f], read and scored some at a time.
 
     Raises:
-        AttackError: If they are not one finite number per vector.
+        AttackError: If the scorer raises, or they are not one finite number per vector.
     """
     starts = range(0, len(features), SCORED_AT_ONCE)
     return np.concatenate(
@@ -109,10 +110,19 @@ def score(scorer: Scorer, features: FeatureRows) -> FloatArray:
 
 
 def _scores(scorer: Scorer, features: FloatArray) -> FloatArray:
-    scores = np.asarray(scorer(features), dtype=np.float64)
+    with refusing("an attack's scorer raises", as_error=AttackError):
+        scores = np.asarray(scorer(features), dtype=np.float64)
     if scores.shape != (len(features),) or not np.isfinite(scores).all():
         raise AttackError("an attack's scorer must give one finite score per trial")
     return scores
+
+
+def _trained(
+    attack: Attack, features: FloatArray, member: BoolArray, rng: np.random.Generator
+) -> Scorer:
+    seed = _seed(rng)
+    with refusing(f"attack {type(attack).__name__}: its fit raises", as_error=AttackError):
+        return attack.fit(features, member, seed=seed)
 
 
 def _cross_validated(
@@ -127,7 +137,7 @@ def _cross_validated(
     for train, held_out in splitter.split(features, member):
         # No name for the scorer: a forest of many trials is large, and one at a time is enough.
         scores[held_out] = score(
-            attack.fit(features[train], member[train], seed=_seed(rng)), features[held_out]
+            _trained(attack, features[train], member[train], rng), features[held_out]
         )
     return scores
 
