@@ -5,9 +5,10 @@ Usage: python benchmarks/size.py trials [N]      200,000 trials of a few feature
        python benchmarks/size.py table [ROWS]    `null` on 1,000,000 rows x 10, 28 models (minutes)
 
 Prints JSON lines: seconds of CPU time of each step, and the peak resident memory in MiB of the
-coordinator and of its largest worker (a fork counts as large as the coordinator was). For `trials` and `features` the store is filled with random
-numbers but for the last 20 trials, which run: what is measured is the coordinator, on the same path
-as in any audit that is resumed. `trials` takes as long as its forests: give a smaller N first.
+coordinator and of its largest worker (a fork counts as large as the coordinator was). For `trials`
+and `features` the store is filled with random numbers but for the last 20 trials, which run: what
+is measured is the coordinator, on the same path as in any audit that is resumed. `trials` takes as
+long as its forests: give a smaller N first.
 """
 
 from __future__ import annotations
