@@ -26,8 +26,10 @@ def effective_claim(audit: AuditSpec, outcomes: Iterable[TrialEnd]) -> PrivacyCl
         The claim.
     """
     claim = audit.claim
-    made = [one.claimed for one in outcomes if one.claimed is not None]
-    if audit.settings.states_claim or not made:
+    if audit.settings.states_claim:
+        return claim
+    made = {one.claimed for one in outcomes if one.claimed is not None}
+    if not made:
         return claim
     epsilon = max(claim.epsilon, *(one.epsilon for one in made))
     delta = max(claim.delta, *(one.delta for one in made))
