@@ -69,8 +69,8 @@ def _root(
 def _occupy_streams() -> None:
     """Puts something harmless where standard input, output or error was closed, for workers too.
 
-    Else the next files that are opened take their places, and whatever foreign code prints. Python's
-    `sys.stdout` stays None: a result that cannot be printed is noted.
+    Else the next files that are opened take their places, and whatever foreign code prints.
+    `sys.stdout` stays None, so that a result that cannot be printed is noted.
     """
     for descriptor in range(3):
         try:
