@@ -28,8 +28,8 @@ def test_a_handful_of_faults_loses_nothing(tmp_path: Path) -> None:
         [*words, "--out", str(tmp_path)], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert f"of {len(KINDS)} kinds: 0 failures" in (tmp_path / "README.md").read_text()
-    assert len(list((tmp_path / "results").iterdir())) == 7
+    assert f"of {len(KINDS)} kinds: 0 failures" in done.stdout
+    assert len(list(tmp_path.glob("*.json"))) == 7
 
 
 def test_the_campaign_notices_what_must_not_happen(

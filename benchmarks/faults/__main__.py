@@ -7,7 +7,8 @@ and replaces files, audits hostile generators, runs two coordinators, changes da
 settings between runs, and closes output. After each fault: no finished trial may be lost or
 changed (compared with an undisturbed run), nothing may hang, no process may be left after 5
 seconds, no traceback may be printed, and an exit code of 0 needs a result. Exits with 1 if any
-fault did otherwise. With --out writes README.md and results/ there. Linux only.
+fault did otherwise. With --out writes a file for each group of kinds. Linux only.
+`python -m reports.faults.run` runs all groups.
 """
 
 from __future__ import annotations
@@ -136,31 +137,12 @@ def page(tallies: Sequence[Tally]) -> str:
     return "\n".join([*lines, ""])
 
 
-HEAD = """# Faults
-
-What becomes of an audit that is killed, starved of disk or files, spoilt between runs, or given
-a hostile generator. Each fault hits a small audit (two worlds, 20 shadow models, two workers); what
-it leaves is compared trial by trial with an undisturbed run, and resumed where that makes sense.
-Again:
-
-    python benchmarks/faults --out reports/faults
-
-This page and results/ are written by that command, a group of kinds at a time (`--only`). Moments
-are random: the same seed injects the same faults, but at other moments of the work.
-
-"""
-
-
 def _write(out: Path, tallies: list[Tally]) -> None:
-    """Writes the results of one group, and the page of all that are there."""
-    results = out / "results"
-    results.mkdir(parents=True, exist_ok=True)
+    """Writes what came of one group."""
+    out.mkdir(parents=True, exist_ok=True)
     document = {"versions": versions(), "kinds": [asdict(tally) for tally in tallies]}
     group = tallies[0].group.replace(" ", "-")
-    (results / f"{group}.json").write_text(json.dumps(document, indent=1) + "\n")
-    groups = [json.loads(file.read_text())["kinds"] for file in sorted(results.glob("*.json"))]
-    everything = [Tally(**kind) for kinds in groups for kind in kinds]
-    (out / "README.md").write_text(HEAD + page(everything))
+    (out / f"{group}.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
 def main() -> None:
@@ -170,7 +152,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one or two of each kind")
     parser.add_argument("--only", nargs="+", default=[""], metavar="WORD", help="of kinds' names")
     parser.add_argument("--seed", type=int, default=0, metavar="S")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where to write the results")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the results")
     given = parser.parse_args()
     kinds = sorted(KINDS, key=lambda kind: kind.group)
     kinds = [k for k in kinds if any(word in f"{k.group}: {k.name}" for word in given.only)]

@@ -163,6 +163,8 @@ def _become(
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # if the campaign is stopped
         os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         os.chdir(folder)
         os.environ[marker] = "1"
         for descriptor, file in ((1, f"{log}out"), (2, f"{log}err")):
@@ -227,7 +229,7 @@ def finished(run: Path) -> Features:
 def acknowledged(err: str) -> int:
     """How many trials the progress on standard error said were there, over all roles."""
     counts: dict[str, int] = {}
-    for role, done in re.findall(r"^([\w -]+): (\d+) of \d+", err, re.MULTILINE):
+    for role, done in re.findall(r"^([\w -]+?)(?: \(.*\))?: (\d+) of \d+$", err, re.MULTILINE):
         counts[role] = int(done)
     return sum(counts.values())
 

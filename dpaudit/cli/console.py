@@ -104,6 +104,7 @@ class _Tolerant(io.TextIOBase):
             action(self._stream)
         except OSError as error:
             self.failure = error
+            _give_up(self._stream)  # else whoever flushes it next, such as loky, fails too
         except ValueError:  # someone closed it
             self.failure = OSError(errno.EBADF, os.strerror(errno.EBADF))
 
@@ -204,14 +205,20 @@ def end_program(code: int) -> NoReturn:
             if stream is not None:
                 stream.flush()
         except (OSError, ValueError):
-            with suppress(OSError, ValueError):
-                nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, stream.fileno())
-                os.close(nowhere)
+            _give_up(stream)
     others = set(threading.enumerate()) - {threading.main_thread()}
     if any(not thread.daemon for thread in others):
         end_at_once(code)
     sys.exit(code)
+
+
+def _give_up(stream: TextIO) -> None:
+    """Drops what a stream holds and cannot write, and all that will be written to it."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        stream.flush()
 
 
 def _fail(message: str, code: ExitCode) -> NoReturn:

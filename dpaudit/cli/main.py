@@ -26,8 +26,6 @@ from dpaudit.formatting import error_line
 from dpaudit.plugins.foreign import refuse_exits
 from dpaudit.versions import __version__
 
-_STDERR = 2
-
 app = typer.Typer(
     name="dpaudit",
     help="Settles whether a differentially private synthetic data generator keeps its promise.",
@@ -69,14 +67,17 @@ def _root(
 
 
 def _occupy_streams() -> None:
-    """Puts something harmless where standard input, output or error was closed.
+    """Puts something harmless where standard input, output or error was closed, for workers too.
 
-    Else the next files that are opened take their places and whatever foreign code prints. Python's
-    `sys.stdout` stays None: a result that cannot be printed is noted.
+    Else the next files that are opened take their places, and whatever foreign code prints.
+    `sys.stdout` stays None, so that a result that cannot be printed is noted.
     """
-    while (nowhere := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
-        pass
-    os.close(nowhere)
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.set_inheritable(nowhere, True)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the end
 

@@ -29,6 +29,8 @@ IDLE_SECONDS = 60
 """Idle workers stop after this time."""
 TICK_SECONDS = 0.5
 """How often the coordinator looks for batches that are over their time."""
+START_SECONDS = 600.0
+"""How long workers may take to begin a batch, whatever the limit of a trial."""
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask for a stop."""
 
@@ -145,9 +147,11 @@ class Flight:
         return list(self.batches.values())
 
     def _check_time(self) -> None:
-        if not self.ended.empty():
-            return
-        mine = {ticket: self.batches[future] for future, ticket in self._open()}
+        mine = {
+            self._tickets[future]: batch
+            for future, batch in self.batches.items()
+            if future in self._tickets and not future.done()
+        }
         for ticket in self.pool.begun():
             if ticket in mine:  # else of a flight that was given up
                 self._stopwatch.begin(ticket)
@@ -155,15 +159,13 @@ class Flight:
         spent = {
             mine[ticket]: seconds / self._limit.of(mine[ticket])
             for ticket, seconds in self._stopwatch.seconds.items()
+            if ticket in mine
         }
         if any(share >= SLACK for share in spent.values()):
             self.late = frozenset(batch for batch, share in spent.items() if share >= 1)
             raise BrokenProcessPool("a batch is over its time")
-        if mine and self._stopwatch.idle > max(map(self._limit.of, mine.values())):
+        if mine and self._stopwatch.idle > START_SECONDS:
             raise BrokenProcessPool("no worker takes a batch")
-
-    def _open(self) -> list[tuple[Future[list[Outcome]], int]]:
-        return [(future, self._tickets[future]) for future in self.batches]
 
 
 @contextmanager

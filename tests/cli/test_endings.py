@@ -128,6 +128,8 @@ def test_a_verdict_keeps_its_exit_code_whatever_becomes_of_its_words(
             if out:
                 assert "note: standard output cannot be written: " in done.stderr
                 assert "Traceback" not in done.stderr
+        words[words.index("--out") + 1] = "full"  # workers start
+        assert ended(folder, words, stderr=full).returncode == code
     os.close(write)
     for run in ("run", "afresh"):  # in the second workers start
         words[words.index("--out") + 1] = run
