@@ -313,12 +313,9 @@ def test_an_interrupt_while_workers_start_makes_no_noise(table: Path, pause: flo
 def test_a_long_trial_does_not_hold_up_a_stop_and_leaves_no_payload(table: Path) -> None:
     run = table / "out"
 
-    def playing() -> bool:
-        return len(rows(run)) == 120  # both controls are played
-
     words = command("out", generator="own.py:forever")
     start = time.monotonic()
-    life = stopped(table, words, interrupt_group, after=playing)
+    life = stopped(table, words, interrupt_group, after=payloads_loaded(run))
     assert life.code == 130
     assert "0 of 60" in life.stderr
     assert not payloads(run)

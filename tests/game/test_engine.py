@@ -469,7 +469,7 @@ def audited(folder: Path, generator: str) -> Mapping[str, Any]:
 
 def test_every_fault_is_counted_by_world_with_its_reason(faults: Path) -> None:
     words = [sys.executable, "-m", "dpaudit", "audit", "faults.py:faulty", "--json"]
-    words += ["--data", "tiny.csv", "--target", "row:10", "--epsilon", "1", "--out", "run"]
+    words += ["--data", "tiny.csv", "--target", "row:10", "--epsilon", "0.1", "--out", "run"]
     words += ["--attack", "faults.py:Copies", "--shadow-models", "100"]
     done = subprocess.run(words, cwd=faults, capture_output=True, text=True, check=False)
     document = json.loads(done.stdout)  # and nothing else, whatever generators print
