@@ -13,8 +13,8 @@ from dpaudit.model.encoding import encode, values_of, values_of_table
 from dpaudit.model.encoding import width as encoded_width
 from dpaudit.model.schema import Schema
 from dpaudit_generators.published import mixture
-from dpaudit_generators.published.mixture import PUBLIC, SLOTS, fit_mixture
-from dpaudit_generators.published.scaling import Scaling, Span, fit_scaling
+from dpaudit_generators.published.mixture import PUBLIC, fit_mixture
+from dpaudit_generators.published.scaling import SLOTS, Scaling, Span, fit_scaling
 from dpaudit_generators.published.switches import Switch
 
 SCHEMA = Schema(
