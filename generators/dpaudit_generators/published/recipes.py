@@ -40,7 +40,8 @@ class Shortcut(StrEnum):
     ADDED = "inputs added"
     """They are added to what leaves it, if that is as wide."""
     APPENDED = "inputs appended"
-    """They stand behind what leaves it, so that the next layer is as much wider."""
+    """They stand behind what leaves it. Hidden layers after the first are as wide as their inputs,
+    if that is more."""
 
 
 class Start(StrEnum):
@@ -108,10 +109,12 @@ class Architecture:
 
     def layers(self, inputs: int, outputs: int) -> tuple[Layer, ...]:
         """The widths of all layers of a network, the last one included."""
-        found, entering = [], inputs
+        found: list[Layer] = []
+        appended, entering = self.shortcut is Shortcut.APPENDED, inputs
         for width in self.hidden:
-            found.append(Layer(entering, width))
-            entering = width + (entering if self.shortcut is Shortcut.APPENDED else 0)
+            leaving = max(width, entering) if appended and found else width
+            found.append(Layer(entering, leaving))
+            entering = leaving + (entering if appended else 0)
         return (*found, Layer(entering, outputs))
 
 
