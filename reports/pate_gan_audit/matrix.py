@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dpaudit_generators.published.recipes import Shortcut
 from reports.markdown import table
 from reports.pate_gan_audit import tables
 from reports.pate_gan_audit.kept import Record
@@ -67,7 +68,12 @@ def _plain(value: object) -> str:
     if isinstance(value, dict):
         widths = ", ".join(map(str, value["hidden"])) or "none"
         marks = [value["activation"], f"out {value['output']}"]
-        marks += [key for key in ("residual", "normalised") if value.get(key)]
+        if value["shortcut"] != Shortcut.NONE:
+            marks.append(str(value["shortcut"]))
+        if value["normalised"]:
+            marks.append("normalised")
+        if value["dropout"]:
+            marks.append(f"dropout {value['dropout']:g}")
         return f"{widths} ({', '.join(marks)})"
     if isinstance(value, list | tuple):
         return ", ".join(map(_plain, value))

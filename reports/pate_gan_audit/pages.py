@@ -23,7 +23,8 @@ INTRODUCTION = """\
 Ganev, Annamalai and De Cristofaro (TMLR 2025, "The Elusive Pursuit of Reproducing PATE-GAN")
 audited six implementations of PATE-GAN at (1, 1e-5) and found all of them to leak. Here their
 Tables 2 and 3 and Figures 2 to 5 and 12 are done again with dpaudit, on implementations built again
-from the description (no code copied): one trainer, and a switch for each deviation. Every audit is
+from the description and from what the released code was seen to do (none of it is copied): one
+trainer, and a switch for each deviation. Every audit is
 run **as published** and in a **valid game**, whose two worlds differ in one record and in nothing
 else: the same public bounds, the same number of rows. As published means bounds read off each
 world's table, by the implementation itself (original, updated, synthcity, borealis) or by the

@@ -31,11 +31,9 @@ from dpaudit_generators.published.critic_draws import (
     flipped,
     noise_of,
 )
-from dpaudit_generators.published.critic_networks import (
-    TanhGenerators,
-    WassersteinCritics,
-    initial,
-)
+from dpaudit_generators.published.critic_networks import TanhGenerators, WassersteinCritics
+from dpaudit_generators.published.recipes import Architecture, Start
+from dpaudit_generators.published.starts import drawn as drawn_weights
 
 AT_ONCE: Final = 2**20
 """Most numbers in the minibatches of an iteration, for all models that are trained side by side.
@@ -140,18 +138,20 @@ def _train(
     width, given = subjects[0].rows.shape[1], subjects[0].conditions.shape[1]
     conditions = slice(width, width + given)
     noise_width = settings.noise_width
-    critic_widths = [width + given, *settings.critic_hidden, 1]
-    generator_widths = [noise_width + given, *settings.generator_hidden, width]
+    critic = Architecture(hidden=tuple(settings.critic_hidden)).layers(width + given, 1)
+    generator = Architecture(hidden=tuple(settings.generator_hidden)).layers(
+        noise_width + given, width
+    )
     seeds = [subject.seed for subject in subjects]
     critics = WassersteinCritics(
-        [initial(critic_widths, rng_of(seed, "critic weights")) for seed in seeds],
+        [drawn_weights(Start.HE, critic, rng_of(seed, "critic weights")) for seed in seeds],
         rate=settings.rate,
         betas=settings.betas,
         width=width,
         penalty=settings.penalty,
     )
     generators = TanhGenerators(
-        [initial(generator_widths, rng_of(seed, "generator weights")) for seed in seeds],
+        [drawn_weights(Start.HE, generator, rng_of(seed, "generator weights")) for seed in seeds],
         rate=settings.rate,
         betas=settings.betas,
         ones=width + given,

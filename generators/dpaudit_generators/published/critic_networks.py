@@ -13,38 +13,17 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from dpaudit_generators.pate_gan.slices import logistic
 from dpaudit_generators.pate_gan.stack import NetworkStack
-from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
+from dpaudit_generators.pate_gan.trainee import Weights
 
 _SATURATED: Final = 200.0
 """Its tanh and logistic function are 1 in float32, those of its negative -1 and 0."""
 _SMALL: Final = 1e-8
 """Added to the square of each entry of a gradient before its length is taken."""
-
-
-def initial(widths: Sequence[int], rng: np.random.Generator) -> Weights:
-    """Draws one network: normal weights of variance 2 / inputs, biases 0.
-
-    Args:
-        widths: Widths of the layers, inputs first.
-        rng: Draws the weights.
-
-    Returns:
-        Its weights, without padding.
-    """
-    weights: list[Float32Array] = []
-    for inputs, outputs in pairwise(widths):
-        normal = rng.standard_normal((1, inputs, outputs), dtype=np.float32)
-        weights += [
-            normal * np.float32((2.0 / inputs) ** 0.5),
-            np.zeros((1, 1, outputs), np.float32),
-        ]
-    return tuple(weights)
 
 
 def tanh(values: Tensor) -> Tensor:

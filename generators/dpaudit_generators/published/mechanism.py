@@ -188,7 +188,7 @@ class SwitchedPateGan:
             DataError: If the table's columns are not the schema's.
         """
         require_columns(data, self.schema)
-        return fit_models(self, data, jobs)
+        return self._trained(data, jobs)
 
     def trace(
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
@@ -208,13 +208,19 @@ class SwitchedPateGan:
             DataError: If the table's columns are not the schema's.
         """
         require_columns(data, self.schema)
-        model = fit_models(self, data, [whole_table(seed)], recorder=recorder)[0]
+        model = self._trained(data, [whole_table(seed)], recorder)[0]
         for column, numbers in model.scaling.numbers.items():
             recorder.scaling(column, numbers)
         if Switch.LABELS_COPIED in self.switches:
             _, counts = np.unique(model.given, axis=0, return_counts=True)
             recorder.label_counts(counts.tolist())
         return model.traced_sample(n_rows, seed=seed, recorder=recorder)
+
+    def _trained(
+        self, data: pd.DataFrame, jobs: Sequence[Job], recorder: Recorder | None = None
+    ) -> PublishedBatch:
+        """Trains a model for each job; the recorder is for a single one."""
+        return fit_models(self, data, jobs, recorder=recorder)
 
     @property
     def parts_depend_on_rows(self) -> bool:
@@ -230,7 +236,11 @@ class SwitchedPateGan:
         if Switch.NO_PATE in self.switches:  # `critic` trains networks of that kind only
             own = recipes.original(len(self.schema.columns))
             recipe = replace(
-                recipe, generator=own.generator, student=own.student, inputs=own.inputs
+                recipe,
+                generator=own.generator,
+                student=own.student,
+                inputs=own.inputs,
+                start=own.start,
             )
         return recipe
 

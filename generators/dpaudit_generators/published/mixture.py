@@ -16,13 +16,12 @@ import numpy.typing as npt
 
 from dpaudit.plugins.protocols import FloatArray
 
-SLOTS: Final = 5
+COMPONENTS: Final = 5
 """Most components of a mixture: the length of the one-hot code that names one."""
 SPREAD: Final = 4.0
 """Number of standard deviations of a component that is scaled to 1."""
 
 _CONCENTRATION: Final = 1e-3  # weight concentration prior, so that most components get no weight
-_LEAST_WEIGHT: Final = 0.005  # of a component in use
 _LEAST_DEVIATION: Final = 1e-3
 _SEED: Final = 0
 _MOST_KEPT: Final = 4096  # mixtures: of two tables with 2,048 numeric columns
@@ -39,9 +38,14 @@ class Component(NamedTuple):
 
 
 class Mixture(NamedTuple):
-    """At most `SLOTS` components, by ascending mean."""
+    """At most `COMPONENTS` components, by ascending mean; those with hardly any weight as well."""
 
     components: tuple[Component, ...]
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.components)
 
     def encode(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scales values by their most probable components.
@@ -50,26 +54,26 @@ class Mixture(NamedTuple):
             values: Values [n].
 
         Returns:
-            Places in [-1, 1], [n], and one-hot codes of the components, [n, SLOTS].
+            Places in [-1, 1], [n], and one-hot codes of the components, [n, size].
         """
         means, deviations, weights = np.array(self.components).T
         scores = (values[:, None] - means) / deviations
         likely = (np.log(weights / deviations) - scores**2 / 2.0).argmax(axis=1)
         places = np.take_along_axis(scores, likely[:, None], axis=1)[:, 0] / SPREAD
-        return np.clip(places, -1.0, 1.0), np.eye(SLOTS)[likely]
+        return np.clip(places, -1.0, 1.0), np.eye(self.size)[likely]
 
     def decode(self, places: FloatArray, slots: npt.NDArray[np.float32] | FloatArray) -> FloatArray:
         """Turns places back into values.
 
         Args:
             places: Places [...], clipped to [-1, 1].
-            slots: One number for each slot, [..., SLOTS]; the largest names the component.
+            slots: One number for each component, [..., size]; the largest names it.
 
         Returns:
             Values [...].
         """
         means, deviations, _ = np.array(self.components).T
-        chosen = slots[..., : len(means)].argmax(axis=-1)
+        chosen = slots.argmax(axis=-1)
         found: FloatArray = means[chosen] + SPREAD * deviations[chosen] * np.clip(places, -1, 1)
         return found
 
@@ -85,7 +89,7 @@ def fit_mixture(values: FloatArray) -> Mixture:
         values: The values [n], finite.
 
     Returns:
-        The components with weight; `PUBLIC` if there are no values.
+        Its components; `PUBLIC` if there are no values.
     """
     values = np.sort(values)
     key = hashlib.blake2b(values.tobytes(), digest_size=32).digest()
@@ -115,7 +119,7 @@ def _fit(values: FloatArray) -> Mixture:
     from sklearn.mixture import BayesianGaussianMixture
 
     model = BayesianGaussianMixture(
-        n_components=min(SLOTS, distinct),
+        n_components=min(COMPONENTS, distinct),
         covariance_type="diag",  # of one column, "full" is the same and slower
         weight_concentration_prior=_CONCENTRATION,
         reg_covar=_LEAST_DEVIATION**2,
@@ -127,6 +131,6 @@ def _fit(values: FloatArray) -> Mixture:
         warnings.simplefilter("ignore", ConvergenceWarning)  # as published, 100 rounds must do
         model.fit(values[:, None])
     means, deviations = model.means_[:, 0], np.sqrt(model.covariances_[:, 0])
-    used = model.weights_ > min(_LEAST_WEIGHT, model.weights_.max() / 2.0)
-    found = zip(means[used], deviations[used], model.weights_[used], strict=True)
+    # One that no value is near keeps its place: a generator may choose it all the same.
+    found = zip(means, deviations, model.weights_, strict=True)
     return Mixture(tuple(sorted(Component(*map(float, numbers)) for numbers in found)))

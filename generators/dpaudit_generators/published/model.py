@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -58,6 +58,10 @@ class PublishedModel:
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
         """Draws `n` synthetic records."""
         return table_of(PublishedBatch((self,)).sample_many(n, [seed])[0], self.schema)
+
+    def without_numbers(self) -> PublishedModel:
+        """The same model with NaN for every weight, so that all numbers it generates are NaN."""
+        return replace(self, weights=tuple(np.full_like(part, np.nan) for part in self.weights))
 
     def traced_sample(self, n: int, *, seed: int | None, recorder: Recorder) -> pd.DataFrame:
         """Draws what `sample` draws, and records it."""
@@ -119,7 +123,7 @@ class PublishedBatch(TrainedTogether[PublishedModel]):
         source = PublishedRecordSource(
             Networks([model.weights for model in self.models], architecture),
             form,
-            architecture.output,
+            first.recipe,
         )
         feed = Feed(seeds, "sample", form=form, recipe=first.recipe, inputs=first.inputs)
         # The labels of the table in their order, repeated if there are too few.
@@ -139,6 +143,6 @@ class PublishedBatch(TrainedTogether[PublishedModel]):
                 if recorder is not None:
                     recorder.read(Reader.CONDITIONS, first.positions[chosen[0]])
             with torch.no_grad():
-                records = source(noise, given[:, part], hints)
+                records = source(noise, given[:, part], hints, feed.gumbel(part.stop - start))
             found[:, part, form.order] = records[..., : form.width].numpy()
         return found

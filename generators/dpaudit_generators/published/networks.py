@@ -8,8 +8,7 @@ padding, and losses hand in their gradients, so that nothing is summed over a st
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import torch
@@ -19,10 +18,23 @@ from dpaudit_generators.pate_gan.adam import Adam
 from dpaudit_generators.pate_gan.slices import in_whole_vectors, padded
 from dpaudit_generators.pate_gan.stack import SLOPE
 from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
-from dpaudit_generators.published.recipes import Activation, Architecture, Optimiser, Recipe
+from dpaudit_generators.published.recipes import (
+    Activation,
+    Architecture,
+    Layer,
+    Optimiser,
+    Recipe,
+    Shortcut,
+)
 
 _LEAST: Final = 1e-5  # added to the variance of a layer
 _SMALL: Final = 1e-10  # added to the mean square of RMSprop, as in TensorFlow
+_SLIGHT: Final = 0.01  # slope of the other leaky rectifier below 0
+_SLACK: Final = 1e-6  # added to the norm of a gradient before it is divided by, as in PyTorch
+_TINY: Final = 1e-12  # added to the square of a length, whose root has no slope at 0
+
+Dropout: TypeAlias = Callable[[int, int], Tensor]
+"""From a number of rows and of columns to factors of what enters a layer, with their ones."""
 
 
 class Networks:
@@ -32,49 +44,86 @@ class Networks:
         weights: The networks of M models, k of each.
         architecture: Their layers; the widths follow from the weights.
         recipe: How they are trained; None for networks that are not.
+        clip: Largest weight after a step; 0 for no limit.
+        norm: Largest norm of a step's gradient, to which a larger one is shrunk; 0 for no limit.
     """
 
     def __init__(
-        self, weights: Sequence[Weights], architecture: Architecture, recipe: Recipe | None = None
+        self,
+        weights: Sequence[Weights],
+        architecture: Architecture,
+        recipe: Recipe | None = None,
+        *,
+        clip: float = 0.0,
+        norm: float = 0.0,
     ) -> None:
         first = weights[0]
         self._shape = architecture
-        self._widths = [first[0].shape[1], *(bias.shape[2] for bias in first[1::2])]
+        self._layers = [Layer(weight.shape[1], weight.shape[2]) for weight in first[::2]]
         self.parameters = [
             _packed([one[2 * layer : 2 * layer + 2] for one in weights])
             for layer in range(len(first) // 2)
         ]
-        self._masks = [_mask(width) for width in self._widths]
-        self._ones = [_ones(width) for width in self._widths]
-        self._recipe = recipe
+        self._inputs = _mask(self._layers[0].inputs)
+        self._masks = [_mask(layer.outputs) for layer in self._layers]
+        self._ones = [_ones(layer.outputs) for layer in self._layers]
+        self._clip, self._norm = clip, norm
         if recipe is not None:
             for parameter in self.parameters:
                 parameter.requires_grad_()
             self._step = _stepper(self.parameters, recipe)
 
-    def __call__(self, rows: Tensor) -> Tensor:
+    def __call__(self, rows: Tensor, *, dropout: Dropout | None = None) -> Tensor:
         """Outputs of each network before its last activation, zeros behind them.
 
         Args:
             rows: Inputs with their ones [networks, n, padded(inputs)].
+            dropout: Draws what is dropped, if the architecture drops anything.
 
         Returns:
             [networks, n, padded(outputs)].
         """
-        shape, values = self._shape, rows
-        last = len(self.parameters) - 1
+        values, last = rows, len(self.parameters) - 1
         for layer, parameter in enumerate(self.parameters):
+            if dropout is not None and self._shape.dropout and 0 < layer < last:
+                values = values * dropout(values.shape[1], self._layers[layer].inputs)
             sums = torch.bmm(values, parameter)
-            if shape.normalised:
-                sums = _normalised(sums, self._masks[layer + 1], self._widths[layer + 1])
+            if self._shape.normalised:
+                sums = _normalised(sums, self._masks[layer], self._layers[layer].outputs)
             if layer == last:
                 return sums
-            mask, ones = self._masks[layer + 1], self._ones[layer + 1]
-            out = activated(sums, shape.activation)
-            if shape.residual and self._widths[layer] == self._widths[layer + 1]:
-                out = out + values
-            values = torch.addcmul(ones, out, mask)
+            values = self._left(layer, sums, values)
         raise AssertionError("a perceptron has a last layer")
+
+    def _left(self, layer: int, sums: Tensor, entered: Tensor) -> Tensor:
+        """What leaves a hidden layer, with its ones."""
+        inputs, outputs = self._layers[layer]
+        out = activated(sums, self._shape.activation)
+        match self._shape.shortcut:
+            case Shortcut.APPENDED:
+                both = torch.cat([out[..., :outputs], entered[..., : inputs + 1]], dim=-1)
+                return torch.nn.functional.pad(both, (0, padded(inputs + outputs) - both.shape[-1]))
+            case Shortcut.ADDED if inputs == outputs:
+                out = out + entered
+        return torch.addcmul(self._ones[layer], out, self._masks[layer])
+
+    def steepness(self, rows: Tensor, *, dropout: Dropout | None = None) -> Tensor:
+        """Length of the gradient of each row's first output with respect to its inputs.
+
+        Args:
+            rows: Inputs with their ones [networks, n, padded(inputs)].
+            dropout: As in a call.
+
+        Returns:
+            [networks, n, 1], from which a step may descend.
+        """
+        rows = rows.detach().requires_grad_()
+        outputs = self(rows, dropout=dropout)
+        one = torch.zeros_like(outputs)
+        one[..., 0] = 1.0
+        (slopes,) = torch.autograd.grad([outputs], [rows], [one], create_graph=True)
+        slopes = slopes * self._inputs
+        return ((slopes * slopes).sum(dim=-1, keepdim=True) + _TINY).sqrt()
 
     def descend(self, ends: Sequence[Tensor], slopes: Sequence[Tensor]) -> None:
         """Takes one step of the optimiser.
@@ -85,10 +134,12 @@ class Networks:
         """
         gradients = torch.autograd.grad(ends, self.parameters, slopes)
         with torch.no_grad():
+            if self._norm:
+                gradients = _shrunk(gradients, self._norm)
             self._step(gradients)
-            if self._recipe is not None and self._recipe.clip:
+            if self._clip:
                 for parameter in self.parameters:
-                    parameter.clamp_(-self._recipe.clip, self._recipe.clip)
+                    parameter.clamp_(-self._clip, self._clip)
 
     def weights(self, models: Sequence[int]) -> list[Weights]:
         """The weights of some networks without padding, each alone."""
@@ -96,7 +147,7 @@ class Networks:
         return [
             tuple(
                 part[None].copy()
-                for weight, (inputs, outputs) in zip(packed, pairwise(self._widths), strict=True)
+                for weight, (inputs, outputs) in zip(packed, self._layers, strict=True)
                 for part in (
                     weight[model, :inputs, :outputs],
                     weight[model, inputs : inputs + 1, :outputs],
@@ -119,6 +170,8 @@ def activated(sums: Tensor, activation: Activation) -> Tensor:
             return torch.relu(sums)
         case Activation.LEAKY:
             return torch.nn.functional.leaky_relu(sums, SLOPE)
+        case Activation.HARDLY_LEAKY:
+            return torch.nn.functional.leaky_relu(sums, _SLIGHT)
         case Activation.TANH:
             return in_whole_vectors(torch.tanh, sums.contiguous())
         case Activation.SIGMOID:
@@ -130,6 +183,15 @@ def _normalised(sums: Tensor, mask: Tensor, width: int) -> Tensor:
     centred = (sums - sums.sum(dim=-1, keepdim=True) / width) * mask
     variance = (centred * centred).sum(dim=-1, keepdim=True) / width
     return centred / (variance + _LEAST).sqrt()
+
+
+def _shrunk(gradients: Sequence[Tensor], norm: float) -> tuple[Tensor, ...]:
+    """Gradients of each network [networks, ...], shrunk to a norm if theirs is larger."""
+    # Each network's own sum: torch might split one over a stack of one in another way.
+    squares = [[np.square(mine).sum() for mine in part.numpy()] for part in gradients]
+    lengths = np.sqrt(np.sum(squares, axis=0))
+    factors = torch.from_numpy(np.minimum(1.0, norm / (lengths + _SLACK)).astype(np.float32))
+    return tuple(part * factors[:, None, None] for part in gradients)
 
 
 def _packed(layers: Sequence[Sequence[Float32Array]]) -> Tensor:

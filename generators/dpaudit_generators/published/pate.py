@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,14 +13,15 @@ from dpaudit.account import Mechanism, vote_table
 from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
-from dpaudit_generators.pate_gan.slices import logistic
-from dpaudit_generators.pate_gan.stack import initial
 from dpaudit_generators.pate_gan.trainee import Weights
 from dpaudit_generators.published.accountant import Accountant, gaussian_deviation
+from dpaudit_generators.published.likeness import Likeness
 from dpaudit_generators.published.networks import Networks
 from dpaudit_generators.published.partition import Partition
-from dpaudit_generators.published.recipes import Loss, Recipe
+from dpaudit_generators.published.recipes import Recipe
 from dpaudit_generators.published.source import Feed, PublishedRecordSource
+from dpaudit_generators.published.starts import drawn
+from dpaudit_generators.published.student import Students
 from dpaudit_generators.published.switches import Switch
 from dpaudit_generators.published.teachers import (
     LogisticTeachers,
@@ -56,6 +58,18 @@ def train(
     return _Training(trainees, form, recipe, settings, recorder).run()
 
 
+class Made(NamedTuple):
+    """Generated records.
+
+    Attributes:
+        records: With their ones [M, n, padded(width)].
+        hints: Their conditions [M, n, hints].
+    """
+
+    records: Tensor
+    hints: Tensor
+
+
 class _Training:
     """The state of a training of M models."""
 
@@ -82,21 +96,14 @@ class _Training:
             for trainee in trainees
         ]
         self._teachers = self._make_teachers()
-        inputs = recipe.noise_width + form.given + form.hints
+        layers = recipe.generator.layers(recipe.noise_width + form.given + form.hints, form.made)
         generator = [
-            initial(
-                1, [inputs, *recipe.generator.hidden, form.made], rng_of(s, "generator weights")
-            )
-            for s in seeds
+            drawn(recipe.start, layers, rng_of(seed, "generator weights")) for seed in seeds
         ]
         self._source = PublishedRecordSource(
-            Networks(generator, recipe.generator, recipe), form, recipe.generator.output
+            Networks(generator, recipe.generator, recipe, norm=recipe.norm), form, recipe
         )
-        student = [
-            initial(1, [form.width, *recipe.student.hidden, 1], rng_of(s, "student weights"))
-            for s in seeds
-        ]
-        self._student = Networks(student, recipe.student, recipe)
+        self._student = Students(seeds, form=form, recipe=recipe)
         self._feed = Feed(seeds, "training", form=form, recipe=recipe, inputs=recipe.inputs)
         self._labeller = Labeller(
             seeds,
@@ -122,6 +129,7 @@ class _Training:
             )
             if switch in switches
         }
+        self._likeness = Likeness(form)
         self._going = np.ones(len(trainees), dtype=np.bool_)
         self._finished: dict[int, Weights] = {}
         self._batch = batch
@@ -153,6 +161,8 @@ class _Training:
             recorder.constant("teachers", settings.teachers)
             recorder.constant("batch", settings.batch)
             recorder.constant("gamma", settings.gamma)
+            if self._recipe.penalty:
+                recorder.constant("gradient_penalty", self._recipe.penalty)
             scale = 1.0 / settings.gamma
             recorder.promised(vote_table(Mechanism.NOISY_MAX, settings.teachers, scale))
         for iteration in range(settings.iterations):
@@ -178,19 +188,21 @@ class _Training:
     def _iteration(self) -> None:
         if self._recorder is not None:
             self._recorder.iteration()
-        self._teachers.train(self._generated(self._teachers.fakes), self._recorder)
+        self._teachers.train(self._generated(self._teachers.fakes).records, self._recorder)
         for _ in range(self._recipe.rounds):
-            fakes = self._generated(self._recipe.student_steps * self._batch)
+            fakes, hints = self._generated(self._recipe.student_steps * self._batch)
             ones = self._teachers.votes(fakes)
             for start in range(0, fakes.shape[1], self._batch):
                 if not self._may_go_on(self._accountant.may_buy(self._batch)):
                     return
                 part = slice(start, start + self._batch)
                 labels = self._labelled(ones[:, part])
-                self._train_student(fakes[:, part], torch.from_numpy(labels))
+                real = self._drawn(Reader.STUDENT)
+                self._student.train(fakes[:, part], hints[:, part], labels, real)
             self._train_generator()
 
     def _labelled(self, ones: IntArray) -> IntArray:
+        """Labels that the student is trained on: those that are not charged are discarded."""
         labels = self._labeller.label(ones)
         charges = self._accountant.charge(ones, labels.values, going=self._going)
         if self._recorder is not None:
@@ -203,54 +215,39 @@ class _Training:
                     after=float(charges.after[0]),
                     moments=charges.moments[0],
                 )
-        return labels.values
-
-    def _train_student(self, fakes: Tensor, labels: Tensor) -> None:
-        rows, target = fakes, labels.float()
-        if Reader.STUDENT in self._real:
-            real = self._real[Reader.STUDENT].draw(self._batch, Reader.STUDENT, self._recorder)
-            rows = torch.cat([fakes, real], dim=1)
-            target = torch.cat([target, torch.ones(len(rows), self._batch)], dim=1)
-        outputs = self._student(rows)
-        self._student.descend([outputs], [self._slope(outputs, target)])
+        return np.where(charges.queries[:, None] > 0, labels.values, 0)
 
     def _train_generator(self) -> None:
-        fakes = self._source(*self._inputs(self._batch))
-        outputs = self._student(fakes)
-        # The generator's goal is that each of its records is labelled 1.
-        slope = self._slope(outputs, torch.ones(len(fakes), self._batch))
+        fakes, hints = self._made(self._batch)
+        outputs, slope = self._student.judge(fakes, hints)
         ends, slopes = [outputs], [slope]
-        if Reader.GENERATOR in self._real:
-            real = self._real[Reader.GENERATOR].draw(self._batch, Reader.GENERATOR, self._recorder)
+        real = self._drawn(Reader.GENERATOR)
+        if real is not None:
             ends.append(fakes)
-            slopes.append(2.0 * (fakes.detach() - real) / (self._batch * self._form.width))
+            slopes.append(self._likeness.slope(fakes.detach(), real, hints))
         self._source.networks.descend(ends, slopes)
 
-    def _slope(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """The loss's gradient with respect to outputs [M, n, padded(1)], given labels [M, n]."""
-        slope = torch.zeros_like(outputs)
-        if self._recipe.loss is Loss.MEAN:
-            slope[..., 0] = (1.0 - 2.0 * target) / self._batch
-        else:
-            chances = logistic(outputs.detach()[..., 0].clone())
-            slope[..., 0] = (chances - target) / self._batch
-        return slope
+    def _drawn(self, reader: Reader) -> Tensor | None:
+        """Private records for a network that should see none, if it does."""
+        if reader not in self._real:
+            return None
+        return self._real[reader].draw(self._batch, reader, self._recorder)
 
-    def _generated(self, n: int) -> Tensor:
+    def _generated(self, n: int) -> Made:
         with torch.no_grad():
-            return self._source(*self._inputs(n))
+            return self._made(n)
 
-    def _inputs(self, n: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Draws the generators' inputs for n records of each model."""
-        noise, given = self._feed.noise(n), self._feed.labels(n)
+    def _made(self, n: int) -> Made:
+        """Makes n records of each model."""
+        noise, given, gumbel = self._feed.noise(n), self._feed.labels(n), self._feed.gumbel(n)
+        hints = noise[..., :0]
         if self._recorder is not None:
             self._recorder.fed(Stage.TRAINING, noise[0].double().numpy())
-        if not self._form.hints:
-            return noise, given, noise[..., :0]
-        hints, chosen = self._feed.conditions([one.hints for one in self._trainees], n)
-        if self._recorder is not None:
-            self._recorder.read(Reader.CONDITIONS, self._trainees[0].positions[chosen[0]])
-        return noise, given, hints
+        if self._form.hints:
+            hints, chosen = self._feed.conditions([one.hints for one in self._trainees], n)
+            if self._recorder is not None:
+                self._recorder.read(Reader.CONDITIONS, self._trainees[0].positions[chosen[0]])
+        return Made(self._source(noise, given, hints, gumbel), hints)
 
 
 class _Rows:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from dpaudit_generators.published.scaling import Span
 
@@ -28,8 +28,30 @@ class Activation(StrEnum):
     RELU = "relu"
     LEAKY = "leaky relu"
     """Slope 0.2 below 0."""
+    HARDLY_LEAKY = "leaky relu, slope 0.01"
     TANH = "tanh"
     SIGMOID = "sigmoid"
+
+
+class Shortcut(StrEnum):
+    """What becomes of the numbers that enter a hidden layer, besides passing through it."""
+
+    NONE = "no shortcut"
+    ADDED = "inputs added"
+    """They are added to what leaves it, if that is as wide."""
+    APPENDED = "inputs appended"
+    """They stand behind what leaves it. Hidden layers after the first are as wide as their inputs,
+    if that is more."""
+
+
+class Start(StrEnum):
+    """The distribution of weights before training."""
+
+    GLOROT = "Glorot-uniform, biases 0"
+    GLOROT_BIASED = "Glorot-uniform, biases 0.01"
+    HE = "normal of variance 2 / inputs, biases 0"
+    BY_INPUTS = "uniform within 1 / sqrt(inputs), biases too"
+    """What PyTorch draws unless it is told otherwise."""
 
 
 class Loss(StrEnum):
@@ -38,7 +60,9 @@ class Loss(StrEnum):
     CROSS_ENTROPY = "cross-entropy"
     """The student's on noisy labels; for the generator, on the label 1."""
     MEAN = "mean"
-    """The difference of the student's mean outputs on labels 0 and 1 (a Wasserstein critic)."""
+    """The mean of the student's outputs, those for label 1 negated (a Wasserstein critic)."""
+    MEANS = "means"
+    """The mean output for label 0 less that for label 1 (a Wasserstein critic)."""
 
 
 class Optimiser(StrEnum):
@@ -55,6 +79,13 @@ class Larger(StrEnum):
     LAST = "last"
 
 
+class Layer(NamedTuple):
+    """How many numbers enter and leave a layer."""
+
+    inputs: int
+    outputs: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
     """A perceptron.
@@ -63,15 +94,28 @@ class Architecture:
         hidden: Widths of the hidden layers.
         activation: Activation of the hidden layers.
         output: Activation of the last layer.
-        residual: Whether a hidden layer adds its input, if that is as wide.
+        shortcut: What becomes of the inputs of a hidden layer besides.
         normalised: Whether sums are scaled to mean 0 and variance 1 over the layer of each record.
+        dropout: Share of the numbers entering a hidden layer, except the first, that are dropped at
+            random in training; the others are scaled up.
     """
 
     hidden: tuple[int, ...]
     activation: Activation = Activation.RELU
     output: Activation = Activation.LINEAR
-    residual: bool = False
+    shortcut: Shortcut = Shortcut.NONE
     normalised: bool = False
+    dropout: float = 0.0
+
+    def layers(self, inputs: int, outputs: int) -> tuple[Layer, ...]:
+        """The widths of all layers of a network, the last one included."""
+        found: list[Layer] = []
+        appended, entering = self.shortcut is Shortcut.APPENDED, inputs
+        for width in self.hidden:
+            leaving = max(width, entering) if appended and found else width
+            found.append(Layer(entering, leaving))
+            entering = leaving + (entering if appended else 0)
+        return (*found, Layer(entering, outputs))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +128,15 @@ class Recipe:
         inputs: Their distribution.
         span: What numeric columns are scaled to.
         generator: The generator network.
+        temperature: Temperature of the softmax with Gumbel noise that makes one-hot columns; 0 for
+            a softmax without noise.
         teacher: A teacher, where teachers are networks.
         student: The student; a single critic has its hidden layers.
-        teacher_steps: Steps of each teacher in an iteration.
+        start: How the weights of all networks begin.
+        teacher_steps: Minibatches of each teacher in an iteration.
+        teacher_turns: Steps on each of them: 1 for real and generated records together, 2 for one
+            after the other.
+        replacement: Whether minibatches of real records are drawn with replacement.
         rounds: How often an iteration goes through student and generator.
         student_steps: Steps of the student in a round, each with a batch of labels.
         moments: Number L of the accountant's moments 1..L.
@@ -96,6 +146,9 @@ class Recipe:
         betas: Decay rates of Adam; the second is RMSprop's.
         decay: L2 penalty on weights.
         clip: Largest weight of the student; 0 for no limit.
+        norm: Largest norm of a step's gradient, to which a larger one is shrunk, of student and
+            generator; 0 for no limit.
+        penalty: Weight of the student's gradient penalty; 0 for none.
         larger: Which contiguous parts take the records that are left over.
     """
 
@@ -104,9 +157,13 @@ class Recipe:
     inputs: Inputs
     span: Span = Span.UNIT
     generator: Architecture
+    temperature: float = 0.0
     teacher: Architecture
     student: Architecture
+    start: Start = Start.GLOROT
     teacher_steps: int = 5
+    teacher_turns: int = 1
+    replacement: bool = True
     rounds: int = 1
     student_steps: int = 5
     moments: int = 100
@@ -116,6 +173,8 @@ class Recipe:
     betas: tuple[float, float] = (0.9, 0.999)
     decay: float = 0.0
     clip: float = 0.0
+    norm: float = 0.0
+    penalty: float = 0.0
     larger: Larger = Larger.FIRST
 
 
@@ -151,6 +210,7 @@ def original(d: int) -> Recipe:
         ),
         teacher=_LOGISTIC,
         student=Architecture(hidden=(d, d)),
+        start=Start.HE,
         betas=(0.5, 0.999),
     )
 
@@ -172,6 +232,7 @@ def updated(d: int) -> Recipe:
         ),
         teacher=_LOGISTIC,
         student=Architecture(hidden=(d,)),
+        start=Start.HE,
         student_steps=1,
         moments=20,
         loss=Loss.MEAN,
@@ -182,26 +243,31 @@ def updated(d: int) -> Recipe:
 
 
 def synthcity(d: int) -> Recipe:
-    """Ten rounds of one step in an iteration; numbers scaled by mixtures."""
+    """Ten rounds of one step of a penalised critic in an iteration; numbers scaled by mixtures."""
     del d
     return Recipe(
         batch=200,
         noise_width=100,
         inputs=Inputs.NORMAL,
         span=Span.MIXTURE,
-        generator=Architecture(hidden=(100, 100), residual=True),
+        generator=Architecture(hidden=(100, 100), shortcut=Shortcut.APPENDED),
+        temperature=0.2,
         teacher=_LOGISTIC,
-        student=Architecture(hidden=(100, 100), activation=Activation.LEAKY),
+        student=Architecture(hidden=(100, 100), activation=Activation.HARDLY_LEAKY, dropout=0.1),
+        start=Start.BY_INPUTS,
         rounds=10,
         student_steps=1,
-        loss=Loss.MEAN,
+        loss=Loss.MEANS,
         decay=1e-3,
+        norm=1.0,
+        penalty=10.0,
     )
 
 
 def borealis(d: int) -> Recipe:
-    """Small networks; the last contiguous parts are the larger ones."""
-    width = max(1, (d - 1) // 4)
+    """Small networks; teachers take real and generated records in turn."""
+    # The label is not counted; where the others divide by four, there is one number more.
+    width = max(1, (d - 1) // 4 + ((d - 1) % 4 == 0))
     return Recipe(
         batch=64,
         noise_width=width,
@@ -209,6 +275,9 @@ def borealis(d: int) -> Recipe:
         generator=Architecture(hidden=(2 * width,)),
         teacher=Architecture(hidden=(max(1, (d - 1) // 2),)),
         student=Architecture(hidden=(max(1, (d - 1) // 2),)),
+        start=Start.GLOROT_BIASED,
+        teacher_turns=2,
+        replacement=False,
         larger=Larger.LAST,
     )
 
@@ -225,7 +294,7 @@ def smartnoise(d: int) -> Recipe:
             hidden=(64, 64),
             activation=Activation.LEAKY,
             output=Activation.LEAKY,
-            residual=True,
+            shortcut=Shortcut.ADDED,
             normalised=True,
         ),
         teacher=critic,

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,16 @@ from dpaudit.model.encoding import width as encoded_width
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit_generators.pate_gan.bounds import schema_of_data
-from dpaudit_generators.published.mixture import PUBLIC, SLOTS, Mixture, fit_mixture
+from dpaudit_generators.published.levels import MOST, Levels, levels_of, public_levels
+from dpaudit_generators.published.mixture import COMPONENTS, PUBLIC, Mixture, fit_mixture
 from dpaudit_generators.published.switches import Switch
 
 Matrix = npt.NDArray[np.float32] | FloatArray
+
+Coding: TypeAlias = Mixture | Levels
+"""How `Span.MIXTURE` codes a numeric column."""
+SLOTS: Final = max(COMPONENTS, MOST)
+"""Columns of the matrix that say which component or level a number belongs to."""
 
 
 class Span(StrEnum):
@@ -31,7 +38,10 @@ class Span(StrEnum):
     SYMMETRIC = "symmetric"
     """From the bounds to [-1, 1]."""
     MIXTURE = "mixture"
-    """From four deviations about a component's mean to [-1, 1]; a one-hot code says which one."""
+    """From four deviations about a component's mean to [-1, 1]; a one-hot code says which one.
+
+    Of a column with few distinct values, a one-hot code says which of these it is.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,55 +49,91 @@ class Scaling:
     """The numbers that a table was scaled with.
 
     Columns of the matrix are those of `dpaudit.model.encoding.layout`; after them, under
-    `Span.MIXTURE`, `SLOTS` for each numeric column that say which component a number belongs to.
-    Matrices are turned back entry by entry, so no table depends on the others of its stack.
+    `Span.MIXTURE`, `SLOTS` for each numeric column that say which component or level a number
+    belongs to. Matrices are turned back entry by entry, so no table depends on the others of its
+    stack.
 
     Attributes:
         schema: The schema, with the bounds in use.
         span: What numbers are scaled to.
         switches: Deviations in turning numbers back.
-        mixtures: For each numeric column, that of the places of its numbers within the bounds;
+        codings: For each numeric column, that of the places of its numbers within the bounds;
             empty unless the span is `MIXTURE`.
+        absent: Columns of the matrix for categories that the table lacks, if it decided which ones
+            there are.
     """
 
     schema: Schema
     span: Span
     switches: frozenset[Switch]
-    mixtures: tuple[Mixture, ...]
+    codings: tuple[Coding, ...]
+    absent: tuple[int, ...] = ()
 
     @property
     def width(self) -> int:
         """Number of columns of the matrix; the same for all tables of a schema."""
-        return self._first_slot + SLOTS * len(self.mixtures)
+        return self._first_slot + SLOTS * len(self.codings)
+
+    @cached_property
+    def categories(self) -> tuple[slice, ...]:
+        """Columns of the matrix that are one-hot together and say which value a column has."""
+        chosen = [block.value for block in layout(self.schema) if not block.column.kind.numeric]
+        numbers = enumerate(self.codings)
+        return (*chosen, *(self._slots(i) for i, coding in numbers if isinstance(coding, Levels)))
 
     @cached_property
     def groups(self) -> tuple[slice, ...]:
         """Columns of the matrix that are one-hot together."""
-        chosen = [block.value for block in layout(self.schema) if not block.column.kind.numeric]
-        return (*chosen, *(self._slots(index) for index in range(len(self.mixtures))))
+        numbers = enumerate(self.codings)
+        mixed = (self._slots(i) for i, coding in numbers if isinstance(coding, Mixture))
+        return tuple(sorted((*self.categories, *mixed), key=lambda group: group.start))
+
+    def columns_of(self, name: str) -> npt.NDArray[np.intp]:
+        """Columns of the matrix that hold the value of a column of the schema.
+
+        Args:
+            name: Name of the column.
+        """
+        block = next(block for block in layout(self.schema) if block.column.name == name)
+        own = np.arange(self.width)
+        found = own[block.value]
+        if self.codings and block.column.kind.numeric:
+            found = np.concatenate([found, own[self._slots(self._numeric.index(block))]])
+        return found
 
     @cached_property
     def possible(self) -> npt.NDArray[np.bool_]:
-        """Whether each column of the matrix may differ from 0 [width]; unused slots may not."""
+        """Whether each column of the matrix may differ from 0 [width].
+
+        Unused slots, places of numbers that are one-hot and absent categories may not.
+        """
         found = np.ones(self.width, dtype=np.bool_)
-        for index, mixture in enumerate(self.mixtures):
-            found[self._slots(index)] = np.arange(SLOTS) < len(mixture.components)
+        found[list(self.absent)] = False
+        for index, coding in enumerate(self.codings):
+            found[self._slots(index)] = np.arange(SLOTS) < coding.size
+            found[self._places[index]] = isinstance(coding, Mixture)
         return found
 
     @cached_property
     def numbers(self) -> Mapping[str, tuple[float, ...]]:
         """The numbers that scale each numeric column, in its own scale.
 
-        Its bounds; for a fitted mixture, mean and standard deviation of each component.
+        Its bounds; for a fitted mixture, mean and standard deviation of each component; for one
+        with few distinct values, these values.
         """
         found: dict[str, tuple[float, ...]] = {}
         for index, block in enumerate(self._numeric):
             lower, upper = block.column.bounds
             found[block.column.name] = (lower, upper)
-            if self.mixtures and self.mixtures[index] != PUBLIC:
+            coding = self.codings[index] if self.codings else PUBLIC
+            if isinstance(coding, Levels):
+                found[block.column.name] = tuple(
+                    lower + place * (upper - lower) for place in coding.places
+                )
+            elif coding != PUBLIC:
                 found[block.column.name] = tuple(
                     number
-                    for mean, deviation, _ in self.mixtures[index].components
+                    for mean, deviation, _ in coding.components
                     for number in (lower + mean * (upper - lower), deviation * (upper - lower))
                 )
         return found
@@ -110,8 +156,9 @@ class Scaling:
         places = np.clip(matrix[:, self._places], 0.0, 1.0)
         if self.span is Span.SYMMETRIC:
             places = 2.0 * places - 1.0
-        for index, mixture in enumerate(self.mixtures):
-            places[:, index], matrix[:, self._slots(index)] = mixture.encode(places[:, index])
+        for index, coding in enumerate(self.codings):
+            places[:, index], codes = coding.encode(places[:, index])
+            matrix[:, self._slots(index)][:, : coding.size] = codes
         matrix[:, self._places] = places
         return matrix.astype(np.float32)
 
@@ -154,20 +201,19 @@ class Scaling:
     def _numbers(self, matrix: Matrix) -> FloatArray:
         """Numbers before rounding and before any is missing, [..., numeric]."""
         places: FloatArray = matrix[..., self._places].astype(np.float64)
-        for index, mixture in enumerate(self.mixtures):
-            places[..., index] = mixture.decode(places[..., index], matrix[..., self._slots(index)])
+        for index, coding in enumerate(self.codings):
+            slots = matrix[..., self._slots(index)][..., : coding.size]
+            places[..., index] = coding.decode(places[..., index], slots)
         if self.span is Span.SYMMETRIC:
             places = (places + 1.0) / 2.0
-        fitted = any(mixture != PUBLIC for mixture in self.mixtures)  # these may pass the extremes
-        if not fitted or Switch.OUTPUT_NOT_INVERTED in self.switches:
-            places = np.clip(places, 0.0, 1.0)
+        places = np.clip(places, 0.0, 1.0)
         lower, upper = np.array([block.column.bounds for block in self._numeric]).reshape(-1, 2).T
         if Switch.OUTPUT_NOT_INVERTED in self.switches:
             return places
         if Switch.OUTPUT_SHIFTED in self.switches:
             return np.asarray(places * upper + lower)
         numbers: FloatArray = lower + places * (upper - lower)
-        return numbers if fitted else np.clip(numbers, lower, upper)  # rounding errors
+        return np.clip(numbers, lower, upper)  # rounding errors
 
     @cached_property
     def _first_slot(self) -> int:
@@ -209,19 +255,32 @@ def fit_scaling(
     """
     private = Switch.BOUNDS_FROM_DATA in switches
     used = schema_of_data(schema, data) if private else schema
-    numeric = [block for block in layout(used) if block.column.kind.numeric]
-    mixtures = [PUBLIC] * len(numeric) if span is Span.MIXTURE else []
-    if mixtures and private:
-        matrix = encode(data, used)
-        for index, block in enumerate(numeric):
-            known = np.ones(len(data), dtype=np.bool_)
-            if block.indicator is not None:
-                known = matrix[:, block.indicator] == 0.0
-            mixtures[index] = fit_mixture(np.clip(matrix[known, block.value.start], 0.0, 1.0))
+    codings: list[Coding] = []
+    absent: list[int] = []
+    if span is Span.MIXTURE:
+        matrix = encode(data, used) if private else None
+        for block in layout(used):
+            if block.column.kind.numeric:
+                codings.append(_coding(block, matrix))
+            elif matrix is not None:
+                missing = ~matrix[:, block.value].any(axis=0)
+                absent += (block.value.start + np.flatnonzero(missing)).tolist()
     deviations = {Switch.OUTPUT_NOT_INVERTED, Switch.OUTPUT_SHIFTED, Switch.INTEGERS_TRUNCATED}
     return Scaling(
         schema=used,
         span=span,
         switches=frozenset(deviations.intersection(switches)),
-        mixtures=tuple(mixtures),
+        codings=tuple(codings),
+        absent=tuple(absent),
     )
+
+
+def _coding(block: EncodedColumn, matrix: FloatArray | None) -> Coding:
+    """That of one numeric column: by an encoded table, or by the public bounds without one."""
+    if matrix is None:
+        return public_levels(block.column) or PUBLIC
+    known = np.ones(len(matrix), dtype=np.bool_)
+    if block.indicator is not None:
+        known = matrix[:, block.indicator] == 0.0
+    values = np.clip(matrix[known, block.value.start], 0.0, 1.0)
+    return levels_of(values) or fit_mixture(values)

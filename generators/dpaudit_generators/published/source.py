@@ -14,12 +14,13 @@ from dpaudit.seeds import rng_of
 from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.slices import in_whole_vectors, padded, with_ones
 from dpaudit_generators.published.networks import Networks, activated
-from dpaudit_generators.published.recipes import Activation, Inputs, Recipe
+from dpaudit_generators.published.recipes import Inputs, Recipe
 from dpaudit_generators.published.scaling import Span
 from dpaudit_generators.published.trainee import Form
 
 _CPU: Final = torch.device("cpu")
 _LARGEST: Final = 30.0  # of the logits of a category; beyond it, nothing else has a chance
+_LARGEST_NOISY: Final = 80.0  # of those with Gumbel noise, over the temperature: floats end at 88
 
 
 class Feed:
@@ -45,6 +46,7 @@ class Feed:
         self._streams = Streams(seeds, purpose, device=_CPU)
         self._choices = [rng_of(seed, f"{purpose}: conditions") for seed in seeds]
         self._form, self._width, self._inputs = form, recipe.noise_width, inputs
+        self._temperature = recipe.temperature
         self._lowest = -1.0 if recipe.span is Span.SYMMETRIC else 0.0
 
     def noise(self, n: int) -> Tensor:
@@ -53,6 +55,12 @@ class Feed:
             return self._streams.normal(n, self._width).clone()
         noise = self._streams.uniform(n, self._width).float()
         return noise if self._inputs is Inputs.UNIT else 2.0 * noise - 1.0
+
+    def gumbel(self, n: int) -> Tensor | None:
+        """Draws Gumbel noise [M, n, padded(made)] if categories are drawn; else none is needed."""
+        if not self._temperature or not self._form.groups:
+            return None
+        return self._streams.gumbel(n, padded(self._form.made))
 
     def labels(self, n: int) -> Tensor:
         """Draws labels [M, n, given], independent of data: one-hot, or the ends of the span."""
@@ -92,11 +100,12 @@ class PublishedRecordSource:
     Args:
         networks: One of each model.
         form: The form of the records.
-        output: Activation of numbers.
+        recipe: How the generator networks make records.
     """
 
-    def __init__(self, networks: Networks, form: Form, output: Activation) -> None:
-        self.networks, self._form, self._output = networks, form, output
+    def __init__(self, networks: Networks, form: Form, recipe: Recipe) -> None:
+        self.networks, self._form = networks, form
+        self._output, self._temperature = recipe.generator.output, recipe.temperature
         size = padded(form.made)
         self._numeric = torch.zeros(size)
         self._numeric[: form.made] = 1.0
@@ -107,13 +116,16 @@ class PublishedRecordSource:
         self._grouped = self._same_group.diagonal().clone()
         self._tail = with_ones(torch.zeros(form.width))[form.width :]
 
-    def __call__(self, noise: Tensor, given: Tensor, hints: Tensor) -> Tensor:
+    def __call__(
+        self, noise: Tensor, given: Tensor, hints: Tensor, gumbel: Tensor | None = None
+    ) -> Tensor:
         """Makes records.
 
         Args:
             noise: Random numbers [M, n, noise width].
             given: Labels that the records must have, [M, n, given].
             hints: Conditions [M, n, hints].
+            gumbel: Noise by which categories are drawn; None if they have no noise.
 
         Returns:
             Records with their ones, [M, n, padded(width)].
@@ -121,12 +133,15 @@ class PublishedRecordSource:
         sums = self.networks(with_ones(noise, given, hints))
         columns = activated(sums, self._output) * self._numeric
         if self._form.groups:
-            columns = columns + self._shares(sums)
+            columns = columns + self._shares(sums, gumbel)
         tail = self._tail.expand(*columns.shape[:-1], -1)
         return torch.cat([columns[..., : self._form.made], given, tail], dim=-1)
 
-    def _shares(self, sums: Tensor) -> Tensor:
+    def _shares(self, sums: Tensor, gumbel: Tensor | None) -> Tensor:
         """The softmax of each group, 0 elsewhere, with one product for all sums over groups."""
-        weights = in_whole_vectors(torch.exp, sums.clamp(-_LARGEST, _LARGEST)) * self._grouped
+        largest = _LARGEST
+        if gumbel is not None:
+            sums, largest = (sums + gumbel) / self._temperature, _LARGEST_NOISY
+        weights = in_whole_vectors(torch.exp, sums.clamp(-largest, largest)) * self._grouped
         totals = torch.bmm(weights, self._same_group.expand(len(sums), -1, -1))
         return weights / (totals + (1.0 - self._grouped))

@@ -14,11 +14,11 @@ from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import Reader, Recorder
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate_gan.slices import logistic, with_ones
-from dpaudit_generators.pate_gan.stack import initial
 from dpaudit_generators.published.logistic import fit_logistic
 from dpaudit_generators.published.networks import Networks
 from dpaudit_generators.published.partition import Partition
 from dpaudit_generators.published.recipes import Recipe
+from dpaudit_generators.published.starts import drawn
 from dpaudit_generators.published.trainee import PublishedTrainee
 
 
@@ -47,8 +47,9 @@ class PublishedTeachers(Protocol):
 class NetworkTeachers:
     """Critics trained by gradient descent, on minibatches of their own part and of fakes.
 
-    A teacher draws with replacement from a stream of its own, always as many numbers, so a part may
-    be smaller than a minibatch. A teacher without records votes 0.
+    A teacher draws from a stream of its own: with replacement always as many numbers, so that a
+    part may be smaller than a minibatch; without, such a part is taken whole, repeatedly in the
+    same random order. A teacher without records votes 0.
 
     Args:
         trainees: What the models are trained on.
@@ -65,15 +66,16 @@ class NetworkTeachers:
         recipe: Recipe,
         batch: int,
     ) -> None:
-        self._trainees, self._partitions = trainees, partitions
+        self._trainees, self._partitions, self._recipe = trainees, partitions, recipe
         self._k, self._batch, self._steps = len(partitions[0].parts), batch, recipe.teacher_steps
         width = trainees[0].records.shape[1]
         self._networks = Networks(
             [
-                initial(
-                    self._k,
-                    [width, *recipe.teacher.hidden, 1],
+                drawn(
+                    recipe.start,
+                    recipe.teacher.layers(width, 1),
                     rng_of(trainee.seed, "teacher weights"),
+                    k=self._k,
                 )
                 for trainee in trainees
             ],
@@ -97,24 +99,38 @@ class NetworkTeachers:
         rows, filled = self._minibatches()
         before = self._parameters(recorder)
         models, width = len(fakes), fakes.shape[-1]
-        # Real records have label 1, generated ones 0; those of an empty part have no weight.
-        target = torch.zeros(models * self._k, 2 * self._batch)
-        target[:, : self._batch] = 1.0
-        weight = torch.full_like(target, 1.0 / self._batch)
-        weight[:, : self._batch] *= filled.flatten()[:, None]
         for step in range(self._steps):
             part = slice(step * self._batch, (step + 1) * self._batch)
             real = self._bank[rows[:, :, part].reshape(models * self._k, self._batch)]
             fake = fakes[:, None, part].expand(-1, self._k, -1, -1)
-            seen = torch.cat([real, fake.reshape(models * self._k, self._batch, width)], dim=1)
-            outputs = self._networks(seen)
-            slope = torch.zeros_like(outputs)
-            slope[..., 0] = (logistic(outputs.detach()[..., 0].clone()) - target) * weight
-            self._networks.descend([outputs], [slope])
+            fake = fake.reshape(models * self._k, self._batch, width)
+            # Those of an empty part have no weight.
+            weight = filled.flatten()[:, None] / self._batch
+            if self._recipe.teacher_turns == 1:
+                self._descend(
+                    torch.cat([real, fake], dim=1),
+                    self._labels(1.0, 0.0),
+                    torch.cat([weight.expand(-1, self._batch), self._labels(1.0) / self._batch], 1),
+                )
+            else:
+                self._descend(real, self._labels(1.0), weight)
+                self._descend(fake, self._labels(0.0), self._labels(1.0) / self._batch)
             if self._first is None:
                 self._first = real
         if recorder is not None:
             self._record(recorder, rows[0].numpy(), filled[0].numpy(), before)
+
+    def _labels(self, *each: float) -> Tensor:
+        """So many minibatches of one label each, for all teachers."""
+        labels = torch.tensor(each).repeat_interleave(self._batch)
+        return labels.expand(len(self._trainees) * self._k, -1)
+
+    def _descend(self, records: Tensor, target: Tensor, weight: Tensor) -> None:
+        """Takes one step on cross-entropy, each record with a weight."""
+        outputs = self._networks(records)
+        slope = torch.zeros_like(outputs)
+        slope[..., 0] = (logistic(outputs.detach()[..., 0].clone()) - target) * weight
+        self._networks.descend([outputs], [slope])
 
     def votes(self, records: Tensor) -> IntArray:
         """How many vote 1 on records [M, n, padded(width)]: integers [M, n]."""
@@ -132,13 +148,20 @@ class NetworkTeachers:
         filled = np.ones((len(self._trainees), self._k), dtype=np.float32)
         for model, (partition, rngs) in enumerate(zip(self._partitions, self._rngs, strict=True)):
             for index, (part, rng) in enumerate(zip(partition.parts, rngs, strict=True)):
-                uniform = rng.random(self.fakes)
-                if len(part):
-                    chosen = part[(uniform * len(part)).astype(np.int64)]
+                chosen = self._drawn(part, rng)
+                if len(chosen):
                     rows[model, index] = self._starts[model] + chosen
                 else:
                     filled[model, index] = 0.0
         return torch.from_numpy(rows), torch.from_numpy(filled)
+
+    def _drawn(self, part: IntArray, rng: np.random.Generator) -> IntArray:
+        """Minibatches of one teacher for all steps, one after the other; none of an empty part."""
+        if self._recipe.replacement:
+            uniform = rng.random(self.fakes)  # of an empty part as well
+            return part[(uniform * len(part)).astype(np.int64)] if len(part) else part
+        order = rng.random((self._steps, len(part))).argsort(axis=1, kind="stable")
+        return np.resize(part[order].T, (self._batch, self._steps)).T.ravel() if len(part) else part
 
     def _parameters(self, recorder: Recorder | None) -> list[npt.NDArray[np.float32]]:
         if recorder is None:

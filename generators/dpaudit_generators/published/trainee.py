@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.model.encoding import layout
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit_generators.published.scaling import Scaling
@@ -49,7 +48,7 @@ class Form(NamedTuple):
 
 
 def form_of(scaling: Scaling, schema: Schema, switches: frozenset[Switch]) -> Form:
-    """The form of records of a schema, which depends on a table through its mixtures only.
+    """The form of records of a schema, which depends on a table through its codings only.
 
     Args:
         scaling: The scaling of the table.
@@ -60,14 +59,15 @@ def form_of(scaling: Scaling, schema: Schema, switches: frozenset[Switch]) -> Fo
     given = np.zeros(0, dtype=np.int64)
     if Switch.LABELS_COPIED in switches:
         name = schema.label or schema.columns[-1].name
-        block = next(block for block in layout(schema) if block.column.name == name)
-        given = np.arange(scaling.width)[block.value]
+        given = np.intersect1d(columns, scaling.columns_of(name))
     made = np.setdiff1d(columns, given)
     groups = tuple(_within(made, group) for group in scaling.groups if group.start not in given)
     order = np.concatenate([made, given])
     conditions: tuple[slice, ...] = ()
     if Switch.CONDITIONS_FROM_DATA in switches:
-        conditions = groups or tuple(slice(i, i + 1) for i in range(len(order)))
+        own = (group for group in scaling.categories if group.start not in given)
+        categories = tuple(_within(made, group) for group in own)
+        conditions = categories or groups or tuple(slice(i, i + 1) for i in range(len(order)))
     return Form(order, len(made), groups, conditions)
 
 

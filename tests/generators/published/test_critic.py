@@ -23,7 +23,8 @@ from dpaudit_generators.published.critic_draws import (
     flipped,
     noise_of,
 )
-from dpaudit_generators.published.critic_networks import initial
+from dpaudit_generators.published.recipes import Architecture, Start
+from dpaudit_generators.published.starts import drawn
 
 SETTINGS = CriticSettings(
     iterations=20,
@@ -72,8 +73,9 @@ def by_autograd(one, settings):
     """The same in plain torch from the same draws."""
 
     def tensors(purpose, *widths):
-        drawn = initial(widths, rng_of(one.seed, purpose))
-        return [torch.tensor(part[0], requires_grad=True) for part in drawn]
+        layers = Architecture(hidden=widths[1:-1]).layers(widths[0], widths[-1])
+        weights = drawn(Start.HE, layers, rng_of(one.seed, purpose))
+        return [torch.tensor(part[0], requires_grad=True) for part in weights]
 
     def network(weights, rows, hidden):
         for layer, (weight, bias) in enumerate(zip(weights[::2], weights[1::2], strict=True)):
@@ -92,8 +94,8 @@ def by_autograd(one, settings):
     more = [np.arange(len(one.rows))] if given else []
     batches = Minibatches([one.seed], [[*one.parts, *more]], batch=b)
     for _ in range(settings.iterations):
-        (chosen,), drawn = batches.draw(), uniforms.draw()
-        noise = torch.split(2 * drawn.noise[0] - 1, b)
+        (chosen,), numbers = batches.draw(), uniforms.draw()
+        noise = torch.split(2 * numbers.noise[0] - 1, b)
         for step in range(k + 1):
             x, c = (torch.from_numpy(part[chosen[min(step, len(chosen) - 1)]]) for part in one[:2])
             fake = torch.sigmoid(network(generator, torch.cat([noise[step], c], 1), torch.tanh))
@@ -102,11 +104,11 @@ def by_autograd(one, settings):
                 generator_adam.descend(-outputs[1].mean())
                 break
             labels = np.repeat([1.0, 0.0], b) + noise_of(
-                drawn.labels[0, step, :, 0].numpy(), settings.law, settings.scale
+                numbers.labels[0, step, :, 0].numpy(), settings.law, settings.scale
             )
             real = torch.from_numpy(labels > 0.5)
             both = torch.cat(outputs)
-            e = drawn.between[0, step]
+            e = numbers.between[0, step]
             inter = (e * x + (1 - e) * fake.detach()).requires_grad_()
             (g,) = torch.autograd.grad(
                 network(judge, torch.cat([inter, c], 1), relu).sum(), inter, create_graph=True
@@ -122,7 +124,8 @@ def by_autograd(one, settings):
 def test_weights_are_those_of_autograd(law, given):
     one, settings = subject(given=given), replace(SETTINGS, law=law)
     (mine,) = train_critics([one], settings=settings)
-    start = initial([3 + given, 13, 11, 13], rng_of(0, "generator weights"))
+    layers = Architecture(hidden=(13, 11)).layers(3 + given, 13)
+    start = drawn(Start.HE, layers, rng_of(0, "generator weights"))
     for part, other, before in zip(mine, by_autograd(one, settings), start, strict=True):
         np.testing.assert_allclose(part[0], other, atol=1e-4)
         assert np.abs(other - before[0]).max() > 1e-2  # it moved by far more

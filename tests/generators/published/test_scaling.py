@@ -13,8 +13,8 @@ from dpaudit.model.encoding import encode, values_of, values_of_table
 from dpaudit.model.encoding import width as encoded_width
 from dpaudit.model.schema import Schema
 from dpaudit_generators.published import mixture
-from dpaudit_generators.published.mixture import PUBLIC, SLOTS, fit_mixture
-from dpaudit_generators.published.scaling import Scaling, Span, fit_scaling
+from dpaudit_generators.published.mixture import COMPONENTS, PUBLIC, fit_mixture
+from dpaudit_generators.published.scaling import SLOTS, Scaling, Span, fit_scaling
 from dpaudit_generators.published.switches import Switch
 
 SCHEMA = Schema(
@@ -161,6 +161,57 @@ def test_a_fitted_mixture_finds_the_modes() -> None:
     row[0, encoded_width(SCHEMA) + 2 * SLOTS - 1] = 9.0  # of no component
     mean, deviation = rent[0]
     assert fitted.values(row)[0, 1] == pytest.approx(mean + 4.0 * deviation)
+
+
+def test_few_values_are_one_hot_as_the_table_has_them() -> None:
+    schema = Schema(
+        columns=(
+            Column(name="tests", kind=Kind.INTEGER, lower=0, upper=30),
+            Column(name="dose", kind=Kind.CONTINUOUS, lower=0.0, upper=2.0),
+            Column(name="town", kind=Kind.CATEGORICAL, categories=("a", "b", "c")),
+            Column(name="age", kind=Kind.INTEGER, lower=0, upper=120),
+        )
+    )
+    rng = np.random.default_rng(2)
+    data = pd.DataFrame(
+        {
+            "tests": rng.choice([0, 1, 2, 7], 90),
+            "dose": rng.choice([0.25, 1.5], 90),
+            "town": rng.choice(["a", "c"], 90),
+            "age": rng.integers(20, 80, 90),
+        }
+    )
+    fitted = scaling(data, Span.MIXTURE, Switch.BOUNDS_FROM_DATA, schema=schema)
+    assert fitted.possible.sum() == 4 + 2 + 2 + (1 + COMPONENTS)
+    assert [group.start for group in fitted.groups] == sorted(g.start for g in fitted.groups)
+    assert len(fitted.groups) == 4
+    assert len(fitted.categories) == 3  # a mixture's components are no values
+    assert fitted.numbers["tests"] == (0.0, 1.0, 2.0, 7.0)
+    np.testing.assert_array_equal(
+        fitted.values(fitted.encode(data))[:, :3], values_of_table(data, schema)[:, :3]
+    )
+    # Whatever a network makes, what the table lacks cannot come out.
+    random = rng.normal(size=(500, fitted.width)) * fitted.possible
+    random[:, ~fitted.possible] = 0.0
+    random[:, list(fitted.absent)] = -9.0
+    values = fitted.values(random)
+    assert set(values[:, 0]) == {0.0, 1.0, 2.0, 7.0}
+    assert set(values[:, 1]) == {0.25, 1.5}
+    assert set(values[:, 2]) == {0.0, 2.0}
+    ages = data["age"]
+    assert ages.min() <= values[:, 3].min() <= values[:, 3].max() <= ages.max()
+
+
+def test_few_values_are_public_without_the_deviation() -> None:
+    whole = Column(name="whole", kind=Kind.INTEGER, lower=2, upper=11)
+    wide = Column(name="wide", kind=Kind.INTEGER, lower=2, upper=12)
+    real = Column(name="real", kind=Kind.CONTINUOUS, lower=0.0, upper=1.0)
+    schema = Schema(columns=(whole, wide, real))
+    data = pd.DataFrame({"whole": [3, 4], "wide": [3, 4], "real": [0.1, 0.2]})
+    public = scaling(data, Span.MIXTURE, schema=schema)
+    assert public.numbers["whole"] == pytest.approx(tuple(range(2, 12)))
+    assert public.codings[1:] == (PUBLIC, PUBLIC)
+    assert public == scaling(data[:1], Span.MIXTURE, schema=schema)
 
 
 def test_one_record_moves_a_fitted_mixture() -> None:

@@ -1,0 +1,194 @@
+"""Students, teachers and generators of published PATE-GANs, against the same in plain torch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from dpaudit_generators.pate_gan.slices import with_ones
+from dpaudit_generators.published import recipes
+from dpaudit_generators.published.dropout import Dropouts
+from dpaudit_generators.published.likeness import Likeness
+from dpaudit_generators.published.networks import Networks
+from dpaudit_generators.published.partition import Partition
+from dpaudit_generators.published.recipes import (
+    Activation,
+    Architecture,
+    Layer,
+    Loss,
+    Shortcut,
+    Start,
+)
+from dpaudit_generators.published.starts import drawn
+from dpaudit_generators.published.student import Students
+from dpaudit_generators.published.teachers import NetworkTeachers
+from dpaudit_generators.published.trainee import Form, PublishedTrainee
+
+SHAPES = [
+    Architecture(hidden=(5, 4), activation=Activation.HARDLY_LEAKY),
+    Architecture(hidden=(5, 4), activation=Activation.LEAKY, shortcut=Shortcut.APPENDED),
+    Architecture(hidden=(6, 6), activation=Activation.LEAKY, shortcut=Shortcut.ADDED),
+]
+
+
+def plain(shape: Architecture, weights: list[Tensor], rows: Tensor) -> Tensor:
+    """A perceptron in plain torch, without dropout."""
+    slope = 0.01 if shape.activation is Activation.HARDLY_LEAKY else 0.2
+    for weight, bias in zip(weights[:-2:2], weights[1:-2:2], strict=True):
+        out = torch.nn.functional.leaky_relu(rows @ weight + bias, slope)
+        if shape.shortcut is Shortcut.APPENDED:
+            out = torch.cat([out, rows], dim=1)
+        elif shape.shortcut is Shortcut.ADDED and out.shape == rows.shape:
+            out = out + rows
+        rows = out
+    return rows @ weights[-2] + weights[-1]
+
+
+def parameters(shape: Architecture, inputs: int, seed: int) -> list[Tensor]:
+    layers = shape.layers(inputs, 1)
+    found = drawn(Start.BY_INPUTS, layers, np.random.default_rng(seed))
+    return [torch.tensor(part[0], requires_grad=True) for part in found]
+
+
+def networks(shape: Architecture, weights: list[Tensor]) -> Networks:
+    arrays = tuple(part.detach().numpy().reshape(1, -1, part.shape[-1]) for part in weights)
+    recipe = replace(recipes.synthcity(3), student=shape)
+    return Networks([arrays], shape, recipe)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_outputs_and_steepness_are_those_of_plain_torch(shape: Architecture) -> None:
+    weights, rows = parameters(shape, 6, 1), torch.rand(7, 6)
+    mine = networks(shape, weights)
+    stacked = with_ones(rows)[None]
+    torch.testing.assert_close(mine(stacked)[0, :, :1], plain(shape, weights, rows))
+    rows.requires_grad_()
+    (slopes,) = torch.autograd.grad(plain(shape, weights, rows).sum(), rows, create_graph=True)
+    length = slopes.norm(dim=1, keepdim=True)
+    found = mine.steepness(stacked)
+    torch.testing.assert_close(found[0], length)
+    wanted = torch.autograd.grad(((length - 1.0) ** 2).mean(), weights[0])[0]
+    (own,) = torch.autograd.grad([((found - 1.0) ** 2).mean()], [mine.parameters[0]])
+    torch.testing.assert_close(own[0, :6, : wanted.shape[1]], wanted)
+
+
+def test_shortcuts_that_append_widen_the_layers_behind_them() -> None:
+    shape = Architecture(hidden=(100, 100), shortcut=Shortcut.APPENDED)
+    assert shape.layers(161, 109) == (Layer(161, 100), Layer(261, 261), Layer(522, 109))
+    assert Architecture(hidden=(100, 100)).layers(161, 109)[1:] == (
+        Layer(100, 100),
+        Layer(100, 109),
+    )
+
+
+def test_starts() -> None:
+    rng = np.random.default_rng(0)
+    layers = [Layer(400, 300)]
+    weight, bias = drawn(Start.HE, layers, rng, k=2)
+    assert weight.shape == (2, 400, 300)
+    assert weight.std() == pytest.approx((2 / 400) ** 0.5, rel=0.02)
+    assert np.abs(weight).max() > 3 * weight.std()  # normal, not uniform
+    assert not bias.any()
+    weight, bias = drawn(Start.GLOROT_BIASED, layers, rng)
+    assert np.abs(weight).max() == pytest.approx((6 / 700) ** 0.5, rel=0.01)
+    assert (bias == np.float32(0.01)).all()
+    assert not drawn(Start.GLOROT, layers, rng)[1].any()
+    weight, bias = drawn(Start.BY_INPUTS, layers, rng)
+    assert np.abs(weight).max() == pytest.approx(0.05, rel=0.01)
+    assert 0.04 < np.abs(bias).max() <= 0.05
+
+
+def test_a_gradient_beyond_the_norm_is_shrunk_to_it() -> None:
+    shape, weights = SHAPES[0], parameters(SHAPES[0], 6, 1)
+    arrays = tuple(part.detach().numpy().reshape(1, -1, part.shape[-1]) for part in weights)
+    recipe = replace(recipes.updated(3), rate=1.0)  # its steps grow with the gradient
+    rows = with_ones(torch.rand(1, 7, 6))
+    steps = {}
+    for norm in (0.0, 0.01, 1e6):
+        mine = Networks([arrays], shape, recipe, norm=norm)
+        outputs = mine(rows)
+        mine.descend([outputs], [torch.ones_like(outputs)])
+        steps[norm] = np.abs(mine.flat(0) - np.concatenate([a.ravel() for a in arrays])).max()
+    assert steps[0.0] == pytest.approx(steps[1e6], rel=1e-5)
+    assert steps[0.01] < 0.05 * steps[0.0]
+
+
+def test_only_the_student_is_clipped() -> None:
+    form = Form(np.arange(4), 4, (), ())
+    recipe = recipes.updated(4)
+    students = Students([1], form=form, recipe=recipe)
+    before = students._networks.flat(0)
+    rows = with_ones(torch.rand(1, 8, 4))
+    students.train(rows, rows[..., :0], np.ones((1, 8), dtype=np.int64))
+    assert np.abs(before).max() > 0.1
+    assert np.abs(students._networks.flat(0)).max() <= recipe.clip + 1e-9
+
+
+def test_dropout_keeps_the_mean_and_the_ones() -> None:
+    factors = Dropouts([1, 2], 0.25)(200, 30)
+    assert factors.shape == (2, 200, 32)
+    assert (factors[..., 30] == 1.0).all()
+    dropped = (factors[..., :30] == 0.0).float().mean()
+    assert float(dropped) == pytest.approx(0.25, abs=0.02)
+    assert factors[..., :30].unique().tolist() == pytest.approx([0.0, 4 / 3])
+    assert not torch.equal(factors[0], factors[1])
+
+
+def test_slopes_of_a_critic_with_means() -> None:
+    form = Form(np.arange(3), 3, (), ())
+    recipe = replace(recipes.synthcity(3), loss=Loss.MEANS)
+    students = Students([1], form=form, recipe=recipe)
+    target = torch.tensor([[1.0, 0.0, 0.0, 1.0, 1.0]])
+    slope = students._slope(torch.zeros(1, 5, 16), target, batch=5)
+    assert slope[0, :, 0].tolist() == pytest.approx([-1 / 3, 1 / 2, 1 / 2, -1 / 3, -1 / 3])
+    one = students._slope(torch.zeros(1, 5, 16), torch.ones(1, 5), batch=5)
+    assert one[0, :, 0].tolist() == pytest.approx([-0.2] * 5)
+
+
+def test_likeness_is_the_cross_entropy_of_the_columns_that_conditions_are_about() -> None:
+    groups = (slice(0, 2), slice(2, 5))
+    form = Form(np.arange(6), 6, groups, groups)
+    rng = np.random.default_rng(2)
+    fakes = torch.tensor(rng.random((1, 4, 16)), dtype=torch.float32)
+    real = torch.zeros(1, 4, 16)
+    for group in groups:
+        for row, place in enumerate(rng.integers(group.start, group.stop, 4)):
+            real[0, row, place] = 1.0
+    hints = torch.zeros(1, 4, 5)
+    for row, place in enumerate((0, 3, 4, 1)):
+        hints[0, row, place] = 1.0
+    wanted = torch.zeros(4, 16)
+    for group, rows in ((groups[0], [0, 3]), (groups[1], [1, 2])):
+        own = fakes[0].clone().requires_grad_()
+        chosen = real[0, rows, group].argmax(dim=1)
+        loss = torch.nn.functional.nll_loss(torch.log(own[rows, group] + 1e-8), chosen) / 4
+        wanted += torch.autograd.grad(loss, own)[0]
+    torch.testing.assert_close(Likeness(form).slope(fakes, real, hints)[0], wanted)
+
+
+@pytest.mark.parametrize("batch", [4, 11])
+def test_minibatches_without_replacement(batch: int) -> None:
+    records = np.random.default_rng(0).random((20, 3), dtype=np.float32)
+    trainee = PublishedTrainee(records, records, records[:, :0], np.arange(20), 7)
+    recipe = replace(recipes.borealis(3), teacher_steps=50)
+    partition = Partition(
+        records.astype(float),
+        teachers=2,
+        switches=[],
+        larger=recipe.larger,
+        seed=7,
+    )
+    teachers = NetworkTeachers([trainee], [partition], recipe=recipe, batch=batch)
+    rows, filled = teachers._minibatches()
+    assert filled.all()
+    for part, mine in zip(partition.parts, rows[0].reshape(2, 50, batch).numpy(), strict=True):
+        for step in mine:
+            first = step[: len(part)]
+            assert len(set(first)) == len(first)
+            assert set(step) <= set(part)
+            assert (step[len(part) :] == step[: max(0, batch - len(part))]).all()
+        assert set(mine.ravel()) == set(part)
