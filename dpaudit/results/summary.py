@@ -30,13 +30,14 @@ _LEAKS_IN_FAILURE = 5
 
 
 def summary_lines(result: AuditRecord) -> list[str]:
-    """The audit for a terminal: four to ten lines of at most 80 characters, the headline first."""
-    lines = [sentences.headline(result), _claim_line(result), *_target_lines(result)]
+    """The audit for a terminal: up to eleven lines of at most 80 characters, the headline first."""
+    lines = [sentences.headline(result), *_why_lines(result), _claim_line(result)]
+    lines += _target_lines(result)
     lines += _leak_lines(result)
     lines += [attack_line(result), *_power_lines(result), _controls_line(result)]
     n_in, n_out = (result.failures[world] for world in World)
     if n_in or n_out:
-        errors = "; ".join(reason.error for reason in result.failure_reasons)
+        errors = "; ".join(dict.fromkeys(reason.error for reason in result.failure_reasons))
         lines.append(f"failed trials: {n_in} in, {n_out} out ({errors}; see {LOG_FILE})")
     if any(check.name == FRESH_TRIALS and not check.passed for check in result.checks):
         lines.append(
@@ -76,6 +77,12 @@ def attack_line(result: AuditRecord) -> str:
         f"missed {counts.false_negatives} of {counts.n_in} in, "
         f"mistook {counts.false_positives} of {counts.n_out} out"
     )
+
+
+def _why_lines(result: AuditRecord) -> list[str]:
+    """The main reason, where the headline does not say it."""
+    says_it = result.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT)
+    return [] if says_it else [f"why: {reason}" for reason in result.reasons[:1]]
 
 
 def _claim_line(result: AuditRecord) -> str:

@@ -39,6 +39,18 @@ def test_summary_of_an_audit_that_never_ran(never_run: AuditRecord) -> None:
     assert "controls: null FAILED, positive passed" in lines
 
 
+def test_the_main_reason_and_each_error_stand_once_where_nothing_was_found(
+    record_of: Make,
+) -> None:
+    reasons = ["stopped after 18 of 100 trials: every one of them failed", "another"]
+    failed = [{"world": world, "count": 9, "error": "OSError"} for world in ("in", "out")]
+    changes = {"failures": {"in": 9, "out": 9}, "failure_reasons": failed, "reasons": reasons}
+    lines = summary_lines(record_of(verdict="inconclusive", **changes))
+    assert lines[1] == f"why: {reasons[0]}"
+    assert "failed trials: 9 in, 9 out (OSError; see workers.log)" in lines
+    assert not any(line.startswith("why") for line in summary_lines(record_of(**changes)))
+
+
 HOSTILE = "\x1b[31m" + "long name\n" * 40
 EVERYWHERE: dict[str, Any] = {
     "attack": HOSTILE,

@@ -89,11 +89,12 @@ def features_of_ending(outcome: TrialEnd, *, requested: int) -> FloatArray:
         requested: Synthetic rows that it was asked for.
 
     Returns:
-        Whether it finished, how many rows came (0 without a table), and a number that stands for
-        the way it failed (0 if it finished): trees need no order of such numbers.
+        Whether it finished; how many rows came, as many as were asked for if there is no table to
+        count; and a number that stands for the way it failed (0 if it finished): trees need no
+        order of such numbers.
     """
     if outcome.status is TrialStatus.FINISHED:
         return np.array([1.0, requested, 0.0])
     seen = ending(outcome)
     code = 1 + zlib.crc32(seen.way.encode())
-    return np.array([0.0, seen.rows or 0, code])
+    return np.array([0.0, requested if seen.rows is None else seen.rows, code])
