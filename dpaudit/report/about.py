@@ -17,6 +17,7 @@ from dpaudit.formatting import (
 from dpaudit.game.store import LOG_FILE
 from dpaudit.plugins.protocols import World
 from dpaudit.report.structure import MOST_ROWS, Block, ReportTable, left_out
+from dpaudit.results.leaks import TRIAL_OUTCOMES
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import target
 
@@ -33,7 +34,10 @@ def _controls(result: AuditRecord) -> Iterable[Block]:
     one_run = result.one_run is not None
     copied = "releases its training rows" if one_run else "copies the target"
     separated = "guesses the coins" if one_run else "tells its worlds apart"
-    controls = result.controls.named() if result.controls else {}
+    if result.controls is None:
+        said = "None was run: every model that was trained before them failed."
+        yield Block(title="Controls", paragraphs=(said,))
+        return
     rows = tuple(
         (
             name,
@@ -43,7 +47,7 @@ def _controls(result: AuditRecord) -> Iterable[Block]:
             auc_text(control.auc),
             control.detail,
         )
-        for name, control in controls.items()
+        for name, control in result.controls.named().items()
     )
     yield Block(
         title="Controls",
@@ -76,9 +80,9 @@ def _failures(result: AuditRecord) -> Iterable[Block]:
         paragraphs=(
             f"World in: {failures[World.IN]} of {trained[World.IN]} trials. "
             f"World out: {failures[World.OUT]} of {trained[World.OUT]}. "
-            "A failed trial counts as an error of the attack: the bound holds. Of exceptions only "
-            f"the type is given: what they say may quote records and is in {LOG_FILE} of the run "
-            "folder.",
+            "A failed trial counts as an error of attacks on tables, so that their bounds hold; "
+            f"how trials end is attacked as {TRIAL_OUTCOMES!r}. Of exceptions only the type is "
+            f"given: what they say may quote records and is in {LOG_FILE} of the run folder.",
             *left_out(reasons, "reasons"),
         ),
         table=ReportTable(

@@ -9,7 +9,15 @@ from dpaudit.formatting import auc_text, percent, rounded, rounded_down, rounded
 from dpaudit.report.about import about_the_run
 from dpaudit.report.curves import has_scores, histogram, largest_tpr, operating_point, shown_bounds
 from dpaudit.report.structure import MOST_ROWS, Block, Level, Picture, ReportTable, left_out
-from dpaudit.results.leaks import MANY, NO_FEATURE, WHOLE_OUTPUT, Carrier, carrier, feature
+from dpaudit.results.leaks import (
+    MANY,
+    NO_FEATURE,
+    TRIAL_OUTCOMES,
+    WHOLE_OUTPUT,
+    Carrier,
+    carrier,
+    feature,
+)
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import PROVES_NOTHING, claim_and_proof
 from dpaudit.results.verdict import Verdict
@@ -204,20 +212,29 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
 
 
 def _multiplicity(result: AuditRecord) -> str:
+    """How the bounds are corrected, and which attacks were chosen on other trials."""
     rule, hypotheses = result.multiplicity.rule, result.multiplicity.hypotheses
     turns = result.sequential.guessed_by if result.sequential else None
+    if hypotheses > 1:
+        corrected = f"They are corrected for {hypotheses} attacks (Bonferroni)."
+    elif turns:
+        corrected = "One attack guesses at a time, so nothing is corrected."
+    elif rule == "select":
+        corrected = "One attack was chosen on trials that were not scored, so nothing is corrected."
+    else:
+        corrected = "There is one attack, so nothing is corrected."
     if turns:
         each = ", ".join(f"{name} guessed {pairs} pairs" for name, pairs in turns.items())
-        return (
-            "The attack was selected before each batch, on earlier trials, so nothing is "
-            f"corrected: {each}. The sequential bound is that of all these guesses; the other "
-            f"numbers are of {result.attack} alone."
+        corrected += (
+            f" It was selected before each batch, on earlier trials: {each}. The sequential bound "
+            f"is that of all these guesses; the other numbers are of {result.attack} alone."
         )
-    if rule == "select":
-        return "One attack was chosen on trials that were not scored, so nothing is corrected."
-    if hypotheses == 1:
-        return "There is one attack, so nothing is corrected."
-    return f"They are corrected for {hypotheses} attacks (Bonferroni)."
+    if any(attack.name == TRIAL_OUTCOMES for attack in result.attacks):
+        corrected += (
+            f" {_capital(TRIAL_OUTCOMES)} guesses from how a trial ended; on trials that were not "
+            "scored it promised more than the attack whose place it has."
+        )
+    return corrected
 
 
 def _rule(threshold: Threshold) -> str:

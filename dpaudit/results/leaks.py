@@ -16,6 +16,8 @@ NEGLIGIBLE: Final = 0.01
 SEPARATES: Final = 0.1
 """|AUC - 1/2| from which a feature alone tells the worlds apart."""
 
+TRIAL_OUTCOMES: Final = "trial outcomes"
+"""Name of the attack on how trials end."""
 THE_TRIAL: Final = "the trial itself"
 """Stands for a column in the features of how a trial ended."""
 WHOLE_OUTPUT: Final = "the whole output, which the seed does not change"

@@ -252,6 +252,17 @@ def test_an_audit_that_never_ran_shows_no_pictures_and_says_why(never_run: Audit
     assert "the null control failed" in text
 
 
+def test_controls_that_were_not_run_and_the_attack_on_endings_are_explained(
+    record_of: Make, example: dict[str, Any]
+) -> None:
+    text = render_markdown(record_of(verdict="inconclusive", controls=None))
+    assert "None was run" in text
+    attack = {**example["attacks"][0], "name": "trial outcomes"}
+    text = render_markdown(record_of(attacks=[attack, *example["attacks"][1:]]))
+    assert "Trial outcomes guesses from how a trial ended" in text
+    assert "guesses from how a trial ended" not in render_markdown(record_of())
+
+
 def test_warnings_of_inferred_schema_and_unseedable_generator(record_of: Make) -> None:
     words = Outline(render_html(record_of(**INCONCLUSIVE))).words
     assert "the schema was inferred from the table" in words

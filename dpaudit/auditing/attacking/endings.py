@@ -17,7 +17,7 @@ import pandas as pd
 from dpaudit.game.trial import TrialEnd, TrialStatus
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer
-from dpaudit.results.leaks import THE_TRIAL
+from dpaudit.results.leaks import THE_TRIAL, TRIAL_OUTCOMES
 
 FEATURES: Final = (
     FeatureName(THE_TRIAL, "whether it finished"),
@@ -77,7 +77,7 @@ class HowTrialsEnd:
         return score
 
 
-ENDINGS: Final = NamedAttack("trial outcomes", HowTrialsEnd())
+ENDINGS: Final = NamedAttack(TRIAL_OUTCOMES, HowTrialsEnd())
 """The attack under the name that results show."""
 
 
