@@ -134,14 +134,15 @@ def example() -> dict[str, Any]:
 def record_of(example: dict[str, Any]) -> Callable[..., AuditRecord]:
     """Makes the record of the example with other values of some keys.
 
-    Of claim, data and controls only the parts that are given change.
+    Of claim, data and controls only the parts that are given change, unless it is None.
     """
     from dpaudit.results.document import from_document
     from dpaudit.results.record import AuditRecord
 
     def make(**changes: Any) -> AuditRecord:
         for key in {"claim", "data", "controls"} & set(changes):
-            changes[key] = {**example[key], **changes[key]}
+            if changes[key] is not None:
+                changes[key] = {**example[key], **changes[key]}
         record: AuditRecord = from_document(AuditRecord, {**example, **changes})
         return record
 
