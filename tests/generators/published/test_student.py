@@ -170,20 +170,21 @@ def test_likeness_is_the_cross_entropy_of_the_columns_that_conditions_are_about(
     torch.testing.assert_close(Likeness(form).slope(fakes, real, hints)[0], wanted)
 
 
-@pytest.mark.parametrize("batch", [4, 11])
-def test_minibatches_without_replacement(batch: int) -> None:
+def teachers(batch: int, *, steps: int = 50) -> tuple[NetworkTeachers, Partition]:
+    """Two of borealis' teachers and their parts."""
     records = np.random.default_rng(0).random((20, 3), dtype=np.float32)
     trainee = PublishedTrainee(records, records, records[:, :0], np.arange(20), 7)
-    recipe = replace(recipes.borealis(3), teacher_steps=50)
+    recipe = replace(recipes.borealis(3), teacher_steps=steps)
     partition = Partition(
-        records.astype(float),
-        teachers=2,
-        switches=[],
-        larger=recipe.larger,
-        seed=7,
+        records.astype(float), teachers=2, switches=[], larger=recipe.larger, seed=7
     )
-    teachers = NetworkTeachers([trainee], [partition], recipe=recipe, batch=batch)
-    rows, filled = teachers._minibatches()
+    return NetworkTeachers([trainee], [partition], recipe=recipe, batch=batch), partition
+
+
+@pytest.mark.parametrize("batch", [4, 11])
+def test_minibatches_without_replacement(batch: int) -> None:
+    some, partition = teachers(batch)
+    rows, filled = some._minibatches()
     assert filled.all()
     for part, mine in zip(partition.parts, rows[0].reshape(2, 50, batch).numpy(), strict=True):
         for step in mine:
@@ -192,3 +193,28 @@ def test_minibatches_without_replacement(batch: int) -> None:
             assert set(step) <= set(part)
             assert (step[len(part) :] == step[: max(0, batch - len(part))]).all()
         assert set(mine.ravel()) == set(part)
+
+
+def test_borealis_as_released() -> None:
+    recipe = recipes.borealis(29)
+    assert (recipe.noise_width, recipe.generator.hidden) == (8, (16,))
+    assert recipe.teacher.hidden == recipe.student.hidden == (14,)
+    assert recipes.borealis(30).noise_width == 7
+    weights = teachers(4)[0]._networks.weights([0])[0]
+    assert all((bias == np.float32(0.01)).all() for bias in weights[1::2])
+
+
+def test_teachers_take_real_and_generated_records_in_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    some, _ = teachers(4, steps=3)
+    seen: list[tuple[int, float]] = []
+    descend = some._descend
+
+    def noted(records: Tensor, target: Tensor, weight: Tensor) -> None:
+        seen.append((records.shape[1], float(target.mean())))
+        descend(records, target, weight)
+
+    monkeypatch.setattr(some, "_descend", noted)
+    some.train(with_ones(torch.rand(1, 12, 3)), None)
+    assert seen == 3 * [(4, 1.0), (4, 0.0)]
