@@ -151,6 +151,19 @@ class Bench:
                 f"not refused in one line: exit code {ended.code}: {ended.err[-300:]}"
             )
 
+    def refuse_or_finish(self, folder: Path) -> None:
+        """Resumes a run that was spoilt: refused in one line, or done again; then its folder goes.
+
+        Raises:
+            FailureError: If it ends in any other way.
+        """
+        ended = self.start(folder).wait()
+        if ended.code:
+            self.refused(folder, ended)
+        else:
+            self.check(folder, ended, {})
+        self.drop(folder)
+
     def drop(self, folder: Path) -> None:
         """Removes a folder."""
         shutil.rmtree(folder)

@@ -130,12 +130,7 @@ def flipped(bench: Bench, rng: random.Random, *, stage: str, file: str) -> int:
     raw[place] ^= 1 << rng.randrange(8)
     path.write_bytes(raw)
     (folder / "run" / "result.json").unlink(missing_ok=True)
-    ended = bench.start(folder).wait()
-    if ended.code:
-        bench.refused(folder, ended)
-    else:
-        bench.check(folder, ended, {})
-    bench.drop(folder)
+    bench.refuse_or_finish(folder)
     return 1
 
 
@@ -186,12 +181,7 @@ def spoilt(bench: Bench, rng: random.Random, *, file: str) -> int:
     SPOILT[rng.choice(list(SPOILT))](path)
     if file != "result.json":
         (folder / "run" / "result.json").unlink(missing_ok=True)
-    ended = bench.start(folder).wait()
-    if ended.code:
-        bench.refused(folder, ended)
-    else:
-        bench.check(folder, ended, {})
-    bench.drop(folder)
+    bench.refuse_or_finish(folder)
     return 1
 
 

@@ -28,7 +28,7 @@ from dpaudit.auditing.checks import (
     failure_reasons,
 )
 from dpaudit.auditing.claims import effective_claim
-from dpaudit.auditing.plan import power
+from dpaudit.auditing.plan import highest_provable, power
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus
@@ -98,12 +98,13 @@ def find(
         attacked = attack_all(audit, stored, Role.AUDIT, settings, claim)
     deciding = best(attacked) if attacked else None
     proved = deciding is not None and deciding.evaluation.proved > claim.epsilon
-    whole = power(settings, claim)
     # What is proved may come from how trials end, which failures do not hide.
-    left = whole if proved else _power_left(audit, outcomes, claim)
+    left = power(settings, claim) if proved else _power_left(audit, outcomes, claim)
     counts = TrialCounts.of(outcomes)
     checks = [
-        check_failures(counts, highest=whole.max_provable_epsilon, left=left.max_provable_epsilon),
+        check_failures(
+            counts, highest=highest_provable(settings, claim), left=left.max_provable_epsilon
+        ),
         check_randomness(outcomes),
         check_repeats(outcomes, audit.stream("repeats").rng()),
         _replay_check(audit, replays),

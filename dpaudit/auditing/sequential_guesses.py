@@ -91,10 +91,9 @@ class AttackGuesses:
             scorer=self.fitted.scorer,
         )
         trials = [trial for world in World for trial in self.trials[world]]
-        failed_in, failed_out = counts.n_in - n_in, counts.n_out - n_out
         part = Part(self.features.rows(self.outcomes, trials), member)
         attack = self.features.attack
-        return Attacked(attack, trials, part, evaluation, failed_in, failed_out, attack.name)
+        return Attacked(attack, trials, part, evaluation, attack.name)
 
 
 @dataclass

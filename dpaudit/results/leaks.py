@@ -14,7 +14,7 @@ LEAKS_NAMED: Final = 3
 NEGLIGIBLE: Final = 0.01
 """An attack that loses less AUC than this without a feature does not rely on that one."""
 SEPARATES: Final = 0.1
-"""|AUC - 1/2| from which a feature alone tells the worlds apart."""
+"""|AUC - 1/2| from which a feature alone separates the worlds."""
 
 TRIAL_OUTCOMES: Final = "trial outcomes"
 """Name of the attack on how trials end."""

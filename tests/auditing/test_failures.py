@@ -251,8 +251,8 @@ def test_the_attack_on_endings_knows_rows_and_ways_of_failing_apart() -> None:
     shuffled = rng.permutation(member)  # null test: nothing to learn for trials not fitted on
     half = rng.permutation(len(ends))[:50]
     rest = np.setdiff1d(np.arange(len(ends)), half)
-    blind = HowTrialsEnd().fit(features[half], shuffled[half], seed=0)
-    assert abs(auc(blind(features[rest]), shuffled[rest]) - 0.5) < 0.25
+    guess = HowTrialsEnd().fit(features[half], shuffled[half], seed=0)
+    assert abs(auc(guess(features[rest]), shuffled[rest]) - 0.5) < 0.25
     assert ending(ends[0]) != ending(ends[-1])
     assert ending(failed(World.IN, 0, "wrong row count: 3 rows", 3)).way == (
         ending(failed(World.IN, 0, "wrong row count: 4 rows", 4)).way

@@ -262,7 +262,7 @@ class KeyedToOne(Toy):
 
 
 class NoiseFixedInFit(Toy):
-    """The label tells the parity of the number of records: noise is the sample's, elsewhere."""
+    """The label shows the parity of the number of records: noise is the sample's, elsewhere."""
 
     def change(self, data: pd.DataFrame, rng: np.random.Generator) -> Change:
         return lambda table, _: table.assign(sick=len(data) % 2)

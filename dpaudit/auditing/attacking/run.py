@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpaudit.auditing.attacking.contenders import contenders, count_failed, first_outcomes
+from dpaudit.auditing.attacking.contenders import contenders, first_outcomes
 from dpaudit.auditing.attacking.evaluation import Evaluation, evaluate
 from dpaudit.auditing.attacking.parts import MIN_FITTED, Part, arrange, fitting_mask
 from dpaudit.auditing.settings import AuditSettings
@@ -30,8 +30,6 @@ class Attacked(NamedTuple):
             on how trials end, all.
         scored: Their features and worlds, in this order.
         evaluation: Its errors and bounds.
-        failed_in: Scored trials of world "in" that failed.
-        failed_out: The same for world "out".
         hypothesis: The attack of the audit whose share of the error probability it has: itself, or
             the one whose place the attack on how trials end took.
         guessed_by: Where attacks took turns in the guesses behind the sequential bound, the pairs
@@ -42,8 +40,6 @@ class Attacked(NamedTuple):
     trials: Sequence[Trial]
     scored: Part
     evaluation: Evaluation
-    failed_in: int
-    failed_out: int
     hypothesis: str
     guessed_by: Mapping[str, int] = MappingProxyType({})
 
@@ -94,7 +90,6 @@ def attack_all(
         [end for end, fits in zip(ends, mask, strict=True) if not fits]
         for ends, mask in zip(worlds, parts, strict=True)
     ]
-    failed_in, failed_out = (count_failed(ends) for ends in scored)
     found = []
     for one in chosen:
         usable = [one.features.usable(ends) for ends in worlds]
@@ -109,8 +104,6 @@ def attack_all(
                 evaluate(
                     one.fitted, trials, delta=claim.delta, confidence=settings.attack_confidence
                 ),
-                failed_in,
-                failed_out,
                 one.hypothesis,
             )
         )

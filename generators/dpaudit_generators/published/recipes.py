@@ -51,7 +51,7 @@ class Start(StrEnum):
     GLOROT_BIASED = "Glorot-uniform, biases 0.01"
     HE = "normal of variance 2 / inputs, biases 0"
     BY_INPUTS = "uniform within 1 / sqrt(inputs), biases too"
-    """What PyTorch draws unless it is told otherwise."""
+    """What PyTorch draws by default."""
 
 
 class Loss(StrEnum):
