@@ -177,7 +177,8 @@ def _cases() -> Iterator[Case]:
 def _mass(path: str, truth: dpaudit.PrivacyClaim, **settings: Any) -> Case:
     return Case(
         path=path,
-        mechanism="delta is told outright" + (", sequential" if "sequential" in settings else ""),
+        mechanism="world revealed with probability delta"
+        + (", sequential" if "sequential" in settings else ""),
         generator=honest.Counts(claim=truth, mechanism=honest.leak),
         truth=truth,
         settings={"attacks": (honest.ReleasedMean(),)} | settings,
@@ -189,7 +190,7 @@ def _one_run() -> Iterator[Case]:
     for name, draw, truth in (
         ("randomised response", honest.randomised_response, _claim()),
         ("randomised response, epsilon 0.3", honest.randomised_response, _claim(0.3)),
-        ("delta 0.01 is told outright", honest.leak, _claim(0.5, 0.01)),
+        ("world revealed with probability 0.01", honest.leak, _claim(0.5, 0.01)),
         ("null", honest.nothing, _claim()),
     ):
         yield Case(
@@ -222,7 +223,7 @@ def _fitted_claims() -> Iterator[Case]:
     half, settings = _claim(0.5, 1e-5), {"attacks": (honest.ReleasedMean(),)}
     for name, draw, own, truth in (
         ("randomised response", honest.randomised_response, _claim(), _claim(1.0, 1e-5)),
-        ("delta is told outright", honest.leak, _claim(0.4, 0.1), _claim(0.5, 0.1)),
+        ("world revealed with probability delta", honest.leak, _claim(0.4, 0.1), _claim(0.5, 0.1)),
     ):
         yield Case(
             path="fitted claims",
