@@ -32,7 +32,7 @@ harness (turing, smartnoise), and in the worst case 4 rows asked in one world an
 
     python -m reports.pate_gan_audit.run --data DIR
 
-does the pieces of work that [results](results) lacks, one file each (an hour and a quarter on 2
+does the pieces of work that [results](results) lacks, one file each (two hours on 2
 cores for all; [where the table comes from](../README.md#public-tables)), and goes on where it was
 stopped or killed; the last part, `pages`, writes this page and the figures from the results. Some
 implementations have fewer models than the paper's 1000 of each world, as the tables say; `--models
@@ -44,14 +44,6 @@ READING = """\
 *exact* the tighter one that decides dpaudit's verdicts. *FN, FP* are the attack's errors among the
 scored models of each world. The paper's bounds follow from its errors to the last digit (a perfect
 attack on 400 + 400 models: 4.681517). "Nothing proved" is no evidence of privacy.
-"""
-
-OUTDATED = """\
-**Not measured again yet: synthcity in the valid game of the worst case.** It was brought closer to
-the released code after that result was made. A first run of the new one proved 1.36 there (AUC
-0.861, 300 models of each world, ε 1 claimed): a violation in a valid game, and the only one. Which
-deviation carries it is not known yet; what this page says of that one case is about the re-creation
-before.
 """
 
 
@@ -69,7 +61,6 @@ def readme(found: Mapping[str, Part]) -> str:
         INTRODUCTION,
         "## What changes against the paper\n",
         bullets(findings.changes(found)),
-        OUTDATED,
         READING,
         "## Table 2: deviations named by `dpaudit trace`\n",
         matrix.table_2(found["tables"]),
