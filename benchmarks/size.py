@@ -8,7 +8,7 @@ Prints JSON lines: seconds of CPU time of each step, and the peak resident memor
 coordinator and of its largest worker (a fork counts as large as the coordinator was). For `trials`
 and `features` the store is filled with random numbers but for the last 20 trials, which run: what
 is measured is the coordinator, on the same path as in any audit that is resumed. `trials` takes as
-long as its forests: one attack of few features makes them fast; as large they are with any other.
+long as its forests, so it has one attack of few features.
 """
 
 from __future__ import annotations

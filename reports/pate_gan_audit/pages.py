@@ -24,19 +24,19 @@ Ganev, Annamalai and De Cristofaro (TMLR 2025, "The Elusive Pursuit of Reproduci
 audited six implementations of PATE-GAN at (1, 1e-5) and found all of them to leak. Here their
 Tables 2 and 3 and Figures 2 to 5 and 12 are done again with dpaudit, on implementations built again
 from the description and from what the released code was seen to do (none of it is copied): one
-trainer, and a switch for each deviation. Every audit is
-run **as published** and in a **valid game**, whose two worlds differ in one record and in nothing
-else: the same public bounds, the same number of rows. As published means bounds read off each
+trainer, and a switch for each deviation. Every audit is run **as published** and in a **valid
+game**, whose two worlds differ in one record and in nothing else: the same public bounds, the same
+number of rows. As published means bounds read off each
 world's table, by the implementation itself (original, updated, synthcity, borealis) or by the
 harness (turing, smartnoise), and in the worst case 4 rows asked in one world and 5 in the other.
 
     python -m reports.pate_gan_audit.run --data DIR
 
-does the pieces of work that [results](results) lacks, one file each (two hours on 2
-cores for all; [where the table comes from](../README.md#public-tables)), and goes on where it was
-stopped or killed; the last part, `pages`, writes this page and the figures from the results. Some
-implementations have fewer models than the paper's 1000 of each world, as the tables say; `--models
-1000` asks for as many.
+does the pieces of work that [results](results) lacks, one file each (by the seconds in the results
+four hours for all, on 2 cores with other work beside it; [where the table comes
+from](../README.md#public-tables)), and goes on where it was stopped or killed; the last part,
+`pages`, writes this page and the figures from the results. Some implementations have fewer models
+than the paper's 1000 of each world, as the tables say; `--models 1000` asks for as many.
 """
 
 READING = """\
