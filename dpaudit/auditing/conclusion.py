@@ -163,8 +163,8 @@ def _sequential(audit: TwoWorldSpec, findings: Findings) -> SequentialOutcome | 
     best = findings.best
     guessed_by = best.guessed_by if best else {}
     return SequentialOutcome(
-        pairs=min(findings.counts.run.values()),
-        cap=audit.settings.per_world,
+        trials=sum(findings.counts.run.values()),
+        cap=audit.settings.shadow_models,
         stopped_early=best is not None and best.evaluation.stopped_early,
         guessed_by=dict(guessed_by) or None,
     )
@@ -184,4 +184,5 @@ def _attack(one: Attacked) -> AttackOutcome:
         bounds=recorded_bounds(one.evaluation.bounds),
         counts=one.evaluation.counts,
         threshold=one.evaluation.threshold,
+        guesses=one.evaluation.guesses,
     )

@@ -94,7 +94,7 @@ def first_control_settings(settings: AuditSettings) -> ControlSettings:
     if per_world >= TRIALS_PER_WORLD:
         return full
     small = replace(full, shadow_models=2 * per_world, multiplicity=Multiplicity.SELECT)
-    by_chance = 0.25**small.scored  # a perfect separation of worlds that do not differ
+    by_chance = 0.5**small.scored  # a perfect separation of worlds that do not differ
     return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
 
 

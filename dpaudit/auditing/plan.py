@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
 from dpaudit.bounds import (
+    coin_detectable,
+    coin_detectable_gaussian,
+    coin_provable,
     detectable_epsilon,
     detectable_gaussian,
     detection_power,
@@ -27,7 +30,7 @@ def power(
     false_negatives: int = 0,
     false_positives: int = 0,
 ) -> Power:
-    """What an audit of this size can prove against a claim.
+    """What an audit of this size can prove against a claim, by the better rule for each leak.
 
     Args:
         settings: Those of the audit: its number of trials, confidence and rules.
@@ -38,12 +41,18 @@ def power(
     Returns:
         The largest provable epsilon, and the smallest detectable ones.
     """
-    size = _size(settings, claim, false_negatives, false_positives)
-    highest = max_provable(**size)
+    highest = highest_provable(
+        settings, claim, false_negatives=false_negatives, false_positives=false_positives
+    )
     if highest <= claim.epsilon:
         return Power(highest, None)
-    leak = {"claim_epsilon": claim.epsilon, "power": POWER, **size}
-    return Power(highest, detectable_epsilon(**leak), detectable_gaussian(**leak))
+    size = _size(settings, claim, false_negatives, false_positives)
+    leak: dict[str, Any] = {"claim_epsilon": claim.epsilon, "power": POWER}
+    leaks = [(detectable_epsilon(**leak, **size), detectable_gaussian(**leak, **size))]
+    if settings.fair_coins:
+        coins = _coins(settings, claim, false_negatives + false_positives)
+        leaks.append((coin_detectable(**leak, **coins), coin_detectable_gaussian(**leak, **coins)))
+    return Power(highest, *(_least(found) for found in zip(*leaks, strict=True)))
 
 
 def highest_provable(
@@ -54,20 +63,41 @@ def highest_provable(
     false_positives: int = 0,
 ) -> float:
     """The first number of `power` alone, which takes far less time."""
-    return max_provable(**_size(settings, claim, false_negatives, false_positives))
+    by_cut = max_provable(**_size(settings, claim, false_negatives, false_positives))
+    if not settings.fair_coins:
+        return by_cut
+    return max(by_cut, coin_provable(**_coins(settings, claim, false_negatives + false_positives)))
 
 
 def _size(
     settings: AuditSettings, claim: PrivacyClaim, false_negatives: int, false_positives: int
 ) -> dict[str, Any]:
+    """Of the exact bound, with as many scored trials of one world as of the other."""
+    n_out = settings.scored // 2
+    n_in = settings.scored - n_out
     return {
-        "n_in": settings.scored,
-        "n_out": settings.scored,
+        "n_in": n_in,
+        "n_out": n_out,
         "delta": claim.delta,
         "confidence": settings.attack_confidence,
-        "false_negatives": false_negatives,
-        "false_positives": false_positives,
+        "false_negatives": min(n_in, false_negatives),
+        "false_positives": min(n_out, false_positives),
     }
+
+
+def _coins(settings: AuditSettings, claim: PrivacyClaim, failed: int) -> dict[str, Any]:
+    """Of the fair-coin bound."""
+    return {
+        "trials": settings.scored,
+        "delta": claim.delta,
+        "confidence": settings.attack_confidence,
+        "failed": failed,
+    }
+
+
+def _least(found: Iterable[float | None]) -> float | None:
+    """The smallest of some numbers; None if there is none."""
+    return min((one for one in found if one is not None), default=None)
 
 
 class AssumedAttack(NamedTuple):
@@ -103,8 +133,8 @@ def needed_shadow_models(
         sized = replace(settings, shadow_models=shadow_models)
         reached = detection_power(
             claim_epsilon=claim.epsilon,
-            n_in=sized.scored,
-            n_out=sized.scored,
+            n_in=sized.scored - sized.scored // 2,
+            n_out=sized.scored // 2,
             delta=claim.delta,
             confidence=sized.attack_confidence,
             fpr=attack.fpr,

@@ -2,58 +2,50 @@
 
 A fixed-n bound that is recomputed after every batch fails far too often; an e-process may be
 evaluated at any time (Ville's inequality; `dpaudit.bounds.sequential`). Half of the error
-probability pays for it; the other half is kept for the exact bound on the last trials, which is
-computed at the cap alone. The attack that guesses a batch was fixed on the pairs before it, and so
-was whether it bets at all: its bets are predictable. An attack that has learnt too little yet does
-not bet: it would lose wealth that it has to win back later.
+probability pays for it; the other half is kept for the fixed bound on the last trials, which is
+computed at the cap alone. The attack that bets on a batch was fixed on the trials before it, so
+that its bets are predictable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from dpaudit.auditing.attacking.contenders import Contender, contenders, first_outcomes
-from dpaudit.auditing.attacking.fitting import Fitted
 from dpaudit.auditing.attacking.run import Attacked, attack_all
 from dpaudit.auditing.claims import effective_claim
-from dpaudit.auditing.sequential_guesses import GuessStream
+from dpaudit.auditing.sequential_bets import BetStream
 from dpaudit.auditing.settings import Multiplicity
+from dpaudit.auditing.trial_plan import FIRST_FITTED, TrialPlan, plan_trials
 from dpaudit.auditing.two_worlds import TwoWorldSpec
-from dpaudit.bounds import clopper_pearson, refit_schedule
+from dpaudit.bounds import refit_schedule
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.outcomes import StoredOutcomes
-from dpaudit.game.trial import Role, Trial
+from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
 
-BATCH_PAIRS = 8
-"""Pairs run between two tests."""
-PROMISING = 0.8
-"""Confidence at which an attack's errors in cross-validation must exceed the claim before it bets.
-
-Measured on the stored trials of two published PATE-GANs, 300 pairs in 8 orders: the violation of
-`original` is proved after 91 pairs instead of 116 (median), that of `turing` after 86 instead of
-143; refits after half as many pairs save another few.
-"""
+BATCH = 16
+"""Trials run between two tests."""
 
 SELECTED = "the selected attack"
-"""The stream of guesses where attacks are selected: there is one, whichever attack makes them."""
+"""The stream of bets where attacks are selected: there is one, whichever attack makes them."""
 NO_BETS = {ValidBound.SEQUENTIAL: 0.0}
 """Of an attack that has never bet."""
 
-RunPairs = Callable[[Sequence[int]], StoredOutcomes]
+RunUpTo = Callable[[int, int], StoredOutcomes]
 
 
 def run_sequential(
-    audit: TwoWorldSpec, run_pairs: RunPairs, hopeless: Callable[[], bool]
+    audit: TwoWorldSpec, run: RunUpTo, hopeless: Callable[[], bool]
 ) -> list[Attacked] | None:
     """Runs an audit in batches and tests after each.
 
     Args:
         audit: The audit; its number of shadow models is the cap.
-        run_pairs: Runs the trials of both worlds with these numbers and gives all outcomes so far.
+        run: Runs the trials from one place of the plan to another, and gives all outcomes so far.
         hopeless: Whether nothing can come of the audit any more; asked before every refit.
 
     Returns:
@@ -64,41 +56,36 @@ def run_sequential(
     Raises:
         AttackError: If an attack's scorer does not give one finite score per trial.
     """
-    settings = audit.settings
-    streams: dict[str, GuessStream] = {}
-    blocks = refit_schedule(settings.per_world)
-    outcomes = run_pairs(range(blocks[0].start))
+    plan = plan_trials(audit, Role.AUDIT, audit.settings)
+    cap = len(plan.worlds)
+    streams: dict[str, BetStream] = {}
+    outcomes = run(0, FIRST_FITTED)
     if hopeless():
         return None
-    for block in blocks:
-        claim = _claim_so_far(audit, outcomes, block.start)
-        fixed = [
-            one
-            for one in _fixed_on_the_past(audit, outcomes, block.start, claim)
-            if _promises(one.fitted, claim)
-        ]
-        for start in range(block.start, block.stop, BATCH_PAIRS):
-            numbers = range(start, min(start + BATCH_PAIRS, block.stop))
-            outcomes = run_pairs(numbers)
-            trials = [Trial(Role.AUDIT, world, number) for world in World for number in numbers]
+    for block in refit_schedule(cap, first=FIRST_FITTED):
+        claim = _claim_so_far(audit, outcomes, plan, block.start)
+        fixed = _fixed_on_the_past(audit, outcomes, plan, block.start, claim)
+        for start in range(block.start, block.stop, BATCH):
+            stop = min(start + BATCH, block.stop)
+            outcomes = run(start, stop)
             for one in fixed:
-                stream = streams.setdefault(_key(one.hypothesis, audit), GuessStream())
-                stream.guess(one.features, one.fitted, trials, outcomes)
-            claim = _claim_so_far(audit, outcomes, numbers.stop)
+                stream = streams.setdefault(_key(one.hypothesis, audit), BetStream())
+                stream.bet(one.features, one.fitted, plan.trials(start, stop), outcomes)
+            claim = _claim_so_far(audit, outcomes, plan, stop)
             found = _so_far(streams, audit, claim)
             if any(one.evaluation.proved > claim.epsilon for one in found):
                 return found
-        if block.stop < settings.per_world and hopeless():
+        if block.stop < cap and hopeless():
             return None
-    claim = _claim_so_far(audit, outcomes, settings.per_world)
-    at_cap = attack_all(audit, outcomes, Role.AUDIT, settings, claim)
+    claim = _claim_so_far(audit, outcomes, plan, cap)
+    at_cap = attack_all(audit, outcomes, Role.AUDIT, audit.settings, claim)
     return [_with_sequential(one, streams, audit, claim) for one in at_cap]
 
 
 def _with_sequential(
-    one: Attacked, streams: Mapping[str, GuessStream], audit: TwoWorldSpec, claim: PrivacyClaim
+    one: Attacked, streams: Mapping[str, BetStream], audit: TwoWorldSpec, claim: PrivacyClaim
 ) -> Attacked:
-    """An attack at the cap with the bound of its guesses on the way there."""
+    """An attack at the cap with the bound of its bets on the way there."""
     stream = streams.get(_key(one.hypothesis, audit))
     if stream is None:
         bounds = NO_BETS
@@ -114,37 +101,38 @@ def _key(hypothesis: str, audit: TwoWorldSpec) -> str:
     return SELECTED if audit.settings.multiplicity is Multiplicity.SELECT else hypothesis
 
 
-def _claim_so_far(audit: TwoWorldSpec, outcomes: StoredOutcomes, pairs: int) -> PrivacyClaim:
-    """The effective claim after this many pairs; a resumed run may hold more of them already."""
-    return effective_claim(
-        audit, (outcome for outcome in outcomes.stream() if outcome.trial.number < pairs)
-    )
+def _claim_so_far(
+    audit: TwoWorldSpec, outcomes: StoredOutcomes, plan: TrialPlan, trials: int
+) -> PrivacyClaim:
+    """The effective claim after this many trials; a resumed run may hold more of them already."""
+    return effective_claim(audit, (outcomes[trial] for trial in plan.trials(0, trials)))
 
 
 def _fixed_on_the_past(
-    audit: TwoWorldSpec, outcomes: StoredOutcomes, pairs: int, claim: PrivacyClaim
+    audit: TwoWorldSpec,
+    outcomes: StoredOutcomes,
+    plan: TrialPlan,
+    trials: int,
+    claim: PrivacyClaim,
 ) -> list[Contender]:
-    """The attacks that guess the next batch, fixed on the first pairs."""
-    everything = [np.ones(pairs, dtype=np.bool_)] * 2
+    """The attacks that bet on the next batch, fixed on the first trials."""
+    counts = [plan.count(world, among=trials) for world in World]
     return contenders(
         audit,
         outcomes,
-        [first_outcomes(outcomes, Role.AUDIT, world, pairs) for world in World],
-        everything,
+        [
+            first_outcomes(outcomes, Role.AUDIT, world, count)
+            for world, count in zip(World, counts, strict=True)
+        ],
+        [np.ones(count, dtype=np.bool_) for count in counts],
         audit.settings,
         claim,
-        purpose=f"look/{pairs}",
+        purpose=f"look/{trials}",
     )
 
 
-def _promises(fitted: Fitted, claim: PrivacyClaim) -> bool:
-    """Whether an attack errs so little on the past that it may prove a violation."""
-    bound = clopper_pearson(*fitted.counts, delta=claim.delta, confidence=PROMISING)
-    return bound > claim.epsilon
-
-
 def _so_far(
-    streams: dict[str, GuessStream], audit: TwoWorldSpec, claim: PrivacyClaim
+    streams: Mapping[str, BetStream], audit: TwoWorldSpec, claim: PrivacyClaim
 ) -> list[Attacked]:
     delta, confidence = claim.delta, audit.settings.attack_confidence
     seen = (stream.attacked(delta=delta, confidence=confidence) for stream in streams.values())

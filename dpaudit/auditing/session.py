@@ -21,8 +21,9 @@ from dpaudit.auditing.findings import Findings, find
 from dpaudit.auditing.plan import highest_provable
 from dpaudit.auditing.prospects import all_failed_alike, cannot_prove
 from dpaudit.auditing.sequential import run_sequential
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.trial_plan import FIRST_FITTED, TrialPlan, plan_trials
 from dpaudit.auditing.two_worlds import TwoWorldSpec
-from dpaudit.bounds import refit_schedule
 from dpaudit.game.engine import FIRST_REVIEW, Hopeless, never, run_trials
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.progress import OnProgress
@@ -81,7 +82,10 @@ class Session:
         stored = self.store.outcomes(Role.AUDIT)
         if any(stored[trial].finished for trial in first):
             return None
-        order = self._planned(Role.AUDIT, self._first_numbers)[:FIRST_REVIEW]
+        if self.audit.settings.sequential:
+            order = self._plan.trials(0, FIRST_FITTED)[:FIRST_REVIEW]
+        else:
+            order = self._shuffled(Role.AUDIT, self.audit.settings)[:FIRST_REVIEW]
         self._run(payload, order, among=self._cap)
         tried = [*first, *(trial for trial in order if trial not in first)]
         if not all_failed_alike([stored[trial] for trial in tried]):
@@ -99,7 +103,7 @@ class Session:
     def _controlled(
         self, payload: Payload, role: Role, settings: ControlSettings
     ) -> ControlOutcome:
-        self._run(payload, self._planned(role, range(settings.per_world)))
+        self._run(payload, self._shuffled(role, settings))
         claim = self.audit.claim
         attacked = attack_all(self.audit, self.store.outcomes(role), role, settings, claim)
         evaluation = best(attacked).evaluation if attacked else None
@@ -111,16 +115,16 @@ class Session:
         if self.audit.settings.sequential:
             order: list[Trial] = []
 
-            def run_pairs(numbers: Sequence[int]) -> StoredOutcomes:
-                batch = self._planned(Role.AUDIT, numbers)
+            def run(start: int, stop: int) -> StoredOutcomes:
+                batch = self._plan.trials(start, stop)
                 order.extend(batch)
                 self._run(payload, batch, among=self._cap)
                 return self.store.outcomes(Role.AUDIT)
 
-            attacked = run_sequential(self.audit, run_pairs, lambda: self._hopeless(order))
+            attacked = run_sequential(self.audit, run, lambda: self._hopeless(order))
             gave_up = attacked is None
         else:
-            planned = self._planned(Role.AUDIT, range(self.audit.settings.per_world))
+            planned = self._shuffled(Role.AUDIT, self.audit.settings)
             order = list(self._run(payload, planned, hopeless=self._hopeless))
             gave_up = len(order) < len(planned)
         if gave_up:
@@ -154,16 +158,11 @@ class Session:
     @property
     def _cap(self) -> list[Trial]:
         """Every trial that the audit may run."""
-        numbers = range(self.audit.settings.per_world)
-        return [Trial(Role.AUDIT, world, number) for world in World for number in numbers]
+        return self._plan.trials()
 
     @property
-    def _first_numbers(self) -> range:
-        """Numbers of the pairs that are planned together first."""
-        settings = self.audit.settings
-        if settings.sequential:
-            return range(refit_schedule(settings.per_world)[0].start)
-        return range(settings.per_world)
+    def _plan(self) -> TrialPlan:
+        return plan_trials(self.audit, Role.AUDIT, self.audit.settings)
 
     def _hopeless(self, trials: Sequence[Trial]) -> bool:
         """Whether nothing can come of the audit any more, now that these first trials are run."""
@@ -211,10 +210,10 @@ class Session:
             hopeless=hopeless,
         )
 
-    def _planned(self, role: Role, numbers: Sequence[int]) -> list[Trial]:
-        """The trials of both worlds with these numbers, interleaved at random."""
-        trials = [Trial(role, world, number) for world in World for number in numbers]
-        order = self.audit.stream(f"{role}/order/{numbers[0]}").rng().permutation(len(trials))
+    def _shuffled(self, role: Role, settings: AuditSettings) -> list[Trial]:
+        """All trials of a role, both worlds interleaved at random."""
+        trials = plan_trials(self.audit, role, settings).trials()
+        order = self.audit.stream(f"{role}/order").rng().permutation(len(trials))
         return [trials[position] for position in order]
 
 

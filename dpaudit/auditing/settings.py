@@ -125,8 +125,8 @@ class AuditSettings:
             raise SettingsError(f"`target` must be text or a row number, got {self.target!r}")
         if self.shadow_models < self.FEWEST or self.shadow_models % 2:
             raise SettingsError(
-                f"`shadow_models` must be an even number of at least {self.FEWEST} "
-                f"(half for each world), got {self.shadow_models}"
+                f"`shadow_models` must be an even number of at least {self.FEWEST}, "
+                f"got {self.shadow_models}"
             )
         if not self.attacks:
             raise SettingsError("`attacks` is empty: an audit needs at least one attack")
@@ -159,8 +159,13 @@ class AuditSettings:
 
     @property
     def per_world(self) -> int:
-        """Trials of each world."""
+        """Trials of each world, where their worlds are not drawn."""
         return self.shadow_models // 2
+
+    @property
+    def fair_coins(self) -> bool:
+        """Whether the world of every scored trial is an independent fair coin."""
+        return self.sequential or self.threshold is not ThresholdRule.HOLD_OUT
 
     @property
     def fitted(self) -> int:
@@ -169,8 +174,8 @@ class AuditSettings:
 
     @property
     def scored(self) -> int:
-        """Trials of each world that are scored once."""
-        return self.per_world - self.fitted
+        """Trials of both worlds together that are scored once."""
+        return self.shadow_models - 2 * self.fitted
 
     @property
     def hypotheses(self) -> Hypotheses:

@@ -1,7 +1,7 @@
 """Lower bounds on epsilon from the errors of a membership inference attack.
 
 Everything here is a pure function of counts and scores. A bound is valid for counts that come
-from a threshold fixed before the counted trials were scored; `threshold` says more.
+from a threshold or a grading fixed before the counted trials were scored.
 """
 
 from __future__ import annotations
@@ -10,6 +10,13 @@ from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic, upper_lim
 from dpaudit.bounds.counts import Counts
 from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import exact, p_value
+from dpaudit.bounds.fair_coin import CoinGuesses, fair_coin, fair_coin_p_value
+from dpaudit.bounds.fair_coin_power import (
+    coin_detectable,
+    coin_detectable_gaussian,
+    coin_provable,
+)
+from dpaudit.bounds.grading import Grading, choose_grading, count_guesses
 from dpaudit.bounds.multiplicity import Hypotheses, attack_confidence, bonferroni
 from dpaudit.bounds.one_run import (
     one_run,
@@ -23,7 +30,8 @@ from dpaudit.bounds.power import (
     detection_power,
     max_provable,
 )
-from dpaudit.bounds.sequential import PairProcess, e_process, pair_bound
+from dpaudit.bounds.promise import FailedTrials, Promise, promise, promised_by_cut
+from dpaudit.bounds.sequential import coin_bound, e_process
 from dpaudit.bounds.sequential_schedule import ScoredBlock, refit_schedule
 from dpaudit.bounds.threshold import (
     Direction,
@@ -37,10 +45,13 @@ from dpaudit.bounds.threshold import (
 )
 
 __all__ = [
+    "CoinGuesses",
     "Counts",
     "Direction",
+    "FailedTrials",
+    "Grading",
     "Hypotheses",
-    "PairProcess",
+    "Promise",
     "RocCurve",
     "ScoredBlock",
     "Threshold",
@@ -48,14 +59,22 @@ __all__ = [
     "attack_confidence",
     "auc",
     "bonferroni",
+    "choose_grading",
     "choose_threshold",
     "clopper_pearson",
+    "coin_bound",
+    "coin_detectable",
+    "coin_detectable_gaussian",
+    "coin_provable",
     "count_errors",
+    "count_guesses",
     "detectable_epsilon",
     "detectable_gaussian",
     "detection_power",
     "e_process",
     "exact",
+    "fair_coin",
+    "fair_coin_p_value",
     "gdp",
     "jeffreys",
     "joint_beta",
@@ -65,7 +84,8 @@ __all__ = [
     "one_run_gaussian",
     "one_run_p_value",
     "p_value",
-    "pair_bound",
+    "promise",
+    "promised_by_cut",
     "refit_schedule",
     "roc",
     "statistic",

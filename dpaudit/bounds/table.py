@@ -14,14 +14,16 @@ from functools import partial
 from dpaudit.bounds.clopper_pearson import clopper_pearson
 from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import exact
+from dpaudit.bounds.fair_coin import fair_coin
 from dpaudit.bounds.one_run import one_run, one_run_gaussian
-from dpaudit.bounds.sequential import pair_bound
+from dpaudit.bounds.sequential import coin_bound
 
 
 class ValidBound(StrEnum):
     """A lower confidence bound: it exceeds the true epsilon at most as often as it says."""
 
     EXACT = "exact"
+    FAIR_COIN = "fair_coin"
     CLOPPER_PEARSON = "clopper_pearson"
     SEQUENTIAL = "sequential"
     ONE_RUN = "one_run"
@@ -41,8 +43,10 @@ class Observed(StrEnum):
 
     COUNTS = "counts"
     """The four numbers of `Counts`, of trials that were scored once."""
-    PAIRS = "pairs"
-    """The guesses on the trials of world "in" [pairs], then on those of world "out" [pairs]."""
+    COINS = "coins"
+    """The three fields of `CoinGuesses`, of trials whose worlds were fair coins, scored once."""
+    BETS = "bets"
+    """The log odds of world "in" [trials], then the worlds [trials], in the order they were run."""
     CANARIES = "canaries"
     """Right guesses, guesses and canaries of one training."""
 
@@ -101,6 +105,15 @@ BOUNDS: tuple[BoundEntry, ...] = (
         source="Buehler 1957, on the region of Kairouz, Oh and Viswanath 2015",
     ),
     BoundEntry(
+        key=ValidBound.FAIR_COIN,
+        label="fair coin",
+        meaning="from the weight of right guesses, with silence where the attack is unsure",
+        observed=Observed.COINS,
+        function=fair_coin,
+        decides=True,
+        source="Steinke, Nasr and Jagielski 2023, Theorem 5.2, with a training for each coin",
+    ),
+    BoundEntry(
         key=ValidBound.CLOPPER_PEARSON,
         label="Clopper-Pearson",
         meaning="by the customary method, for comparison",
@@ -112,10 +125,10 @@ BOUNDS: tuple[BoundEntry, ...] = (
         key=ValidBound.SEQUENTIAL,
         label="sequential",
         meaning="at any time, by an e-process that is tested after every batch",
-        observed=Observed.PAIRS,
-        function=pair_bound,
+        observed=Observed.BETS,
+        function=coin_bound,
         decides=True,
-        source="Ville 1939",
+        source="Ville 1939, with the stakes of Kelly 1956",
     ),
     BoundEntry(
         key=ValidBound.ONE_RUN,
@@ -191,6 +204,12 @@ def valid_bounds(
         for entry in entries_for(observed)
         if isinstance(entry.key, ValidBound)
     }
+
+
+FIXED = frozenset(
+    entry.key for entry in BOUNDS if entry.observed in (Observed.COUNTS, Observed.COINS)
+)
+"""The bounds of a number of trials that was fixed before any of them was seen."""
 
 
 def proved(bounds: dict[ValidBound, float]) -> float:

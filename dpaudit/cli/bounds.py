@@ -31,8 +31,10 @@ class NoProof(StrEnum):
     """Delta or confidence were chosen when the counts could be seen."""
     INVALID = "invalid, not a proof"
     """The audit itself is not valid."""
+    NOT_CHOSEN = "not chosen before, not a proof"
+    """The run was scored by the other rule, which was chosen before its trials were scored."""
     NOT_KEPT = "cannot be recomputed"
-    """The sequential bound needs every guess in order, which a result does not hold."""
+    """The sequential bound needs every bet in order, which a result does not hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,8 +151,12 @@ def bounds(
 
 def _attack_rows(attack: AttackOutcome, asked: _Asked) -> Iterator[dict[str, Any]]:
     # Without a fixed-n bound in the run its trials were ended by what they showed, be it with the
-    # last ones at the cap: on such counts it is no bound.
-    if attack.bounds[ValidBound.EXACT] is not None:
+    # last ones at the cap: on such counts it is no bound. Of the two rules one was chosen before
+    # the trials were scored: the better of both, taken afterwards, would be none either.
+    if attack.guesses is not None:
+        yield from _rows(attack.name, Observed.COINS, tuple(attack.guesses), asked)
+        yield from _rows(attack.name, Observed.COUNTS, tuple(attack.counts), asked, chosen=False)
+    elif attack.bounds[ValidBound.EXACT] is not None:
         yield from _rows(attack.name, Observed.COUNTS, tuple(attack.counts), asked)
     if asked.result.sequential is not None:
         stored = attack.bounds[ValidBound.SEQUENTIAL]
@@ -168,14 +174,20 @@ def _one_run_rows(asked: _Asked) -> Iterator[dict[str, Any]]:
 
 
 def _rows(
-    attack: str, kind: Observed, observed: tuple[Any, ...], asked: _Asked
+    attack: str,
+    kind: Observed,
+    observed: tuple[Any, ...],
+    asked: _Asked,
+    *,
+    chosen: bool = True,
 ) -> Iterator[dict[str, Any]]:
+    why_not = asked.flaw if chosen else asked.flaw or NoProof.NOT_CHOSEN
     for entry in entries_for(kind):
         if entry.assumption in (None, asked.assume):
             epsilon = entry.function(
                 *observed, delta=asked.delta, confidence=asked.attack_confidence
             )
-            yield _row(attack, entry.key, epsilon, asked.flaw if entry.valid else NoProof.ESTIMATE)
+            yield _row(attack, entry.key, epsilon, why_not if entry.valid else NoProof.ESTIMATE)
 
 
 def _row(

@@ -213,7 +213,7 @@ def _shadow_models(
 ) -> _Sizing:
     def row(shadow_models: int) -> dict[str, Any]:
         sized = replace(settings, shadow_models=shadow_models)
-        fitted = {"fitted_per_world": sized.fitted, "scored_per_world": sized.scored}
+        fitted = {"fitted": 2 * sized.fitted, "scored": sized.scored}
         return {"shadow_models": shadow_models, **fitted, **_proves(power(sized, claim))}
 
     needed = None
@@ -222,7 +222,7 @@ def _shadow_models(
         needed = _Needed(needed_shadow_models(claim, assumed, settings), purpose)
     return _Sizing(
         unit="shadow_models",
-        scored="scored_per_world",
+        scored="scored",
         asked=settings.shadow_models,
         rows=_rows(row, {*ALTERNATIVES, settings.shadow_models}),
         needed=needed,
@@ -373,14 +373,13 @@ def _show(
         f"confidence {settings.confidence:g}, {sizing.of}"
     )
     output.print("")
-    scored = sizing.scored.replace("_", " ")
-    output.print(f"{unit:>13}  {scored:>16}  largest provable  caught with 80 % power")
+    output.print(f"{unit:>13}  {sizing.scored:>7}  largest provable  caught with 80 % power")
     for row in sizing.rows:
         caught = row["detectable_epsilon"]
         shown = "no leak" if caught is None else f"epsilon >= {rounded_up(caught)}"
         mark = "  <- asked" if row[sizing.unit] == sizing.asked else ""
         output.print(
-            f"{row[sizing.unit]:>13}  {row[sizing.scored]:>16}  "
+            f"{row[sizing.unit]:>13}  {row[sizing.scored]:>7}  "
             f"{rounded_down(row['max_provable_epsilon']):>16}  {shown:<15}{mark}".rstrip()
         )
     output.print("")

@@ -218,16 +218,16 @@ def _multiplicity(result: AuditRecord) -> str:
     if hypotheses > 1:
         corrected = f"They are corrected for {hypotheses} attacks (Bonferroni)."
     elif turns:
-        corrected = "One attack guesses at a time, so nothing is corrected."
+        corrected = "One attack bets at a time, so nothing is corrected."
     elif rule == "select":
         corrected = "One attack was chosen on trials that were not scored, so nothing is corrected."
     else:
         corrected = "There is one attack, so nothing is corrected."
     if turns:
-        each = ", ".join(f"{name} guessed {pairs} pairs" for name, pairs in turns.items())
+        each = ", ".join(f"{name} bet on {trials} trials" for name, trials in turns.items())
         corrected += (
             f" It was selected before each batch, on earlier trials: {each}. The sequential bound "
-            f"is that of all these guesses; the other numbers are of {result.attack} alone."
+            f"is that of all these bets; the other numbers are of {result.attack} alone."
         )
     if any(attack.name == TRIAL_OUTCOMES for attack in result.attacks):
         corrected += (

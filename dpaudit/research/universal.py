@@ -9,7 +9,7 @@ rule, using the past only, decides the world of the next trial. The likelihood r
 the true rates is therefore a wealth that is expected to stay as it is, and the maximum over the
 claim can only make it smaller: an e-process (Wasserman, Ramdas and Balakrishnan 2020, their
 sequential test, with a mixture for the running estimate). Ville's inequality does the rest, as in
-`sequential`, which proves more and should be preferred where trials come in pairs.
+`sequential`, which proves more.
 """
 
 from __future__ import annotations
@@ -21,10 +21,15 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import betaln, xlog1py, xlogy
 
-from dpaudit.bounds._checks import FloatArray, check_confidence, check_delta, check_epsilon
-from dpaudit.bounds.sequential_outcomes import read_guesses
-from dpaudit.bounds.sequential_projection import ErrorRates, project
+from dpaudit.bounds._checks import (
+    BoolArray,
+    FloatArray,
+    check_confidence,
+    check_delta,
+    check_epsilon,
+)
 from dpaudit.errors import SettingsError
+from dpaudit.research.projection import ErrorRates, project
 
 _TOLERANCE = 1e-9
 
@@ -51,8 +56,8 @@ def universal_inference(
     """
     check_epsilon(epsilon)
     check_delta(delta)
-    guessed_in = read_guesses("guesses", guesses)
-    inside = read_guesses("worlds_in", worlds_in)
+    guessed_in = _read_guesses("guesses", guesses)
+    inside = _read_guesses("worlds_in", worlds_in)
     if guessed_in.size != inside.size:
         raise SettingsError(
             f"`guesses` holds {guessed_in.size} trials and `worlds_in` {inside.size}; "
@@ -164,3 +169,22 @@ def _check_errors(name: str, errors: int, n_name: str, trials: int) -> None:
         raise SettingsError(f"`{n_name}` is {trials}; a bound needs at least 1 scored trial")
     if not 0 <= errors <= trials:
         raise SettingsError(f"`{name}` is {errors}; give a count from 0 to {n_name} = {trials}")
+
+
+def _read_guesses(name: str, values: npt.ArrayLike) -> BoolArray:
+    """Reads a sequence of true or false; the numbers 0 and 1 are taken.
+
+    Args:
+        name: Argument to name in the message.
+        values: Guesses, one-dimensional.
+
+    Returns:
+        The guesses; shape (trials,).
+
+    Raises:
+        SettingsError: If the array is not one-dimensional or holds anything else.
+    """
+    array = np.asarray(values)
+    if array.ndim != 1 or not np.isin(array, (0, 1)).all():
+        raise SettingsError(f"`{name}` must be a sequence of true or false, one per trial")
+    return array.astype(np.bool_)

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
-from dpaudit.bounds import Counts, Threshold, ThresholdRule
+from dpaudit.bounds import CoinGuesses, Counts, Threshold, ThresholdRule
 from dpaudit.bounds.table import ValidBound
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.document import Limits
 from dpaudit.results.verdict import Check, Verdict
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 """Version of the document's shape.
 
 Raised when a key changes its meaning, goes, or comes and may not be null: a key that may be null is
@@ -54,14 +54,14 @@ class SequentialOutcome:
     """How a sequential audit ended.
 
     Attributes:
-        pairs: Pairs of trials run.
-        cap: Pairs it would have run at most.
+        trials: Trials run, of both worlds together; attacks were first fitted on 16 of them.
+        cap: Trials it would have run at most.
         stopped_early: Whether a violation was proved before the cap.
-        guessed_by: Pairs that each attack guessed for the sequential bound, where the selected
-            attack changed on the way; absent where one attack guessed all, or none.
+        guessed_by: Trials that each attack bet on for the sequential bound, where the selected
+            attack changed on the way; absent where one attack bet on all, or none.
     """
 
-    pairs: Whole
+    trials: Whole
     cap: Positive
     stopped_early: bool
     guessed_by: Mapping[str, Positive] | None = field(default=None, metadata=OPTIONAL)
@@ -128,10 +128,13 @@ class AttackOutcome:
     Attributes:
         name: Its name.
         auc: Area under its ROC curve; 0.5 is chance.
-        bounds: Lower bounds on epsilon from its errors; where the selected attack changed on the
-            way, the sequential one is from the guesses of all that were selected.
-        counts: Its errors.
+        bounds: Lower bounds on epsilon from its errors or its guesses, whichever was chosen on
+            other trials; where the selected attack changed on the way, the sequential one is from
+            the bets of all that were selected.
+        counts: Its errors at its threshold.
         threshold: Which scores it guesses in.
+        guesses: Its guesses by weight, where the fair-coin bound is the one that was computed;
+            absent where it was not.
     """
 
     name: str
@@ -139,6 +142,7 @@ class AttackOutcome:
     bounds: Mapping[ValidBound, NonNegative | None]
     counts: Counts
     threshold: Threshold
+    guesses: CoinGuesses | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -117,8 +117,8 @@ def _power_lines(result: AuditRecord) -> list[str]:
     sequential = result.sequential
     if sequential is not None and sequential.stopped_early:
         return [
-            f"stopped early: proved after {sequential.pairs} of at most {sequential.cap} pairs of "
-            "shadow models"
+            f"stopped early: proved after {sequential.trials} of at most {sequential.cap} shadow "
+            "models (16 to fit first)"
         ]
     least = result.detectable_epsilon
     caught = "no leak is caught" if least is None else f"epsilon {rounded_up(least)} is caught"

@@ -11,10 +11,10 @@ import numpy as np
 
 from dpaudit.auditing.attacking.endings import ENDINGS, features_of_ending
 from dpaudit.auditing.attacking.fitting import Fitted, FittingScore, fit_attack
-from dpaudit.auditing.attacking.parts import FeatureRows, Part, gather
+from dpaudit.auditing.attacking.parts import FeatureRows, gather
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.auditing.two_worlds import TwoWorldSpec
-from dpaudit.bounds import Counts, clopper_pearson
+from dpaudit.bounds import FailedTrials
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus
 from dpaudit.model.claim import PrivacyClaim
@@ -84,14 +84,16 @@ class Contender:
         features: The attack and its features of a trial.
         fitted: Its classifier and threshold.
         hypothesis: As of `Attacked`.
-        promise: What it reached on the trials that it was fixed on, those that failed counted as
-            its errors if it cannot use them.
     """
 
     features: Features
     fitted: Fitted
     hypothesis: str
-    promise: FittingScore
+
+    @property
+    def promise(self) -> FittingScore:
+        """What it reached on the trials that it was fixed on."""
+        return self.fitted.promise
 
 
 def feature_slices(audit: TwoWorldSpec) -> list[FeatureSlice]:
@@ -143,9 +145,15 @@ def contenders(
         if part is None:
             return None
         attack = features.attack
-        fitted = fit(attack, part, audit, settings, claim, purpose=purpose)
-        promise = _promise(fitted, part, lost, claim, settings)
-        return Contender(features, fitted, attack.name, promise)
+        fitted = fit_attack(
+            attack.attack,
+            part,
+            settings=settings,
+            failed=FailedTrials(*lost),
+            delta=claim.delta,
+            rng=audit.stream(f"{purpose}/{attack.name}").rng(),
+        )
+        return Contender(features, fitted, attack.name)
 
     on_tables = [fixed(features, lost=lost) for features in feature_slices(audit)]
     found = [one for one in on_tables if one is not None]
@@ -173,26 +181,6 @@ def _with_endings(
     return [seated if one is least else one for one in found]
 
 
-def _promise(
-    fitted: Fitted,
-    part: Part,
-    lost: Sequence[int],
-    claim: PrivacyClaim,
-    settings: AuditSettings,
-) -> FittingScore:
-    """What an attack promises once trials that it could not use count as its errors."""
-    share = (fitted.counts.n_in + fitted.counts.n_out) / len(part.member)  # chose the threshold
-    more_in, more_out = (round(share * count) for count in lost)
-    counts = Counts(
-        fitted.counts.false_negatives + more_in,
-        fitted.counts.false_positives + more_out,
-        fitted.counts.n_in + more_in,
-        fitted.counts.n_out + more_out,
-    )
-    bound = clopper_pearson(*counts, delta=claim.delta, confidence=settings.attack_confidence)
-    return fitted.promise._replace(bound=bound)
-
-
 def first_outcomes(
     outcomes: StoredOutcomes, role: Role, world: World, numbers: int
 ) -> list[StoredOutcome]:
@@ -203,23 +191,3 @@ def first_outcomes(
 def count_failed(ends: Iterable[TrialEnd]) -> int:
     """How many trials failed."""
     return sum(end.status is not TrialStatus.FINISHED for end in ends)
-
-
-def fit(
-    named: NamedAttack,
-    fitting: Part,
-    audit: TwoWorldSpec,
-    settings: AuditSettings,
-    claim: PrivacyClaim,
-    *,
-    purpose: str,
-) -> Fitted:
-    """Fixes one attack on some trials, with the streams of one purpose."""
-    return fit_attack(
-        named.attack,
-        fitting,
-        rule=settings.threshold,
-        delta=claim.delta,
-        confidence=settings.attack_confidence,
-        rng=audit.stream(f"{purpose}/{named.name}").rng(),
-    )

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from dpaudit.auditing.attacking.fitting import Fitted, score
 from dpaudit.auditing.attacking.parts import SplitTrials
-from dpaudit.bounds import Counts, Threshold, auc, count_errors
-from dpaudit.bounds.table import Observed, ValidBound, proved, valid_bounds
+from dpaudit.bounds import CoinGuesses, Counts, Threshold, auc, count_errors, count_guesses
+from dpaudit.bounds.table import FIXED, Observed, ValidBound, proved, valid_bounds
 from dpaudit.plugins.protocols import FloatArray, Scorer
 
 
@@ -15,11 +15,13 @@ class Evaluation(NamedTuple):
     """What one attack achieved on the scored trials.
 
     Attributes:
-        counts: Its errors; a failed trial counts as an error in either world.
+        counts: Its errors at the threshold; a failed trial counts as an error in either world.
         threshold: Threshold and direction, fixed before.
-        bounds: Valid bounds on epsilon at the confidence asked for. Those of a fixed number of
-            trials are missing where a sequential audit stopped early; that of the e-process is
-            there where the audit was sequential.
+        guesses: Its guesses by weight, if these are what is bounded; None if it is the errors.
+        bounds: Valid bounds on epsilon at the confidence asked for: of the errors or of the
+            guesses, whichever was chosen before. Those of a fixed number of trials are missing
+            where a sequential audit stopped early; that of the e-process is there where the audit
+            was sequential.
         auc: Area under the ROC curve of the scored trials that finished.
         scores: Membership scores [n] of the scored trials that finished.
         scorer: The trained classifier.
@@ -27,6 +29,7 @@ class Evaluation(NamedTuple):
 
     counts: Counts
     threshold: Threshold
+    guesses: CoinGuesses | None
     bounds: dict[ValidBound, float]
     auc: float
     scores: FloatArray
@@ -40,7 +43,7 @@ class Evaluation(NamedTuple):
     @property
     def stopped_early(self) -> bool:
         """Whether its trials were stopped by what they showed, so that no fixed bound holds."""
-        return ValidBound.EXACT not in self.bounds
+        return FIXED.isdisjoint(self.bounds)
 
 
 def evaluate(fitted: Fitted, trials: SplitTrials, *, delta: float, confidence: float) -> Evaluation:
@@ -66,10 +69,18 @@ def evaluate(fitted: Fitted, trials: SplitTrials, *, delta: float, confidence: f
         n_in=errors.n_in + trials.failed_in,
         n_out=errors.n_out + trials.failed_out,
     )
+    guesses = None
+    if fitted.by_coins:
+        failed = trials.failed_in + trials.failed_out
+        guesses = count_guesses(scores, trials.scored.member, fitted.grading, failed=failed)
+        bounds = valid_bounds(Observed.COINS, *guesses, delta=delta, confidence=confidence)
+    else:
+        bounds = valid_bounds(Observed.COUNTS, *counts, delta=delta, confidence=confidence)
     return Evaluation(
         counts=counts,
         threshold=fitted.threshold,
-        bounds=valid_bounds(Observed.COUNTS, *counts, delta=delta, confidence=confidence),
+        guesses=guesses,
+        bounds=bounds,
         auc=auc(scores, trials.scored.member),
         scores=scores,
         scorer=fitted.scorer,

@@ -1,4 +1,4 @@
-"""Fixes an attack on trials that are never scored: its classifier, threshold and direction."""
+"""Fixes an attack on trials that are never scored: its classifier, and how it guesses."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from dpaudit.auditing.attacking.parts import FeatureRows, Part
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import (
-    Counts,
+    FailedTrials,
+    Grading,
+    Promise,
     Threshold,
     ThresholdRule,
     auc,
+    choose_grading,
     choose_threshold,
-    clopper_pearson,
     count_errors,
+    promise,
+    promised_by_cut,
 )
 from dpaudit.errors import AttackError
 from dpaudit.plugins.foreign import refusing
@@ -23,17 +28,18 @@ from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, Scorer
 FOLDS = 5
 HELD_OUT_SHARE = 1 / 3
 """Of the fitting part, where a hold-out chooses the threshold (400 + 200 in published audits)."""
+NONE_FAILED = FailedTrials(0, 0)
 SCORED_AT_ONCE = 2048
 """Trials whose features are read and scored together: 64 MiB where each has 4,096."""
 
 
 class FittingScore(NamedTuple):
-    """How well an attack did on the trials that chose its threshold: optimistic.
+    """How well an attack did on the trials that fixed it.
 
     The larger one is the more promising attack: by its bound, among equals by its AUC.
 
     Attributes:
-        bound: Its Clopper-Pearson bound.
+        bound: The bound that it promises of the scored trials.
         separation: |AUC - 1/2|.
     """
 
@@ -42,18 +48,21 @@ class FittingScore(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """An attack whose classifier, threshold and direction are fixed.
+    """An attack whose classifier, cut and weights are fixed, and by which rule it is scored.
 
     Attributes:
         scorer: The trained classifier.
-        threshold: Threshold and direction.
-        counts: Its errors on the trials that chose its threshold: optimistic.
-        promise: What it reached on those trials: good for choosing among attacks, nothing else.
+        threshold: Threshold and direction, for the exact bound.
+        grading: What its guesses weigh, for the fair-coin bound and for bets.
+        by_coins: Whether the fair-coin bound is the one that is computed.
+        promise: What it reached on the trials that fixed it: good for choosing among attacks,
+            nothing else.
     """
 
     scorer: Scorer
     threshold: Threshold
-    counts: Counts
+    grading: Grading
+    by_coins: bool
     promise: FittingScore
 
 
@@ -61,19 +70,20 @@ def fit_attack(
     attack: Attack,
     fitting: Part,
     *,
-    rule: ThresholdRule,
+    settings: AuditSettings,
+    failed: FailedTrials = NONE_FAILED,
     delta: float,
-    confidence: float,
     rng: np.random.Generator,
 ) -> Fitted:
-    """Trains an attack and fixes its threshold, on trials that are never scored.
+    """Trains an attack and fixes how it guesses, on trials that are never scored.
 
     Args:
         attack: The attack.
         fitting: The trials to learn from.
-        rule: Where the threshold is chosen.
+        settings: Where its threshold is chosen, how many trials will be scored, and the confidence
+            of its bound.
+        failed: Trials of the fitting part that it cannot use.
         delta: Delta of the claim.
-        confidence: One-sided confidence of the bound to come.
         rng: Seeds the classifier and splits the trials.
 
     Returns:
@@ -83,18 +93,29 @@ def fit_attack(
         AttackError: If its `fit` raises, or its scorer does not give one finite score per trial.
     """
     features, member = fitting.features[:], fitting.member
-    if rule is ThresholdRule.HOLD_OUT:
-        held_out = _held_out(member, rng)
-        scorer = _trained(attack, features[~held_out], member[~held_out], rng)
-        member = member[held_out]
-        scores = score(scorer, features[held_out])
+    held_out = settings.threshold is ThresholdRule.HOLD_OUT
+    if held_out:
+        chosen = _held_out(member, rng)
+        share = np.count_nonzero(chosen) / len(member)
+        failed = FailedTrials(*(round(share * count) for count in failed))
+        scorer = _trained(attack, features[~chosen], member[~chosen], rng)
+        member = member[chosen]
+        scores = score(scorer, features[chosen])
     else:
         scores = _cross_validated(attack, features, member, rng)
         scorer = _trained(attack, features, member, rng)
-    threshold = choose_threshold(scores, member, delta=delta, confidence=confidence)
-    counts = count_errors(scores, member, threshold)
-    bound = clopper_pearson(*counts, delta=delta, confidence=confidence)
-    return Fitted(scorer, threshold, counts, FittingScore(bound, abs(auc(scores, member) - 0.5)))
+    asked = {"delta": delta, "confidence": settings.attack_confidence}
+    threshold = choose_threshold(scores, member, **asked)
+    grading = choose_grading(scores, member, trials=settings.scored, **asked)
+    if held_out:
+        counts = count_errors(scores, member, threshold)
+        promised = Promise(
+            promised_by_cut(counts, failed, scored=settings.scored, **asked), by_coins=False
+        )
+    else:
+        promised = promise(scores, member, failed=failed, scored=settings.scored, rng=rng, **asked)
+    reached = FittingScore(promised.bound, abs(auc(scores, member) - 0.5))
+    return Fitted(scorer, threshold, grading, promised.by_coins, reached)
 
 
 def score(scorer: Scorer, features: FeatureRows) -> FloatArray:

@@ -49,13 +49,6 @@ class SplitTrials(NamedTuple):
     failed_out: int
 
 
-def fitting_mask(n: int, n_fitting: int, rng: np.random.Generator) -> BoolArray:
-    """A random choice [n] of the trials of one world that form the fitting part."""
-    mask = np.zeros(n, dtype=np.bool_)
-    mask[rng.permutation(n)[:n_fitting]] = True
-    return mask
-
-
 def arrange(
     worlds: Sequence[Sequence[Any | None]],
     masks: Sequence[BoolArray],

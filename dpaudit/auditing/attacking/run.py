@@ -11,8 +11,9 @@ import numpy as np
 
 from dpaudit.auditing.attacking.contenders import contenders, first_outcomes
 from dpaudit.auditing.attacking.evaluation import Evaluation, evaluate
-from dpaudit.auditing.attacking.parts import MIN_FITTED, Part, arrange, fitting_mask
+from dpaudit.auditing.attacking.parts import MIN_FITTED, Part, arrange
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.trial_plan import plan_trials
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role, Trial
@@ -32,8 +33,8 @@ class Attacked(NamedTuple):
         evaluation: Its errors and bounds.
         hypothesis: The attack of the audit whose share of the error probability it has: itself, or
             the one whose place the attack on how trials end took.
-        guessed_by: Where attacks took turns in the guesses behind the sequential bound, the pairs
-            that each guessed; else empty.
+        guessed_by: Where attacks took turns in the bets behind the sequential bound, the trials
+            that each bet on; else empty.
     """
 
     attack: NamedAttack
@@ -47,17 +48,11 @@ class Attacked(NamedTuple):
 def masks(audit: TwoWorldSpec, role: Role, settings: AuditSettings) -> list[BoolArray]:
     """For world "in", then "out": which trials [n] form the fitting part.
 
-    A sequential audit scores in the order in which it runs, so that its first trials are the
-    fitting part: trials of a world are exchangeable, and any choice made beforehand is as good.
+    The first trials of a world by number: all are run in an order drawn at random, or, in a
+    sequential audit, as they come.
     """
-    if settings.sequential:
-        return [np.arange(settings.per_world) < settings.fitted] * 2
-    return [
-        fitting_mask(
-            settings.per_world, settings.fitted, audit.stream(f"{role}/split/{world}").rng()
-        )
-        for world in World
-    ]
+    plan = plan_trials(audit, role, settings)
+    return [plan.fitting(world) for world in World]
 
 
 def attack_all(
@@ -84,7 +79,10 @@ def attack_all(
         AttackError: If an attack's scorer does not give one finite score per trial.
     """
     parts = masks(audit, role, settings)
-    worlds = [first_outcomes(outcomes, role, world, settings.per_world) for world in World]
+    worlds = [
+        first_outcomes(outcomes, role, world, len(mask))
+        for world, mask in zip(World, parts, strict=True)
+    ]
     chosen = contenders(audit, outcomes, worlds, parts, settings, claim, purpose=f"{role}/attack")
     scored = [
         [end for end, fits in zip(ends, mask, strict=True) if not fits]
@@ -115,7 +113,7 @@ def tables_suffice(
 ) -> bool:
     """Whether enough trials of each world and part finished for attacks on tables."""
     for world, fits in zip(World, masks(audit, role, settings), strict=True):
-        ends = first_outcomes(outcomes, role, world, settings.per_world)
+        ends = first_outcomes(outcomes, role, world, len(fits))
         finished = np.array([end.finished for end in ends])
         if np.count_nonzero(finished & fits) < MIN_FITTED or not (finished & ~fits).any():
             return False

@@ -1,0 +1,246 @@
+"""A lower bound on epsilon from guesses of fair coins: the world of each trial, or of each canary.
+
+Every trial's world is an independent fair coin. Given all outputs, the attack guesses "in", "out"
+or nothing, and says how much each guess weighs: heavier where it is surer. None of this may depend
+on the coins other than through the outputs.
+
+Under pure ε-DP, given the outputs, each coin is guessed right with probability at most
+p = e^ε/(1 + e^ε), independently: the posterior odds of a fair coin are the likelihood ratio of the
+two worlds. The weight of right guesses is then dominated by a weighted sum of independent
+Bernoulli(p) (the argument of Steinke, Nasr and Jagielski 2023, Theorem 5.2, where every coin has a
+training of its own, so that nothing is lost to interference).
+
+Under (ε, δ)-DP a trial's pair of output distributions is a post-processing of randomised response
+that, with probability δ, reveals the coin (Kairouz, Oh and Viswanath 2015, Theorem 2.5). More than
+r of m trials are revealed with probability P[Bin(m, δ) > r], which is taken off the error
+probability; otherwise the r heaviest guesses are taken for right. r depends on m, δ and the
+confidence only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.fft import next_fast_len
+from scipy.optimize import brentq
+from scipy.special import expit
+from scipy.stats import binom
+
+from dpaudit.bounds._checks import check_confidence, check_delta, check_epsilon, whole_number
+from dpaudit.errors import SettingsError
+
+_TOLERANCE = 1e-9
+# The Fourier transform leaves probabilities with an absolute error far below this.
+_ROUNDING = 1e-12
+# Beyond it e^-ε is lost beside 1.
+_LARGEST_EPSILON = 36.0
+
+
+@dataclass(frozen=True)
+class CoinGuesses:
+    """Guesses of fair coins, by weight: entry w - 1 of either tuple is of weight w.
+
+    It unpacks in this order, so that `fair_coin(*guesses, delta=..., confidence=...)` bounds ε.
+
+    Attributes:
+        right: Right guesses of each weight.
+        made: Guesses of each weight.
+        trials: Coins, those without a guess included; at least 1.
+
+    Raises:
+        SettingsError: If a count is not whole, right guesses outnumber guesses, or guesses
+            outnumber trials.
+    """
+
+    right: tuple[int, ...]
+    made: tuple[int, ...]
+    trials: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trials", whole_number("trials", self.trials))
+        for name in ("right", "made"):
+            counts = tuple(whole_number(name, count) for count in getattr(self, name))
+            object.__setattr__(self, name, counts)
+        if self.trials < 1:
+            raise SettingsError(f"`trials` is {self.trials}; a bound needs at least 1 scored trial")
+        if len(self.right) != len(self.made):
+            raise SettingsError(
+                f"`right` has {len(self.right)} weights and `made` {len(self.made)}: give both "
+                "the same number"
+            )
+        if any(not 0 <= right <= made for right, made in zip(self.right, self.made, strict=True)):
+            raise SettingsError(
+                f"`right` is {self.right} of {self.made} guesses made; give counts from 0 to those"
+            )
+        if sum(self.made) > self.trials:
+            raise SettingsError(
+                f"`made` is {sum(self.made)} guesses of {self.trials} trials; give one each at most"
+            )
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from (self.right, self.made, self.trials)
+
+    @property
+    def weight_of_right(self) -> int:
+        """Sum of the weights of the right guesses."""
+        return sum(weight * count for weight, count in enumerate(self.right, start=1))
+
+
+class SetAside(NamedTuple):
+    """What delta costs before anything is seen.
+
+    Attributes:
+        revealed: Guesses, the heaviest ones, that are taken for right.
+        probability: That more coins than these are revealed: taken off the error probability.
+    """
+
+    revealed: int
+    probability: float
+
+
+def fair_coin(
+    right: Sequence[int], made: Sequence[int], trials: int, *, delta: float, confidence: float
+) -> float:
+    """A lower bound on epsilon from weighted guesses of fair coins.
+
+    The bound is the ε at which the p-value reaches 1 - confidence. How a guess is weighed must
+    have been fixed before the trials were scored.
+
+    Args:
+        right: Right guesses of each weight, from 1 on.
+        made: Guesses of each weight; shape as `right`.
+        trials: Coins, those without a guess included, at least 1.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+
+    Returns:
+        The bound, at least 0; 0 for an attack no better than chance, or one that is silent.
+
+    Raises:
+        SettingsError: If an argument is out of range.
+    """
+    guesses = CoinGuesses(tuple(right), tuple(made), trials)
+    check_delta(delta)
+    check_confidence(confidence)
+    alpha = 1.0 - confidence
+    aside = set_aside(guesses.trials, delta=delta, confidence=confidence)
+    if aside is None:
+        return 0.0
+
+    def excess(epsilon: float) -> float:
+        return _p_value(guesses, epsilon, aside) - alpha
+
+    if excess(0.0) >= 0.0:
+        return 0.0
+    high = 1.0
+    while excess(high) < 0.0:
+        high *= 2.0
+        if high > _LARGEST_EPSILON:  # only a count of right guesses near e^36 gets here
+            return _LARGEST_EPSILON
+    return max(0.0, float(brentq(excess, 0.0, high, xtol=_TOLERANCE)) - 2.0 * _TOLERANCE)
+
+
+def fair_coin_p_value(
+    right: Sequence[int],
+    made: Sequence[int],
+    trials: int,
+    *,
+    epsilon: float,
+    delta: float,
+    confidence: float,
+) -> float:
+    """Largest probability, under an (ε, δ)-DP claim, of right guesses of this much weight.
+
+    Args:
+        right: Right guesses of each weight, from 1 on.
+        made: Guesses of each weight; shape as `right`.
+        trials: Coins, those without a guess included, at least 1.
+        epsilon: ε of the claim, finite and not negative.
+        delta: δ of the claim, in [0, 1).
+        confidence: Confidence of the test, which says what is set aside for δ, in (0, 1).
+
+    Returns:
+        The p-value, at most 1. Values below 1e-12 are not resolved.
+
+    Raises:
+        SettingsError: If an argument is out of range.
+    """
+    guesses = CoinGuesses(tuple(right), tuple(made), trials)
+    check_epsilon(epsilon)
+    check_delta(delta)
+    check_confidence(confidence)
+    aside = set_aside(guesses.trials, delta=delta, confidence=confidence)
+    return 1.0 if aside is None else _p_value(guesses, epsilon, aside)
+
+
+@lru_cache(maxsize=256)
+def set_aside(trials: int, *, delta: float, confidence: float) -> SetAside | None:
+    """What is set aside for δ: what costs a perfect attack on all trials least.
+
+    Args:
+        trials: Coins.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+
+    Returns:
+        None where nothing is left to prove anything with.
+    """
+    if delta == 0.0:
+        return SetAside(0, 0.0)
+    alpha = 1.0 - confidence
+    best, least = None, math.inf
+    for revealed in range(trials):
+        probability = float(binom.sf(revealed, trials, delta))
+        if probability >= alpha:
+            continue
+        # Of n guesses all right, p^n is within what is left: the smaller -log p, the larger ε.
+        cost = -math.log(alpha - probability) / (trials - revealed)
+        if cost >= least:
+            break
+        best, least = SetAside(revealed, probability), cost
+    return best
+
+
+def _p_value(guesses: CoinGuesses, epsilon: float, aside: SetAside) -> float:
+    made, needed, taken = list(guesses.made), guesses.weight_of_right, aside.revealed
+    for place in reversed(range(len(made))):
+        heaviest = min(taken, made[place])
+        made[place] -= heaviest
+        needed -= heaviest * (place + 1)
+        taken -= heaviest
+    return min(1.0, weight_reached(made, needed, success=float(expit(epsilon))) + aside.probability)
+
+
+def weight_reached(made: Sequence[int], needed: int, *, success: float) -> float:
+    """Probability that independent guesses are right with at least this much weight.
+
+    Args:
+        made: Guesses of each weight, from 1 on.
+        needed: The weight.
+        success: Probability of each guess to be right, in (0, 1).
+
+    Returns:
+        The probability, by the binomial distribution where all weigh the same, else by the
+        characteristic function of the sum; rounded up by 1e-12 there.
+    """
+    if needed <= 0:
+        return 1.0
+    used = [(weight, count) for weight, count in enumerate(made, start=1) if count]
+    most = sum(weight * count for weight, count in used)
+    if needed > most:
+        return 0.0
+    if len(used) == 1:
+        [(weight, count)] = used
+        return float(binom.sf(-(-needed // weight) - 1, count, success))
+    size = next_fast_len(most + 1, real=True)
+    angle = 2.0j * np.pi * np.arange(size // 2 + 1) / size
+    log_characteristic = sum(
+        count * np.log1p(success * np.expm1(-weight * angle)) for weight, count in used
+    )
+    mass = np.fft.irfft(np.exp(log_characteristic), size)
+    return float(np.clip(mass[needed : most + 1].sum() + _ROUNDING, 0.0, 1.0))

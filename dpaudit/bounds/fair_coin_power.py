@@ -1,0 +1,161 @@
+"""What guesses of fair coins can prove, and which leaks they would catch."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, ndtr
+from scipy.stats import binom
+
+from dpaudit.bounds._checks import (
+    FloatArray,
+    IntArray,
+    check_confidence,
+    check_delta,
+    check_epsilon,
+    check_power,
+)
+from dpaudit.bounds._gaussian import gaussian_epsilon
+from dpaudit.bounds.fair_coin import fair_coin, set_aside
+
+# Randomised response with this much more epsilon than the claim errs with probability < 1e-26.
+_CERTAIN_LEAK = 60.0
+# Two normal scores this many standard deviations apart are confused with probability < 1e-80.
+_CERTAIN_SHIFT = 40.0
+# Margins of silence that are tried for a Gaussian leak, in standard deviations of the score.
+_MARGINS = np.linspace(0.0, 4.0, 81)
+# The number of guesses is taken at the middles of this many parts of its distribution.
+_PARTS = 41
+
+
+def coin_provable(trials: int, *, delta: float, confidence: float, failed: int = 0) -> float:
+    """Largest `fair_coin` bound that an audit of this size can reach: that of a perfect attack.
+
+    Args:
+        trials: Scored trials of both worlds together, at least 1.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+        failed: Trials that failed, on which nothing is guessed.
+
+    Returns:
+        The bound of an attack that guesses right on every trial that did not fail.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    made = (trials - failed,)
+    return fair_coin(made, made, trials, delta=delta, confidence=confidence)
+
+
+def coin_detectable(
+    *,
+    claim_epsilon: float,
+    trials: int,
+    delta: float,
+    confidence: float,
+    power: float = 0.8,
+    failed: int = 0,
+) -> float | None:
+    """Smallest true epsilon that `fair_coin` would expose with the given probability.
+
+    The leak is that of randomised response, which shows equally in all trials: of n guesses
+    Bin(n, e^ε/(1 + e^ε)) are right.
+
+    Args:
+        claim_epsilon: Claimed ε, finite and not negative.
+        trials: Scored trials of both worlds together, at least 1.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+        power: Probability that the bound exceeds the claim, in (1 − confidence, 1).
+        failed: Trials that failed, on which nothing is guessed.
+
+    Returns:
+        The smallest such ε, or None where no leak, however large, is exposed.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    made = np.array([trials - failed])
+    fewest = _fewest_right(made, claim_epsilon, trials, delta, confidence, power)
+    if fewest is None or fewest[0] > made[0]:
+        return None
+
+    def shortfall(epsilon: float) -> float:
+        return float(binom.sf(fewest[0] - 1, made[0], expit(epsilon))) - power
+
+    return float(brentq(shortfall, claim_epsilon, claim_epsilon + _CERTAIN_LEAK, xtol=1e-9))
+
+
+def coin_detectable_gaussian(
+    *,
+    claim_epsilon: float,
+    trials: int,
+    delta: float,
+    confidence: float,
+    power: float = 0.8,
+    failed: int = 0,
+) -> float | None:
+    """Smallest true epsilon of a Gaussian leak that `fair_coin` would expose with that probability.
+
+    The leak shifts a normal score by mu standard deviations (mu-GDP: Dong, Roth and Su 2022). The
+    attack guesses where the score is further from the middle than a margin, the best one for the
+    audit, and all guesses weigh the same: weights that grow with the odds do a little better.
+
+    Args:
+        claim_epsilon: Claimed ε, finite and not negative.
+        trials: Scored trials of both worlds together, at least 1.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+        power: Probability that the bound exceeds the claim, in (1 − confidence, 1).
+        failed: Trials that failed, on which nothing is guessed.
+
+    Returns:
+        ε at δ of the smallest such shift; None at δ = 0, where every Gaussian leak is infinite, and
+        where no leak is exposed.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    usable = trials - failed
+    fewest = _fewest_right(np.arange(usable + 1), claim_epsilon, trials, delta, confidence, power)
+    if fewest is None or delta == 0.0 or fewest[usable] > usable:
+        return None
+    middles = (np.arange(_PARTS) + 0.5) / _PARTS
+
+    def shortfall(mu: float) -> float:
+        right = ndtr(mu / 2.0 - _MARGINS)  # beyond the margin, on the side of the trial's world
+        guessed = right + ndtr(-mu / 2.0 - _MARGINS)
+        made = np.asarray(binom.ppf(middles, usable, guessed[:, None]), dtype=np.int64)
+        reached = np.asarray(binom.sf(fewest[made] - 1, made, (right / guessed)[:, None]))
+        return float(reached.mean(axis=1).max()) - power
+
+    return gaussian_epsilon(float(brentq(shortfall, 0.0, _CERTAIN_SHIFT, xtol=1e-6)), delta)
+
+
+def _fewest_right(
+    made: IntArray,
+    claim_epsilon: float,
+    trials: int,
+    delta: float,
+    confidence: float,
+    power: float,
+) -> FloatArray | None:
+    """The fewest right of so many guesses that refute the claim; None where no number does.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    check_epsilon(claim_epsilon)
+    check_delta(delta)
+    check_confidence(confidence)
+    check_power(power, confidence=confidence)
+    aside = set_aside(trials, delta=delta, confidence=confidence)
+    if aside is None:
+        return None
+    left = np.maximum(made - aside.revealed, 0)
+    # P[Bin >= k] must be below what is left of the error probability; isf gives k - 1.
+    enough = binom.isf(1.0 - confidence - aside.probability, left, expit(claim_epsilon)) + 1.0
+    fewest: FloatArray = np.where(left > 0, enough + aside.revealed, math.inf)
+    return fewest

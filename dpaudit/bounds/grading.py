@@ -1,0 +1,171 @@
+"""How much a score says about a coin: the grading by which `fair_coin` weighs guesses.
+
+A grading is fixed on trials that are never scored. It turns a score into the log odds that the
+trial's world was "in", by logistic regression on winsorised scores, and those into a guess: "in",
+"out" or silence, of a weight that grows with how far the odds exceed a margin. A guess whose log
+odds are no larger than ε speaks for (ε, δ)-DP, not against it: silence loses nothing there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from dpaudit.bounds._checks import BoolArray, FloatArray, IntArray
+from dpaudit.bounds._cuts import checked
+from dpaudit.bounds.fair_coin import CoinGuesses, fair_coin
+
+WEIGHTS = 8
+"""Weights that a guess can have."""
+_WINSOR = 0.01
+"""Share of the scores on either side that count as no more extreme than the others."""
+_RIDGE = 0.005
+"""Penalty of the regression, in trials of unit variance: keeps a perfect separation finite."""
+_SILENT = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Shares of the trials that may be met with silence, of which one, or none, is chosen."""
+
+
+class Grading(NamedTuple):
+    """A rule that turns scores into weighted guesses.
+
+    Attributes:
+        low: Scores below it count as this.
+        high: Scores above it count as this.
+        intercept: Log odds of world "in" at score 0.
+        slope: Log odds of world "in" for a unit of the score.
+        margin: Log odds up to which nothing is guessed.
+        top: Log odds from which on a guess has the largest weight; above the margin.
+    """
+
+    low: float
+    high: float
+    intercept: float
+    slope: float
+    margin: float
+    top: float
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Log odds that each trial's world is "in"; same shape as the scores."""
+        odds: FloatArray = self.intercept + self.slope * np.clip(scores, self.low, self.high)
+        return odds
+
+    def guesses(self, scores: FloatArray) -> IntArray:
+        """The guess on each trial, by its weight: positive for "in", negative for "out", or 0."""
+        odds = self.log_odds(scores)
+        beyond = np.abs(odds) - self.margin
+        steps = np.ceil(WEIGHTS * beyond / (self.top - self.margin))
+        weights: IntArray = np.where(beyond > 0, np.clip(steps, 1, WEIGHTS), 0).astype(int)
+        return np.where(odds > 0, weights, -weights)
+
+
+def count_guesses(
+    scores: FloatArray, member: BoolArray, grading: Grading, *, failed: int = 0
+) -> CoinGuesses:
+    """Counts the guesses of a grading that was chosen on other scores.
+
+    Args:
+        scores: Attack scores of the scored trials; shape (n,).
+        member: Whether the trial's world is "in"; shape (n,).
+        grading: The rule, fixed beforehand.
+        failed: Trials without a score, on which nothing is guessed.
+
+    Returns:
+        The guesses, by weight.
+    """
+    guessed = grading.guesses(scores)
+    weights = np.abs(guessed)
+    size = WEIGHTS + 1
+    made = np.bincount(weights, minlength=size)[1:]
+    right = np.bincount(weights[(guessed > 0) == member], minlength=size)[1:]
+    return CoinGuesses(tuple(right.tolist()), tuple(made.tolist()), len(scores) + failed)
+
+
+def choose_grading(
+    scores: FloatArray, member: BoolArray, *, trials: int, delta: float, confidence: float
+) -> Grading:
+    """Chooses the grading that promises the largest bound.
+
+    Candidates differ in how many of the trials are met with silence. What each promises is the
+    bound if guesses are right as often as their log odds say: the regression is steadier than the
+    few trials that it was fitted on. Among equals the one that guesses more wins.
+
+    Args:
+        scores: Attack scores that are not scored later; shape (n,), finite.
+        member: Whether the trial's world is "in"; shape (n,), both worlds present.
+        trials: Trials that will be scored.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence of the bound to come, in (0, 1).
+
+    Returns:
+        The grading.
+
+    Raises:
+        SettingsError: If scores and membership do not fit, or a setting is out of range.
+    """
+    scores, member = checked(scores, member)
+    line = _log_odds_line(scores, member)
+    size = np.abs(line.log_odds(scores))
+    best, most = line, -1.0
+    for candidate in _candidates(line, size):
+        weights, bins = np.abs(candidate.guesses(scores)), WEIGHTS + 1
+        made = np.bincount(weights, minlength=bins)[1:]
+        right = np.bincount(weights, weights=expit(size), minlength=bins)[1:]
+        expected = scaled(right.tolist(), made.tolist(), trials / len(scores), trials=trials)
+        bound = round(fair_coin(*expected, delta=delta, confidence=confidence), 9)
+        if bound > most:
+            best, most = candidate, bound
+    return best
+
+
+def scaled(
+    right: Sequence[float], made: Sequence[int], share: float, *, trials: int
+) -> CoinGuesses:
+    """Guesses of so many trials that are as frequent, and as often right, as those of others.
+
+    Args:
+        right: Right guesses of each weight, from 1 on.
+        made: Guesses of each weight.
+        share: What each count is multiplied with; rounded down.
+        trials: Trials of the result.
+
+    Returns:
+        The guesses.
+    """
+    most = tuple(int(share * count) for count in made)
+    hits = tuple(min(int(share * count), top) for count, top in zip(right, most, strict=True))
+    return CoinGuesses(hits, most, trials)
+
+
+def _log_odds_line(scores: FloatArray, member: BoolArray) -> Grading:
+    """The regression alone: no silence, and hardly any difference in weight."""
+    low, high = (float(edge) for edge in np.quantile(scores, [_WINSOR, 1.0 - _WINSOR]))
+    clipped = np.clip(scores, low, high)
+    centre, spread = float(clipped.mean()), float(clipped.std())
+    if spread <= 1e-12 * max(1.0, abs(centre)):
+        return Grading(low, high, 0.0, 0.0, 0.0, 1.0)
+    unit = (clipped - centre) / spread
+    sign = np.where(member, 1.0, -1.0)
+
+    def loss(line: FloatArray) -> tuple[float, FloatArray]:
+        odds = sign * (line[0] + line[1] * unit)
+        miss = -sign * expit(-odds)
+        value = float(np.logaddexp(0.0, -odds).sum() + _RIDGE * line[1] ** 2)
+        return value, np.array([miss.sum(), (miss * unit).sum() + 2.0 * _RIDGE * line[1]])
+
+    intercept, slope = minimize(loss, np.zeros(2), jac=True, method="BFGS").x
+    slope /= spread
+    return Grading(low, high, float(intercept - slope * centre), float(slope), 0.0, 1.0)
+
+
+def _candidates(line: Grading, size: FloatArray) -> Iterator[Grading]:
+    """The line with every margin: those that leave a share of the trials in silence."""
+    ordered = np.sort(size)
+    top = float(ordered[-1])
+    margins = [0.0, *(float(ordered[int(share * len(ordered))]) for share in _SILENT)]
+    for margin in sorted(set(margins)):
+        if margin < top:
+            yield line._replace(margin=margin, top=top)
