@@ -1,8 +1,8 @@
 """Proof that a claim is violated, as early as the outcomes allow: an e-process on fair coins.
 
 The world of every trial is a fair coin, and an attack that was fixed before bets on it with the
-odds that it sees in the trial's output. The e-process of a claim is a wealth that starts at 1 and, if the
-claim is true, is expected never to grow, whatever has happened so far. By Ville's inequality
+odds that it sees in the trial's output. The e-process of a claim is a wealth that starts at 1 and,
+if the claim is true, is expected never to grow, whatever has happened so far. By Ville's inequality
 (1939) the probability that it ever reaches 1/α is then at most α: the audit may check after every
 trial, stop at any time for any reason, and go on after a check.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,14 @@ import pytest
 from dpaudit.auditing.attacking.attribution import attribute
 from dpaudit.auditing.attacking.evaluation import Evaluation, evaluate
 from dpaudit.auditing.attacking.fitting import fit_attack
-from dpaudit.auditing.attacking.parts import SplitTrials, arrange, fitting_mask
+from dpaudit.auditing.attacking.parts import SplitTrials, arrange
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.bounds import ThresholdRule, bonferroni, max_provable
+from dpaudit.bounds import bonferroni, coin_provable
 from dpaudit.plugins.protocols import Attack, BoolArray, FeatureName, FloatArray, GameView, Scorer
 
 SETTINGS = AuditSettings(shadow_models=200)
+ONE_ATTACK = replace(SETTINGS, attacks=SETTINGS.attacks[:1])
+BY_CUT = replace(ONE_ATTACK, threshold="hold-out")
 
 
 @dataclass(frozen=True)
@@ -41,22 +43,20 @@ def evaluated(
     trials: SplitTrials,
     *,
     delta: float,
-    confidence: float,
     rng: np.random.Generator,
-    rule: ThresholdRule = ThresholdRule.CROSS_VALIDATED,
+    settings: AuditSettings = ONE_ATTACK,
 ) -> Evaluation:
-    fitted = fit_attack(
-        attack, trials.fitting, rule=rule, delta=delta, confidence=confidence, rng=rng
-    )
-    return evaluate(fitted, trials, delta=delta, confidence=confidence)
+    fitted = fit_attack(attack, trials.fitting, settings=settings, delta=delta, rng=rng)
+    return evaluate(fitted, trials, delta=delta, confidence=settings.attack_confidence)
 
 
 def simulated(features_in: FloatArray, features_out: FloatArray, seed: int) -> SplitTrials:
-    masks = [
-        fitting_mask(SETTINGS.per_world, SETTINGS.fitted, np.random.default_rng([seed, w]))
-        for w in (0, 1)
-    ]
-    trials = arrange([list(features_in), list(features_out)], masks)
+    """Trials of which those that are scored have fair coins for worlds."""
+    coins = np.random.default_rng([seed, 9]).random(SETTINGS.scored) < 0.5
+    n_in = SETTINGS.fitted + int(coins.sum())
+    n_out = SETTINGS.shadow_models - n_in
+    worlds = [list(features_in[:n_in]), list(features_out[:n_out])]
+    trials = arrange(worlds, [np.arange(len(world)) < SETTINGS.fitted for world in worlds])
     assert trials is not None
     return trials
 
@@ -66,14 +66,14 @@ def largest_bound(epsilon: float, seed: int) -> float:
     rng = np.random.default_rng(seed)
     keep = math.exp(epsilon) / (1 + math.exp(epsilon))
     bounds = []
-    bits = [(rng.random((SETTINGS.per_world, 1)) < p).astype(np.float64) for p in (keep, 1 - keep)]
+    bits = [
+        (rng.random((SETTINGS.shadow_models, 1)) < p).astype(np.float64) for p in (keep, 1 - keep)
+    ]
     for attack in range(len(SETTINGS.attacks)):
         noise = [rng.normal(0, 0.1 * attack, bit.shape) for bit in bits]
         trials = simulated(bits[0] + noise[0], bits[1] + noise[1], seed)
-        evaluation = evaluated(
-            FirstFeature(), trials, delta=0.0, confidence=SETTINGS.attack_confidence, rng=rng
-        )
-        bounds.append(evaluation.bounds["exact"])
+        evaluation = evaluated(FirstFeature(), trials, delta=0.0, rng=rng, settings=SETTINGS)
+        bounds.append(evaluation.proved)
     return max(bounds)
 
 
@@ -91,36 +91,33 @@ def test_null_is_above_zero_in_at_most_5_of_100_audits() -> None:
     above = 0
     for seed in range(100):
         rng = np.random.default_rng([seed, 7])
-        draws = rng.normal(size=(2, SETTINGS.per_world, 1))
-        evaluation = evaluated(
-            FirstFeature(), simulated(*draws, seed), delta=1e-5, confidence=0.95, rng=rng
-        )
-        above += evaluation.bounds["exact"] > 0
+        draws = rng.normal(size=(2, SETTINGS.shadow_models, 1))
+        evaluation = evaluated(FirstFeature(), simulated(*draws, seed), delta=1e-5, rng=rng)
+        above += evaluation.proved > 0
     assert above <= 5
 
 
 def test_a_perfect_attack_reaches_the_largest_provable_epsilon() -> None:
-    ones = np.ones((SETTINGS.per_world, 1))
+    ones = np.ones((SETTINGS.shadow_models, 1))
     rng = np.random.default_rng(0)
-    confidence = SETTINGS.attack_confidence
-    evaluation = evaluated(
-        FirstFeature(), simulated(ones, 0 * ones, 0), delta=1e-5, confidence=confidence, rng=rng
-    )
-    highest = max_provable(SETTINGS.scored, SETTINGS.scored, delta=1e-5, confidence=confidence)
-    assert evaluation.bounds["exact"] == pytest.approx(highest, abs=1e-9)
+    evaluation = evaluated(FirstFeature(), simulated(ones, 0 * ones, 0), delta=1e-5, rng=rng)
+    highest = coin_provable(SETTINGS.scored, delta=1e-5, confidence=0.95)
+    assert evaluation.proved == pytest.approx(highest, abs=1e-9)
     assert evaluation.auc == 1.0
 
 
 def test_inverted_scores_are_as_good() -> None:
-    ones = np.ones((SETTINGS.per_world, 1))
+    ones = np.ones((SETTINGS.shadow_models, 1))
     rng = np.random.default_rng(0)
-    upright = evaluated(
-        FirstFeature(), simulated(ones, 0 * ones, 0), delta=0, confidence=0.95, rng=rng
-    )
-    inverted = evaluated(
-        FirstFeature(), simulated(0 * ones, ones, 0), delta=0, confidence=0.95, rng=rng
-    )
-    assert inverted.bounds["exact"] == upright.bounds["exact"]
+    for settings in (ONE_ATTACK, BY_CUT):
+        upright = evaluated(
+            FirstFeature(), simulated(ones, 0 * ones, 0), delta=0, rng=rng, settings=settings
+        )
+        inverted = evaluated(
+            FirstFeature(), simulated(0 * ones, ones, 0), delta=0, rng=rng, settings=settings
+        )
+        assert inverted.bounds == upright.bounds
+        assert inverted.proved > 3
 
 
 def test_failed_trials_count_as_errors_in_either_world() -> None:
@@ -134,9 +131,13 @@ def test_failed_trials_count_as_errors_in_either_world() -> None:
     assert trials is not None
     assert (trials.failed_in, trials.failed_out) == (1, 2)
     rng = np.random.default_rng(0)
-    counts = evaluated(FirstFeature(), trials, delta=0.0, confidence=0.95, rng=rng).counts
+    evaluation = evaluated(FirstFeature(), trials, delta=0.0, rng=rng)
+    counts = evaluation.counts
     assert (counts.false_negatives, counts.false_positives) == (1, 2)
     assert (counts.n_in, counts.n_out) == (60, 60)
+    assert evaluation.guesses is not None  # silent on the three
+    assert sum(evaluation.guesses.right) == 117
+    assert evaluation.guesses.trials == 120
 
 
 def test_too_few_finished_trials_cannot_be_evaluated() -> None:
@@ -153,17 +154,17 @@ def test_scored_trials_never_reach_the_classifier() -> None:
             seen.append(features.copy())
             return super().fit(features, member, seed=seed)
 
-    values = np.arange(200, dtype=np.float64).reshape(2, 100, 1)
+    values = np.arange(400, dtype=np.float64).reshape(2, 200, 1)
     trials = simulated(values[0], values[1], 3)
-    evaluated(Watching(), trials, delta=0.0, confidence=0.95, rng=np.random.default_rng(0))
+    evaluated(Watching(), trials, delta=0.0, rng=np.random.default_rng(0))
     scored = set(trials.scored.features.ravel())
-    assert len(scored) == 2 * SETTINGS.scored
+    assert len(scored) == SETTINGS.scored
     assert not scored & set(np.concatenate(seen).ravel())
 
 
 def test_explanation_names_the_feature_that_leaks() -> None:
     rng = np.random.default_rng(5)
-    features = rng.normal(size=(2, SETTINGS.per_world, 3))
+    features = rng.normal(size=(2, SETTINGS.shadow_models, 3))
     features[0, :, 1] += 5.0
 
     class Sum(FirstFeature):
@@ -171,7 +172,7 @@ def test_explanation_names_the_feature_that_leaks() -> None:
             return lambda rows: rows.sum(axis=1)
 
     trials = simulated(features[0], features[1], 0)
-    evaluation = evaluated(Sum(), trials, delta=0.0, confidence=0.95, rng=rng)
+    evaluation = evaluated(Sum(), trials, delta=0.0, rng=rng)
     names = [FeatureName(column, "value") for column in "abc"]
     leaks = attribute(evaluation, trials.scored, names, most=3, rng=rng)
     assert leaks[0].column == "b"

@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing.sequential_guesses import GuessStream
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
-from dpaudit.bounds import pair_bound
+from dpaudit.bounds import coin_bound
 from dpaudit.errors import SettingsError
 from dpaudit.plugins.protocols import World
 from dpaudit.report.render import render_markdown
@@ -39,11 +38,12 @@ def test_a_gross_leak_stops_the_audit_early(table: pd.DataFrame, tmp_path: Path)
     )
     document = result.to_document()
     assert result.verdict is dpaudit.Verdict.VIOLATION
-    assert document["sequential"] == {"pairs": 24, "cap": 200, "stopped_early": True}
-    assert document["shadow_models"] == {"in": 24, "out": 24}
-    assert document["bounds"]["exact"] is None, "a fixed-n bound after stopping would be no bound"
+    assert document["sequential"] == {"trials": 32, "cap": 400, "stopped_early": True}
+    assert sum(document["shadow_models"].values()) == 32
+    for fixed in ("exact", "fair_coin"):
+        assert document["bounds"][fixed] is None, "a fixed-n bound after stopping is no bound"
     assert document["bounds"]["sequential"] == document["proved"] > 1.0
-    assert "proved after 24 of at most 200 pairs" in str(result)
+    assert "proved after 32 of at most 400 shadow models (16 to fit first)" in str(result)
     assert "sequential" in (tmp_path / "report.html").read_text()
 
 
@@ -61,27 +61,11 @@ def test_a_sequential_audit_resumes_with_the_same_numbers(
 def test_at_the_cap_both_bounds_are_taken_with_half_of_the_error_each(table: pd.DataFrame) -> None:
     result = dpaudit.audit("null", table, sequential=True, shadow_models=60, **FAST)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
-    assert result.to_document()["sequential"] == {"pairs": 30, "cap": 30, "stopped_early": False}
-    bounds = result.bounds
-    assert (bounds["exact"], bounds["clopper_pearson"], bounds["sequential"]) == (0.0, 0.0, 0.0)
+    assert result.to_document()["sequential"] == {"trials": 60, "cap": 60, "stopped_early": False}
+    assert result.proved == 0.0 == result.bounds["sequential"]
+    assert 0.0 in (result.bounds["exact"], result.bounds["fair_coin"])
     settings = AuditSettings(shadow_models=60, sequential=True)
     assert math.isclose(settings.attack_confidence, 1 - 0.05 / 4)
-
-
-@pytest.mark.parametrize(("generator", "bets"), [("null", False), ("copycat", True)])
-def test_an_attack_bets_once_it_has_learnt(
-    generator: str, bets: bool, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    guessed = []
-    guess = GuessStream.guess
-
-    def seen(stream: GuessStream, *given: Any) -> None:
-        guessed.append(given)
-        guess(stream, *given)
-
-    monkeypatch.setattr(GuessStream, "guess", seen)
-    dpaudit.audit(generator, table, sequential=True, shadow_models=60, **FAST)
-    assert bool(guessed) is bets
 
 
 def test_one_attack_can_be_selected_and_nothing_is_corrected(table: pd.DataFrame) -> None:
@@ -129,54 +113,55 @@ class _Second(_Means): ...
 
 
 def _switching() -> dict[str, Any]:
-    """Two attacks with features of different lengths: the first knows until it is given 24 pairs.
+    """Two attacks with features of different lengths: the first knows until it is given 48 trials.
 
-    Cross-validation fits on four fifths of the pairs, the last fit on all.
+    Cross-validation fits on four fifths of them, the last fit on all.
     """
     attacks = (_First("age", most=48), _Second("age", "income", least=49))
     return {"attacks": attacks, "sequential": True, "multiplicity": "select", "jobs": 2}
 
 
 def test_the_selected_attack_may_change_on_the_way(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(_copies_target, table, epsilon=2.0, shadow_models=200, **_switching())
+    result = dpaudit.audit(_copies_target, table, epsilon=3.5, shadow_models=400, **_switching())
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert result.sequential is not None
     assert result.sequential.stopped_early
     assert result.sequential.guessed_by is not None
     (first, early), (second, late) = result.sequential.guessed_by.items()
     assert (first.endswith("_First"), second.endswith("_Second")) == (True, True)
-    assert early == 8
-    assert 24 + early + late == result.sequential.pairs  # fewer promise nothing against this claim
-    # Errors, scores and leaks are of the attack that is named; its bound is that of all guesses.
+    assert early == 48  # from trial 16 to 64, fitted on 48 at most
+    assert 16 + early + late == result.sequential.trials
+    # Errors, scores and leaks are of the attack that is named; its bound is that of all bets.
     assert result.attack == second
-    assert (result.counts.n_in, result.counts.n_out) == (late, late)
+    assert result.counts.n_in + result.counts.n_out == late
     assert result.auc == 1.0
-    assert len(result.scores[World.IN]) == late
+    assert len(result.scores[World.IN]) == result.counts.n_in
     assert {leak.column for leak in result.leaks} <= {"age", "income"}
-    perfect = [True] * (early + late), [False] * (early + late)
-    assert result.proved == pair_bound(*perfect, delta=0.0, confidence=0.975)
-    assert "guessed 8 pairs" in render_markdown(result)
+    sure = np.full(early + late, 40.0)
+    perfect = coin_bound(sure, sure > 0, delta=0.0, confidence=0.975)
+    assert 3.5 < result.proved <= perfect
+    assert "bet on 48 trials" in render_markdown(result)
     again = from_document(AuditRecord, json.loads(result.to_json()))
     assert again.sequential == result.sequential
 
 
 def test_at_the_cap_the_sequential_bound_is_that_of_all_selected(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(_copies_target, table, epsilon=2.0, shadow_models=80, **_switching())
+    result = dpaudit.audit(_copies_target, table, epsilon=3.5, shadow_models=80, **_switching())
     assert result.sequential is not None
     assert not result.sequential.stopped_early
     assert result.sequential.guessed_by is not None
-    assert list(result.sequential.guessed_by.values()) == [8, 8]
+    assert list(result.sequential.guessed_by.values()) == [48, 16]
     assert result.attack is not None
-    assert result.attack.endswith("_First")  # selected on the fitting part, 16 pairs
-    perfect = [True] * 16, [False] * 16
-    at_any_time = pair_bound(*perfect, delta=0.0, confidence=0.975)
+    assert result.attack.endswith("_First")  # selected on the fitting part, 32 trials
     assert result.bounds is not None
-    assert result.bounds["sequential"] == at_any_time < result.bounds["exact"]
+    assert result.bounds["sequential"] == 2.74  # of 64 bets, 48 of them by the first
+    assert 2.0 < result.bounds["fair_coin"] <= result.proved
 
 
 def test_a_hold_out_scores_less_than_cross_validation(table: pd.DataFrame) -> None:
     result = dpaudit.audit("copycat", table, threshold="hold-out", shadow_models=60, **FAST)
-    assert result.counts.n_in == 12
+    assert (result.counts.n_in, result.counts.n_out) == (12, 12)
+    assert result.bounds["fair_coin"] is None
     assert result.threshold_rule == "hold-out"
     assert "--threshold hold-out" in result.reproduce
 

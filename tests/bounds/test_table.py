@@ -16,14 +16,15 @@ from typer.testing import CliRunner
 from dpaudit import AuditResult
 from dpaudit.bounds import (
     clopper_pearson,
+    coin_bound,
     exact,
+    fair_coin,
     gdp,
     jeffreys,
     joint_beta,
     one_run,
     one_run_gaussian,
 )
-from dpaudit.bounds.sequential import pair_bound
 from dpaudit.bounds.table import (
     BOUNDS,
     Assumption,
@@ -42,17 +43,20 @@ Make = Callable[..., AuditRecord]
 
 DOCS = Path(__file__).parents[2] / "docs"
 BY_KEY = {entry.key: entry for entry in BOUNDS}
-RNG = np.random.default_rng(8)
-GUESSES = (RNG.random(40) < 0.9, RNG.random(40) < 0.1)
+MEMBER = np.random.default_rng(8).random(80) < 0.5
+BETS = (np.where(MEMBER, 3.0, -3.0), MEMBER)
+COINS = ((20, 70), (25, 75), 240)
 OBSERVED: dict[Observed, tuple[Any, ...]] = {
     Observed.COUNTS: (3, 1, 120, 120),
-    Observed.PAIRS: GUESSES,
+    Observed.COINS: COINS,
+    Observed.BETS: BETS,
     Observed.CANARIES: (19, 20, 100),
 }
 DIRECTLY: dict[str, Callable[..., float]] = {
     "exact": lambda **asked: exact(3, 1, 120, 120, **asked),
     "clopper_pearson": lambda **asked: clopper_pearson(3, 1, 120, 120, **asked),
-    "sequential": lambda **asked: pair_bound(*GUESSES, **asked),
+    "fair_coin": lambda **asked: fair_coin(*COINS, **asked),
+    "sequential": lambda **asked: coin_bound(*BETS, **asked),
     "one_run": lambda **asked: one_run(19, 20, 100, **asked),
     "jeffreys": lambda **asked: jeffreys(3, 1, 120, 120, **asked),
     "joint_beta": lambda **asked: joint_beta(3, 1, 120, 120, **asked),

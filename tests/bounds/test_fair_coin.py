@@ -1,0 +1,278 @@
+"""The fair-coin bound: known values, validity by enumeration and simulation, power, bad input."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from dpaudit.bounds import (
+    CoinGuesses,
+    choose_grading,
+    coin_detectable,
+    coin_detectable_gaussian,
+    coin_provable,
+    count_guesses,
+    exact,
+    fair_coin,
+    fair_coin_p_value,
+)
+from dpaudit.bounds.fair_coin import set_aside, weight_reached
+from dpaudit.errors import SettingsError
+
+DELTA = 1e-5
+LEVEL = {"delta": DELTA, "confidence": 0.95}
+PURE = {"delta": 0.0, "confidence": 0.95}
+
+# --- known values ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trials", [20, 240, 2000])
+def test_all_guesses_right_prove_what_the_exact_bound_proves_of_a_perfect_attack(
+    trials: int,
+) -> None:
+    bound = fair_coin([trials], [trials], trials, **PURE)
+    p = 0.05 ** (1 / trials)
+    assert bound == pytest.approx(math.log(p / (1 - p)), abs=1e-6)
+    assert bound == pytest.approx(exact(0, 0, trials // 2, trials // 2, **PURE), abs=1e-5)
+
+
+@pytest.mark.parametrize(("right", "made"), [(60, 80), (19, 20), (160, 240)])
+def test_equal_weights_invert_the_binomial_tail(right: int, made: int) -> None:
+    bound = fair_coin([right], [made], 240, **PURE)
+    p = 1 / (1 + math.exp(-bound))
+    assert binom.sf(right - 1, made, p) == pytest.approx(0.05, abs=1e-6)
+    assert fair_coin([0, 0, right], [0, 0, made], 240, **PURE) == bound
+
+
+@pytest.mark.parametrize("right", [0, 60, 120])
+def test_guesses_no_better_than_chance_prove_nothing(right: int) -> None:
+    assert fair_coin([right], [240], 240, **LEVEL) == 0.0
+
+
+def test_silence_proves_nothing() -> None:
+    assert fair_coin([0], [0], 240, **LEVEL) == 0.0
+    assert fair_coin([], [], 240, **LEVEL) == 0.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    made=st.lists(st.integers(0, 3), min_size=1, max_size=4),
+    success=st.floats(0.5, 0.99),
+    needed=st.integers(0, 30),
+)
+def test_weight_reached_by_brute_force(made: list[int], success: float, needed: int) -> None:
+    weights = [weight for weight, count in enumerate(made, start=1) for _ in range(count)]
+    expected = sum(
+        success ** sum(hits) * (1 - success) ** (len(weights) - sum(hits))
+        for hits in itertools.product((0, 1), repeat=len(weights))
+        if np.dot(hits, weights) >= needed
+    )
+    assert weight_reached(made, needed, success=success) == pytest.approx(expected, abs=1e-9)
+
+
+# --- delta -----------------------------------------------------------------------------------
+
+
+def test_nothing_is_set_aside_without_delta() -> None:
+    assert set_aside(240, delta=0.0, confidence=0.95) == (0, 0.0)
+
+
+@pytest.mark.parametrize(("trials", "delta"), [(240, 1e-5), (2000, 1e-5), (240, 0.01), (100, 0.2)])
+def test_more_coins_are_revealed_as_seldom_as_is_set_aside(trials: int, delta: float) -> None:
+    aside = set_aside(trials, delta=delta, confidence=0.95)
+    assert aside is not None
+    assert aside.probability == binom.sf(aside.revealed, trials, delta) < 0.05
+    others = [
+        (0.05 - binom.sf(r, trials, delta), trials - r)
+        for r in range(trials)
+        if binom.sf(r, trials, delta) < 0.05
+    ]
+    best = min(-math.log(left) / n for left, n in others)
+    own = -math.log(0.05 - aside.probability) / (trials - aside.revealed)
+    assert own == pytest.approx(best)
+
+
+def test_more_delta_never_raises_the_bound() -> None:
+    bounds = [
+        fair_coin([14, 75], [15, 80], 240, delta=delta, confidence=0.95)
+        for delta in (0.0, 1e-5, 1e-3, 0.01, 0.05, 0.2)
+    ]
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[0] > 1.0 > bounds[-1]
+
+
+def leaky_response(
+    epsilon: float, delta: float, trials: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The mechanism that dominates all (ε, δ)-DP ones: worlds, guesses, whether revealed."""
+    member = rng.random(trials) < 0.5
+    revealed = rng.random(trials) < delta
+    kept = rng.random(trials) < 1 / (1 + math.exp(-epsilon))
+    return member, np.where(revealed | kept, member, ~member), revealed
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.02), (1.0, 1e-5), (1.0, 0.02), (3.0, 0.05)])
+def test_the_worst_mechanism_and_attack_exceed_the_truth_at_the_nominal_rate_at_most(
+    epsilon: float, delta: float
+) -> None:
+    """Revealed coins are guessed with eight times the weight of the others."""
+    rng = np.random.default_rng(4)
+    draws, trials, above = 400, 100, 0
+    for _ in range(draws):
+        member, guessed, revealed = leaky_response(epsilon, delta, trials, rng)
+        right = guessed == member
+        light, heavy = ~revealed, revealed
+        made = [light.sum(), *[0] * 6, heavy.sum()]
+        hits = [(light & right).sum(), *[0] * 6, (heavy & right).sum()]
+        above += fair_coin(hits, made, trials, delta=delta, confidence=0.95) > epsilon
+    assert above <= binom.ppf(0.999, draws, 0.05)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_randomised_response_exceeds_the_truth_at_the_nominal_rate_exactly(epsilon: float) -> None:
+    trials, success = 240, 1 / (1 + math.exp(-epsilon))
+    right = np.arange(trials + 1)
+    above = np.array([fair_coin([k], [trials], trials, **PURE) > epsilon for k in right])
+    assert 0.02 < binom.pmf(right, trials, success) @ above <= 0.05
+
+
+# --- gradings --------------------------------------------------------------------------------
+
+
+def gaussian(mu: float, member: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return rng.normal(size=len(member)) + mu * member
+
+
+def audited(mu: float, rng: np.random.Generator, *, fitted: int = 160, scored: int = 240) -> float:
+    """A whole audit of a Gaussian shift, by the fair-coin bound."""
+    member = np.arange(fitted) % 2 == 0
+    grading = choose_grading(gaussian(mu, member, rng), member, trials=scored, **LEVEL)
+    coins = rng.random(scored) < 0.5
+    return fair_coin(*count_guesses(gaussian(mu, coins, rng), coins, grading), **LEVEL)
+
+
+def test_a_gaussian_leak_is_proved_where_one_cut_proves_it_in_few_audits() -> None:
+    """mu = 1 is epsilon 4.4 at this delta; 8 % of audits of this size prove 1 by one cut."""
+    bounds = [audited(1.0, np.random.default_rng([2, n])) for n in range(60)]
+    assert np.mean(np.array(bounds) > 1.0) > 0.6
+
+
+def test_nothing_is_proved_without_a_leak() -> None:
+    bounds = [audited(0.0, np.random.default_rng([3, n])) for n in range(200)]
+    assert sum(bound > 0 for bound in bounds) <= binom.ppf(0.999, 200, 0.05)
+
+
+def test_odds_follow_the_likelihood_ratio() -> None:
+    rng = np.random.default_rng(1)
+    member = np.arange(20_000) % 2 == 0
+    scores = gaussian(1.0, member, rng)
+    grading = choose_grading(scores, member, trials=100, **LEVEL)
+    at = np.array([-1.0, 0.5, 1.5])
+    np.testing.assert_allclose(grading.log_odds(at), at - 0.5, atol=0.06)
+
+
+def test_a_guess_is_heavier_the_further_its_odds_are_from_the_margin() -> None:
+    rng = np.random.default_rng(1)
+    member = np.arange(400) % 2 == 0
+    scores = gaussian(1.0, member, rng)
+    grading = choose_grading(scores, member, trials=240, **LEVEL)
+    guesses = grading.guesses(np.sort(scores))
+    assert (np.diff(guesses) >= 0).all()
+    assert guesses[0] < 0
+    assert guesses[-1] == 8
+    silent = guesses == 0
+    assert silent.any()
+    assert (np.abs(grading.log_odds(np.sort(scores))[silent]) <= grading.margin).all()
+
+
+def test_scores_that_are_all_alike_are_met_with_silence() -> None:
+    member = np.arange(40) % 2 == 0
+    grading = choose_grading(np.ones(40), member, trials=60, **LEVEL)
+    assert not grading.guesses(np.array([0.0, 1.0, 2.0])).any()
+
+
+def test_a_trial_that_failed_is_a_coin_without_a_guess() -> None:
+    member = np.arange(40) % 2 == 0
+    grading = choose_grading(member * 1.0, member, trials=60, **LEVEL)
+    guesses = count_guesses(member * 1.0, member, grading, failed=3)
+    assert (sum(guesses.right), sum(guesses.made), guesses.trials) == (40, 40, 43)
+
+
+# --- power -----------------------------------------------------------------------------------
+
+
+def test_power_of_randomised_response_by_enumeration() -> None:
+    least = coin_detectable(claim_epsilon=1.0, trials=240, **LEVEL)
+    assert least is not None
+    right = np.arange(241)
+    proves = np.array([fair_coin([k], [240], 240, **LEVEL) > 1.0 for k in right])
+    assert binom.pmf(right, 240, 1 / (1 + math.exp(-least))) @ proves == pytest.approx(
+        0.8, abs=1e-6
+    )
+
+
+def test_a_gaussian_leak_of_the_detectable_size_is_proved_in_four_of_five_audits() -> None:
+    least = coin_detectable_gaussian(claim_epsilon=1.0, trials=240, **LEVEL)
+    assert least is not None
+    assert 4.3 < least < 5.0  # mu of about 1; one cut takes 6.6
+    bounds = [audited(1.07, np.random.default_rng([5, n])) for n in range(40)]
+    assert np.mean(np.array(bounds) > 1.0) > 0.65
+
+
+def test_failed_trials_cost_power() -> None:
+    whole = coin_provable(240, **LEVEL)
+    assert coin_provable(240, failed=40, **LEVEL) == pytest.approx(
+        coin_provable(200, **LEVEL), abs=0.03
+    )
+    assert coin_provable(240, failed=40, **LEVEL) < whole
+    assert coin_provable(240, failed=240, **LEVEL) == 0.0
+
+
+def test_too_few_trials_catch_nothing() -> None:
+    few = {"claim_epsilon": 5.0, "trials": 12, **LEVEL}
+    assert coin_detectable(**few) is None
+    assert coin_detectable_gaussian(**few) is None
+    assert coin_detectable_gaussian(claim_epsilon=1.0, trials=240, **PURE) is None
+
+
+# --- bad input -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("guesses", "says"),
+    [
+        (((3,), (2,), 10), "`right`"),
+        (((-1,), (2,), 10), "`right`"),
+        (((1, 1), (2,), 10), "`right` has 2 weights"),
+        (((1,), (11,), 10), "`made` is 11 guesses of 10 trials"),
+        (((0,), (0,), 0), "`trials`"),
+        (((0.5,), (1,), 10), "`right`"),
+    ],
+)
+def test_impossible_guesses_are_refused(guesses: tuple[object, ...], says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        CoinGuesses(*guesses)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match=says):
+        fair_coin(*guesses, **LEVEL)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"), [("delta", 1.0), ("confidence", 1.0), ("epsilon", -1.0)]
+)
+def test_settings_out_of_range_are_refused(argument: str, value: float) -> None:
+    asked = {"epsilon": 1.0, **LEVEL, argument: value}
+    with pytest.raises(SettingsError, match=argument):
+        fair_coin_p_value([1], [1], 10, **asked)
+
+
+def test_the_p_value_is_the_error_at_the_bound() -> None:
+    guesses = ([14, 75], [15, 80], 240)
+    bound = fair_coin(*guesses, **LEVEL)
+    assert fair_coin_p_value(*guesses, epsilon=bound, **LEVEL) == pytest.approx(0.05, abs=1e-6)
+    assert fair_coin_p_value(*guesses, epsilon=bound + 0.1, **LEVEL) > 0.05
