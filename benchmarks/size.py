@@ -28,13 +28,14 @@ import pandas as pd
 from dpaudit.auditing.build import build_spec
 from dpaudit.auditing.entry import run_audit
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.trial_plan import plan_trials
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.game.distances import farthest_first
 from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
+from dpaudit.game.trial import Outcome, Role, TrialStatus
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import data_digest, load
-from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer, World
+from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer
 from dpaudit.versions import versions
 
 RUN = 10
@@ -77,11 +78,9 @@ def fill(folder: Path, spec: TwoWorldSpec) -> None:
     rng = np.random.default_rng(0)
     width = sum(len(attack.feature_names(spec.game.view)) for _, attack in spec.attacks)
     with RunFolder(folder, spec=spec.stored_specification, versions=versions()) as store:
-        for number in range(spec.settings.per_world - RUN):
-            for world in World:
-                trial = Trial(Role.AUDIT, world, number)
-                features = rng.normal(size=width).round(2)
-                store.save(Outcome(trial=trial, status=TrialStatus.FINISHED, features=features))
+        for trial in plan_trials(spec, Role.AUDIT, spec.settings).trials()[: -2 * RUN]:
+            features = rng.normal(size=width).round(2)
+            store.save(Outcome(trial=trial, status=TrialStatus.FINISHED, features=features))
 
 
 def mixed(rows: int) -> pd.DataFrame:

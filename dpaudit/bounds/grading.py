@@ -17,7 +17,7 @@ from scipy.special import expit
 
 from dpaudit.bounds._checks import BoolArray, FloatArray, IntArray
 from dpaudit.bounds._cuts import checked
-from dpaudit.bounds.fair_coin import CoinGuesses, fair_coin
+from dpaudit.bounds.fair_coin import CoinGuesses, fair_coin, fair_coin_p_value
 
 WEIGHTS = 8
 """Weights that a guess can have."""
@@ -109,15 +109,15 @@ def choose_grading(
     scores, member = checked(scores, member)
     line = _log_odds_line(scores, member)
     size = np.abs(line.log_odds(scores))
-    best, most = line, -1.0
+    best, most = line, 0.0
     for candidate in _candidates(line, size):
         weights, bins = np.abs(candidate.guesses(scores)), WEIGHTS + 1
         made = np.bincount(weights, minlength=bins)[1:]
         right = np.bincount(weights, weights=expit(size), minlength=bins)[1:]
         expected = scaled(right.tolist(), made.tolist(), trials / len(scores), trials=trials)
-        bound = round(fair_coin(*expected, delta=delta, confidence=confidence), 9)
-        if bound > most:
-            best, most = candidate, bound
+        p_value = fair_coin_p_value(*expected, epsilon=most, delta=delta, confidence=confidence)
+        if p_value < 1.0 - confidence:
+            best, most = candidate, fair_coin(*expected, delta=delta, confidence=confidence)
     return best
 
 

@@ -78,6 +78,7 @@ def digest(document: Record) -> Record:
         "proved": document["proved"],
         "auc": document["auc"],
         "counts": document["counts"],
+        "fair_coin": bounds.get("fair_coin"),
         "exact": bounds.get("exact"),
         "clopper_pearson": bounds.get("clopper_pearson"),
         "sequential": bounds.get("sequential"),

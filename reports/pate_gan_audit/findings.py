@@ -28,12 +28,17 @@ _NULLS = {
 }
 
 
+def proved(record: Record) -> float:
+    """The bound that decides: the fair-coin one or the exact one, whichever was chosen."""
+    return float(record.get("proved") or record["exact"] or 0.0)
+
+
 def changes(found: Mapping[str, Part]) -> Iterator[str]:
     """What differs from the paper."""
     for (case, game), words in _GAMES.items():
         own = {n: found[case][f"{n}-{game}"] for n in SIX if f"{n}-{game}" in found[case]}
         if own:
-            above = [name for name, record in own.items() if (record["exact"] or 0.0) > EPSILON]
+            above = [name for name, record in own.items() if proved(record) > EPSILON]
             below = [name for name in own if name not in above]
             yield (
                 f"**{case.capitalize()} case, {words}**: ε > {EPSILON:g} for {len(above)} of "
@@ -106,13 +111,13 @@ def remaining(found: Mapping[str, Part]) -> Iterator[str]:
                 continue
             leaks = [f"{one['feature']}({one['column']})" for one in record["leaks"][:2]]
             yield (
-                f"{start}ε ≥ {record['exact']:.2f} is proved; carried by {', '.join(leaks)}. "
+                f"{start}ε ≥ {proved(record):.2f} is proved; carried by {', '.join(leaks)}. "
                 + _cause(case, name, found["remains"])
             )
 
 
 def _gone(case: str, record: Record, before: Record | None) -> str:
-    bound = record["exact"] or 0.0
+    bound = proved(record)
     if record["verdict"] == "invalid":
         return f"invalid: {record['reasons'][0]}."
     words = (
@@ -121,14 +126,14 @@ def _gone(case: str, record: Record, before: Record | None) -> str:
         if record["detectable_epsilon"] is not None and record["auc"] is not None
         else f"{record['verdict']}: {record['reasons'][0]}"
     )
-    if before is None or (before["exact"] or 0.0) <= EPSILON:
+    if before is None or proved(before) <= EPSILON:
         return words + "."
     harness = HARNESS[record["asked"]["generator"]].hands_in_bounds
     bounds = (
         f"bounds read off each world's table, {'by the harness' if harness else 'its own doing'}"
     )
     flaw = f"unequal rows or {bounds}" if case == "worst" else bounds
-    return f"{words}. As published {before['exact']:.2f} was proved: through {flaw}."
+    return f"{words}. As published {proved(before):.2f} was proved: through {flaw}."
 
 
 def _cause(case: str, name: str, remains: Part) -> str:

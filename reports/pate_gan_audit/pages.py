@@ -41,9 +41,9 @@ than the paper's 1000 of each world, as the tables say; `--models 1000` asks for
 
 READING = """\
 **Reading the tables.** ε bounds are one-sided at 95 %. *Clopper-Pearson* is the paper's estimator,
-*exact* the tighter one that decides dpaudit's verdicts. *FN, FP* are the attack's errors among the
-scored models of each world. The paper's bounds follow from its errors to the last digit (a perfect
-attack on 400 + 400 models: 4.681517). "Nothing proved" is no evidence of privacy.
+*proved* the one that decides dpaudit's verdicts: exact, or by fair coins. *FN, FP* are the attack's
+errors among the scored models of each world. The paper's bounds follow from its errors to the last
+digit (a perfect attack on 400 + 400 models: 4.681517). "Nothing proved" is no evidence of privacy.
 """
 
 
@@ -174,7 +174,7 @@ def _audits(part: Part, paper: Mapping[str, Row], games: Sequence[Game]) -> str:
             if record is not None:
                 rows.append(_audit_row("" if name in paper else f"**{name}**", game, record))
     heads = (
-        "", "game", "models", "AUC", "FN, FP", "Clopper-Pearson", "exact", "verdict", "carried by"
+        "", "game", "models", "AUC", "FN, FP", "Clopper-Pearson", "proved", "verdict", "carried by"
     )  # fmt: skip
     return table(heads, rows)
 
@@ -198,7 +198,7 @@ def _audit_row(name: str, game: Game, record: Record) -> Sequence[object]:
         number(record["auc"], 3),
         errors,
         number(record["clopper_pearson"]),
-        number(record["exact"]),
+        number(findings.proved(record)),
         verdict,
         carried,
     )
@@ -218,12 +218,12 @@ def _remains(found: Mapping[str, Part]) -> str:
             record["asked"]["generator"],
             record["asked"]["fix"] or "nothing",
             number(record["auc"], 3),
-            number(record["exact"]),
+            number(findings.proved(record)),
             record["verdict"],
         )
         for record in found["remains"].values()
     ]
-    heads = ("case", "implementation", "fixed besides the bounds", "AUC", "exact", "verdict")
+    heads = ("case", "implementation", "fixed besides the bounds", "AUC", "proved", "verdict")
     return bullets(lines) + ("\n" + table(heads, rows) if rows else "")
 
 

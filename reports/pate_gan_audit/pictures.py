@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpaudit.bounds import joint_beta
+from reports.pate_gan_audit.findings import proved
 from reports.pate_gan_audit.kept import Record
 from reports.pate_gan_audit.published import AVERAGE, CONFIDENCE, DELTA, EPSILON, SIX, WORST, Row
 from reports.pate_gan_audit.setting import TEACHERS, Game
@@ -40,9 +41,9 @@ class Mark(NamedTuple):
 SERIES = {
     "paper": Mark("the paper", "D", GREY, True),
     "published": Mark("as published, Clopper-Pearson", "o", RED, False),
-    "published exact": Mark("as published, exact", "o", RED, True),
+    "published proved": Mark("as published, proved", "o", RED, True),
     "valid": Mark("valid game, Clopper-Pearson", "^", BLUE, False),
-    "valid exact": Mark("valid game, exact", "^", BLUE, True),
+    "valid proved": Mark("valid game, proved", "^", BLUE, True),
 }
 BAYESIAN = {
     "paper": Mark("the paper's errors", "D", GREY, True),
@@ -185,8 +186,9 @@ def estimates(part: Part, name: str, paper: Row, *, bayesian: bool) -> dict[str,
         if bayesian:
             values[game.value] = bayesian_estimate(record)
         else:
-            values[game.value] = record["clopper_pearson"]
-            values[f"{game} exact"] = record["exact"]
+            if record["clopper_pearson"] is not None:
+                values[game.value] = record["clopper_pearson"]
+            values[f"{game} proved"] = proved(record)
     return values
 
 

@@ -65,11 +65,11 @@ def scored(found: Record) -> Record:
 
     At the cap the bound of fixed size is on the later half alone, so there the counts say nothing.
     """
-    pairs = found["stopped"]["pairs"] if found["stopped"] else 0
+    stopped = found["stopped"] or {"trials": 0}
     early = bool(found["stopped"] and found["stopped"]["stopped_early"])
     counts = found["counts"] or {"n_in": 0, "n_out": 0}
     return {
         "proved_early": early and (found["proved"] or 0.0) > EPSILON,
         "scored_models": counts["n_in"] + counts["n_out"] if early else None,
-        "trained_models": 2 * pairs,
+        "trained_models": stopped["trials"],
     }

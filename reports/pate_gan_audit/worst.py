@@ -16,7 +16,7 @@ import pandas as pd
 
 from dpaudit.auditing.attacking.evaluation import evaluate
 from dpaudit.auditing.attacking.fitting import fit_attack
-from dpaudit.auditing.attacking.parts import arrange, fitting_mask
+from dpaudit.auditing.attacking.parts import arrange
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import ThresholdRule
 from dpaudit.bounds.table import ValidBound
@@ -140,24 +140,22 @@ def _values(
 
 def attacked(worlds: list[list[FloatArray | None]], *, models: int, seed: int) -> Record:
     """The published attack on them: hold-out threshold, 400 + 200 + 400 of 1000."""
-    settings = AuditSettings(shadow_models=2 * models, threshold=ThresholdRule.HOLD_OUT)
-    rng = Stream(seed, "worst", "attack").rng()
-    masks = [fitting_mask(models, settings.fitted, rng) for _ in World]
-    trials = arrange(worlds, masks)
-    assert trials is not None  # none failed
-    fitted = fit_attack(
-        AbsoluteQueries(),
-        trials.fitting,
-        rule=ThresholdRule.HOLD_OUT,
-        delta=DELTA,
+    settings = AuditSettings(
+        attacks=(AbsoluteQueries(),),
+        shadow_models=2 * models,
         confidence=CONFIDENCE,
-        rng=rng,
+        threshold=ThresholdRule.HOLD_OUT,
     )
+    rng = Stream(seed, "worst", "attack").rng()
+    trials = arrange(worlds, [np.arange(models) < settings.fitted for _ in World])
+    assert trials is not None  # none failed
+    fitted = fit_attack(AbsoluteQueries(), trials.fitting, settings=settings, delta=DELTA, rng=rng)
     found = evaluate(fitted, trials, delta=DELTA, confidence=CONFIDENCE)
     return {
         "verdict": None,
         "auc": found.auc,
         "counts": dict(zip(COUNTED, found.counts, strict=True)),
+        "proved": found.proved,
         "exact": found.bounds[ValidBound.EXACT],
         "clopper_pearson": found.bounds[ValidBound.CLOPPER_PEARSON],
     }
