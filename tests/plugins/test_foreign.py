@@ -15,6 +15,7 @@ import pytest
 
 from dpaudit.auditing.attacking.fitting import fit_attack
 from dpaudit.auditing.attacking.parts import Part
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import ThresholdRule
 from dpaudit.errors import AttackError, ClaimError, DataError, InputError, RegistryError
 from dpaudit.plugins.adapt import as_generator, check_table
@@ -213,9 +214,8 @@ def test_an_attack_that_ends_the_program_while_it_learns_has_failed(
         fit_attack(
             BadAttack(at),
             part,
-            rule=rule,
+            settings=AuditSettings(threshold=rule),
             delta=0.0,
-            confidence=0.95,
             rng=np.random.default_rng(0),
         )
 

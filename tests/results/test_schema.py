@@ -58,7 +58,7 @@ COUNTS = {"false_negatives": 3, "false_positives": 1, "n_in": 120, "n_out": 120}
     [
         {"surprise": 1},
         {"verdict": "private"},
-        {"schema_version": 2},
+        {"schema_version": 1},
         {"bounds": {**NO_BOUNDS, "exact": -1.0}},
         {"bounds": {"exact": 1.0}},
         {"claim": {**CLAIM, "epsilon": "inf"}},
