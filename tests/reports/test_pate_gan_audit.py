@@ -81,7 +81,7 @@ def test_generators_without_data_are_caught_by_unequal_rows_alone(tmp_path: Path
     assert audited("random-row", Game.PUBLISHED, 60)["random-row"]["auc"] == 1.0
     for name, equal in audited("constant-row,random-row,null", Game.VALID, 60).items():
         assert equal["asked"]["rows"] == {"in": 5, "out": 5}
-        assert equal["exact"] == 0.0, name
+        assert equal["proved"] == 0.0, name
 
 
 def test_what_is_kept_is_not_done_again_unless_asked_otherwise(tmp_path: Path) -> None:
