@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpaudit.errors import DataError
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.neighbouring_tables import NeighbouringTables
+from dpaudit.model.neighbouring_tables import NeighbouringTables, check_public
 from dpaudit.model.tables import Table, fitting, load_table
 from dpaudit.plugins.protocols import BoolArray
 
@@ -32,7 +32,8 @@ def read_neighbours(path: str, table: Table) -> NeighbouringTables:
             the other one in no record or in more than one; says which rows differ.
         SchemaError: If the schema was inferred from the table.
     """
-    source = f"neighbours file {path}"
+    source, choice = f"neighbours file {path}", f"neighbours-file:{path}"
+    check_public(table.schema, choice)
     other = fitting(load_table(Path(path), schema=table.schema), table.schema, source=source)
     if len(other) == len(table.data):
         row, neighbours = _replaced(table.data, other, source), Neighbours.REPLACE_ONE
@@ -41,7 +42,7 @@ def read_neighbours(path: str, table: Table) -> NeighbouringTables:
         row, neighbours = _removed(table.data, other, source), Neighbours.ADD_REMOVE
         replacement = None
     return NeighbouringTables(
-        choice=f"neighbours-file:{path}",
+        choice=choice,
         account=f"a pair of the caller's own, checked to differ in row {row} alone; both worlds "
         "have the same public schema and are asked for the same number of rows",
         data=table.data,

@@ -48,11 +48,20 @@ class NeighbouringTables:
     neighbours: Neighbours | None = None
 
     def __post_init__(self) -> None:
-        if self.schema.inferred:
-            raise SchemaError(
-                f"{self.choice} needs a public schema, and this one was inferred from a table: "
-                "give `schema` with bounds and categories from the data's documentation"
-            )
+        check_public(self.schema, self.choice)
+
+
+def check_public(schema: Schema, choice: str) -> None:
+    """Refuses a schema whose bounds say something about a record.
+
+    Raises:
+        SchemaError: If it was inferred from a table; names what needs a public one.
+    """
+    if schema.inferred:
+        raise SchemaError(
+            f"{choice} needs a public schema, and this one was inferred from a table: give "
+            "`schema` with bounds and categories from the data's documentation"
+        )
 
 
 def worst_case_tables(worst_case: WorstCase, schema: Schema | None) -> NeighbouringTables:

@@ -86,7 +86,7 @@ def test_more_or_fewer_columns_are_refused(path: Path) -> None:
 
 
 def test_a_schema_that_was_inferred_is_refused(path: Path) -> None:
-    frame(ROWS[1:]).to_csv(path, index=False)
+    frame([(130, "Bern"), *ROWS[1:]]).to_csv(path, index=False)
     table = TABLE._replace(schema=replace(SCHEMA, inferred=True))
     with pytest.raises(SchemaError, match="needs a public schema, and this one was inferred"):
         read_neighbours(str(path), table)
