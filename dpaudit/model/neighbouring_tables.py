@@ -18,7 +18,7 @@ _OTHERS = 10
 _MOST_ONE_HOT = 50
 _MOST_NARROW = 3
 _MST = Schema(
-    columns=tuple(Column(name=name, kind=Kind.BINARY, categories=(0, 1)) for name in "abc")
+    columns=tuple(Column(name=name, kind=Kind.BINARY, categories=(0, 1)) for name in "ABC")
 )
 
 
@@ -71,7 +71,8 @@ def worst_case_tables(worst_case: WorstCase, schema: Schema | None) -> Neighbour
         worst_case: Which one. `opposite` generalises the four records (0, 0, 0) and the target
             (1, 1, 1) of Ganev, Annamalai and De Cristofaro 2025; that only the target's combination
             of values is new in `mixed`, and the few columns of `narrow`, are ideas of Annamalai,
-            Ganev and De Cristofaro 2024.
+            Ganev and De Cristofaro 2024. `mst` has the records of Ganev, Annamalai and Kulynych
+            2026.
         schema: The public schema; None for one that has its own.
 
     Returns:
