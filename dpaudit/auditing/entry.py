@@ -16,6 +16,7 @@ import pandas as pd
 from dpaudit.auditing.build import build_spec
 from dpaudit.auditing.one_run.session import OneRunSession
 from dpaudit.auditing.one_run.spec import OneRunSpec
+from dpaudit.auditing.pairs import audited_table
 from dpaudit.auditing.reuse import check_reuse
 from dpaudit.auditing.session import Session
 from dpaudit.auditing.settings import AuditSettings, SettingsGiven
@@ -31,7 +32,6 @@ from dpaudit.game.pool import workers_ended
 from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.model.schema import Schema
-from dpaudit.model.tables import load
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
 from dpaudit.versions import versions
@@ -40,7 +40,7 @@ from dpaudit.versions import versions
 @with_fields_of(AuditSettings)
 def audit(
     generator: object,
-    data: pd.DataFrame | str | Path,
+    data: pd.DataFrame | str | Path | None = None,
     *,
     schema: Schema | str | Path | None = None,
     jobs: int | None = None,
@@ -54,7 +54,8 @@ def audit(
     Args:
         generator: A registered name, `module:attr`, `file.py:attr`, an object with
             `fit(data, *, seed)`, or a function `f(data, n_rows, seed)` that returns a table.
-        data: The table: a DataFrame, a CSV or Parquet file, or "sample:breast-cancer".
+        data: The table: a DataFrame, a CSV or Parquet file, or "sample:breast-cancer";
+            None for a worst case, which has its own.
         schema: Its public schema (or a schema file); inferred if None, and then marked so.
         jobs: Worker processes; one per available core if None. Does not change the result.
         trial_timeout: Seconds after which a trial is stopped and has failed; if None, 20 times the
@@ -73,7 +74,7 @@ def audit(
         InterruptedRunError: On Ctrl-C; with `out`, the same call resumes.
     """
     chosen = AuditSettings(**settings)  # type: ignore[arg-type]  # it takes names of choices
-    spec = build_spec(generator, load(data, schema), chosen)
+    spec = build_spec(generator, audited_table(data, schema, chosen), chosen)
     run = partial(run_audit, spec, jobs=jobs, trial_timeout=trial_timeout, on_progress=on_progress)
     if out is not None:
         return run(Path(out))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from numbers import Integral
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar
 
 from dpaudit.bounds import Hypotheses, ThresholdRule, attack_confidence
@@ -17,6 +18,7 @@ from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.game.choices import FARTHEST, VULNERABLE
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.worst_cases import WorstCase
 from dpaudit.seeds import check_seed
 
 if TYPE_CHECKING:
@@ -55,6 +57,10 @@ class AuditSettings:
         neighbours: "add-remove" or "replace-one"; that of the generator's claim if None.
         target: The attacked record: "farthest", "vulnerable" (found by small attacks, for as many
             trainings as `shadow_models`), "row:N" (or N), or "record:FILE".
+        worst_case: "opposite", "one-hot", "narrow", "mst" or "mixed": both tables are built from
+            the schema alone, in place of a table and a target.
+        neighbours_file: The table of world "out": that handed in without one record, or with one
+            changed in its place; in place of a target.
         attacks: Registered names or objects; each is one hypothesis (Bonferroni).
         shadow_models: Trials of both worlds together, an even number of at least 20.
         rows: Synthetic rows requested of every model; those of the table if None.
@@ -81,6 +87,8 @@ class AuditSettings:
     delta: float | None = None
     neighbours: Neighbours | None = None
     target: str = FARTHEST
+    worst_case: WorstCase | None = None
+    neighbours_file: str | None = None
     attacks: tuple[str | Attack, ...] = DEFAULT_ATTACKS
     shadow_models: int = 400
     rows: int | None = None
@@ -95,6 +103,7 @@ class AuditSettings:
     def __post_init__(self) -> None:
         self._take_names()
         self._check_ranges()
+        self._check_pair()
         if self.one_run:
             self._check_one_run()
         elif self.canaries is not None:
@@ -111,6 +120,10 @@ class AuditSettings:
         }
         if self.neighbours is not None:
             taken["neighbours"] = _choice("neighbours", Neighbours, self.neighbours)
+        if self.worst_case is not None:
+            taken["worst_case"] = _choice("worst_case", WorstCase, self.worst_case)
+        if isinstance(self.neighbours_file, PathLike):
+            taken["neighbours_file"] = fspath(self.neighbours_file)
         if _is_whole(self.target):
             taken["target"] = f"row:{self.target}"
         for name, value in taken.items():
@@ -123,6 +136,10 @@ class AuditSettings:
                 raise SettingsError(f"`{name}` must be a whole number, got {value!r}")
         if not isinstance(self.target, str):
             raise SettingsError(f"`target` must be text or a row number, got {self.target!r}")
+        if not isinstance(self.neighbours_file, str | None):
+            raise SettingsError(
+                f"`neighbours_file` must be the name of a file, got {self.neighbours_file!r}"
+            )
         if self.shadow_models < self.FEWEST or self.shadow_models % 2:
             raise SettingsError(
                 f"`shadow_models` must be an even number of at least {self.FEWEST}, "
@@ -135,6 +152,25 @@ class AuditSettings:
         if self.rows is not None and self.rows < 1:
             raise SettingsError(f"`rows` must be at least 1, got {self.rows}")
         check_seed(self.seed)
+
+    def _check_pair(self) -> None:
+        if self.worst_case is not None and self.neighbours_file is not None:
+            raise SettingsError(
+                "`worst_case` and `neighbours_file` both name the two tables: leave out one"
+            )
+        for name in ("worst_case", "neighbours_file"):
+            if getattr(self, name) is None:
+                continue
+            if self.one_run:
+                raise SettingsError(
+                    f"`{name}` is a pair of tables for shadow models: leave out `one_run`, or "
+                    f"leave out `{name}`"
+                )
+            if self.target != FARTHEST:
+                raise SettingsError(
+                    f"`{name}` says which record is the target: leave out `target`, or leave out "
+                    f"`{name}`"
+                )
 
     def _check_one_run(self) -> None:
         if self.target == VULNERABLE:
@@ -200,6 +236,8 @@ class SettingsGiven(TypedDict, total=False):
     delta: float | None
     neighbours: Neighbours | str | None
     target: str | int
+    worst_case: WorstCase | str | None
+    neighbours_file: str | PathLike[str] | None
     attacks: tuple[str | Attack, ...] | list[str | Attack] | list[str]
     shadow_models: int
     rows: int | None

@@ -57,6 +57,11 @@ class AuditSpec(ABC):
     def own_options(self) -> list[str]:
         """The words of the command that are of this game alone."""
 
+    @property
+    def table_options(self) -> list[str]:
+        """The words of the command that say which table is audited on, without its schema."""
+        return ["--data", self.table.source]
+
     @cached_property
     def specification(self) -> dict[str, Any]:
         """What decides every number of the result, as JSON; a run folder belongs to one."""
@@ -116,7 +121,7 @@ class AuditSpec(ABC):
         given = [f"{key}={_text(value)}" for key, value in self.generator.parameters.items()]
         words = ["dpaudit", "audit", self.generator.name]
         words += [word for pair in given for word in ("-p", pair)]
-        words += ["--data", self.table.source]
+        words += self.table_options
         if self.table.schema_source is not None:
             words += ["--schema", self.table.schema_source]
         if settings.states_claim:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, cast
 
 import pandas as pd
 
+from dpaudit.auditing.pairs import audited_pair
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import SettingsError
@@ -15,6 +16,7 @@ from dpaudit.game.salt import Private
 from dpaudit.game.target import Target, choose_target, copies_of
 from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest
 from dpaudit.plugins.adapt import check_table
@@ -40,6 +42,7 @@ class TwoWorldSpec(AuditSpec):
         target: The attacked record.
         game: Both worlds.
         attacks: The attacks, each one hypothesis.
+        pair: Both tables, where the audit names them instead of a target.
         selection: How the target was searched for; None where it was named. Decides no number:
             given its target, an audit is the same however that was found.
     """
@@ -49,18 +52,22 @@ class TwoWorldSpec(AuditSpec):
     target: Target
     game: Game
     attacks: tuple[NamedAttack, ...]
+    pair: NeighbouringTables | None = None
     selection: Selection | None = None
 
     @property
     def own_specification(self) -> dict[str, Any]:
         """Target, attacks, number of shadow models, and how errors are spent."""
         settings = self.settings
+        target = {
+            "choice": self.target.choice,
+            "row": self.target.row,
+            "record": data_digest(self.target.record),
+        }
+        if self.pair is not None and self.pair.replacement is not None:
+            target["replacement"] = data_digest(self.pair.replacement)
         return {
-            "target": {
-                "choice": self.target.choice,
-                "row": self.target.row,
-                "record": data_digest(self.target.record),
-            },
+            "target": target,
             "attacks": [
                 {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
                 for name, attack in self.attacks
@@ -75,16 +82,24 @@ class TwoWorldSpec(AuditSpec):
     def stored_specification(self) -> dict[str, Any]:
         """The specification for a run folder; the record is private too."""
         target = self.specification["target"]
-        return {
-            **super().stored_specification,
-            "target": {**target, "record": Private(target["record"])},
-        }
+        records = {key: Private(target[key]) for key in ("record", "replacement") if key in target}
+        return {**super().stored_specification, "target": target | records}
+
+    @property
+    def table_options(self) -> list[str]:
+        """A worst case names its table."""
+        worst_case = self.settings.worst_case
+        return super().table_options if worst_case is None else ["--worst-case", worst_case.value]
 
     @property
     def own_options(self) -> list[str]:
         """The same, as words of the command."""
         settings = self.settings
-        words = ["--target", self.target.choice if self.selection is None else VULNERABLE]
+        words = []
+        if settings.neighbours_file is not None:
+            words = ["--neighbours-file", settings.neighbours_file]
+        elif self.pair is None:
+            words = ["--target", self.target.choice if self.selection is None else VULNERABLE]
         words += [word for name, _ in self.attacks for word in ("--attack", name)]
         words += ["--shadow-models", str(settings.shadow_models)]
         words += ["--threshold", settings.threshold.value]
@@ -108,14 +123,20 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
     """
     attacks = named_attacks(settings.attacks)
     data, schema = table.data, table.schema
-    target = choose_target(settings.target, data, schema)
+    pair = audited_pair(table, settings)
+    if pair is None:
+        target = choose_target(settings.target, data, schema)
+    else:
+        record = data.iloc[[pair.row]].reset_index(drop=True)
+        target = Target(pair.choice, pair.row, record)
     offered = {"schema": schema, "target": target.record}
     named = named_generator(generator, settings.parameters, offered)
+    relation = settings.neighbours if pair is None else pair.neighbours or settings.neighbours
     claim = claim_under_audit(
-        named, epsilon=settings.epsilon, delta=settings.delta, neighbours=settings.neighbours
+        named, epsilon=settings.epsilon, delta=settings.delta, neighbours=relation
     )
-    replacement = None
-    if claim.neighbours is Neighbours.REPLACE_ONE:
+    replacement = None if pair is None else pair.replacement
+    if pair is None and claim.neighbours is Neighbours.REPLACE_ONE:
         replacement = _replacement(target.record, schema, Stream(settings.seed, "", "replacement"))
     game = build_game(
         data,
@@ -136,6 +157,7 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
         target=target,
         game=game,
         attacks=attacks,
+        pair=pair,
     )
 
 

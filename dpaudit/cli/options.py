@@ -19,6 +19,7 @@ import typer
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.bounds import ThresholdRule
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.worst_cases import WorstCase
 from dpaudit.plugins.registry import parse_parameters
 
 
@@ -115,6 +116,23 @@ SETTINGS: dict[str, Any] = {
             metavar="farthest|vulnerable|row:N|record:FILE",
             help="The attacked record; rows count from 0. vulnerable: the one that small attacks "
             "find easiest, for as many trainings as --shadow-models.",
+        ),
+    ],
+    "worst_case": Annotated[
+        WorstCase | None,
+        _option(
+            help="Builds both tables from --schema alone, instead of --data and --target; see "
+            "`dpaudit list worst-cases`. Default: none.",
+            shown=False,
+        ),
+    ],
+    "neighbours_file": Annotated[
+        str | None,
+        _option(
+            metavar="FILE",
+            help="Table of world out: --data without one record, or with one changed; says which "
+            "record is the target. Default: none.",
+            shown=False,
         ),
     ],
     "attacks": Annotated[

@@ -126,6 +126,8 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
         ("Target", target(result)),
         ("Shadow models", f"{trained[World.IN]} in, {trained[World.OUT]} out"),
     )
+    if result.target.tables is not None:
+        attacked = (("Both tables", result.target.tables), *attacked)
     if result.one_run is not None:
         attacked = (("One training", f"{result.one_run.canaries} canaries"),)
     rows = (

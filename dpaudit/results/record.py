@@ -163,18 +163,21 @@ class TargetOfAudit:
     """The record whose membership is attacked.
 
     Attributes:
-        choice: How it was chosen: farthest, vulnerable, row:N or record:FILE; canaries in a one-run
-            audit.
+        choice: How it was chosen: farthest, vulnerable, row:N, record:FILE, worst-case:NAME or
+            neighbours-file:FILE; canaries in a one-run audit.
         row: Its row in the table, from 0; null if it is not a row of the table.
         selection: How a vulnerable target was searched for; absent where it was named.
         compared: Of a table too large to compare all records with each other, how many were
             compared with all others to find the farthest; absent where all were, or none had to be.
+        tables: Of a worst case or a pair of one's own: what both tables are and why they make a
+            valid game; absent where a target was chosen.
     """
 
     choice: str
     row: Whole | None
     selection: Selection | None = field(default=None, metadata=OPTIONAL)
     compared: Positive | None = field(default=None, metadata=OPTIONAL)
+    tables: str | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -93,6 +93,8 @@ def test_the_command_builds_the_settings_that_were_asked_for(
         *("--threshold", "hold-out", "--multiplicity", "select", "--sequential", "--seed", "7"),
     )
     audit(table, "--one-run", "--canaries", "30")
+    audit(table, "--neighbours-file", "other.csv")
+    CliRunner().invoke(app, ["audit", "null", "--worst-case", "mst"])
     assert built == [
         AuditSettings(),
         AuditSettings(
@@ -111,6 +113,8 @@ def test_the_command_builds_the_settings_that_were_asked_for(
             seed=7,
         ),
         AuditSettings(one_run=True, canaries=30),
+        AuditSettings(neighbours_file="other.csv"),
+        AuditSettings(worst_case="mst"),  # type: ignore[arg-type]
     ]
 
 
@@ -200,6 +204,26 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
         ["--one-run", "--canaries", "20", "--neighbours", "replace-one"],
         ["one_run"],
     ),
+    "table of a worst case": (
+        {"worst_case": "mst"},
+        ["--worst-case", "mst"],
+        ["worst_case", "data"],
+    ),
+    "two pairs": (
+        {"worst_case": "mst", "neighbours_file": "other.csv"},
+        ["--worst-case", "mst", "--neighbours-file", "other.csv"],
+        ["worst_case", "neighbours_file"],
+    ),
+    "target of a worst case": (
+        {"worst_case": "mst", "target": "row:1"},
+        ["--worst-case", "mst", "--target", "row:1"],
+        ["worst_case", "target"],
+    ),
+    "pair of one run": (
+        {"neighbours_file": "other.csv", "one_run": True},
+        ["--neighbours-file", "other.csv", "--one-run"],
+        ["neighbours_file", "one_run"],
+    ),
     "jobs": ({"jobs": 0}, ["--jobs", "0"], ["jobs"]),
 }
 
@@ -223,7 +247,7 @@ def test_a_refusal_names_settings_in_python_and_options_on_the_command_line(
         option = REPEATABLE.get(name, f"--{name.replace('_', '-')}")
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", line)
         assert "_" not in name or name not in line
-    assert line == f"error: {spelled(python, options=['jobs'])}"
+    assert line == f"error: {spelled(python, options=['data', 'jobs'])}"
 
 
 def test_no_attack_at_all_is_refused_in_python() -> None:
