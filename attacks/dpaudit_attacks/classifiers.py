@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Scorer
+from dpaudit_attacks.chosen import train_chosen
 
 TREES = 100
 SCREENED = 64
@@ -78,6 +79,7 @@ def _gradient_boosting(seed: int, n_features: int) -> Any:
     return HistGradientBoostingClassifier(random_state=seed)
 
 
+CHOSEN = "chosen"
 _BUILDERS: dict[str, Callable[[int, int], Any]] = {
     "random-forest": _random_forest,
     "logistic-regression": _logistic_regression,
@@ -91,9 +93,10 @@ def require_known(name: str) -> None:
     Raises:
         SettingsError: If there is none of that name; the message suggests the closest one.
     """
-    if name not in _BUILDERS:
-        hint = did_you_mean(str(name), list(_BUILDERS))
-        raise SettingsError(f"unknown classifier {name!r}{hint}; there are: {', '.join(_BUILDERS)}")
+    known = [CHOSEN, *_BUILDERS]
+    if name not in known:
+        hint = did_you_mean(str(name), known)
+        raise SettingsError(f"unknown classifier {name!r}{hint}; there are: {', '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -146,5 +149,7 @@ def train(name: str, features: FloatArray, member: BoolArray, *, seed: int) -> S
         )
     if (features == features[0]).all():
         return Undecided()
+    if name == CHOSEN:
+        return train_chosen(features, member, seed=seed)
     model = _BUILDERS[name](seed, features.shape[1])
     return Probability(model.fit(features, member))

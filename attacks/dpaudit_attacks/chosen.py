@@ -1,0 +1,221 @@
+"""A scorer that is chosen on the trials it is fitted on: a rule, a line or a forest.
+
+Which one sees a leak depends on the leak. One sharp feature is best read by a rule on it alone, one
+that shifts, or many that shift a little, by a linear score, and facts that only together give the
+target away by a forest. Each is tried by cross-validation inside the fitting trials, and the one
+that predicts membership best gives the scores, as calibrated log-odds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log
+from typing import Any, Final
+
+import numpy as np
+
+from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray, Scorer
+from dpaudit_attacks.calibration import Calibration, calibrate
+from dpaudit_attacks.rules import Ranked, best_rule
+
+FOLDS: Final = 3
+SCREENED: Final = 64
+"""Features that the linear score and the forest see: half by AUC, half by their best cut."""
+TREES: Final = 50
+TRIED_TREES: Final = 16
+"""Trees of a forest that is only tried."""
+PENALTY: Final = 0.1
+"""Inverse strength of the linear score's penalty (scikit-learn's C), on standardised features."""
+ENOUGH: Final = 0.9 * log(2)
+"""Gain, of at most log 2, from which nothing better is looked for."""
+LARGEST: Final = 30.0
+"""Largest standardised feature: what is farther out is pulled back."""
+
+
+@dataclass(frozen=True)
+class Standardised:
+    """Some of the features, in standard deviations from the mean of the fitting trials.
+
+    Attributes:
+        places: Which features.
+        mean: Their means.
+        scale: Their standard deviations; 1 for a constant.
+    """
+
+    places: IntArray
+    mean: FloatArray
+    scale: FloatArray
+
+    @staticmethod
+    def of(features: FloatArray, places: IntArray) -> Standardised:
+        """From the features [n, f] of the fitting trials."""
+        mine = features[:, places]
+        scale = mine.std(axis=0)
+        return Standardised(places, mine.mean(axis=0), np.where(scale > 0, scale, 1.0))
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """The features [n, chosen]."""
+        scaled = (features[:, self.places] - self.mean) / self.scale
+        return np.clip(scaled, -LARGEST, LARGEST)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Log-odds that are linear in standardised features."""
+
+    prepare: Standardised
+    weights: FloatArray
+    intercept: float
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """Log-odds [n] of feature vectors [n, f]."""
+        found: FloatArray = self.prepare(features) @ self.weights + self.intercept
+        return found
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Log-odds of a forest's smoothed share of votes."""
+
+    prepare: Standardised
+    model: Any
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """Log-odds [n] of feature vectors [n, f]."""
+        trees = len(self.model.estimators_)
+        share = self.model.predict_proba(self.prepare(features))[:, 1] * trees
+        return np.asarray(np.log((share + 0.5) / (trees - share + 0.5)), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """A scorer whose scores are calibrated.
+
+    Attributes:
+        scorer: The scorer.
+        calibration: From its scores to log-odds.
+    """
+
+    scorer: Scorer
+    calibration: Calibration
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """Log-odds [n] of feature vectors [n, f]; larger means "in"."""
+        return self.calibration(self.scorer(features))
+
+
+@dataclass(frozen=True)
+class _Learner:
+    """Trials to learn from, with what all candidates share.
+
+    Attributes:
+        features: Features [n, f].
+        member: Memberships [n].
+        ranked: The same in ascending order.
+        seed: Seeds the forest.
+    """
+
+    features: FloatArray
+    member: BoolArray
+    ranked: Ranked
+    seed: int
+
+    @staticmethod
+    def of(features: FloatArray, member: BoolArray, seed: int) -> _Learner:
+        return _Learner(features, member, Ranked.of(features, member), seed)
+
+    def rule(self, *, tried: bool) -> Scorer:
+        del tried
+        return best_rule(self.ranked)
+
+    def linear(self, *, tried: bool) -> Scorer:
+        del tried
+        from sklearn.linear_model import LogisticRegression
+
+        prepare = self._prepared()
+        model = LogisticRegression(C=PENALTY).fit(prepare(self.features), self.member)
+        return Linear(prepare, model.coef_[0], float(model.intercept_[0]))
+
+    def forest(self, *, tried: bool) -> Scorer:
+        from sklearn.ensemble import RandomForestClassifier
+
+        prepare = self._prepared()
+        model = RandomForestClassifier(
+            n_estimators=TRIED_TREES if tried else TREES,
+            max_features=1 / 3,
+            random_state=self.seed,
+            n_jobs=1,
+        )
+        return Forest(prepare, model.fit(prepare(self.features), self.member))
+
+    def _prepared(self) -> Standardised:
+        by_cut = np.argsort(-self.ranked.cuts().gains, kind="stable")[: SCREENED // 2]
+        by_auc = np.argsort(-self.ranked.separation(), kind="stable")
+        others = by_auc[~np.isin(by_auc, by_cut)][: SCREENED - len(by_cut)]
+        return Standardised.of(self.features, np.concatenate([by_cut, others]))
+
+
+CANDIDATES: Final[tuple[Callable[..., Scorer], ...]] = (
+    _Learner.rule,
+    _Learner.linear,
+    _Learner.forest,
+)
+"""In the order in which they are tried: the cheapest first."""
+
+
+def train_chosen(features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
+    """Trains the candidate that predicts membership best in cross-validation.
+
+    Args:
+        features: Feature vectors [n, f] of which at least one varies.
+        member: Memberships [n], at least two of each world.
+        seed: Seed in [0, 2**32).
+
+    Returns:
+        Calibrated log-odds of membership, of equally frequent worlds.
+    """
+    varies = np.flatnonzero((features != features[0]).any(axis=0))
+    folds = _folds(member, np.random.default_rng(seed))
+    learners = [
+        _Learner.of(features[np.ix_(folds != fold, varies)], member[folds != fold], seed)
+        for fold in range(FOLDS)
+    ]
+    found: list[tuple[Callable[..., Scorer], Calibration]] = []
+    for candidate in CANDIDATES:
+        scores = np.empty(len(member))
+        for fold, learner in enumerate(learners):
+            left_out = features[np.ix_(folds == fold, varies)]
+            scores[folds == fold] = candidate(learner, tried=True)(left_out)
+        found.append((candidate, calibrate(scores, member)))
+        if found[-1][1].gain >= ENOUGH:
+            break
+    best, calibration = max(found, key=lambda one: one[1].gain)
+    scorer = best(_Learner.of(features[:, varies], member, seed), tried=False)
+    return Varying(varies, Calibrated(scorer, calibration))
+
+
+@dataclass(frozen=True)
+class Varying:
+    """A scorer of those features that vary among the fitting trials.
+
+    Attributes:
+        places: Which they are.
+        scorer: Scores them.
+    """
+
+    places: IntArray
+    scorer: Scorer
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """Scores [n] of feature vectors [n, f]."""
+        return self.scorer(features[:, self.places])
+
+
+def _folds(member: BoolArray, rng: np.random.Generator) -> IntArray:
+    """The fold [n] of each trial, stratified by world."""
+    folds = np.empty(len(member), dtype=np.int64)
+    for world in (True, False):
+        own = np.flatnonzero(member == world)
+        folds[rng.permutation(own)] = np.arange(len(own)) % FOLDS
+    return folds

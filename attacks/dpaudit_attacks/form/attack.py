@@ -1,0 +1,65 @@
+"""The attack on the form of a table.
+
+GroundHog sees each column's moments and bins, queries see the target's own bins. What a generator
+does to the form of its release (the order of rows, repeated rows, digits, gaps between sorted
+values, what is missing together) both miss, and so do they narrow marks around the target, partial
+copies of it, and dependence without correlation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dpaudit.model.encoding import values_of_table
+from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
+from dpaudit_attacks.base import ClassifierAttack
+from dpaudit_attacks.columns import in_blocks
+from dpaudit_attacks.form import (
+    absence,
+    dependence,
+    digits,
+    nearness,
+    order,
+    repetition,
+    spacing,
+)
+from dpaudit_attacks.form.view import Beside
+
+PARTS: Final = (
+    order.PART,
+    repetition.PART,
+    digits.PART,
+    spacing.PART,
+    nearness.PART,
+    absence.PART,
+    dependence.PART,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form(ClassifierAttack):
+    """Facts about how a table is written, and about values and rows around the target.
+
+    A numeric column has 51 features, 58 if it is continuous, any other column 6; every column one
+    more for repeated rows, every two columns one of dependence (1,024 at most), columns that may be
+    missing 2 each, and 1 for every two of them (256 at most). 21 features are of whole rows, 5 of
+    missing values in rows, and 2 for each number of columns on which rows equal the target.
+    """
+
+    def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
+        """Names of the features, in the order of `features`."""
+        return tuple(name for part in PARTS for name in part.names(game.schema))
+
+    def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
+        """Features [M, f] of the values [M, n, d] of many synthetic tables."""
+        target = values_of_table(game.target, game.schema)
+
+        def features(block: FloatArray) -> FloatArray:
+            view = Beside.of(block, target, game.schema)
+            return np.concatenate([part.values(view) for part in PARTS], axis=1)
+
+        cells = values.shape[1] * len(game.schema.columns) * (dependence.GROUPS + 1)
+        return in_blocks(features, values, cells=cells)
