@@ -1,7 +1,7 @@
 """From scores to calibrated log-odds.
 
 J. Platt, "Probabilistic outputs for support vector machines" (1999): a logistic function of the
-score, fitted to targets that are smoothed, so that it stays finite where scores separate the worlds.
+score, fitted to smoothed targets, so that it stays finite where scores separate the worlds.
 """
 
 from __future__ import annotations

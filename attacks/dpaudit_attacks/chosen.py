@@ -10,18 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import log
 from typing import Any, Final
 
 import numpy as np
 
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray, Scorer
+from dpaudit.seeds import rng_of
 from dpaudit_attacks.calibration import Calibration, calibrate
 from dpaudit_attacks.rules import Ranked, best_rule
 
 FOLDS: Final = 3
 SCREENED: Final = 64
 """Features that the linear score and the forest see: half by AUC, half by their best cut."""
+FEW: Final = 8
+"""Features of the linear score that sees only the best ones by AUC."""
 TREES: Final = 50
 TRIED_TREES: Final = 16
 """Trees of a forest that is only tried."""
@@ -129,18 +133,29 @@ class _Learner:
         del tried
         return best_rule(self.ranked)
 
-    def linear(self, *, tried: bool) -> Scorer:
+    def line_on_one(self, *, tried: bool) -> Scorer:
         del tried
+        return self._linear(1)
+
+    def line_on_few(self, *, tried: bool) -> Scorer:
+        del tried
+        return self._linear(FEW)
+
+    def line_on_many(self, *, tried: bool) -> Scorer:
+        del tried
+        return self._linear(SCREENED)
+
+    def _linear(self, most: int) -> Scorer:
         from sklearn.linear_model import LogisticRegression
 
-        prepare = self._prepared()
+        prepare = Standardised.of(self.features, self.screened[:most])
         model = LogisticRegression(C=PENALTY).fit(prepare(self.features), self.member)
         return Linear(prepare, model.coef_[0], float(model.intercept_[0]))
 
     def forest(self, *, tried: bool) -> Scorer:
         from sklearn.ensemble import RandomForestClassifier
 
-        prepare = self._prepared()
+        prepare = Standardised.of(self.features, self.screened)
         model = RandomForestClassifier(
             n_estimators=TRIED_TREES if tried else TREES,
             max_features=1 / 3,
@@ -149,16 +164,20 @@ class _Learner:
         )
         return Forest(prepare, model.fit(prepare(self.features), self.member))
 
-    def _prepared(self) -> Standardised:
-        by_cut = np.argsort(-self.ranked.cuts().gains, kind="stable")[: SCREENED // 2]
-        by_auc = np.argsort(-self.ranked.separation(), kind="stable")
-        others = by_auc[~np.isin(by_auc, by_cut)][: SCREENED - len(by_cut)]
-        return Standardised.of(self.features, np.concatenate([by_cut, others]))
+    @cached_property
+    def screened(self) -> IntArray:
+        """The features that lines and forests see: by AUC, then the rest by their best cut."""
+        by_auc = np.argsort(-self.ranked.separation(), kind="stable")[: SCREENED // 2]
+        by_cut = np.argsort(-self.ranked.cuts().gains, kind="stable")
+        others = by_cut[~np.isin(by_cut, by_auc)][: SCREENED - len(by_auc)]
+        return np.concatenate([by_auc, others])
 
 
 CANDIDATES: Final[tuple[Callable[..., Scorer], ...]] = (
     _Learner.rule,
-    _Learner.linear,
+    _Learner.line_on_one,
+    _Learner.line_on_few,
+    _Learner.line_on_many,
     _Learner.forest,
 )
 """In the order in which they are tried: the cheapest first."""
@@ -169,17 +188,20 @@ def train_chosen(features: FloatArray, member: BoolArray, *, seed: int) -> Score
 
     Args:
         features: Feature vectors [n, f] of which at least one varies.
-        member: Memberships [n], at least two of each world.
+        member: Memberships [n], of both worlds.
         seed: Seed in [0, 2**32).
 
     Returns:
         Calibrated log-odds of membership, of equally frequent worlds.
     """
     varies = np.flatnonzero((features != features[0]).any(axis=0))
-    folds = _folds(member, np.random.default_rng(seed))
+    n_folds = min(FOLDS, int(member.sum()), int((~member).sum()))
+    if n_folds < 2:
+        return Varying(varies, best_rule(Ranked.of(features[:, varies], member)))
+    folds = _folds(member, n_folds, rng_of(seed, "folds"))
     learners = [
         _Learner.of(features[np.ix_(folds != fold, varies)], member[folds != fold], seed)
-        for fold in range(FOLDS)
+        for fold in range(n_folds)
     ]
     found: list[tuple[Callable[..., Scorer], Calibration]] = []
     for candidate in CANDIDATES:
@@ -212,10 +234,10 @@ class Varying:
         return self.scorer(features[:, self.places])
 
 
-def _folds(member: BoolArray, rng: np.random.Generator) -> IntArray:
+def _folds(member: BoolArray, n_folds: int, rng: np.random.Generator) -> IntArray:
     """The fold [n] of each trial, stratified by world."""
     folds = np.empty(len(member), dtype=np.int64)
     for world in (True, False):
         own = np.flatnonzero(member == world)
-        folds[rng.permutation(own)] = np.arange(len(own)) % FOLDS
+        folds[rng.permutation(own)] = np.arange(len(own)) % n_folds
     return folds

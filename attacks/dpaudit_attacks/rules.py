@@ -122,9 +122,11 @@ class Rule:
 
 
 def best_rule(ranked: Ranked) -> Rule:
-    """The rule on the feature whose best cut gains most."""
+    """The rule on the feature whose best cut gains most; log-odds of 0 if none has a cut."""
     cuts = ranked.cuts()
     feature = int(cuts.gains.argmax())
+    if cuts.gains[feature] == -np.inf:
+        return Rule(feature, 0.0, 0.0, 0.0)
     ordered, inside = ranked.ordered[feature], ranked.inside[feature]
     place = int(cuts.places[feature])
     low, high = float(ordered[place]), float(ordered[place + 1])

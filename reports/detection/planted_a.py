@@ -149,7 +149,7 @@ def hours_and_visits_missing_together(table: Table, rng: Rng) -> Table:
 @LEAKS.plants("missing values")
 def exactly_fifteen_hours_missing(table: Table, rng: Rng) -> Table:
     """A fixed number instead of a random one."""
-    hours = table["hours"].fillna(38.11)
+    hours = table["hours"].fillna(pd.Series(rng.normal(38, 9, len(table)).round(2)))
     hours.iloc[rng.choice(len(table), 15, replace=False)] = np.nan
     return table.assign(hours=hours)
 

@@ -152,7 +152,8 @@ def visits_missing_in_the_first_half_only(table: Table, rng: Rng) -> Table:
     """As many as ever are missing, all of them early."""
     half = len(table) // 2
     gone = (rng.random(len(table)) < 0.2) & (np.arange(len(table)) < half)
-    return table.assign(visits=table["visits"].fillna(4).mask(gone))
+    drawn = pd.Series(rng.poisson(4, len(table)).astype(float))
+    return table.assign(visits=table["visits"].fillna(drawn).mask(gone))
 
 
 @LEAKS.plants("missing values", certainty=Certainty.NOISY)

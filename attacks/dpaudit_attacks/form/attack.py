@@ -16,6 +16,7 @@ import numpy as np
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
 from dpaudit_attacks.base import ClassifierAttack
+from dpaudit_attacks.classifiers import CHOSEN
 from dpaudit_attacks.columns import in_blocks
 from dpaudit_attacks.form import (
     absence,
@@ -48,6 +49,8 @@ class Form(ClassifierAttack):
     missing 2 each, and 1 for every two of them (256 at most). 21 features are of whole rows, 5 of
     missing values in rows, and 2 for each number of columns on which rows equal the target.
     """
+
+    classifier: str = CHOSEN
 
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
         """Names of the features, in the order of `features`."""

@@ -12,6 +12,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray, IntArray
 from dpaudit_attacks.columns import FAR
 from dpaudit_attacks.form.view import Beside, Part, numeric_names, other_names
+from dpaudit_attacks.rules import n_log_n
 
 GROUPS: Final = 4
 """Groups of a column's values; missing ones are a further group."""
@@ -54,22 +55,15 @@ def values(view: Beside) -> FloatArray:
     alone = np.diagonal(counts, axis1=1, axis2=2).reshape(n_tables, columns, GROUPS + 1)
     cells = counts.reshape(n_tables, columns, GROUPS + 1, columns, GROUPS + 1)
     first, second = np.array(_pairs(columns), dtype=np.intp).reshape(-1, 2).T
-    n_log_n = _n_log_n(n_rows)
-    joint = n_log_n[cells[:, first, :, second, :]].sum(axis=(-2, -1)).T
-    single = n_log_n[alone].sum(axis=-1)
-    total = n_log_n[n_rows]
+    table = n_log_n(n_rows)
+    joint = table[cells[:, first, :, second, :]].sum(axis=(-2, -1)).T
+    single = table[alone].sum(axis=-1)
+    total = table[n_rows]
     found = (joint - single[:, first] - single[:, second] + total) / n_rows
-    return np.maximum(found, 0.0)
+    return np.asarray(np.maximum(found, 0.0), dtype=np.float64)
 
 
 PART = Part(names, values)
-
-
-@lru_cache(maxsize=8)
-def _n_log_n(most: int) -> FloatArray:
-    """K log k for k from 0 to `most`."""
-    counts = np.arange(most + 1, dtype=np.float64)
-    return counts * np.log(np.maximum(counts, 1.0))
 
 
 def _quarters(view: Beside) -> IntArray:

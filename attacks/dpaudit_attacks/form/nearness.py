@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray
+from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, IntArray
 from dpaudit_attacks.form.repetition import WHOLE
 from dpaudit_attacks.form.view import Beside, Part, flat, labelled, numeric_names
 
@@ -116,7 +116,7 @@ def _distances(view: Beside) -> FloatArray:
     )
 
 
-def _at_least(matches: np.ndarray, columns: int) -> FloatArray:
+def _at_least(matches: IntArray, columns: int) -> FloatArray:
     """How many rows match in at least 1, ..., d columns [M, d], of the matches [M, n]."""
     at: BoolArray = matches[..., None] >= np.arange(1, columns + 1)
     return at.sum(axis=1).astype(np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -41,7 +41,7 @@ class Beside:
     @property
     def n_rows(self) -> int:
         """Rows of each."""
-        return self.stack.numbers.shape[-1]
+        return int(self.stack.numbers.shape[-1])
 
     @cached_property
     def missing(self) -> BoolArray:
@@ -112,7 +112,7 @@ def labelled(columns: list[str], labels: tuple[str, ...]) -> list[FeatureName]:
     return [FeatureName(column, label) for column in columns for label in labels]
 
 
-def flat(features: list[FloatArray]) -> FloatArray:
+def flat(features: Sequence[FloatArray | IntArray]) -> FloatArray:
     """Features of columns [M, c] each, as [M, c * features], column by column."""
     stacked = np.stack(features, axis=-1, dtype=np.float64)
     return stacked.reshape(len(stacked), -1)
