@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit
+from scipy.special import log_expit
 
 from dpaudit.plugins.protocols import BoolArray, FloatArray
+from dpaudit_attacks.logistic import fit_log_odds
 
-STEPS = 25
-"""Newton steps; the loss is convex, and a few suffice."""
 LEAST_SLOPE = 1e-3
 """Of scores that say nothing: they keep their order, and their log-odds are about 0."""
-RIDGE = 1e-6
+RIDGE = 1e-3
+"""Hardly any penalty: smoothed targets keep the slope finite."""
 
 
 class Calibration(NamedTuple):
@@ -49,20 +49,14 @@ def calibrate(scores: FloatArray, member: BoolArray) -> Calibration:
     target = np.where(member, (n_in + 1) / (n_in + 2), 1 / (n_out + 2))
     spread = float(scores.std()) or 1.0
     centre = float(scores.mean())
-    design = np.column_stack([np.ones(len(scores)), (scores - centre) / spread])
-    found = np.array([np.log((n_in + 1) / (n_out + 1)), 0.0])
-    for _ in range(STEPS):
-        p = expit(design @ found)
-        slope = design.T @ (p - target) + RIDGE * found
-        curve = (design * (p * (1 - p))[:, None]).T @ design + RIDGE * np.eye(2)
-        step = np.linalg.solve(curve, slope)
-        found -= step * min(1.0, 4.0 / max(np.abs(step).max(), 1e-300))
-    raised = max(float(found[1]), LEAST_SLOPE)
-    odds = found[0] + raised * design[:, 1]
+    standard = (scores - centre) / spread
+    line = fit_log_odds(standard[:, None], target, penalty=RIDGE)
+    raised = max(float(line.weights[0]), LEAST_SLOPE)
+    odds = line.intercept + raised * standard
     likelihood = log_expit(np.where(member, odds, -odds)).mean()
     shares = np.array([n_in, n_out]) / len(member)
     return Calibration(
         slope=raised / spread,
-        intercept=float(found[0]) - raised * centre / spread,
+        intercept=line.intercept - raised * centre / spread,
         gain=float(likelihood - (shares * np.log(shares)).sum()),
     )

@@ -19,6 +19,7 @@ import numpy as np
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray, Scorer
 from dpaudit.seeds import rng_of
 from dpaudit_attacks.calibration import Calibration, calibrate
+from dpaudit_attacks.logistic import LogOdds, fit_log_odds
 from dpaudit_attacks.rules import Ranked, best_rule
 
 FOLDS: Final = 3
@@ -29,8 +30,10 @@ FEW: Final = 8
 TREES: Final = 50
 TRIED_TREES: Final = 16
 """Trees of a forest that is only tried."""
-PENALTY: Final = 0.1
-"""Inverse strength of the linear score's penalty (scikit-learn's C), on standardised features."""
+PENALTY: Final = 10.0
+"""Of the squared weights of standardised features (1 / C in scikit-learn)."""
+PROMISING: Final = 0.6
+"""AUC on the first fold from which a forest, the dearest candidate, is tried on the others."""
 ENOUGH: Final = 0.9 * log(2)
 """Gain, of at most log 2, from which nothing better is looked for."""
 LARGEST: Final = 30.0
@@ -69,12 +72,11 @@ class Linear:
     """Log-odds that are linear in standardised features."""
 
     prepare: Standardised
-    weights: FloatArray
-    intercept: float
+    line: LogOdds
 
     def __call__(self, features: FloatArray) -> FloatArray:
         """Log-odds [n] of feature vectors [n, f]."""
-        found: FloatArray = self.prepare(features) @ self.weights + self.intercept
+        found: FloatArray = self.prepare(features) @ self.line.weights + self.line.intercept
         return found
 
 
@@ -146,11 +148,9 @@ class _Learner:
         return self._linear(SCREENED)
 
     def _linear(self, most: int) -> Scorer:
-        from sklearn.linear_model import LogisticRegression
-
         prepare = Standardised.of(self.features, self.screened[:most])
-        model = LogisticRegression(C=PENALTY).fit(prepare(self.features), self.member)
-        return Linear(prepare, model.coef_[0], float(model.intercept_[0]))
+        target = self.member.astype(np.float64)
+        return Linear(prepare, fit_log_odds(prepare(self.features), target, penalty=PENALTY))
 
     def forest(self, *, tried: bool) -> Scorer:
         from sklearn.ensemble import RandomForestClassifier
@@ -207,11 +207,15 @@ def train_chosen(features: FloatArray, member: BoolArray, *, seed: int) -> Score
     for candidate in CANDIDATES:
         scores = np.empty(len(member))
         for fold, learner in enumerate(learners):
-            left_out = features[np.ix_(folds == fold, varies)]
-            scores[folds == fold] = candidate(learner, tried=True)(left_out)
-        found.append((candidate, calibrate(scores, member)))
-        if found[-1][1].gain >= ENOUGH:
-            break
+            left_out = folds == fold
+            tried = candidate(learner, tried=True)(features[np.ix_(left_out, varies)])
+            scores[left_out] = tried
+            if candidate is _Learner.forest and _area(tried, member[left_out]) < PROMISING:
+                break
+        else:
+            found.append((candidate, calibrate(scores, member)))
+            if found[-1][1].gain >= ENOUGH:
+                break
     best, calibration = max(found, key=lambda one: one[1].gain)
     scorer = best(_Learner.of(features[:, varies], member, seed), tried=False)
     return Varying(varies, Calibrated(scorer, calibration))
@@ -232,6 +236,12 @@ class Varying:
     def __call__(self, features: FloatArray) -> FloatArray:
         """Scores [n] of feature vectors [n, f]."""
         return self.scorer(features[:, self.places])
+
+
+def _area(scores: FloatArray, member: BoolArray) -> float:
+    """AUC of scores [n]; ties count one half."""
+    above = scores[member][:, None] - scores[~member]
+    return float((np.sign(above) + 1).mean() / 2)
 
 
 def _folds(member: BoolArray, n_folds: int, rng: np.random.Generator) -> IntArray:

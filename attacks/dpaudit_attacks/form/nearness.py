@@ -119,4 +119,4 @@ def _distances(view: Beside) -> FloatArray:
 def _at_least(matches: IntArray, columns: int) -> FloatArray:
     """How many rows match in at least 1, ..., d columns [M, d], of the matches [M, n]."""
     at: BoolArray = matches[..., None] >= np.arange(1, columns + 1)
-    return at.sum(axis=1).astype(np.float64)
+    return np.asarray(at.sum(axis=1), dtype=np.float64)
