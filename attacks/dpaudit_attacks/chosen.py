@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from math import log
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray, Scorer
 from dpaudit.seeds import rng_of
 from dpaudit_attacks.calibration import Calibration, calibrate
 from dpaudit_attacks.logistic import LogOdds, fit_log_odds
-from dpaudit_attacks.rules import Ranked, best_rule
+from dpaudit_attacks.rules import Judged, Rule, best_rule, judge
 
 FOLDS: Final = 3
 SCREENED: Final = 64
@@ -54,17 +53,27 @@ class Standardised:
     mean: FloatArray
     scale: FloatArray
 
-    @staticmethod
-    def of(features: FloatArray, places: IntArray) -> Standardised:
-        """From the features [n, f] of the fitting trials."""
-        mine = features[:, places]
-        scale = mine.std(axis=0)
-        return Standardised(places, mine.mean(axis=0), np.where(scale > 0, scale, 1.0))
-
     def __call__(self, features: FloatArray) -> FloatArray:
-        """The features [n, chosen]."""
-        scaled = (features[:, self.places] - self.mean) / self.scale
-        return np.clip(scaled, -LARGEST, LARGEST)
+        """The features [n, chosen] of feature vectors [n, all features]."""
+        return self.standard(features[:, self.places])
+
+    def standard(self, chosen: FloatArray) -> FloatArray:
+        """The same of the chosen features [n, chosen]."""
+        return np.clip((chosen - self.mean) / self.scale, -LARGEST, LARGEST)
+
+
+class Prepared(NamedTuple):
+    """How features are standardised, and those of the fitting trials [n, chosen]."""
+
+    prepare: Standardised
+    standard: FloatArray
+
+
+def standardised(chosen: FloatArray, places: IntArray) -> Prepared:
+    """Standardises the chosen features [n, chosen] of the fitting trials."""
+    scale = chosen.std(axis=0)
+    prepare = Standardised(places, chosen.mean(axis=0), np.where(scale > 0, scale, 1.0))
+    return Prepared(prepare, prepare.standard(chosen))
 
 
 @dataclass(frozen=True)
@@ -116,24 +125,30 @@ class _Learner:
     """Trials to learn from, with what all candidates share.
 
     Attributes:
-        features: Features [n, f].
+        best: The features that lines and forests see, in order, [n, chosen].
+        places: Which they are.
         member: Memberships [n].
-        ranked: The same in ascending order.
+        rule_found: The best rule.
         seed: Seeds the forest.
     """
 
-    features: FloatArray
+    best: FloatArray
+    places: IntArray
     member: BoolArray
-    ranked: Ranked
+    rule_found: Rule
     seed: int
 
     @staticmethod
-    def of(features: FloatArray, member: BoolArray, seed: int) -> _Learner:
-        return _Learner(features, member, Ranked.of(features, member), seed)
+    def of(features: FloatArray, member: BoolArray, varies: IntArray, seed: int) -> _Learner:
+        judged = judge(features, member, varies)
+        chosen = varies[_screened(judged)]
+        return _Learner(
+            features[:, chosen], chosen, member, best_rule(judged, member, varies), seed
+        )
 
     def rule(self, *, tried: bool) -> Scorer:
         del tried
-        return best_rule(self.ranked)
+        return self.rule_found
 
     def line_on_one(self, *, tried: bool) -> Scorer:
         del tried
@@ -148,29 +163,29 @@ class _Learner:
         return self._linear(SCREENED)
 
     def _linear(self, most: int) -> Scorer:
-        prepare = Standardised.of(self.features, self.screened[:most])
+        prepare, standard = standardised(self.best[:, :most], self.places[:most])
         target = self.member.astype(np.float64)
-        return Linear(prepare, fit_log_odds(prepare(self.features), target, penalty=PENALTY))
+        return Linear(prepare, fit_log_odds(standard, target, penalty=PENALTY))
 
     def forest(self, *, tried: bool) -> Scorer:
         from sklearn.ensemble import RandomForestClassifier
 
-        prepare = Standardised.of(self.features, self.screened)
+        prepare, standard = standardised(self.best, self.places)
         model = RandomForestClassifier(
             n_estimators=TRIED_TREES if tried else TREES,
             max_features=1 / 3,
             random_state=self.seed,
             n_jobs=1,
         )
-        return Forest(prepare, model.fit(prepare(self.features), self.member))
+        return Forest(prepare, model.fit(standard, self.member))
 
-    @cached_property
-    def screened(self) -> IntArray:
-        """The features that lines and forests see: by AUC, then the rest by their best cut."""
-        by_auc = np.argsort(-self.ranked.separation(), kind="stable")[: SCREENED // 2]
-        by_cut = np.argsort(-self.ranked.cuts().gains, kind="stable")
-        others = by_cut[~np.isin(by_cut, by_auc)][: SCREENED - len(by_auc)]
-        return np.concatenate([by_auc, others])
+
+def _screened(judged: Judged) -> IntArray:
+    """The features that lines and forests see: half by AUC, then the rest by their best cut."""
+    by_auc = np.argsort(-judged.separation, kind="stable")[: SCREENED // 2]
+    by_cut = np.argsort(-judged.gains, kind="stable")
+    others = by_cut[~np.isin(by_cut, by_auc)][: SCREENED - len(by_auc)]
+    return np.concatenate([by_auc, others])
 
 
 CANDIDATES: Final[tuple[Callable[..., Scorer], ...]] = (
@@ -197,10 +212,10 @@ def train_chosen(features: FloatArray, member: BoolArray, *, seed: int) -> Score
     varies = np.flatnonzero((features != features[0]).any(axis=0))
     n_folds = min(FOLDS, int(member.sum()), int((~member).sum()))
     if n_folds < 2:
-        return Varying(varies, best_rule(Ranked.of(features[:, varies], member)))
+        return best_rule(judge(features, member, varies), member, varies)
     folds = _folds(member, n_folds, rng_of(seed, "folds"))
     learners = [
-        _Learner.of(features[np.ix_(folds != fold, varies)], member[folds != fold], seed)
+        _Learner.of(features[folds != fold], member[folds != fold], varies, seed)
         for fold in range(n_folds)
     ]
     found: list[tuple[Callable[..., Scorer], Calibration]] = []
@@ -208,34 +223,17 @@ def train_chosen(features: FloatArray, member: BoolArray, *, seed: int) -> Score
         scores = np.empty(len(member))
         for fold, learner in enumerate(learners):
             left_out = folds == fold
-            tried = candidate(learner, tried=True)(features[np.ix_(left_out, varies)])
-            scores[left_out] = tried
-            if candidate is _Learner.forest and _area(tried, member[left_out]) < PROMISING:
+            scores[left_out] = candidate(learner, tried=True)(features[left_out])
+            unpromising = _area(scores[left_out], member[left_out]) < PROMISING
+            if candidate is _Learner.forest and unpromising:
                 break
         else:
             found.append((candidate, calibrate(scores, member)))
             if found[-1][1].gain >= ENOUGH:
                 break
     best, calibration = max(found, key=lambda one: one[1].gain)
-    scorer = best(_Learner.of(features[:, varies], member, seed), tried=False)
-    return Varying(varies, Calibrated(scorer, calibration))
-
-
-@dataclass(frozen=True)
-class Varying:
-    """A scorer of those features that vary among the fitting trials.
-
-    Attributes:
-        places: Which they are.
-        scorer: Scores them.
-    """
-
-    places: IntArray
-    scorer: Scorer
-
-    def __call__(self, features: FloatArray) -> FloatArray:
-        """Scores [n] of feature vectors [n, f]."""
-        return self.scorer(features[:, self.places])
+    scorer = best(_Learner.of(features, member, varies, seed), tried=False)
+    return Calibrated(scorer, calibration)
 
 
 def _area(scores: FloatArray, member: BoolArray) -> float:

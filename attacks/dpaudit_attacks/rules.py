@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 
 SMOOTHING = 0.5
 """Added to every count of which log-odds are taken (Jeffreys)."""
+BLOCK = 2**18
+"""Numbers sorted at once, so that memory does not grow with the number of features."""
 
 
 @lru_cache(maxsize=16)
@@ -25,79 +28,88 @@ def n_log_n(most: int) -> FloatArray:
     return counts * np.log(np.maximum(counts, 1.0))
 
 
-@dataclass(frozen=True)
-class Ranked:
-    """Features in ascending order, for everything that depends on their order alone.
+class Judged(NamedTuple):
+    """How well each of some features [f] alone distinguishes the worlds.
 
     Attributes:
-        ordered: Values [f, n], ascending.
-        inside: Memberships [f, n] in that order.
+        separation: |AUC - 1/2|; ties count one half (Mann-Whitney).
+        gains: What the best cut gains: log-likelihood, in nats, less the logarithm of the number of
+            cuts that the feature has. Of a thousand features with many values one separates some
+            trials by chance; a count that is hardly ever above 0 does so far more seldom.
+            -infinity for a constant.
+        cuts: Where the best cut is.
+        below_in: Trials of world "in" at or below it.
+        below_out: Trials of world "out" at or below it.
     """
 
-    ordered: FloatArray
-    inside: BoolArray
-
-    @staticmethod
-    def of(features: FloatArray, member: BoolArray) -> Ranked:
-        """From features [n, f] and memberships [n]."""
-        rows = np.ascontiguousarray(features.T)
-        order = rows.argsort(axis=1)
-        return Ranked(np.take_along_axis(rows, order, axis=1), member[order])
-
-    def separation(self) -> FloatArray:
-        """|AUC - 1/2| [f] of each feature alone; ties count one half (Mann-Whitney)."""
-        place = np.arange(self.ordered.shape[1])
-        new = np.diff(self.ordered, axis=1, prepend=-np.inf) > 0
-        first = np.maximum.accumulate(np.where(new, place, 0), axis=1)
-        ends = np.where(np.roll(new, -1, axis=1), place, place[-1])
-        last = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
-        n_in = int(self.inside[0].sum())
-        n_out = len(place) - n_in
-        ranks = np.where(self.inside, first + last, 0).sum(axis=1) / 2 + n_in
-        auc = (ranks - n_in * (n_in + 1) / 2) / (n_in * n_out)
-        found: FloatArray = np.abs(auc - 0.5)
-        return found
-
-    def cuts(self) -> Cuts:
-        """The best cut of each feature.
-
-        Its gain is that of log-likelihood, less the logarithm of the number of cuts that the
-        feature has: of a thousand features with many values one separates some trials by chance,
-        and a count that is hardly ever above 0 does so far more seldom.
-        """
-        n = self.ordered.shape[1]
-        table = n_log_n(n)
-        below_in = self.inside.cumsum(axis=1)[:, :-1]
-        below = np.arange(1, n)
-        n_in = int(self.inside[0].sum())
-        likelihood = (
-            table[below_in]
-            + table[below - below_in]
-            + table[n_in - below_in]
-            + table[n - below - n_in + below_in]
-            - table[below]
-            - table[n - below]
-        )
-        possible = np.diff(self.ordered, axis=1) > 0
-        likelihood = np.where(possible, likelihood, -np.inf)
-        place = likelihood.argmax(axis=1)
-        best = np.take_along_axis(likelihood, place[:, None], axis=1)[:, 0]
-        none = table[n_in] + table[n - n_in] - table[n]
-        choices = np.maximum(possible.sum(axis=1), 1)
-        return Cuts(best - none - np.log(choices), place)
-
-
-@dataclass(frozen=True)
-class Cuts:
-    """The best cut of each of some features.
-
-    Attributes:
-        gains: Gain [f] of log-likelihood, in nats, less the price of choosing the cut.
-        places: How many trials, less one, lie below it [f].
-    """
-
+    separation: FloatArray
     gains: FloatArray
-    places: IntArray
+    cuts: FloatArray
+    below_in: FloatArray
+    below_out: FloatArray
+
+
+def judge(features: FloatArray, member: BoolArray, places: IntArray) -> Judged:
+    """Judges features one by one.
+
+    Args:
+        features: Feature vectors [n, all features].
+        member: Memberships [n], of both worlds.
+        places: Which features.
+    """
+    step = max(1, BLOCK // len(member))
+    blocks = [
+        _judged(np.ascontiguousarray(features[:, places[start : start + step]].T), member)
+        for start in range(0, len(places), step)
+    ]
+    return Judged(*map(np.concatenate, zip(*blocks, strict=True)))
+
+
+def _judged(rows: FloatArray, member: BoolArray) -> Judged:
+    """Judges features [f, n]."""
+    order = rows.argsort(axis=1)
+    ordered, inside = np.take_along_axis(rows, order, axis=1), member[order]
+    n, n_in = len(member), int(member.sum())
+    table = n_log_n(n)
+    below_in = inside.cumsum(axis=1)[:, :-1]
+    below = np.arange(1, n)
+    likelihood = (
+        table[below_in]
+        + table[below - below_in]
+        + table[n_in - below_in]
+        + table[n - below - n_in + below_in]
+        - table[below]
+        - table[n - below]
+    )
+    possible = np.diff(ordered, axis=1) > 0
+    likelihood = np.where(possible, likelihood, -np.inf)
+    place = likelihood.argmax(axis=1)[:, None]
+    best, low, high, cut_in = (
+        np.take_along_axis(found, place, axis=1)[:, 0]
+        for found in (likelihood, ordered[:, :-1], ordered[:, 1:], below_in)
+    )
+    none = table[n_in] + table[n - n_in] - table[n]
+    middle = low / 2 + high / 2
+    return Judged(
+        separation=_separation(ordered, inside, n_in),
+        gains=best - none - np.log(np.maximum(possible.sum(axis=1), 1)),
+        cuts=np.where((low <= middle) & (middle < high), middle, low),
+        below_in=cut_in.astype(np.float64),
+        below_out=(place[:, 0] + 1 - cut_in).astype(np.float64),
+    )
+
+
+def _separation(ordered: FloatArray, inside: BoolArray, n_in: int) -> FloatArray:
+    """|AUC - 1/2| [f] of sorted features [f, n], from the mean ranks of ties."""
+    n = ordered.shape[1]
+    place = np.arange(n)
+    new = np.diff(ordered, axis=1, prepend=-np.inf) > 0
+    first = np.maximum.accumulate(np.where(new, place, 0), axis=1)
+    ends = np.where(np.roll(new, -1, axis=1), place, n - 1)
+    last = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
+    ranks = np.where(inside, first + last, 0).sum(axis=1) / 2 + n_in
+    auc = (ranks - n_in * (n_in + 1) / 2) / (n_in * (n - n_in))
+    return np.asarray(np.abs(auc - 0.5), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -117,30 +129,32 @@ class Rule:
     upper: float
 
     def __call__(self, features: FloatArray) -> FloatArray:
-        """Log-odds [n] of feature vectors [n, f]."""
+        """Log-odds [n] of feature vectors [n, all features]."""
         return np.where(features[:, self.feature] > self.cut, self.upper, self.lower)
 
 
-def best_rule(ranked: Ranked) -> Rule:
-    """The rule on the feature whose best cut gains most; log-odds of 0 if none has a cut."""
-    cuts = ranked.cuts()
-    feature = int(cuts.gains.argmax())
-    if cuts.gains[feature] == -np.inf:
-        return Rule(feature, 0.0, 0.0, 0.0)
-    ordered, inside = ranked.ordered[feature], ranked.inside[feature]
-    place = int(cuts.places[feature])
-    low, high = float(ordered[place]), float(ordered[place + 1])
-    middle = low / 2 + high / 2
-    n_in, n_out = int(inside.sum()), int((~inside).sum())
+def best_rule(judged: Judged, member: BoolArray, places: IntArray) -> Rule:
+    """The rule on the feature whose best cut gains most; log-odds of 0 if none has a cut.
 
-    def log_odds(side: BoolArray) -> float:
-        share_in = (side.sum() + SMOOTHING) / (n_in + 2 * SMOOTHING)
-        share_out = ((~side).sum() + SMOOTHING) / (n_out + 2 * SMOOTHING)
+    Args:
+        judged: The features, judged.
+        member: Memberships [n] of the trials that judged them.
+        places: Which features they are.
+    """
+    best = int(judged.gains.argmax())
+    if judged.gains[best] == -np.inf:
+        return Rule(int(places[best]), 0.0, 0.0, 0.0)
+    n_in, n_out = int(member.sum()), int((~member).sum())
+    below_in, below_out = float(judged.below_in[best]), float(judged.below_out[best])
+
+    def log_odds(inside: float, outside: float) -> float:
+        share_in = (inside + SMOOTHING) / (n_in + 2 * SMOOTHING)
+        share_out = (outside + SMOOTHING) / (n_out + 2 * SMOOTHING)
         return float(np.log(share_in / share_out))
 
     return Rule(
-        feature,
-        middle if low <= middle < high else low,
-        log_odds(inside[: place + 1]),
-        log_odds(inside[place + 1 :]),
+        int(places[best]),
+        float(judged.cuts[best]),
+        log_odds(below_in, below_out),
+        log_odds(n_in - below_in, n_out - below_out),
     )
