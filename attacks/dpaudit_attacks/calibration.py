@@ -1,6 +1,6 @@
 """From scores to calibrated log-odds.
 
-J. Platt, "Probabilistic outputs for support vector machines" (1999): a logistic function of the
+Platt 1999: a logistic function of the
 score, fitted to smoothed targets, so that it stays finite where scores separate the worlds.
 """
 

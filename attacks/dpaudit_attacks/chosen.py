@@ -19,7 +19,7 @@ from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray, Scorer
 from dpaudit.seeds import rng_of
 from dpaudit_attacks.calibration import Calibration, calibrate
 from dpaudit_attacks.logistic import LogOdds, fit_log_odds
-from dpaudit_attacks.rules import Judged, Rule, best_rule, judge
+from dpaudit_attacks.rules import FeatureRule, Judged, best_rule, judge
 
 FOLDS: Final = 3
 SCREENED: Final = 64
@@ -135,7 +135,7 @@ class _Learner:
     best: FloatArray
     places: IntArray
     member: BoolArray
-    rule_found: Rule
+    rule_found: FeatureRule
     seed: int
 
     @staticmethod

@@ -1,9 +1,8 @@
 """An attack on generators that measure marginals and are known to do so.
 
-Golob, Pentyala, Maratkhan, De Cock, "Privacy Vulnerabilities in Marginals-based Synthetic Data"
-(SaTML 2025), whose attack MAMA-MIA compares, on the marginals that a generator is known to measure,
-the target's density in the synthetic table with that in a reference table. Here the attacker knows
-the table but for the target, which is the best reference there is.
+Golob et al. 2024, whose attack MAMA-MIA compares, on the marginals that a generator is known to
+measure, the target's density in the synthetic table with that in a reference table. Here the
+attacker knows the table but for the target, which is the best reference there is.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def _separation(ordered: FloatArray, inside: BoolArray, n_in: int) -> FloatArray
 
 
 @dataclass(frozen=True)
-class Rule:
+class FeatureRule:
     """Log-odds of membership from one feature.
 
     Attributes:
@@ -133,7 +133,7 @@ class Rule:
         return np.where(features[:, self.feature] > self.cut, self.upper, self.lower)
 
 
-def best_rule(judged: Judged, member: BoolArray, places: IntArray) -> Rule:
+def best_rule(judged: Judged, member: BoolArray, places: IntArray) -> FeatureRule:
     """The rule on the feature whose best cut gains most; log-odds of 0 if none has a cut.
 
     Args:
@@ -143,7 +143,7 @@ def best_rule(judged: Judged, member: BoolArray, places: IntArray) -> Rule:
     """
     best = int(judged.gains.argmax())
     if judged.gains[best] == -np.inf:
-        return Rule(int(places[best]), 0.0, 0.0, 0.0)
+        return FeatureRule(int(places[best]), 0.0, 0.0, 0.0)
     n_in, n_out = int(member.sum()), int((~member).sum())
     below_in, below_out = float(judged.below_in[best]), float(judged.below_out[best])
 
@@ -152,7 +152,7 @@ def best_rule(judged: Judged, member: BoolArray, places: IntArray) -> Rule:
         share_out = (outside + SMOOTHING) / (n_out + 2 * SMOOTHING)
         return float(np.log(share_in / share_out))
 
-    return Rule(
+    return FeatureRule(
         int(places[best]),
         float(judged.cuts[best]),
         log_odds(below_in, below_out),

@@ -16,7 +16,7 @@ from dpaudit_attacks.calibration import calibrate
 from dpaudit_attacks.chosen import Forest, Linear, train_chosen
 from dpaudit_attacks.classifiers import separation, train
 from dpaudit_attacks.logistic import fit_log_odds
-from dpaudit_attacks.rules import Judged, Rule, best_rule, judge
+from dpaudit_attacks.rules import FeatureRule, Judged, best_rule, judge
 
 
 def drawn(n: int, f: int, seed: int = 0) -> tuple[FloatArray, BoolArray]:
@@ -37,7 +37,7 @@ def judged(features: FloatArray, member: BoolArray) -> Judged:
     return judge(features, member, np.arange(features.shape[1]))
 
 
-def ruled(features: FloatArray, member: BoolArray) -> Rule:
+def ruled(features: FloatArray, member: BoolArray) -> FeatureRule:
     return best_rule(judged(features, member), member, np.arange(features.shape[1]))
 
 
@@ -153,7 +153,7 @@ def test_scores_that_say_nothing_gain_nothing() -> None:
 def test_one_sharp_feature_is_read_by_a_rule() -> None:
     features, member = drawn(160, 300)
     features[:, 3] = member & (np.arange(160) % 3 > 0)
-    assert isinstance(underlying(train_chosen(features, member, seed=1)), Rule)
+    assert isinstance(underlying(train_chosen(features, member, seed=1)), FeatureRule)
 
 
 def test_a_shift_is_read_by_a_line() -> None:

@@ -14,7 +14,7 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit_attacks.form import Form, absence, dependence, order
+from dpaudit_attacks.form import TableForm, absence, dependence, order
 from dpaudit_attacks.form.repetition import WHOLE
 from samples import game_view
 
@@ -42,8 +42,8 @@ def measured(
 ) -> dict[tuple[str, str], float]:
     """The features by column and name."""
     game = game_view(schema, schema.canonical(target), n_rows=len(table))
-    names = Form().feature_names(game)
-    values = Form().features(schema.canonical(table), game)
+    names = TableForm().feature_names(game)
+    values = TableForm().features(schema.canonical(table), game)
     assert len(set(names)) == len(names) == len(values)
     assert np.isfinite(values).all()
     return {tuple(name): value for name, value in zip(names, values.tolist(), strict=True)}
@@ -154,7 +154,7 @@ def test_only_the_order_of_rows_changes_under_a_shuffle() -> None:
     }
     assert changed <= of_order
     assert ("age", "mean step from row to row") in changed
-    assert len(Form().feature_names(game)) == len(before)
+    assert len(TableForm().feature_names(game)) == len(before)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 40])
@@ -188,10 +188,10 @@ def test_every_table_has_the_same_features_alone_and_in_a_stack(
         tables.append(values_of_table(schema.canonical(table), schema))
     game = game_view(schema, target, n_rows=n)
     stack = np.stack(tables)
-    found = Form().features_many(stack, game)
-    assert found.shape == (5, len(Form().feature_names(game)))
+    found = TableForm().features_many(stack, game)
+    assert found.shape == (5, len(TableForm().feature_names(game)))
     assert np.isfinite(found).all()
-    alone = np.concatenate([Form().features_many(one[None], game) for one in tables])
+    alone = np.concatenate([TableForm().features_many(one[None], game) for one in tables])
     np.testing.assert_array_equal(found, alone)
 
 
@@ -222,7 +222,7 @@ def test_wide_tables_have_so_many_pairs_and_no_more() -> None:
 
 
 def documented(schema: Schema) -> int:
-    """How many features the docstring of `Form` promises."""
+    """How many features the docstring of `TableForm` promises."""
     d = len(schema.columns)
     numeric = [c for c in schema.columns if c.kind.numeric]
     continuous = [c for c in numeric if c.kind is Kind.CONTINUOUS]
@@ -261,9 +261,9 @@ def held_out(trials: int, *, sorts: bool) -> float:
         table = honest(40, np.random.default_rng(trial))
         if member[trial] and sorts:
             table = table.sort_values("pay", ignore_index=True)
-        features.append(Form().features(SCHEMA.canonical(table), game))
+        features.append(TableForm().features(SCHEMA.canonical(table), game))
     matrix, half = np.array(features), trials // 2
-    scorer = Form().fit(matrix[:half], member[:half], seed=1)
+    scorer = TableForm().fit(matrix[:half], member[:half], seed=1)
     return float(roc_auc_score(member[half:], scorer(matrix[half:])))
 
 

@@ -8,7 +8,7 @@ import pytest
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import fitting, load_table
 from dpaudit.plugins.protocols import Attack
-from dpaudit_attacks.form import Form
+from dpaudit_attacks.form import TableForm
 from dpaudit_attacks.groundhog import Correlation, Ensemble, Histogram, Naive
 from dpaudit_attacks.queries import TargetQueries
 from samples import game_view
@@ -19,7 +19,7 @@ ATTACKS = [
     Correlation(),
     Ensemble(),
     TargetQueries(max_queries=500),
-    Form(),
+    TableForm(),
 ]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
 from dpaudit_attacks.form.repetition import WHOLE
-from dpaudit_attacks.form.view import Beside, Part, flat, labelled
+from dpaudit_attacks.form.view import Beside, FeatureGroup, flat, labelled
 
 MOST_PAIRS: Final = 256
 PER_COLUMN = ("drift of missing values over the rows", "missing values in neighbouring rows")
@@ -68,4 +68,4 @@ def values(view: Beside) -> FloatArray:
     return np.concatenate([flat(columns), np.column_stack(rows), pairs], axis=1)
 
 
-PART = Part(names, values)
+GROUP = FeatureGroup(names, values)

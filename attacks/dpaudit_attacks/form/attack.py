@@ -29,19 +29,19 @@ from dpaudit_attacks.form import (
 )
 from dpaudit_attacks.form.view import Beside
 
-PARTS: Final = (
-    order.PART,
-    repetition.PART,
-    digits.PART,
-    spacing.PART,
-    nearness.PART,
-    absence.PART,
-    dependence.PART,
+FEATURE_GROUPS: Final = (
+    order.GROUP,
+    repetition.GROUP,
+    digits.GROUP,
+    spacing.GROUP,
+    nearness.GROUP,
+    absence.GROUP,
+    dependence.GROUP,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form(ClassifierAttack):
+class TableForm(ClassifierAttack):
     """Facts about how a table is written, and about values and rows around the target.
 
     A numeric column has 51 features, 58 if it is continuous, any other column 6; every column one
@@ -54,7 +54,7 @@ class Form(ClassifierAttack):
 
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
         """Names of the features, in the order of `features`."""
-        return tuple(name for part in PARTS for name in part.names(game.schema))
+        return tuple(name for group in FEATURE_GROUPS for name in group.names(game.schema))
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
@@ -62,7 +62,7 @@ class Form(ClassifierAttack):
 
         def features(block: FloatArray) -> FloatArray:
             view = Beside.of(block, target, game.schema)
-            return np.concatenate([part.values(view) for part in PARTS], axis=1)
+            return np.concatenate([group.values(view) for group in FEATURE_GROUPS], axis=1)
 
         cells = values.shape[1] * len(game.schema.columns) * (dependence.GROUPS + 1)
         return in_blocks(features, values, cells=cells)

@@ -11,7 +11,7 @@ import numpy as np
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray, IntArray
 from dpaudit_attacks.columns import FAR
-from dpaudit_attacks.form.view import Beside, Part, numeric_names, other_names
+from dpaudit_attacks.form.view import Beside, FeatureGroup, numeric_names, other_names
 from dpaudit_attacks.rules import n_log_n
 
 GROUPS: Final = 4
@@ -63,7 +63,7 @@ def values(view: Beside) -> FloatArray:
     return np.asarray(np.maximum(found, 0.0), dtype=np.float64)
 
 
-PART = Part(names, values)
+GROUP = FeatureGroup(names, values)
 
 
 def _quarters(view: Beside) -> IntArray:

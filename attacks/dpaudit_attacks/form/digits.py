@@ -10,7 +10,7 @@ from dpaudit.model.column import Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, IntArray
 from dpaudit_attacks.columns import slot_counts
-from dpaudit_attacks.form.view import Beside, Part, labelled, numeric_names
+from dpaudit_attacks.form.view import Beside, FeatureGroup, labelled, numeric_names
 
 DECIMALS: Final = (0, 1, 2, 3, 4, 6)
 MOST_DECIMALS: Final = DECIMALS[-1]
@@ -45,7 +45,7 @@ def values(view: Beside) -> FloatArray:
     return np.concatenate([written, _last(view)], axis=1)
 
 
-PART = Part(names, values)
+GROUP = FeatureGroup(names, values)
 
 
 def _whole(numbers: FloatArray) -> BoolArray:

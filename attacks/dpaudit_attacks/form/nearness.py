@@ -9,7 +9,7 @@ import numpy as np
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, IntArray
 from dpaudit_attacks.form.repetition import WHOLE
-from dpaudit_attacks.form.view import Beside, Part, flat, labelled, numeric_names
+from dpaudit_attacks.form.view import Beside, FeatureGroup, flat, labelled, numeric_names
 
 WINDOWS: Final = (0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1)
 """Half widths around the target's value, in widths of the range."""
@@ -55,7 +55,7 @@ def names(schema: Schema) -> list[FeatureName]:
 def values(view: Beside) -> FloatArray:
     """Counts of numbers and rows around the target, down to equality on some of the columns.
 
-    The distance of rows is Gower's (1971): the mean over columns of the difference in widths of
+    The distance of rows is that of Gower 1971: the mean over columns of the difference in widths of
     the range, at most 1, or of whether they differ.
 
     Args:
@@ -83,7 +83,7 @@ def values(view: Beside) -> FloatArray:
     return np.concatenate(parts, axis=1)
 
 
-PART = Part(names, values)
+GROUP = FeatureGroup(names, values)
 
 
 def _numbers(view: Beside) -> FloatArray:

@@ -8,7 +8,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
 from dpaudit_attacks.form.view import (
     Beside,
-    Part,
+    FeatureGroup,
     flat,
     labelled,
     numeric_names,
@@ -55,7 +55,7 @@ def values(view: Beside) -> FloatArray:
     return np.concatenate([_numeric(view), _other(view)], axis=1)
 
 
-PART = Part(names, values)
+GROUP = FeatureGroup(names, values)
 
 
 def _numeric(view: Beside) -> FloatArray:

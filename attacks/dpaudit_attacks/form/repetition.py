@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
-from dpaudit_attacks.form.view import Beside, Part, numeric_names, other_names
+from dpaudit_attacks.form.view import Beside, FeatureGroup, numeric_names, other_names
 
 WHOLE: Final = "whole rows"
 """What features of all columns together call their column."""
@@ -52,7 +52,7 @@ def values(view: Beside) -> FloatArray:
     return np.column_stack([*summary, _repeats(without_one)]).astype(np.float64)
 
 
-PART = Part(names, values)
+GROUP = FeatureGroup(names, values)
 
 
 def longest_run(breaks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

@@ -9,7 +9,7 @@ import numpy as np
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray, IntArray
 from dpaudit_attacks.form.repetition import longest_run
-from dpaudit_attacks.form.view import Beside, Part, flat, labelled, numeric_names
+from dpaudit_attacks.form.view import Beside, FeatureGroup, flat, labelled, numeric_names
 
 QUANTILES: Final = (0.05, 0.1, 0.25, 0.75, 0.9, 0.95)
 LABELS = (
@@ -90,4 +90,4 @@ def values(view: Beside) -> FloatArray:
     )
 
 
-PART = Part(names, values)
+GROUP = FeatureGroup(names, values)

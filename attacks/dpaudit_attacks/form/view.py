@@ -85,7 +85,7 @@ class Beside:
         return self.missing & np.isnan(self.target.numbers)
 
 
-class Part(NamedTuple):
+class FeatureGroup(NamedTuple):
     """One group of features.
 
     Attributes:
