@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from dpaudit.errors import SettingsError
 from dpaudit.model.column import MISSING, Column, Kind
-from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, IntArray
 from dpaudit_attacks.base import ClassifierAttack, require_positive
@@ -161,7 +160,7 @@ def alike_in(game: GameView, bins: int) -> Callable[[FloatArray], BoolArray]:
         game: The game, for its target and schema.
         bins: Equal bins over a numeric column's bounds.
     """
-    (target,) = values_of_table(game.target, game.schema)
+    (target,) = game.target_values
     columns = game.schema.columns
     alike = [_alike(c, value, bins) for c, value in zip(columns, target, strict=True)]
     lowest, highest = np.array(alike).T

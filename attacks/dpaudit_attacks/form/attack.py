@@ -13,7 +13,6 @@ from typing import Final
 
 import numpy as np
 
-from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
 from dpaudit_attacks.base import ClassifierAttack
 from dpaudit_attacks.classifiers import CHOSEN
@@ -58,10 +57,9 @@ class TableForm(ClassifierAttack):
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
-        target = values_of_table(game.target, game.schema)
 
         def features(block: FloatArray) -> FloatArray:
-            view = Beside.of(block, target, game.schema)
+            view = Beside.of(block, game.target_values, game.schema)
             return np.concatenate([group.values(view) for group in FEATURE_GROUPS], axis=1)
 
         cells = values.shape[1] * len(game.schema.columns) * (dependence.GROUPS + 1)
