@@ -30,7 +30,7 @@ FIT_SHARE: Final = {ThresholdRule.CROSS_VALIDATED: 0.4, ThresholdRule.HOLD_OUT: 
 The hold-out is the split of published audits: 40 % to train, 20 % for the threshold, 40 % to score.
 """
 MIN_SHADOW_MODELS: Final = 20
-DEFAULT_ATTACKS: Final = ("groundhog", "query-target")
+DEFAULT_ATTACKS: Final = ("groundhog", "query-target", "form")
 DEFAULT_CANARIES: Final = 100
 MIN_CANARIES: Final = 20
 

@@ -140,7 +140,8 @@ SETTINGS: dict[str, Any] = {
         _option(
             "--attack",
             metavar="NAME[,KEY=VALUE]",
-            help="Attack; repeatable, each costs confidence. Default: groundhog and query-target.",
+            help="Attack; repeatable, each costs confidence. "
+            "Default: groundhog, query-target and form.",
             shown=False,
         ),
     ],
