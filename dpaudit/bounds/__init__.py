@@ -10,6 +10,7 @@ from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic, upper_lim
 from dpaudit.bounds.counts import Counts
 from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import exact, p_value
+from dpaudit.bounds.guarantee import Guarantee, guarantee_of
 from dpaudit.bounds.multiplicity import Hypotheses, attack_confidence, bonferroni
 from dpaudit.bounds.one_run import (
     one_run,
@@ -32,6 +33,7 @@ from dpaudit.bounds.threshold import (
     ThresholdRule,
     auc,
     choose_threshold,
+    choose_threshold_by,
     count_errors,
     roc,
 )
@@ -39,6 +41,7 @@ from dpaudit.bounds.threshold import (
 __all__ = [
     "Counts",
     "Direction",
+    "Guarantee",
     "Hypotheses",
     "PairProcess",
     "RocCurve",
@@ -49,6 +52,7 @@ __all__ = [
     "auc",
     "bonferroni",
     "choose_threshold",
+    "choose_threshold_by",
     "clopper_pearson",
     "count_errors",
     "detectable_epsilon",
@@ -57,6 +61,7 @@ __all__ = [
     "e_process",
     "exact",
     "gdp",
+    "guarantee_of",
     "jeffreys",
     "joint_beta",
     "max_provable",

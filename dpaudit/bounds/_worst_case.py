@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
@@ -12,7 +13,7 @@ from dpaudit.bounds._region import RejectionRegion
 from dpaudit.bounds.trade_off import TradeOff
 
 # Rates beyond these normal scores are taken in one stretch each.
-_FAR = 8.0
+_FAR = 5.0
 _BEYOND = 38.5
 # Distance of the grid's scores in units of 1/sqrt(n): a binomial proportion has a standard
 # deviation of at least 1.25 of them.
@@ -28,15 +29,24 @@ def boundary_scores(n: int) -> FloatArray:
     return np.concatenate([[-_BEYOND], np.linspace(-_FAR, _FAR, steps + 1), [_BEYOND]])
 
 
-def rejected_at_most(region: RejectionRegion, trade_off: TradeOff, level: float) -> float:
-    """Largest probability of rejecting on a grid of the boundary: an estimate from below."""
-    fpr = ndtr(-boundary_scores(max(region.n_in, region.n_out)))
-    return float(region.probability(fpr, trade_off.least_fnr(fpr, level)).max())
+class Boundary(NamedTuple):
+    """Rates on a grid of the boundary of a region of rates; shape (m,) each."""
+
+    fpr: FloatArray
+    fnr: FloatArray
+
+    @classmethod
+    def of(cls, trade_off: TradeOff, level: float, *, n: int) -> Boundary:
+        """The boundary at a level, as dense as counts of n trials need."""
+        fpr = ndtr(-boundary_scores(n))
+        return cls(fpr, trade_off.least_fnr(fpr, level))
+
+    def rejected_at_most(self, region: RejectionRegion) -> float:
+        """Largest probability of rejecting on the grid: an estimate from below."""
+        return float(region.probability(self.fpr, self.fnr).max())
 
 
-def certified(
-    region: RejectionRegion, trade_off: TradeOff, level: float, *, alpha: float
-) -> bool:
+def certified(region: RejectionRegion, trade_off: TradeOff, level: float, *, alpha: float) -> bool:
     """Whether no mechanism with this guarantee is rejected with a probability above α.
 
     Rejection gets rarer as either rate grows, so that it is most probable on the lower boundary

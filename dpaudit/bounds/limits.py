@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaudit.bounds._checks import check_confidence
 from dpaudit.bounds._region import RejectionRegion
-from dpaudit.bounds._worst_case import certified, rejected_at_most
+from dpaudit.bounds._worst_case import Boundary, certified
 from dpaudit.bounds.clopper_pearson import upper_limits
 from dpaudit.bounds.counts import Counts
 from dpaudit.bounds.trade_off import TradeOff
@@ -52,9 +52,10 @@ def level_limit(counts: Counts, trade_off: TradeOff, *, confidence: float) -> fl
     region = ranked_region(counts, trade_off)
     if region.is_full:
         return 0.0
+    n = max(counts.n_in, counts.n_out)
 
     def reaches(level: float) -> bool:
-        return rejected_at_most(region, trade_off, level) > alpha
+        return Boundary.of(trade_off, level, n=n).rejected_at_most(region) > alpha
 
     root = smallest(reaches, low=0.0, start=1.0)
     for share in _STEPS_DOWN:
@@ -113,11 +114,12 @@ def rejecting_region(
     """The outcomes whose limit exceeds a level, to within what `level_limit` falls short of it."""
     alpha = 1.0 - confidence
     beyond = level / (1.0 - _STEPS_DOWN[0])
+    boundary = Boundary.of(trade_off, beyond, n=max(n_in, n_out))
     best = _statistic(Counts(0, 0, n_in, n_out), trade_off, _REFERENCE_CONFIDENCE)
 
     def unlikely(rank: float) -> bool:
         region = region_at_least(rank, n_in, n_out, trade_off)
-        return rejected_at_most(region, trade_off, beyond) < alpha
+        return boundary.rejected_at_most(region) < alpha
 
     if best <= 0.0 or not unlikely(best):
         return RejectionRegion(np.full(n_out + 1, -1, dtype=np.int64), n_in)

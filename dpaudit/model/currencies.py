@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from dpaudit.errors import ClaimError
@@ -144,7 +145,7 @@ class CurveClaim:
 
     @property
     def value(self) -> float:
-        """1: a limit on the curve is the factor that its epsilons must at least be multiplied by."""
+        """1: the claim is that its epsilons need to be multiplied by no more."""
         return 1.0
 
     @property
@@ -178,7 +179,7 @@ Claim: TypeAlias = PrivacyClaim | GaussianClaim | ConcentratedClaim | CurveClaim
 """What a generator may promise."""
 
 
-def curve_points(pairs: Iterable[Iterable[float]]) -> tuple[CurvePoint, ...]:
+def curve_points(pairs: Iterable[Iterable[float | str]]) -> tuple[CurvePoint, ...]:
     """The points of a curve in order, once each has a meaning.
 
     Args:
@@ -205,7 +206,7 @@ def curve_points(pairs: Iterable[Iterable[float]]) -> tuple[CurvePoint, ...]:
     if not 1 <= len(found) <= MOST_POINTS:
         raise ClaimError(f"a privacy curve has 1 to {MOST_POINTS} points, got {len(found)}")
     found.sort()
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in pairwise(found):
         if before.epsilon == after.epsilon:
             raise ClaimError(f"the curve has two points of epsilon {after.epsilon:g}: keep one")
     return tuple(found)
