@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
-from dpaudit.bounds import (
-    detectable_epsilon,
-    detectable_gaussian,
-    detection_power,
-    max_provable,
-)
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.bounds import Counts, guarantee_of
+from dpaudit.model.currencies import Claim
 from dpaudit.results.verdict import POWER, Power
 
 MOST_PLANNED = 200_000
@@ -22,7 +16,7 @@ MOST_PLANNED = 200_000
 
 def power(
     settings: AuditSettings,
-    claim: PrivacyClaim,
+    claim: Claim,
     *,
     false_negatives: int = 0,
     false_positives: int = 0,
@@ -36,38 +30,27 @@ def power(
         false_positives: The same for world "out".
 
     Returns:
-        The largest provable epsilon, and the smallest detectable ones.
+        The largest provable number of the claim's quantity, and the smallest detectable ones.
     """
-    size = _size(settings, claim, false_negatives, false_positives)
-    highest = max_provable(**size)
-    if highest <= claim.epsilon:
+    failed = Counts(false_negatives, false_positives, settings.scored, settings.scored)
+    guarantee, confidence = guarantee_of(claim), settings.attack_confidence
+    highest = guarantee.exact(failed, confidence=confidence)
+    if highest <= claim.value:
         return Power(highest, None)
-    leak = {"claim_epsilon": claim.epsilon, "power": POWER, **size}
-    return Power(highest, detectable_epsilon(**leak), detectable_gaussian(**leak))
+    leaks = guarantee.detectable(claim.value, failed, confidence=confidence, power=POWER)
+    return Power(highest, leaks.best, leaks.gaussian)
 
 
 def highest_provable(
     settings: AuditSettings,
-    claim: PrivacyClaim,
+    claim: Claim,
     *,
     false_negatives: int = 0,
     false_positives: int = 0,
 ) -> float:
     """The first number of `power` alone, which takes far less time."""
-    return max_provable(**_size(settings, claim, false_negatives, false_positives))
-
-
-def _size(
-    settings: AuditSettings, claim: PrivacyClaim, false_negatives: int, false_positives: int
-) -> dict[str, Any]:
-    return {
-        "n_in": settings.scored,
-        "n_out": settings.scored,
-        "delta": claim.delta,
-        "confidence": settings.attack_confidence,
-        "false_negatives": false_negatives,
-        "false_positives": false_positives,
-    }
+    failed = Counts(false_negatives, false_positives, settings.scored, settings.scored)
+    return guarantee_of(claim).exact(failed, confidence=settings.attack_confidence)
 
 
 class AssumedAttack(NamedTuple):
@@ -77,14 +60,17 @@ class AssumedAttack(NamedTuple):
     tpr: float
 
     @classmethod
-    def of_leak(cls, epsilon: float, delta: float) -> AssumedAttack:
-        """The best attack on the worst mechanism of that epsilon: randomised response."""
-        error = (1 - delta) / (1 + math.exp(epsilon))
+    def of_leak(cls, level: float, claim: Claim) -> AssumedAttack:
+        """The balanced attack on the worst mechanism of that level, in the claim's quantity.
+
+        Of epsilon that is randomised response.
+        """
+        error = guarantee_of(claim).balanced_error(level)
         return cls(fpr=error, tpr=1 - error)
 
 
 def needed_shadow_models(
-    claim: PrivacyClaim, attack: AssumedAttack, settings: AuditSettings
+    claim: Claim, attack: AssumedAttack, settings: AuditSettings
 ) -> int | None:
     """How many shadow models prove a violation with 80 % power.
 
@@ -101,11 +87,10 @@ def needed_shadow_models(
 
     def enough(shadow_models: int) -> bool:
         sized = replace(settings, shadow_models=shadow_models)
-        reached = detection_power(
-            claim_epsilon=claim.epsilon,
+        reached = guarantee_of(claim).detection_power(
+            claim.value,
             n_in=sized.scored,
             n_out=sized.scored,
-            delta=claim.delta,
             confidence=sized.attack_confidence,
             fpr=attack.fpr,
             tpr=attack.tpr,

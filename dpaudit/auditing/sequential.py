@@ -26,6 +26,7 @@ from dpaudit.bounds.table import ValidBound
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role, Trial
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import require_epsilon
 from dpaudit.plugins.protocols import World
 
 BATCH_PAIRS = 8
@@ -116,9 +117,8 @@ def _key(hypothesis: str, audit: TwoWorldSpec) -> str:
 
 def _claim_so_far(audit: TwoWorldSpec, outcomes: StoredOutcomes, pairs: int) -> PrivacyClaim:
     """The effective claim after this many pairs; a resumed run may hold more of them already."""
-    return effective_claim(
-        audit, (outcome for outcome in outcomes.stream() if outcome.trial.number < pairs)
-    )
+    seen = (outcome for outcome in outcomes.stream() if outcome.trial.number < pairs)
+    return require_epsilon(effective_claim(audit, seen), method="`sequential`")
 
 
 def _fixed_on_the_past(

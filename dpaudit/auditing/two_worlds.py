@@ -15,6 +15,7 @@ from dpaudit.game.salt import Private
 from dpaudit.game.target import Target, choose_target, copies_of
 from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.currencies import require_epsilon
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest
 from dpaudit.plugins.adapt import check_table
@@ -111,9 +112,9 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
     target = choose_target(settings.target, data, schema)
     offered = {"schema": schema, "target": target.record}
     named = named_generator(generator, settings.parameters, offered)
-    claim = claim_under_audit(
-        named, epsilon=settings.epsilon, delta=settings.delta, neighbours=settings.neighbours
-    )
+    claim = claim_under_audit(named, settings.stated_claim)
+    if settings.sequential:
+        require_epsilon(claim, method="`sequential`")
     replacement = None
     if claim.neighbours is Neighbours.REPLACE_ONE:
         replacement = _replacement(target.record, schema, Stream(settings.seed, "", "replacement"))

@@ -10,7 +10,7 @@ from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic, upper_lim
 from dpaudit.bounds.counts import Counts
 from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import exact, p_value
-from dpaudit.bounds.guarantee import Guarantee, guarantee_of
+from dpaudit.bounds.guarantee import EpsilonGuarantee, Guarantee, guarantee_of
 from dpaudit.bounds.multiplicity import Hypotheses, attack_confidence, bonferroni
 from dpaudit.bounds.one_run import (
     one_run,
@@ -41,6 +41,7 @@ from dpaudit.bounds.threshold import (
 __all__ = [
     "Counts",
     "Direction",
+    "EpsilonGuarantee",
     "Guarantee",
     "Hypotheses",
     "PairProcess",

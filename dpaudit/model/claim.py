@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dpaudit.errors import ClaimError
 
@@ -66,6 +66,11 @@ class PrivacyClaim:
     def in_words(self) -> str:
         """The claim by its usual name."""
         return f"({self.epsilon:g}, {self.delta:g})-DP"
+
+    @property
+    def as_settings(self) -> dict[str, Any]:
+        """The settings of an audit that state this claim, as JSON."""
+        return {"epsilon": self.epsilon, "delta": self.delta}
 
     def under(self, neighbours: Neighbours) -> PrivacyClaim:
         """What this claim implies for tables that are neighbours in another sense.

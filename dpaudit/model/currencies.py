@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
-from dpaudit.errors import ClaimError
+from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity, check_under
 
 MOST_POINTS: Final = 1000
@@ -47,6 +47,11 @@ class GaussianClaim:
     def in_words(self) -> str:
         """The claim by its usual name."""
         return f"{self.mu:g}-Gaussian DP"
+
+    @property
+    def as_settings(self) -> dict[str, Any]:
+        """The settings of an audit that state this claim, as JSON."""
+        return {"mu": self.mu}
 
     def under(self, neighbours: Neighbours) -> GaussianClaim:
         """What this claim implies for another relation: 2 mu for replace-one.
@@ -93,6 +98,11 @@ class ConcentratedClaim:
     def in_words(self) -> str:
         """The claim by its usual name."""
         return f"{self.rho:g}-zCDP"
+
+    @property
+    def as_settings(self) -> dict[str, Any]:
+        """The settings of an audit that state this claim, as JSON."""
+        return {"rho": self.rho}
 
     def under(self, neighbours: Neighbours) -> ConcentratedClaim:
         """What this claim implies for another relation: 4 rho for replace-one.
@@ -154,6 +164,11 @@ class CurveClaim:
         first, *others = self.points
         more = f" and {len(others)} more points" if others else ""
         return f"privacy curve with ({first.epsilon:g}, {first.delta:g}){more}"
+
+    @property
+    def as_settings(self) -> dict[str, Any]:
+        """The settings of an audit that state this claim, as JSON."""
+        return {"curve": [list(point) for point in self.points]}
 
     def under(self, neighbours: Neighbours) -> CurveClaim:
         """What this claim implies for another relation, point by point as `PrivacyClaim.under`.
@@ -219,3 +234,21 @@ def _check_positive(name: str, value: float) -> None:
 
 def _restated(source: str) -> str:
     return f"{source}, restated for replace-one (group of two)"
+
+
+def require_epsilon(claim: Claim, *, method: str) -> PrivacyClaim:
+    """The claim, for a method that bounds epsilon and nothing else.
+
+    Args:
+        claim: Any claim.
+        method: What cannot use another one, for the message.
+
+    Raises:
+        SettingsError: If it is not stated in epsilon and delta.
+    """
+    if isinstance(claim, PrivacyClaim):
+        return claim
+    raise SettingsError(
+        f"{method} bounds epsilon alone, and the claim is {claim.in_words}: state one with "
+        f"`epsilon` and `delta`, or leave {method} out"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Literal, NoReturn
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.formatting import clipped, printable
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results import sentences, summary
 from dpaudit.results.document import completed, from_document, to_document
 from dpaudit.results.record import SCHEMA_VERSION, AuditRecord
@@ -41,13 +43,13 @@ class AuditResult(AuditRecord):
 
     @property
     def epsilon_lower_bound(self) -> float:
-        """The proved lower bound on epsilon; 0 where nothing was proved."""
-        return self.proved or 0.0
+        """The proved lower bound on epsilon; 0 where none was, or the claim is stated otherwise."""
+        return (self.proved or 0.0) if self.reach is None else 0.0
 
     @property
     def claimed_epsilon(self) -> float:
-        """Epsilon of the claim under audit."""
-        return self.claim.epsilon
+        """Epsilon of the claim under audit; infinite where the claim states none."""
+        return self.claim.epsilon if isinstance(self.claim, PrivacyClaim) else math.inf
 
     def __str__(self) -> str:
         return "\n".join(summary.summary_lines(self))

@@ -18,7 +18,7 @@ from dpaudit.auditing.attacking.evaluation import evaluate
 from dpaudit.auditing.attacking.fitting import fit_attack
 from dpaudit.auditing.attacking.parts import arrange, fitting_mask
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.bounds import ThresholdRule
+from dpaudit.bounds import EpsilonGuarantee, ThresholdRule
 from dpaudit.bounds.table import ValidBound
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.encoding import values_of_table
@@ -149,11 +149,11 @@ def attacked(worlds: list[list[FloatArray | None]], *, models: int, seed: int) -
         AbsoluteQueries(),
         trials.fitting,
         rule=ThresholdRule.HOLD_OUT,
-        delta=DELTA,
+        guarantee=EpsilonGuarantee(DELTA),
         confidence=CONFIDENCE,
         rng=rng,
     )
-    found = evaluate(fitted, trials, delta=DELTA, confidence=CONFIDENCE)
+    found = evaluate(fitted, trials, guarantee=EpsilonGuarantee(DELTA), confidence=CONFIDENCE)
     return {
         "verdict": None,
         "auc": found.auc,

@@ -14,7 +14,7 @@ from dpaudit.auditing.attacking.evaluation import Evaluation, evaluate
 from dpaudit.auditing.attacking.fitting import fit_attack
 from dpaudit.auditing.attacking.parts import SplitTrials, arrange, fitting_mask
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.bounds import ThresholdRule, bonferroni, max_provable
+from dpaudit.bounds import EpsilonGuarantee, ThresholdRule, bonferroni, max_provable
 from dpaudit.plugins.protocols import Attack, BoolArray, FeatureName, FloatArray, GameView, Scorer
 
 SETTINGS = AuditSettings(shadow_models=200)
@@ -46,9 +46,14 @@ def evaluated(
     rule: ThresholdRule = ThresholdRule.CROSS_VALIDATED,
 ) -> Evaluation:
     fitted = fit_attack(
-        attack, trials.fitting, rule=rule, delta=delta, confidence=confidence, rng=rng
+        attack,
+        trials.fitting,
+        rule=rule,
+        guarantee=EpsilonGuarantee(delta),
+        confidence=confidence,
+        rng=rng,
     )
-    return evaluate(fitted, trials, delta=delta, confidence=confidence)
+    return evaluate(fitted, trials, guarantee=EpsilonGuarantee(delta), confidence=confidence)
 
 
 def simulated(features_in: FloatArray, features_out: FloatArray, seed: int) -> SplitTrials:

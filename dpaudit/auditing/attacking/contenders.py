@@ -14,10 +14,10 @@ from dpaudit.auditing.attacking.fitting import Fitted, FittingScore, fit_attack
 from dpaudit.auditing.attacking.parts import FeatureRows, Part, gather
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.auditing.two_worlds import TwoWorldSpec
-from dpaudit.bounds import Counts, clopper_pearson
+from dpaudit.bounds import Counts, guarantee_of
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray, World
 
@@ -110,7 +110,7 @@ def contenders(
     worlds: Sequence[Sequence[StoredOutcome]],
     fitting: Sequence[BoolArray],
     settings: AuditSettings,
-    claim: PrivacyClaim,
+    claim: Claim,
     *,
     purpose: str,
 ) -> list[Contender]:
@@ -177,7 +177,7 @@ def _promise(
     fitted: Fitted,
     part: Part,
     lost: Sequence[int],
-    claim: PrivacyClaim,
+    claim: Claim,
     settings: AuditSettings,
 ) -> FittingScore:
     """What an attack promises once trials that it could not use count as its errors."""
@@ -189,7 +189,7 @@ def _promise(
         fitted.counts.n_in + more_in,
         fitted.counts.n_out + more_out,
     )
-    bound = clopper_pearson(*counts, delta=claim.delta, confidence=settings.attack_confidence)
+    bound = guarantee_of(claim).clopper_pearson(counts, confidence=settings.attack_confidence)
     return fitted.promise._replace(bound=bound)
 
 
@@ -210,7 +210,7 @@ def fit(
     fitting: Part,
     audit: TwoWorldSpec,
     settings: AuditSettings,
-    claim: PrivacyClaim,
+    claim: Claim,
     *,
     purpose: str,
 ) -> Fitted:
@@ -219,7 +219,7 @@ def fit(
         named.attack,
         fitting,
         rule=settings.threshold,
-        delta=claim.delta,
+        guarantee=guarantee_of(claim),
         confidence=settings.attack_confidence,
         rng=audit.stream(f"{purpose}/{named.name}").rng(),
     )

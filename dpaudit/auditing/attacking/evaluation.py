@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from dpaudit.auditing.attacking.fitting import Fitted, score
 from dpaudit.auditing.attacking.parts import SplitTrials
-from dpaudit.bounds import Counts, Threshold, auc, count_errors
-from dpaudit.bounds.table import Observed, ValidBound, proved, valid_bounds
+from dpaudit.bounds import Counts, Guarantee, Threshold, auc, count_errors
+from dpaudit.bounds.table import ValidBound, proved
 from dpaudit.plugins.protocols import FloatArray, Scorer
 
 
@@ -17,7 +17,7 @@ class Evaluation(NamedTuple):
     Attributes:
         counts: Its errors; a failed trial counts as an error in either world.
         threshold: Threshold and direction, fixed before.
-        bounds: Valid bounds on epsilon at the confidence asked for. Those of a fixed number of
+        bounds: Valid lower limits at the confidence asked for. Those of a fixed number of
             trials are missing where a sequential audit stopped early; that of the e-process is
             there where the audit was sequential.
         auc: Area under the ROC curve of the scored trials that finished.
@@ -43,13 +43,15 @@ class Evaluation(NamedTuple):
         return ValidBound.EXACT not in self.bounds
 
 
-def evaluate(fitted: Fitted, trials: SplitTrials, *, delta: float, confidence: float) -> Evaluation:
-    """Scores the scored trials once and bounds epsilon.
+def evaluate(
+    fitted: Fitted, trials: SplitTrials, *, guarantee: Guarantee, confidence: float
+) -> Evaluation:
+    """Scores the scored trials once and bounds what the guarantee limits.
 
     Args:
         fitted: The attack, fixed on the fitting part.
         trials: The trials in two parts.
-        delta: Delta of the claim.
+        guarantee: That of the claim.
         confidence: One-sided confidence of this attack's bounds.
 
     Returns:
@@ -69,7 +71,7 @@ def evaluate(fitted: Fitted, trials: SplitTrials, *, delta: float, confidence: f
     return Evaluation(
         counts=counts,
         threshold=fitted.threshold,
-        bounds=valid_bounds(Observed.COUNTS, *counts, delta=delta, confidence=confidence),
+        bounds=guarantee.bounds(counts, confidence=confidence),
         auc=auc(scores, trials.scored.member),
         scores=scores,
         scorer=fitted.scorer,

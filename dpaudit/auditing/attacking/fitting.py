@@ -9,11 +9,11 @@ import numpy as np
 from dpaudit.auditing.attacking.parts import FeatureRows, Part
 from dpaudit.bounds import (
     Counts,
+    Guarantee,
     Threshold,
     ThresholdRule,
     auc,
-    choose_threshold,
-    clopper_pearson,
+    choose_threshold_by,
     count_errors,
 )
 from dpaudit.errors import AttackError
@@ -62,7 +62,7 @@ def fit_attack(
     fitting: Part,
     *,
     rule: ThresholdRule,
-    delta: float,
+    guarantee: Guarantee,
     confidence: float,
     rng: np.random.Generator,
 ) -> Fitted:
@@ -72,7 +72,7 @@ def fit_attack(
         attack: The attack.
         fitting: The trials to learn from.
         rule: Where the threshold is chosen.
-        delta: Delta of the claim.
+        guarantee: That of the claim: the threshold is to prove as much of it as can be.
         confidence: One-sided confidence of the bound to come.
         rng: Seeds the classifier and splits the trials.
 
@@ -91,9 +91,9 @@ def fit_attack(
     else:
         scores = _cross_validated(attack, features, member, rng)
         scorer = _trained(attack, features, member, rng)
-    threshold = choose_threshold(scores, member, delta=delta, confidence=confidence)
+    threshold = choose_threshold_by(scores, member, guarantee.statistic, confidence=confidence)
     counts = count_errors(scores, member, threshold)
-    bound = clopper_pearson(*counts, delta=delta, confidence=confidence)
+    bound = guarantee.clopper_pearson(counts, confidence=confidence)
     return Fitted(scorer, threshold, counts, FittingScore(bound, abs(auc(scores, member) - 0.5)))
 
 
