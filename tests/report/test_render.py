@@ -16,6 +16,7 @@ import pytest
 
 from dpaudit.bounds.table import ValidBound
 from dpaudit.errors import RunFolderError
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.report.curves import claim_region, largest_tpr
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.report.write import write_reports
