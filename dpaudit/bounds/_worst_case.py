@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
@@ -18,8 +18,11 @@ _BEYOND = 38.5
 # Distance of the grid's scores in units of 1/sqrt(n): a binomial proportion has a standard
 # deviation of at least 1.25 of them.
 _SPACING = 0.6
+# The peak of the grid is enlarged, most of all where the boundary has a corner.
+_ZOOMS = 3
+_ZOOM_POINTS = 9
 # Stretches of the boundary that may still be undecided, and how short they may become.
-_MOST_OPEN = 4096
+_MOST_OPEN = 2048
 _SHORTEST = 1e-7
 
 
@@ -29,21 +32,41 @@ def boundary_scores(n: int) -> FloatArray:
     return np.concatenate([[-_BEYOND], np.linspace(-_FAR, _FAR, steps + 1), [_BEYOND]])
 
 
-class Boundary(NamedTuple):
-    """Rates on a grid of the boundary of a region of rates; shape (m,) each."""
+@dataclass(frozen=True, eq=False)
+class Boundary:
+    """A grid along the lower boundary of the rates that a guarantee allows.
 
-    fpr: FloatArray
+    Attributes:
+        trade_off: The family.
+        level: The level.
+        scores: Normal scores of 1 − FPR, increasing; shape (m,).
+        fnr: The least false-negative rates there; shape (m,).
+    """
+
+    trade_off: TradeOff
+    level: float
+    scores: FloatArray
     fnr: FloatArray
 
     @classmethod
     def of(cls, trade_off: TradeOff, level: float, *, n: int) -> Boundary:
         """The boundary at a level, as dense as counts of n trials need."""
-        fpr = ndtr(-boundary_scores(n))
-        return cls(fpr, trade_off.least_fnr(fpr, level))
+        scores = boundary_scores(n)
+        return cls(trade_off, level, scores, trade_off.least_fnr(ndtr(-scores), level))
 
     def rejected_at_most(self, region: RejectionRegion) -> float:
-        """Largest probability of rejecting on the grid: an estimate from below."""
-        return float(region.probability(self.fpr, self.fnr).max())
+        """Largest probability of rejecting: an estimate from below, from the grid and its peak."""
+        values = region.probability(ndtr(-self.scores), self.fnr)
+        best, scores = int(values.argmax()), self.scores
+        largest = float(values[best])
+        for _ in range(_ZOOMS):
+            low, high = scores[max(best - 1, 0)], scores[min(best + 1, scores.size - 1)]
+            scores = np.linspace(low, high, _ZOOM_POINTS)
+            fpr = ndtr(-scores)
+            values = region.probability(fpr, self.trade_off.least_fnr(fpr, self.level))
+            best = int(values.argmax())
+            largest = max(largest, float(values[best]))
+        return largest
 
 
 def certified(region: RejectionRegion, trade_off: TradeOff, level: float, *, alpha: float) -> bool:

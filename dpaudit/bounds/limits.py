@@ -23,7 +23,7 @@ _MOST_LEVEL = 1e6
 _ROOT_STEPS = 60
 _ROOT_TOLERANCE = 1e-4
 # How far below the estimated root the certificate is tried, as shares of it.
-_STEPS_DOWN = (5e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)
+_STEPS_DOWN = (2e-3, 4e-3, 8e-3, 0.015, 0.03, 0.06, 0.12, 0.25, 0.5)
 
 
 def level_limit(counts: Counts, trade_off: TradeOff, *, confidence: float) -> float:
@@ -42,7 +42,7 @@ def level_limit(counts: Counts, trade_off: TradeOff, *, confidence: float) -> fl
 
     Returns:
         The limit, at least 0: a level at which p is certified to be within 1 − confidence, usually
-        less than 0.1 % below the root.
+        0.2 % below the root.
 
     Raises:
         SettingsError: If `confidence` is out of range.
