@@ -250,5 +250,5 @@ def require_epsilon(claim: Claim, *, method: str) -> PrivacyClaim:
         return claim
     raise SettingsError(
         f"{method} bounds epsilon alone, and the claim is {claim.in_words}: state one with "
-        f"`epsilon` and `delta`, or leave {method} out"
+        f"`epsilon` and `delta`, or do without {method}"
     )
