@@ -14,8 +14,9 @@ from dpaudit.auditing.plan import MOST_PLANNED, AssumedAttack, needed_shadow_mod
 from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSettings
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
+from dpaudit.cli.costs import Cost, Seconds, cost_of, one_training, timed
 from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.formatting import duration, rounded, rounded_down, rounded_up
+from dpaudit.formatting import rounded_down, rounded_up
 from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, require_epsilon
 from dpaudit.results.sentences import CURVE_FACTOR, quantity_noun
@@ -35,20 +36,6 @@ class _Needed(NamedTuple):
 
     size: int | None
     purpose: str
-
-
-class _Cost(NamedTuple):
-    """What an audit costs.
-
-    Attributes:
-        seconds: Wall time of the whole audit, its controls included.
-        trained: What is trained, by kind; as in the JSON document.
-        lines: The same in words.
-    """
-
-    seconds: float
-    trained: dict[str, int]
-    lines: tuple[str, ...]
 
 
 class _Sizing(NamedTuple):
@@ -155,13 +142,17 @@ def plan(
     assumed = _assumed(subject.claim, detect=detect, tpr=tpr, fpr=fpr)
     if settings.one_run:
         sizing = _canaries(subject, settings, detect=detect, assumed=assumed)
-        cost = _one_training(seconds_per_model)
+        cost = one_training(seconds_per_model)
     else:
         sizing = _shadow_models(subject.claim, settings, detect=detect, assumed=assumed)
-        seconds = _Seconds(seconds_per_model, None) if seconds_per_model else None
+        seconds = Seconds(seconds_per_model, None) if seconds_per_model else None
         if time_one and generator is not None and data is not None and seconds is None:
-            seconds = _timed(generator, data, schema, settings)
-        cost = None if seconds is None else _cost(settings, subject, seconds, jobs)
+            seconds = timed(generator, data, schema, settings)
+        cost = (
+            None
+            if seconds is None
+            else cost_of(settings, seconds, together=subject.together, jobs=jobs)
+        )
     if json:
         document = _document(sizing, subject.claim, settings, cost)
         results().print(json_module.dumps(document, indent=2))
@@ -297,60 +288,8 @@ def _rates(attack: AssumedAttack) -> str:
     return f"TPR {attack.tpr:.3g}, FPR {attack.fpr:.3g}"
 
 
-class _Seconds(NamedTuple):
-    """Time of one model in seconds; of a control None if it was not measured."""
-
-    model: float
-    control: float | None
-
-
-def _timed(generator: str, data: str, schema: Path | None, settings: AuditSettings) -> _Seconds:
-    from dpaudit.auditing.timing import time_one
-    from dpaudit.auditing.two_worlds import build_two_worlds
-    from dpaudit.model.tables import load
-
-    return _Seconds(*time_one(build_two_worlds(generator, load(data, schema), settings)))
-
-
-def _cost(settings: AuditSettings, subject: _Subject, seconds: _Seconds, jobs: int | None) -> _Cost:
-    import loky
-
-    from dpaudit.auditing.timing import trainings
-
-    workers = jobs or loky.cpu_count()
-    planned = trainings(settings, together=subject.together)
-    control = seconds.model if seconds.control is None else seconds.control
-    total = planned.seconds(per_model=seconds.model, per_control=control) / workers
-    each = f"{rounded(seconds.model)} s a model"
-    if seconds.control is None:
-        each += "; controls counted alike, though they train nothing"
-    else:
-        each += f", {rounded(control)} s a control"
-    if subject.together and seconds.control is not None:
-        each += "; trained together they take less"
-    repeats = f"{planned.repeats} repeat{'s' if planned.repeats > 1 else ''}"
-    return _Cost(
-        total,
-        planned._asdict(),
-        (
-            f"cost: about {duration(total)} for {planned.models} models, {repeats} and "
-            f"{planned.controls} controls",
-            f"      ({each})",
-        ),
-    )
-
-
-def _one_training(seconds_per_model: float | None) -> _Cost | None:
-    if seconds_per_model is None:
-        return None
-    lines = (
-        f"cost: about {duration(seconds_per_model)} for one model; its controls train nothing",
-    )
-    return _Cost(seconds_per_model, {"models": 1, "repeats": 0, "controls": 2}, lines)
-
-
 def _document(
-    sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: _Cost | None
+    sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: Cost | None
 ) -> dict[str, Any]:
     return {
         f"needed_{sizing.unit}": None if sizing.needed is None else sizing.needed.size,
@@ -389,7 +328,7 @@ def _claim_text(claim: Claim) -> str:
     return claim.in_words
 
 
-def _show(sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: _Cost | None) -> None:
+def _show(sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: Cost | None) -> None:
     output, unit = results(), sizing.unit.replace("_", " ")
     noun = quantity_noun(claim.quantity)
     if sizing.needed is not None:
