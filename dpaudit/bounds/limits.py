@@ -22,6 +22,7 @@ _TIE_SLACK = 1e-9
 _MOST_LEVEL = 1e6
 _ROOT_STEPS = 60
 _ROOT_TOLERANCE = 1e-4
+_LEAST_SCALE = 1e-3
 # How far below the estimated root the certificate is tried, as shares of it.
 _STEPS_DOWN = (2e-3, 4e-3, 8e-3, 0.015, 0.03, 0.06, 0.12, 0.25, 0.5)
 
@@ -121,9 +122,12 @@ def rejecting_region(
         region = region_at_least(rank, n_in, n_out, trade_off)
         return boundary.rejected_at_most(region) < alpha
 
-    if best <= 0.0 or not unlikely(best):
+    if not unlikely(best):
         return RejectionRegion(np.full(n_out + 1, -1, dtype=np.int64), n_in)
-    rank = smallest(unlikely, low=min(0.0, level), start=best)
+    reach = 1.0
+    while unlikely(best - reach) and reach < _MOST_LEVEL:  # ranks of few trials are negative
+        reach *= 2.0
+    rank = smallest(unlikely, low=best - reach, start=best)
     return region_at_least(rank, n_in, n_out, trade_off)
 
 
@@ -136,7 +140,7 @@ def smallest(holds: Callable[[float], bool], *, low: float, start: float) -> flo
         start: The first number that is tried; doubled until it holds.
 
     Returns:
-        The number to within a ten-thousandth, one of which it holds; a million if of none below.
+        A number of which it holds, to within a ten-thousandth of it; a million if of none below.
     """
     high = start
     while not holds(high):
@@ -144,7 +148,7 @@ def smallest(holds: Callable[[float], bool], *, low: float, start: float) -> flo
             return high
         low, high = high, 2.0 * high
     for _ in range(_ROOT_STEPS):
-        if high - low <= _ROOT_TOLERANCE * high:
+        if high - low <= _ROOT_TOLERANCE * max(abs(high), _LEAST_SCALE):
             break
         middle = (low + high) / 2.0
         low, high = (low, middle) if holds(middle) else (middle, high)

@@ -113,7 +113,7 @@ def test_one_claim_is_stated(given: dict[str, Any], said: str) -> None:
 def test_what_bounds_epsilon_alone_refuses_other_claims(table: pd.DataFrame) -> None:
     for one in ({"sequential": True}, {"one_run": True, "canaries": 20}):
         with pytest.raises(SettingsError, match=r"bounds epsilon alone, and the claim is 1-zCDP"):
-            dpaudit.audit("copycat", table, rho=1.0, **one)
+            dpaudit.audit("null", table, rho=1.0, **one)
     with pytest.raises(SettingsError, match=r"probe bounds epsilon alone"):
         probe("gaussian-marginals", table)
     with pytest.raises(ClaimError, match="which has no delta: leave out `delta`"):

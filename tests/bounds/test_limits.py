@@ -257,6 +257,13 @@ def test_power_is_that_of_simulated_audits() -> None:
     assert 0.125 < rho.best < rho.gaussian
 
 
+def test_even_few_trials_can_be_planned_with() -> None:
+    # Ranks of a handful of trials are all negative: limits are not.
+    region = rejecting_region(0.5, 5, 5, GAUSSIAN, 0.95)
+    assert level_limit(Counts(0, 0, 5, 5), GAUSSIAN, confidence=0.95) > 0.5
+    assert region.most_fn[0] >= 0
+
+
 def test_failed_trials_cost_power() -> None:
     guarantee = guarantee_of(CurveClaim(points=(CurvePoint(1.0, 1e-5),)))
     whole = guarantee.detectable(1.0, Counts(0, 0, 80, 80), confidence=0.95, power=0.8)
