@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -133,6 +134,19 @@ def _no_number(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
+def _of_closest(errors: Sequence[Any]) -> Iterator[Any]:
+    """The errors of one alternative: not of null, and not of a record with other keys."""
+    alternatives: dict[int, list[Any]] = {}
+    for error in errors:
+        if error.schema.get("type") != "null":
+            alternatives.setdefault(error.schema_path[0], []).append(error)
+
+    def strange(found: list[Any]) -> int:
+        return sum(error.validator == "additionalProperties" for error in found)
+
+    yield from min(alternatives.values(), key=strange)
+
+
 def _record(document: dict[str, Any], file: Path) -> AuditRecord:
     """The record that a document describes, once it fits the schema.
 
@@ -147,8 +161,8 @@ def _record(document: dict[str, Any], file: Path) -> AuditRecord:
     document = completed(AuditRecord, document)
     mismatch = best_match(Draft202012Validator(result_schema()).iter_errors(document))
     if mismatch is not None:
-        while mismatch.context:  # of a value that may be null: what is wrong with it if it is not
-            mismatch = best_match(e for e in mismatch.context if e.schema.get("type") != "null")
+        while mismatch.context:  # of a value with alternatives: what is wrong with the closest one
+            mismatch = best_match(_of_closest(mismatch.context))
         place = "/".join(str(part) for part in mismatch.absolute_path) or "the document"
         raise InputError(
             f"{file} is not the result of an audit: {place}: "
