@@ -19,6 +19,7 @@ from dpaudit.plugins.protocols import World, is_seedable
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
 from dpaudit.results.leaks import leak_reason
+from dpaudit.results.reach import Reach
 from dpaudit.results.record import (
     AttackOutcome,
     AuditedGenerator,
@@ -27,7 +28,6 @@ from dpaudit.results.record import (
     ControlOutcome,
     Controls,
     Correction,
-    Reach,
     SchemaOrigin,
     SequentialOutcome,
     TargetOfAudit,

@@ -9,7 +9,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.formatting import duration, rounded
 
 
-class Cost(NamedTuple):
+class AuditCost(NamedTuple):
     """What an audit costs.
 
     Attributes:
@@ -39,7 +39,9 @@ def timed(generator: str, data: str, schema: Path | None, settings: AuditSetting
     return Seconds(*time_one(build_two_worlds(generator, load(data, schema), settings)))
 
 
-def cost_of(settings: AuditSettings, seconds: Seconds, *, together: bool, jobs: int | None) -> Cost:
+def cost_of(
+    settings: AuditSettings, seconds: Seconds, *, together: bool, jobs: int | None
+) -> AuditCost:
     """What an audit with shadow models costs; `together`: whether they are trained together."""
     import loky
 
@@ -57,7 +59,7 @@ def cost_of(settings: AuditSettings, seconds: Seconds, *, together: bool, jobs: 
     if together and seconds.control is not None:
         each += "; trained together they take less"
     repeats = f"{planned.repeats} repeat{'s' if planned.repeats > 1 else ''}"
-    return Cost(
+    return AuditCost(
         total,
         planned._asdict(),
         (
@@ -68,11 +70,11 @@ def cost_of(settings: AuditSettings, seconds: Seconds, *, together: bool, jobs: 
     )
 
 
-def one_training(seconds_per_model: float | None) -> Cost | None:
+def one_training(seconds_per_model: float | None) -> AuditCost | None:
     """What a one-run audit costs; None if the time of a model is not known."""
     if seconds_per_model is None:
         return None
     lines = (
         f"cost: about {duration(seconds_per_model)} for one model; its controls train nothing",
     )
-    return Cost(seconds_per_model, {"models": 1, "repeats": 0, "controls": 2}, lines)
+    return AuditCost(seconds_per_model, {"models": 1, "repeats": 0, "controls": 2}, lines)

@@ -78,18 +78,20 @@ Delta = Annotated[
 ]
 Mu = Annotated[
     float | None,
-    _option(metavar="M", help="A claim of Gaussian DP, instead of epsilon.", shown=False),
+    _option(
+        metavar="M", help="A claim of Gaussian DP, instead of epsilon. Default: none.", shown=False
+    ),
 ]
 Rho = Annotated[
     float | None,
-    _option(metavar="R", help="A claim of zCDP, instead of epsilon.", shown=False),
+    _option(metavar="R", help="A claim of zCDP, instead of epsilon. Default: none.", shown=False),
 ]
 Curve = Annotated[
     str | None,
     _option(
         metavar="FILE|E:D,E:D",
         help="A privacy curve, instead of epsilon: JSON or CSV of (epsilon, delta), or written "
-        "out as 0.5:1e-3,1:1e-5.",
+        "out as 0.5:1e-3,1:1e-5. Default: none.",
         shown=False,
     ),
 ]

@@ -14,7 +14,7 @@ from dpaudit.auditing.plan import MOST_PLANNED, AssumedAttack, needed_shadow_mod
 from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSettings
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
-from dpaudit.cli.costs import Cost, Seconds, cost_of, one_training, timed
+from dpaudit.cli.costs import AuditCost, Seconds, cost_of, one_training, timed
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.formatting import rounded_down, rounded_up
 from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
@@ -289,7 +289,7 @@ def _rates(attack: AssumedAttack) -> str:
 
 
 def _document(
-    sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: Cost | None
+    sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None
 ) -> dict[str, Any]:
     return {
         f"needed_{sizing.unit}": None if sizing.needed is None else sizing.needed.size,
@@ -328,7 +328,7 @@ def _claim_text(claim: Claim) -> str:
     return claim.in_words
 
 
-def _show(sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: Cost | None) -> None:
+def _show(sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> None:
     output, unit = results(), sizing.unit.replace("_", " ")
     noun = quantity_noun(claim.quantity)
     if sizing.needed is not None:

@@ -12,10 +12,18 @@ from typing import Annotated, Any, Final
 
 from dpaudit.bounds import Counts, Threshold, ThresholdRule
 from dpaudit.bounds.table import ValidBound
-from dpaudit.model.claim import Quantity
 from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.document import Limits
+from dpaudit.results.members import (
+    OPTIONAL,
+    NonNegative,
+    Positive,
+    Probability,
+    Separation,
+    Whole,
+)
+from dpaudit.results.reach import Reach
 from dpaudit.results.verdict import Check, Power, Verdict
 
 SCHEMA_VERSION: Final = 1
@@ -24,15 +32,6 @@ SCHEMA_VERSION: Final = 1
 Raised when a key changes its meaning, goes, or comes and may not be null: a key that may be null is
 read as null from the documents of before.
 """
-
-Whole = Annotated[int, Limits(minimum=0)]
-Positive = Annotated[int, Limits(minimum=1)]
-NonNegative = Annotated[float, Limits(minimum=0)]
-Probability = Annotated[float, Limits(minimum=0, maximum=1)]
-Separation = Annotated[float, Limits(minimum=0, maximum=0.5)]
-
-OPTIONAL: Final = {"optional": True}
-"""Metadata of a field that is absent from the document where it is None."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,30 +253,6 @@ class SchemaOrigin:
     """
 
     inferred: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reach:
-    """What an audit of a claim that is not stated in epsilon could have proved.
-
-    Attributes:
-        quantity: What the claim limits, and `proved`, `bounds` and these numbers are of: mu, rho,
-            or factor, by which all epsilons of a privacy curve must be multiplied for it to hold.
-        claimed: The claim in that quantity; 1 of a privacy curve.
-        max_provable: The limit that a perfect attack would reach with this many trials; null if no
-            trial was scored.
-        detectable: The smallest true value that this audit exposes with 80 % power, of a mechanism
-            that shows as much at one threshold as that value allows; null if there is none, or if
-            no trial was scored.
-        detectable_gaussian: The same of a Gaussian mechanism; absent where that is the same, or
-            nothing is known of it.
-    """
-
-    quantity: Quantity
-    claimed: NonNegative
-    max_provable: NonNegative | None
-    detectable: NonNegative | None
-    detectable_gaussian: NonNegative | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
