@@ -6,11 +6,12 @@ settings in backquotes as Python spells them; the command line turns them into i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from numbers import Integral
 from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar
 
 from dpaudit.bounds import Hypotheses, ThresholdRule, attack_confidence
@@ -18,7 +19,10 @@ from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.game.choices import FARTHEST, VULNERABLE
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.currencies import CurvePoint, curve_points
+from dpaudit.model.curve_text import read_curve
 from dpaudit.model.worst_cases import WorstCase
+from dpaudit.plugins.named import StatedClaim
 from dpaudit.seeds import check_seed
 
 if TYPE_CHECKING:
@@ -54,6 +58,10 @@ class AuditSettings:
         parameters: Constructor parameters of a generator given by name.
         epsilon: Epsilon of the claim under audit; the generator's own if None.
         delta: Delta of the claim; the generator's own, else 0, if None.
+        mu: A claim of Gaussian DP under audit, instead of epsilon.
+        rho: A claim of zCDP, instead of epsilon.
+        curve: A privacy curve, instead of epsilon: pairs of epsilon and delta, a JSON or CSV file
+            of them, or text such as "0.5:1e-3,1:1e-5".
         neighbours: "add-remove" or "replace-one"; that of the generator's claim if None.
         target: The attacked record: "farthest", "vulnerable" (found by small attacks, for as many
             trainings as `shadow_models`), "row:N" (or N), or "record:FILE".
@@ -85,6 +93,9 @@ class AuditSettings:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     epsilon: float | None = None
     delta: float | None = None
+    mu: float | None = None
+    rho: float | None = None
+    curve: tuple[CurvePoint, ...] | None = None
     neighbours: Neighbours | None = None
     target: str = FARTHEST
     worst_case: WorstCase | None = None
@@ -118,6 +129,10 @@ class AuditSettings:
             "multiplicity": _choice("multiplicity", Multiplicity, self.multiplicity),
             "attacks": tuple(self.attacks),
         }
+        if self.curve is not None:
+            given: Any = self.curve
+            text = isinstance(given, str | Path)
+            taken["curve"] = read_curve(given) if text else curve_points(given)
         if self.neighbours is not None:
             taken["neighbours"] = _choice("neighbours", Neighbours, self.neighbours)
         if self.worst_case is not None:
@@ -145,6 +160,14 @@ class AuditSettings:
                 f"`shadow_models` must be an even number of at least {self.FEWEST}, "
                 f"got {self.shadow_models}"
             )
+        stated = [
+            name for name in ("epsilon", "mu", "rho", "curve") if getattr(self, name) is not None
+        ]
+        if self.delta is not None and stated and stated != ["epsilon"]:
+            raise SettingsError(f"`delta` belongs to `epsilon`: leave it out of `{stated[0]}`")
+        if len(stated) > 1:
+            named = " and ".join(f"`{name}`" for name in stated)
+            raise SettingsError(f"{named} state one claim each: give one of them")
         if not self.attacks:
             raise SettingsError("`attacks` is empty: an audit needs at least one attack")
         if not 0.5 < self.confidence < 1:
@@ -191,7 +214,12 @@ class AuditSettings:
     @property
     def states_claim(self) -> bool:
         """Whether the claim under audit is stated here; else it is the generator's own."""
-        return self.epsilon is not None or self.delta is not None
+        return self.stated_claim._replace(neighbours=None) != StatedClaim()
+
+    @property
+    def stated_claim(self) -> StatedClaim:
+        """What is claimed here."""
+        return StatedClaim(self.epsilon, self.delta, self.mu, self.rho, self.curve, self.neighbours)
 
     @property
     def per_world(self) -> int:
@@ -234,6 +262,9 @@ class SettingsGiven(TypedDict, total=False):
     parameters: Mapping[str, Any]
     epsilon: float | None
     delta: float | None
+    mu: float | None
+    rho: float | None
+    curve: Sequence[tuple[float, float]] | str | Path | None
     neighbours: Neighbours | str | None
     target: str | int
     worst_case: WorstCase | str | None

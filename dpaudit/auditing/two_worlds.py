@@ -16,6 +16,7 @@ from dpaudit.game.salt import Private
 from dpaudit.game.target import Target, choose_target, copies_of
 from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.currencies import require_epsilon
 from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest
@@ -131,10 +132,12 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
         target = Target(pair.choice, pair.row, record)
     offered = {"schema": schema, "target": target.record}
     named = named_generator(generator, settings.parameters, offered)
-    relation = settings.neighbours if pair is None else pair.neighbours or settings.neighbours
-    claim = claim_under_audit(
-        named, epsilon=settings.epsilon, delta=settings.delta, neighbours=relation
-    )
+    stated = settings.stated_claim
+    if pair is not None and pair.neighbours is not None:
+        stated = stated._replace(neighbours=pair.neighbours)
+    claim = claim_under_audit(named, stated)
+    if settings.sequential:
+        require_epsilon(claim, method="`sequential`")
     replacement = None if pair is None else pair.replacement
     if pair is None and claim.neighbours is Neighbours.REPLACE_ONE:
         replacement = _replacement(target.record, schema, Stream(settings.seed, "", "replacement"))

@@ -77,6 +77,25 @@ Delta = Annotated[
         metavar="D", help="Delta of the claim. Default: the generator's own, else 0.", shown=False
     ),
 ]
+Mu = Annotated[
+    float | None,
+    _option(
+        metavar="M", help="A claim of Gaussian DP, instead of epsilon. Default: none.", shown=False
+    ),
+]
+Rho = Annotated[
+    float | None,
+    _option(metavar="R", help="A claim of zCDP, instead of epsilon. Default: none.", shown=False),
+]
+Curve = Annotated[
+    str | None,
+    _option(
+        metavar="FILE|E:D,E:D",
+        help="A privacy curve, instead of epsilon: JSON or CSV of (epsilon, delta), or written "
+        "out as 0.5:1e-3,1:1e-5. Default: none.",
+        shown=False,
+    ),
+]
 Relation = Annotated[
     Neighbours | None,
     _option(help="How D and D' differ. Default: as the claim says, else add-remove.", shown=False),
@@ -109,6 +128,9 @@ SETTINGS: dict[str, Any] = {
     "parameters": Parameters,
     "epsilon": Epsilon,
     "delta": Delta,
+    "mu": Mu,
+    "rho": Rho,
+    "curve": Curve,
     "neighbours": Relation,
     "target": Annotated[
         str,

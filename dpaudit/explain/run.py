@@ -23,6 +23,7 @@ from dpaudit.game.pool import workers_ended
 from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import require_epsilon
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import Generator
@@ -161,7 +162,8 @@ def inquire(
         InputError: If anything else is unusable; says what and how to fix it.
     """
     run = reopen(Path(path))
-    audit, claim = run.audit, run.result.claim
+    audit = run.audit
+    claim = require_epsilon(run.result.claim, method="explain")
     offered = suspects_of(audit.generator.generator, name=audit.generator.name)
     for name in suspects:
         if name not in offered:

@@ -19,7 +19,7 @@ from dpaudit.results.leaks import (
     feature,
 )
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import PROVES_NOTHING, claim_and_proof
+from dpaudit.results.sentences import PROVES_NOTHING, as_clearly, claim_and_proof, quantity_noun
 from dpaudit.results.verdict import Verdict
 
 
@@ -68,13 +68,15 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         return
     claimed, proved = claim_and_proof(result)
     confidence = percent(result.confidence)
+    most, least, gaussian_least = result.power or (None, None, None)
+    quantity = result.claim.quantity
     gaussian = (
         ()
-        if result.detectable_gaussian is None
+        if gaussian_least is None
         else (
             (
                 "Caught with 80 % power, Gaussian",
-                rounded_up(result.detectable_gaussian),
+                rounded_up(gaussian_least),
                 "the same of a leak that shifts a normal score",
             ),
         )
@@ -89,14 +91,14 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         *methods,
         (
             "Caught with 80 % power",
-            rounded_up(result.detectable_epsilon),
-            "smallest leak that this audit exposes four times in five, if it shows as clearly as "
-            "in randomised response",
+            rounded_up(least),
+            "smallest leak that this audit exposes four times in five, if it shows "
+            f"{as_clearly(quantity)}",
         ),
         *gaussian,
         (
             "Largest provable",
-            rounded_down(result.max_provable_epsilon),
+            rounded_down(most),
             "the bound of an attack that never errs",
         ),
     )
@@ -105,7 +107,9 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         title=title,
         paragraphs=(PROVES_NOTHING,) if invalid else (),
         picture=Picture.CLAIM,
-        table=ReportTable(("Quantity", "Epsilon", "Meaning"), rows, frozenset({1})),
+        table=ReportTable(
+            ("Quantity", _capital(quantity_noun(quantity)), "Meaning"), rows, frozenset({1})
+        ),
     )
 
 
@@ -204,8 +208,8 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
         title="Attacks",
         paragraphs=(
             f"The deciding attack is {result.attack}. Thresholds were fixed before these "
-            "trials were scored; the last columns are lower bounds on epsilon. "
-            f"{_multiplicity(result)}",
+            "trials were scored; the last columns are lower bounds on "
+            f"{quantity_noun(result.claim.quantity)}. {_multiplicity(result)}",
         ),
         table=ReportTable(header, rows, frozenset(range(1, len(header)))),
     )
@@ -273,7 +277,7 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
     if result.counts is None:
         return  # canaries share a training: the claim's region is of independent trials
     point = operating_point(result)
-    permitted = largest_tpr(claim.epsilon, claim.delta, point.fpr)
+    permitted = largest_tpr(claim, point.fpr)
     yield Block(
         title="ROC curve",
         level=Level.SUBSECTION,

@@ -12,6 +12,7 @@ from dpaudit.formatting import (
     rounded_up,
 )
 from dpaudit.game.store import LOG_FILE
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results import sentences
 from dpaudit.results.leaks import (
@@ -56,7 +57,7 @@ def failure_lines(result: AuditRecord) -> list[str]:
     return [
         *summary_lines(result),
         f"verdict: {result.verdict}, bound: {result.proved or 0.0:.4g}, "
-        f"claim: {result.claim.epsilon:g}",
+        f"claim: {result.claim.value:g}",
         printable(f"leaks: {', '.join(leaks) or 'none found'}"),
         f"seed: {result.seed}",
     ]
@@ -87,7 +88,10 @@ def _why_lines(result: AuditRecord) -> list[str]:
 
 def _claim_line(result: AuditRecord) -> str:
     claim = result.claim
-    values = f"({rounded(claim.epsilon)}, {rounded(claim.delta)})-DP, {claim.neighbours}"
+    name = claim.in_words
+    if isinstance(claim, PrivacyClaim):
+        name = f"({rounded(claim.epsilon)}, {rounded(claim.delta)})-DP"
+    values = f"{name}, {claim.neighbours}"
     return f"claim: {values}; {claim.source}"
 
 
@@ -111,22 +115,22 @@ def _leak_lines(result: AuditRecord) -> list[str]:
 
 
 def _power_lines(result: AuditRecord) -> list[str]:
-    most = result.max_provable_epsilon
-    if most is None:
+    if result.power is None:
         return []
+    most, least, gaussian = result.power
     sequential = result.sequential
     if sequential is not None and sequential.stopped_early:
         return [
             f"stopped early: proved after {sequential.trials} of at most {sequential.cap} shadow "
             "models (16 to fit first)"
         ]
-    least = result.detectable_epsilon
-    caught = "no leak is caught" if least is None else f"epsilon {rounded_up(least)} is caught"
+    noun = sentences.quantity_noun(result.claim.quantity)
+    caught = "no leak is caught" if least is None else f"{noun} {rounded_up(least)} is caught"
     lines = [f"power: {caught} with 80 % power; at most {rounded_down(most)} is provable"]
-    if result.detectable_gaussian is not None:
+    if gaussian is not None:
+        worst = "randomised response" if noun == "epsilon" else "the worst mechanism"
         lines.append(
-            "power is that of randomised response; of a Gaussian leak it takes epsilon "
-            f"{rounded_up(result.detectable_gaussian)}"
+            f"power is that of {worst}; of a Gaussian leak it takes {noun} {rounded_up(gaussian)}"
         )
     return lines
 

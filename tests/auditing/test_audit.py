@@ -275,5 +275,5 @@ def test_a_fitted_claim_counts_with_its_delta_for_verdict_and_power(
     expected = power(
         AuditSettings(**{k: v for k, v in options.items() if k != "jobs"}), honest.claim
     )
-    assert honest.detectable_epsilon == expected.detectable_epsilon
-    assert honest.max_provable_epsilon == expected.max_provable_epsilon
+    assert honest.detectable_epsilon == expected.detectable
+    assert honest.max_provable_epsilon == expected.max_provable

@@ -16,6 +16,7 @@ import pytest
 
 from dpaudit.bounds.table import ValidBound
 from dpaudit.errors import RunFolderError
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.report.curves import claim_region, largest_tpr
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.report.write import write_reports
@@ -280,9 +281,10 @@ def test_long_lists_are_cut_and_say_so(record_of: Make) -> None:
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-05), (0.1, 0.3), (1000.0, 0.0)])
 def test_claim_region_is_the_largest_permitted_rate(epsilon: float, delta: float) -> None:
-    region = claim_region(epsilon, delta)
+    claim = PrivacyClaim(epsilon=epsilon, delta=delta)
+    region = claim_region(claim)
     for point in region[1:5]:
-        assert point.tpr == pytest.approx(largest_tpr(epsilon, delta, point.fpr), abs=1e-12)
+        assert point.tpr == pytest.approx(largest_tpr(claim, point.fpr), abs=1e-12)
     turned = [(1 - point.fpr, 1 - point.tpr) for point in region[4:]]
     np.testing.assert_allclose(turned, region[:4], atol=1e-12)
 
