@@ -153,7 +153,11 @@ def _target(audit: TwoWorldSpec) -> TargetOfAudit:
     target, selection = audit.target, audit.selection
     choice = target.choice if selection is None else VULNERABLE
     return TargetOfAudit(
-        choice=choice, row=target.row, selection=selection, compared=target.compared
+        choice=choice,
+        row=target.row,
+        exposures=target.exposures,
+        selection=selection,
+        compared=target.compared,
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar
 from dpaudit.bounds import Hypotheses, ThresholdRule, attack_confidence
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
-from dpaudit.game.choices import FARTHEST, VULNERABLE
+from dpaudit.game.choices import EXPOSING, VULNERABLE
 from dpaudit.model.claim import Neighbours
 from dpaudit.seeds import check_seed
 
@@ -53,8 +53,9 @@ class AuditSettings:
         epsilon: Epsilon of the claim under audit; the generator's own if None.
         delta: Delta of the claim; the generator's own, else 0, if None.
         neighbours: "add-remove" or "replace-one"; that of the generator's claim if None.
-        target: The attacked record: "farthest", "vulnerable" (found by small attacks, for as many
-            trainings as `shadow_models`), "row:N" (or N), or "record:FILE".
+        target: The attacked record: "exposing" (facts such as the extremes of columns hold of it
+            alone), "farthest", "vulnerable" (found by small attacks, for as many trainings as
+            `shadow_models`), "row:N" (or N), or "record:FILE".
         attacks: Registered names or objects; each is one hypothesis (Bonferroni).
         shadow_models: Trials of both worlds together, an even number of at least 20.
         rows: Synthetic rows requested of every model; those of the table if None.
@@ -80,7 +81,7 @@ class AuditSettings:
     epsilon: float | None = None
     delta: float | None = None
     neighbours: Neighbours | None = None
-    target: str = FARTHEST
+    target: str = EXPOSING
     attacks: tuple[str | Attack, ...] = DEFAULT_ATTACKS
     shadow_models: int = 400
     rows: int | None = None

@@ -112,9 +112,10 @@ SETTINGS: dict[str, Any] = {
     "target": Annotated[
         str,
         _option(
-            metavar="farthest|vulnerable|row:N|record:FILE",
-            help="The attacked record; rows count from 0. vulnerable: the one that small attacks "
-            "find easiest, for as many trainings as --shadow-models.",
+            metavar="exposing|farthest|vulnerable|row:N|record:FILE",
+            help="The attacked record; rows count from 0. exposing: the one that most facts of "
+            "the table hold of alone, such as extremes of columns. vulnerable: the one that small "
+            "attacks find easiest, for as many trainings as --shadow-models.",
         ),
     ],
     "attacks": Annotated[

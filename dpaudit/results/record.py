@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 
 from dpaudit.bounds import Counts, Threshold, ThresholdRule
 from dpaudit.bounds.table import ValidBound
+from dpaudit.game.exposure import Exposure
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.document import Limits
@@ -159,9 +160,12 @@ class TargetOfAudit:
     """The record whose membership is attacked.
 
     Attributes:
-        choice: How it was chosen: farthest, vulnerable, row:N or record:FILE; canaries in a one-run
-            audit.
+        choice: How it was chosen: exposing, farthest, vulnerable, row:N or record:FILE; canaries in
+            a one-run audit.
         row: Its row in the table, from 0; null if it is not a row of the table.
+        exposures: Of an exposing target, the facts that it was chosen for, what counts most first;
+            empty if nothing in the table exposes a record, so that the farthest was taken; absent
+            where it was chosen otherwise.
         selection: How a vulnerable target was searched for; absent where it was named.
         compared: Of a table too large to compare all records with each other, how many were
             compared with all others to find the farthest; absent where all were, or none had to be.
@@ -169,6 +173,7 @@ class TargetOfAudit:
 
     choice: str
     row: Whole | None
+    exposures: tuple[Exposure, ...] | None = field(default=None, metadata=OPTIONAL)
     selection: Selection | None = field(default=None, metadata=OPTIONAL)
     compared: Positive | None = field(default=None, metadata=OPTIONAL)
 

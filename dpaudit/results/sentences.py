@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Final, NamedTuple, Protocol
 
 from dpaudit.formatting import (
@@ -14,6 +15,7 @@ from dpaudit.formatting import (
     rounded_down,
     rounded_up,
 )
+from dpaudit.game.exposure import Exposure, Fact
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import SampleUnit, Verdict
@@ -27,6 +29,9 @@ SCHEMA_INFERRED: Final = (
 PROVES_NOTHING: Final = (
     "The audit is invalid: these numbers prove nothing; they help to find out why."
 )
+EXPOSES_NOTHING: Final = "no fact of the table holds of one record alone, so the farthest"
+EXPOSURES_NAMED: Final = 8
+"""Facts of a target that one sentence names; `result.json` has all."""
 _MOST_DIGITS = 15
 
 
@@ -99,15 +104,30 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
             f"{promise}. The most that this audit proved, at {confidence} confidence, is epsilon "
             f"{proved}, which the claim allows.",
             f"No violation found. This is {NOT_EVIDENCE}.",
+            *tried(result),
             power(result),
         )
     if result.verdict is Verdict.INCONCLUSIVE:
         return (
             f"{promise}. This audit could not put that to a fair test: it neither contradicts the "
             "claim nor supports it.",
+            *tried(result),
             power(result),
         )
     return (f"{promise}. This audit says nothing about it: {failed_part(result)}.",)
+
+
+def tried(result: AuditRecord) -> tuple[str, ...]:
+    """What an audit tried that proved nothing, in one sentence; none of a one-run audit."""
+    if not result.attacks:
+        return ()
+    return (f"Tried: {attacks_tried(result)}; target: {target(result)}.",)
+
+
+def attacks_tried(result: AuditRecord) -> str:
+    """The scored attacks and the models: "groundhog and query-target on 400 shadow models"."""
+    names = _joined([attack.name for attack in result.attacks])
+    return f"{names} on {sum(result.shadow_models.values())} shadow models"
 
 
 def power(result: AuditRecord) -> str:
@@ -184,18 +204,40 @@ def failed_part(result: Conclusion) -> str:
 
 
 def target(result: AuditRecord) -> str:
-    """The target and how it was chosen: "row:3 (row 3)"."""
+    """The target and how it was chosen: "exposing (row 3): sole maximum of age"."""
     choice, row, selection = result.target.choice, result.target.row, result.target.selection
     place = "not a row of the table" if row is None else f"row {row}"
-    if selection is None:
-        compared = result.target.compared
-        how = "" if compared is None else f", of {compared} that are far from samples of the table"
-        return f"{choice} ({place}{how})"
-    return (
-        f"{choice}: {place}, best of {selection.candidates} candidates in {selection.trainings} "
-        "trainings"
-    )
+    if selection is not None:
+        return (
+            f"{choice}: {place}, best of {selection.candidates} candidates in "
+            f"{selection.trainings} trainings"
+        )
+    compared, exposures = result.target.compared, result.target.exposures
+    how = "" if compared is None else f", of {compared} that are far from samples of the table"
+    why = "" if exposures is None else f": {exposed(exposures)}"
+    return f"{choice} ({place}{how}){why}"
+
+
+def exposed(exposures: Sequence[Exposure]) -> str:
+    """Why a record is exposed: "sole maximum of age and income; only missing value in city"."""
+    if not exposures:
+        return EXPOSES_NOTHING
+    named, more = exposures[:EXPOSURES_NAMED], len(exposures) - EXPOSURES_NAMED
+    order = list(dict.fromkeys(one.fact for one in named))
+    by_fact = groupby(sorted(named, key=lambda one: order.index(one.fact)), lambda one: one.fact)
+    words = [
+        f"{fact} {'of' if fact in (Fact.MAXIMUM, Fact.MINIMUM) else 'in'} "
+        f"{_joined([one.column for one in group])}"
+        for fact, group in by_fact
+    ]
+    return "; ".join([*words, *([f"{more} more"] if more > 0 else [])])
 
 
 def _leak_of(epsilon: float) -> str:
     return f"leak of epsilon {rounded_up(epsilon)}"
+
+
+def _joined(names: Sequence[str]) -> str:
+    """Names in a sentence: "a", "a and b", "a, b and c"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

@@ -11,6 +11,7 @@ from dpaudit.formatting import (
     rounded_down,
     rounded_up,
 )
+from dpaudit.game.choices import EXPOSING, FARTHEST, VULNERABLE
 from dpaudit.game.store import LOG_FILE
 from dpaudit.plugins.protocols import World
 from dpaudit.results import sentences
@@ -30,7 +31,7 @@ _LEAKS_IN_FAILURE = 5
 
 
 def summary_lines(result: AuditRecord) -> list[str]:
-    """The audit for a terminal: up to eleven lines of at most 80 characters, the headline first."""
+    """The audit for a terminal: up to twelve lines of at most 80 characters, the headline first."""
     lines = [sentences.headline(result), *_why_lines(result), _claim_line(result)]
     lines += _target_lines(result)
     lines += _leak_lines(result)
@@ -92,8 +93,12 @@ def _claim_line(result: AuditRecord) -> str:
 
 
 def _target_lines(result: AuditRecord) -> list[str]:
-    searched = result.target.selection is not None
-    return [f"target: {sentences.target(result)}"] if searched else []
+    """Which record was attacked, unless the caller named it; what was tried in vain."""
+    chosen = result.target.choice in (EXPOSING, FARTHEST, VULNERABLE)
+    lines = [f"target: {sentences.target(result)}"] if chosen else []
+    if result.verdict is Verdict.CONSISTENT and result.attacks:
+        lines.append(f"tried: {sentences.attacks_tried(result)}")
+    return lines
 
 
 def _leak_lines(result: AuditRecord) -> list[str]:

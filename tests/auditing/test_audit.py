@@ -46,7 +46,7 @@ def test_copycat_is_a_violation_close_to_the_largest_provable(table: pd.DataFram
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert result.max_provable_epsilon is not None
     assert result.max_provable_epsilon - result.epsilon_lower_bound < 0.05
-    assert (result.target.choice, result.target.row) == ("farthest", 7)
+    assert (result.target.choice, result.target.row) == ("exposing", 7)
     assert result.leaks
     assert result.reasons[1].startswith("many features each tell the worlds apart: ")
     assert all(leak.importance < 0.01 < 0.4 < (leak.separation or 0) for leak in result.leaks[:3])

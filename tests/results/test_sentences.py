@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from dpaudit.game.exposure import Exposure, Fact
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import claim_and_proof, headline
+from dpaudit.results.sentences import EXPOSURES_NAMED, claim_and_proof, exposed, headline, lead
 
 Make = Callable[..., AuditRecord]
 
@@ -55,6 +56,23 @@ def test_headline_of_an_audit_that_never_ran(never_run: AuditRecord) -> None:
 def test_a_bound_just_above_the_claim_reads_as_above(record_of: Make) -> None:
     claimed, proved = claim_and_proof(record_of(claim={"epsilon": 3.214}, proved=3.21417))
     assert float(claimed) < float(proved) <= 3.21417
+
+
+@pytest.mark.parametrize("verdict", ["consistent", "inconclusive"])
+def test_what_was_tried_in_vain_is_said(verdict: str, record_of: Make) -> None:
+    said = "Tried: groundhog and query-target on 400 shadow models; target: row:397 (row 397)."
+    assert said in lead(record_of(verdict=verdict))
+    assert said not in lead(record_of())
+    assert not [words for words in lead(record_of(verdict=verdict, attacks=[])) if "Tried" in words]
+
+
+def test_a_record_with_many_facts_is_described_by_the_first() -> None:
+    facts = [Exposure(Fact.MAXIMUM, "a"), *(Exposure(Fact.CATEGORY, str(n)) for n in range(9))]
+    said = exposed(facts)
+    assert said.startswith("sole maximum of a; only one of its category in 0, 1,")
+    assert said.endswith("5 and 6; 2 more")
+    assert len(facts) - EXPOSURES_NAMED == 2
+    assert exposed([]) == "no fact of the table holds of one record alone, so the farthest"
 
 
 def test_importing_the_sentences_loads_nothing_that_draws_or_trains() -> None:
