@@ -80,8 +80,7 @@ def choose_target(choice: str, data: pd.DataFrame, schema: Schema) -> Target:
         same = _equal_rows(record, data, schema)
         return Target(choice, int(same[0]) if len(same) else None, record)
     raise TargetError(
-        f"target {choice!r} is not one of {EXPOSING}, {FARTHEST}, {VULNERABLE}, row:N, "
-        "record:FILE"
+        f"target {choice!r} is not one of {EXPOSING}, {FARTHEST}, {VULNERABLE}, row:N, record:FILE"
     )
 
 

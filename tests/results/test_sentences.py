@@ -63,7 +63,12 @@ def test_what_was_tried_in_vain_is_said(verdict: str, record_of: Make) -> None:
     said = "Tried: groundhog and query-target on 400 shadow models; target: row:397 (row 397)."
     assert said in lead(record_of(verdict=verdict))
     assert said not in lead(record_of())
-    assert not [words for words in lead(record_of(verdict=verdict, attacks=[])) if "Tried" in words]
+
+
+def test_nothing_was_tried_where_no_attack_was_scored(record_of: Make) -> None:
+    assert not [
+        said for said in lead(record_of(verdict="inconclusive", attacks=[])) if "Tried" in said
+    ]
 
 
 def test_a_record_with_many_facts_is_described_by_the_first() -> None:
