@@ -69,6 +69,8 @@ class AuditSettings:
             generators; what concerns shadow models must then be left at its default.
         canaries: Of a one-run audit: how many records are each in the table by a fair coin; 100 if
             None.
+        probe: Whether probes from outside (`dpaudit probe`) run first where they are cheap: in an
+            audit of at least 400 shadow models, never in a one-run audit.
         seed: Root of every random stream, in [0, 2**63).
 
     Raises:
@@ -91,6 +93,7 @@ class AuditSettings:
     sequential: bool = False
     one_run: bool = False
     canaries: int | None = None
+    probe: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -205,6 +208,7 @@ class SettingsGiven(TypedDict, total=False):
     sequential: bool
     one_run: bool
     canaries: int | None
+    probe: bool
     seed: int
 
 

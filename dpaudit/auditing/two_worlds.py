@@ -37,6 +37,7 @@ class TwoWorldSpec(AuditSpec):
     """A complete audit with shadow models in two worlds.
 
     Attributes:
+        given: The generator as the caller handed it in; probes build it again with other settings.
         target: The attacked record.
         game: Both worlds.
         attacks: The attacks, each one hypothesis.
@@ -46,6 +47,7 @@ class TwoWorldSpec(AuditSpec):
 
     TRAINED: ClassVar[tuple[str, ...]] = ("target", "neighbours")
 
+    given: object
     target: Target
     game: Game
     attacks: tuple[NamedAttack, ...]
@@ -69,6 +71,7 @@ class TwoWorldSpec(AuditSpec):
             "threshold": settings.threshold.value,
             "multiplicity": settings.multiplicity.value,
             "sequential": settings.sequential,
+            "probe": settings.probe,
         }
 
     @property
@@ -89,7 +92,8 @@ class TwoWorldSpec(AuditSpec):
         words += ["--shadow-models", str(settings.shadow_models)]
         words += ["--threshold", settings.threshold.value]
         words += ["--multiplicity", settings.multiplicity.value]
-        return [*words, "--sequential"] if settings.sequential else words
+        words += ["--sequential"] if settings.sequential else []
+        return words if settings.probe else [*words, "--no-probe"]
 
 
 def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -> TwoWorldSpec:
@@ -129,6 +133,7 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
         attack.check(game.view)
     check_table(named.generator, data)
     return TwoWorldSpec(
+        given=generator,
         generator=named,
         table=table,
         settings=settings,

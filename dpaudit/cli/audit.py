@@ -47,6 +47,7 @@ def audit(
     """
     from dpaudit.auditing.build import build_spec
     from dpaudit.auditing.entry import run_audit
+    from dpaudit.auditing.probing import MOST_SECONDS, is_probed
     from dpaudit.auditing.target_search.spec import TargetSearchSpec
     from dpaudit.cli.progress import ConsoleProgress
     from dpaudit.model.tables import load
@@ -59,6 +60,10 @@ def audit(
         errors.print(f"auditing {generator} on {data}; run folder {folder}")
         if isinstance(spec, TargetSearchSpec):
             errors.print(spec.plan)
+        if is_probed(settings):
+            errors.print(
+                f"probes first, for {MOST_SECONDS:g} s at most or so; --no-probe skips them"
+            )
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
         result = run_audit(
             spec, folder, jobs=jobs, trial_timeout=trial_timeout, on_progress=progress

@@ -157,6 +157,13 @@ SETTINGS: dict[str, Any] = {
             shown=False,
         ),
     ],
+    "probe": Annotated[
+        bool,
+        _option(
+            "--probe/--no-probe",
+            help="Whether cheap probes from outside run first, if there are 400 models or more.",
+        ),
+    ],
     "seed": Seed,
 }
 """The option of every setting."""

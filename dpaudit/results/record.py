@@ -14,6 +14,7 @@ from dpaudit.bounds import Counts, Threshold, ThresholdRule
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.exposure import Exposure
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.severity import Severity
 from dpaudit.plugins.protocols import World
 from dpaudit.results.document import Limits
 from dpaudit.results.verdict import Check, Verdict
@@ -179,6 +180,53 @@ class TargetOfAudit:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProbeAlarm:
+    """What a probe before the audit saw that no generator should show.
+
+    The evidence may quote the table, so it is not here: `dpaudit probe --only ID` gives it.
+
+    Attributes:
+        id: Name of the probe.
+        severity: violation: the claim does not hold. bug: the generator does not do what it should.
+            note: worth knowing.
+        correct: What a correct generator does.
+        p_value: Largest probability of such evidence under the claim; null where no chance is
+            involved.
+    """
+
+    id: str
+    severity: Severity
+    correct: str
+    p_value: Probability | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbesOutcome:
+    """What the probes before the audit saw. They decide no verdict and spend none of its error.
+
+    Attributes:
+        alarms: Their alarms; the probability of any on a generator that keeps its claim is at most
+            1 - confidence.
+        passed: Names of the probes without alarm.
+        not_applicable: Names of those that say nothing about this table or this generator.
+        failed: Names of those whose trainings failed.
+        left_out: Names of those that were not run.
+        confidence: Probability with which a generator that keeps its claim raises no alarm.
+        fits: Models trained; none of them is among the shadow models.
+        why_left_out: Why some were not run; absent if all were.
+    """
+
+    alarms: tuple[ProbeAlarm, ...] = ()
+    passed: tuple[str, ...] = ()
+    not_applicable: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    confidence: Probability
+    fits: Whole = 0
+    why_left_out: str | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ControlOutcome:
     """How a control ended.
 
@@ -305,6 +353,8 @@ class AuditRecord:
         threshold: Threshold of the deciding attack; null if no trial was scored.
         scores: Membership scores of the deciding attack on the scored trials; higher means in.
         target: The record whose membership is attacked.
+        probes: What cheap checks from outside saw before the audit; absent if none was asked for,
+            and in a one-run or a small audit.
         controls: Audits of generators with a known answer, run through the same game first; null if
             every first trial of the audit failed, so that none was run.
         checks: Checks of the run itself.
@@ -345,6 +395,7 @@ class AuditRecord:
     threshold: Threshold | None
     scores: Mapping[World, tuple[float, ...]]
     target: TargetOfAudit
+    probes: ProbesOutcome | None = field(default=None, metadata=OPTIONAL)
     controls: Controls | None
     checks: tuple[Check, ...]
     generator: AuditedGenerator
@@ -379,6 +430,11 @@ class AuditRecord:
         missing = [name for name, value in needed.items() if value is None]
         if missing:
             raise ValueError(f"a result with verdict {self.verdict} lacks {', '.join(missing)}")
+
+    @property
+    def probe_alarms(self) -> tuple[ProbeAlarm, ...]:
+        """Alarms of the probes before the audit."""
+        return self.probes.alarms if self.probes else ()
 
     @property
     def failed_parts(self) -> tuple[str, ...]:

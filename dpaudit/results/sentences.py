@@ -17,7 +17,7 @@ from dpaudit.formatting import (
 )
 from dpaudit.game.exposure import Exposure, Fact
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.results.record import AuditRecord
+from dpaudit.results.record import AuditRecord, ProbeAlarm
 from dpaudit.results.verdict import SampleUnit, Verdict
 
 NOT_EVIDENCE: Final = "not evidence of privacy"
@@ -59,6 +59,11 @@ class Conclusion(Protocol):
         ...
 
     @property
+    def probe_alarms(self) -> Sequence[ProbeAlarm]:
+        """What probes before the audit warn of."""
+        ...
+
+    @property
     def failed_parts(self) -> Sequence[str]:
         """What made the audit invalid."""
         ...
@@ -77,7 +82,7 @@ def headline(result: Conclusion) -> str:
     text = {
         Verdict.VIOLATION: f"claimed epsilon {claimed}, proved at least {proved} at "
         f"{percent(result.confidence)} confidence",
-        Verdict.CONSISTENT: f"no violation of epsilon {claimed} found; {NOT_EVIDENCE}",
+        Verdict.CONSISTENT: f"no violation of epsilon {claimed} found{_but(result)}",
         Verdict.INCONCLUSIVE: f"epsilon {claimed} neither contradicted nor put to a fair test",
         Verdict.INVALID: f"{failed_part(result)}; nothing is known about epsilon {claimed}",
     }[result.verdict]
@@ -97,6 +102,7 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
         return (
             f"{promise}. This audit proved, at {confidence} confidence, that it shows as much as "
             f"epsilon {proved} or more: the claim does not hold.",
+            *probes_alarm(result),
             power(result),
         )
     if result.verdict is Verdict.CONSISTENT:
@@ -104,6 +110,7 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
             f"{promise}. The most that this audit proved, at {confidence} confidence, is epsilon "
             f"{proved}, which the claim allows.",
             f"No violation found. This is {NOT_EVIDENCE}.",
+            *probes_alarm(result),
             *tried(result),
             power(result),
         )
@@ -111,10 +118,30 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
         return (
             f"{promise}. This audit could not put that to a fair test: it neither contradicts the "
             "claim nor supports it.",
+            *probes_alarm(result),
             *tried(result),
             power(result),
         )
-    return (f"{promise}. This audit says nothing about it: {failed_part(result)}.",)
+    return (
+        f"{promise}. This audit says nothing about it: {failed_part(result)}.",
+        *probes_alarm(result),
+    )
+
+
+def probes_alarm(result: AuditRecord) -> tuple[str, ...]:
+    """What the probes before the audit warn of, in one sentence; none if they do not."""
+    if result.probes is None or not result.probe_alarms:
+        return ()
+    rate = percent(round(1 - result.probes.confidence, 12))
+    return (
+        f"Probes before the audit raised an alarm: {alarms_named(result)}. They are no part of the "
+        f"verdict; a generator that keeps its claim raises any with probability {rate} at most.",
+    )
+
+
+def alarms_named(result: AuditRecord) -> str:
+    """The alarms of probes: "range-follows-record (violation) and seed-ignored (violation)"."""
+    return _joined([f"{alarm.id} ({alarm.severity})" for alarm in result.probe_alarms])
 
 
 def tried(result: AuditRecord) -> tuple[str, ...]:
@@ -235,6 +262,14 @@ def exposed(exposures: Sequence[Exposure]) -> str:
 
 def _leak_of(epsilon: float) -> str:
     return f"leak of epsilon {rounded_up(epsilon)}"
+
+
+def _but(result: Conclusion) -> str:
+    """What stands beside "no violation found"; an alarm goes before the caution."""
+    count = len(result.probe_alarms)
+    if not count:
+        return f"; {NOT_EVIDENCE}"
+    return f", but {count} probe{'s' if count > 1 else ''} raised an alarm"
 
 
 def _joined(names: Sequence[str]) -> str:

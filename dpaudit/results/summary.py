@@ -31,11 +31,13 @@ _LEAKS_IN_FAILURE = 5
 
 
 def summary_lines(result: AuditRecord) -> list[str]:
-    """The audit for a terminal: up to twelve lines of at most 80 characters, the headline first."""
-    lines = [sentences.headline(result), *_why_lines(result), _claim_line(result)]
+    """The audit for a terminal: up to fourteen lines of at most 80 characters, headline first."""
+    lines = [sentences.headline(result), *_alarm_lines(result), *_why_lines(result)]
+    lines.append(_claim_line(result))
     lines += _target_lines(result)
     lines += _leak_lines(result)
-    lines += [attack_line(result), *_power_lines(result), _controls_line(result)]
+    lines += [attack_line(result), *_power_lines(result), *_probe_lines(result)]
+    lines.append(_controls_line(result))
     n_in, n_out = (result.failures[world] for world in World)
     if n_in or n_out:
         errors = "; ".join(dict.fromkeys(reason.error for reason in result.failure_reasons))
@@ -84,6 +86,25 @@ def _why_lines(result: AuditRecord) -> list[str]:
     """The main reason, where the headline does not say it."""
     says_it = result.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT)
     return [] if says_it else [f"why: {reason}" for reason in result.reasons[:1]]
+
+
+def _alarm_lines(result: AuditRecord) -> list[str]:
+    """Beside the verdict, of which they are no part."""
+    return [f"probes: ALARM: {sentences.alarms_named(result)}"] if result.probe_alarms else []
+
+
+def _probe_lines(result: AuditRecord) -> list[str]:
+    """That the probes before the audit raised no alarm, if any said so."""
+    probes = result.probes
+    if probes is None or probes.alarms or not probes.passed:
+        return []
+    others = {
+        "not applicable": len(probes.not_applicable),
+        "failed": len(probes.failed),
+        "not run": len(probes.left_out),
+    }
+    counts = [f"{len(probes.passed)} passed", *(f"{n} {how}" for how, n in others.items() if n)]
+    return [f"probes: no alarm ({', '.join(counts)})"]
 
 
 def _claim_line(result: AuditRecord) -> str:
