@@ -28,8 +28,8 @@ from dpaudit.results.record import (
     Correction,
     SchemaOrigin,
     SequentialOutcome,
-    TargetOfAudit,
 )
+from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import Check, Decision, Verdict
 from dpaudit.versions import versions
 

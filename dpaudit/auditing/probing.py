@@ -1,6 +1,6 @@
 """Cheap probes from outside before an audit: alarms beside the verdict, and no part of it.
 
-They see what no attack looks for, since an audit follows one record and the features of its attacks.
+They see what no attack looks for: an audit follows one record and the features of its attacks.
 Their random streams are their own, so they change no number of the audit; their alarms decide
 nothing, so they spend none of its error probability.
 """
@@ -31,7 +31,7 @@ from dpaudit.probe.result import ProbeResult, ProbeStatus
 from dpaudit.probe.run import run_probes
 from dpaudit.probe.settings import ProbeSettings
 from dpaudit.results.document import from_document, to_document
-from dpaudit.results.record import ProbeAlarm, ProbesOutcome
+from dpaudit.results.probes import ProbeAlarm, ProbesOutcome
 
 PROBES_FILE: Final = "probes.json"
 """Name of the file of a run folder that keeps what the probes saw."""

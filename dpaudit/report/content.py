@@ -18,7 +18,8 @@ from dpaudit.results.leaks import (
     carrier,
     feature,
 )
-from dpaudit.results.record import AuditRecord, ProbeAlarm
+from dpaudit.results.probes import ProbeAlarm
+from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import PROVES_NOTHING, claim_and_proof
 from dpaudit.results.verdict import Verdict
 

@@ -8,15 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 from dpaudit.bounds import Counts, Threshold, ThresholdRule
 from dpaudit.bounds.table import ValidBound
-from dpaudit.game.exposure import Exposure
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.severity import Severity
 from dpaudit.plugins.protocols import World
-from dpaudit.results.document import Limits
+from dpaudit.results.fields import (
+    OPTIONAL,
+    NonNegative,
+    Positive,
+    Probability,
+    Separation,
+    Whole,
+)
+from dpaudit.results.probes import ProbeAlarm, ProbesOutcome
+from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import Check, Verdict
 
 SCHEMA_VERSION: Final = 1
@@ -25,15 +32,6 @@ SCHEMA_VERSION: Final = 1
 Raised when a key changes its meaning, goes, or comes and may not be null: a key that may be null is
 read as null from the documents of before.
 """
-
-Whole = Annotated[int, Limits(minimum=0)]
-Positive = Annotated[int, Limits(minimum=1)]
-NonNegative = Annotated[float, Limits(minimum=0)]
-Probability = Annotated[float, Limits(minimum=0, maximum=1)]
-Separation = Annotated[float, Limits(minimum=0, maximum=0.5)]
-
-OPTIONAL: Final = {"optional": True}
-"""Metadata of a field that is absent from the document where it is None."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,89 +139,6 @@ class AttackOutcome:
     bounds: Mapping[ValidBound, NonNegative | None]
     counts: Counts
     threshold: Threshold
-
-
-@dataclass(frozen=True, kw_only=True)
-class Selection:
-    """How the most vulnerable record was searched for.
-
-    Attributes:
-        candidates: Records compared.
-        trainings: Models trained for it; none of them is among the shadow models.
-    """
-
-    candidates: Annotated[int, Limits(minimum=2)]
-    trainings: Positive
-
-
-@dataclass(frozen=True, kw_only=True)
-class TargetOfAudit:
-    """The record whose membership is attacked.
-
-    Attributes:
-        choice: How it was chosen: exposing, farthest, vulnerable, row:N or record:FILE; canaries in
-            a one-run audit.
-        row: Its row in the table, from 0; null if it is not a row of the table.
-        exposures: Of an exposing target, the facts that it was chosen for, what counts most first;
-            empty if nothing in the table exposes a record, so that the farthest was taken; absent
-            where it was chosen otherwise.
-        selection: How a vulnerable target was searched for; absent where it was named.
-        compared: Of a table too large to compare all records with each other, how many were
-            compared with all others to find the farthest; absent where all were, or none had to be.
-    """
-
-    choice: str
-    row: Whole | None
-    exposures: tuple[Exposure, ...] | None = field(default=None, metadata=OPTIONAL)
-    selection: Selection | None = field(default=None, metadata=OPTIONAL)
-    compared: Positive | None = field(default=None, metadata=OPTIONAL)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProbeAlarm:
-    """What a probe before the audit saw that no generator should show.
-
-    The evidence may quote the table, so it is not here: `dpaudit probe --only ID` gives it.
-
-    Attributes:
-        id: Name of the probe.
-        severity: violation: the claim does not hold. bug: the generator does not do what it should.
-            note: worth knowing.
-        correct: What a correct generator does.
-        p_value: Largest probability of such evidence under the claim; null where no chance is
-            involved.
-    """
-
-    id: str
-    severity: Severity
-    correct: str
-    p_value: Probability | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProbesOutcome:
-    """What the probes before the audit saw. They decide no verdict and spend none of its error.
-
-    Attributes:
-        alarms: Their alarms; the probability of any on a generator that keeps its claim is at most
-            1 - confidence.
-        passed: Names of the probes without alarm.
-        not_applicable: Names of those that say nothing about this table or this generator.
-        failed: Names of those whose trainings failed.
-        left_out: Names of those that were not run.
-        confidence: Probability with which a generator that keeps its claim raises no alarm.
-        fits: Models trained; none of them is among the shadow models.
-        why_left_out: Why some were not run; absent if all were.
-    """
-
-    alarms: tuple[ProbeAlarm, ...] = ()
-    passed: tuple[str, ...] = ()
-    not_applicable: tuple[str, ...] = ()
-    failed: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    confidence: Probability
-    fits: Whole = 0
-    why_left_out: str | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)

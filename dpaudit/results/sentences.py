@@ -17,7 +17,8 @@ from dpaudit.formatting import (
 )
 from dpaudit.game.exposure import Exposure, Fact
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.results.record import AuditRecord, ProbeAlarm
+from dpaudit.results.probes import ProbeAlarm
+from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import SampleUnit, Verdict
 
 NOT_EVIDENCE: Final = "not evidence of privacy"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 import pandas as pd
@@ -55,7 +58,7 @@ carry(reads_range)
 
 
 def test_ranges_read_off_the_data_are_proved_by_default(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(reads_range, table, schema=SCHEMA, epsilon=1.0)
+    result = dpaudit.audit(reads_range, table, schema=SCHEMA, epsilon=1.0, probe=False)
     assert result.verdict is dpaudit.Verdict.VIOLATION
     target = result.target
     assert (target.choice, target.row) == ("exposing", RICHEST)
@@ -66,6 +69,8 @@ def test_ranges_read_off_the_data_are_proved_by_default(table: pd.DataFrame) -> 
     assert line in render_html(result)
     assert line in render_markdown(result)
     assert "--target exposing" in result.reproduce
+    assert result.reproduce.endswith("--no-probe")
+    assert "probes" not in result.to_document()
     document = result.to_document()
     jsonschema.validate(document, result_schema())
     assert document["target"] == {
@@ -75,13 +80,27 @@ def test_ranges_read_off_the_data_are_proved_by_default(table: pd.DataFrame) -> 
     }
 
 
-def test_the_farthest_record_misses_them_and_the_result_says_what_was_tried(
-    table: pd.DataFrame,
+def test_the_farthest_record_misses_them_but_the_probes_warn_beside_the_verdict(
+    table: pd.DataFrame, tmp_path: Path
 ) -> None:
-    result = dpaudit.audit(reads_range, table, schema=SCHEMA, epsilon=1.0, target="farthest")
+    result = dpaudit.audit(
+        reads_range, table, schema=SCHEMA, epsilon=1.0, target="farthest", out=tmp_path
+    )
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.target.row == ODD
     assert "tried: groundhog and query-target on 400 shadow models" in str(result).splitlines()
     tried = f"groundhog and query-target on 400 shadow models; target: farthest (row {ODD})."
     assert f"Tried: {tried}" in render_html(result)
     assert f"Tried: {tried}" in render_markdown(result)
+    said = "CONSISTENT: no violation of epsilon 1 found, but 2 probes raised an alarm"
+    first, second, *_ = str(result).splitlines()
+    assert first == said
+    assert second.startswith("probes: ALARM: range-follows-record (violation) and ")
+    assert result.probe_alarms[0].id == "range-follows-record"
+    document = json.loads((tmp_path / "result.json").read_text())
+    jsonschema.validate(document, result_schema())
+    assert document["probes"]["alarms"][0]["id"] == "range-follows-record"
+    for text in ((tmp_path / "report.html").read_text(), (tmp_path / "report.md").read_text()):
+        assert "raised an alarm: range-follows-record (violation)" in text
+        assert "Probes before the audit" in text
+    assert dpaudit.AuditResult.load(tmp_path) == result

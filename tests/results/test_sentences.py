@@ -65,6 +65,29 @@ def test_what_was_tried_in_vain_is_said(verdict: str, record_of: Make) -> None:
     assert said not in lead(record_of())
 
 
+@pytest.mark.parametrize("verdict", ["violation", "consistent", "inconclusive", "invalid"])
+def test_an_alarm_of_a_probe_is_said_with_any_verdict_and_is_no_part_of_it(
+    verdict: str, record_of: Make
+) -> None:
+    names = ("seed-ignored", "nothing-random")
+    alarm = {"severity": "violation", "correct": "fresh noise", "p_value": None}
+    probes = {
+        "alarms": [{"id": name, **alarm} for name in names],
+        **{key: [] for key in ("passed", "not_applicable", "failed", "left_out")},
+        "confidence": 0.99,
+        "fits": 9,
+    }
+    said = (
+        "Probes before the audit raised an alarm: seed-ignored (violation) and nothing-random "
+        "(violation). They are no part of the verdict; a generator that keeps its claim raises any "
+        "with probability 1 % at most."
+    )
+    assert said in lead(record_of(verdict=verdict, probes=probes))
+    assert not [one for one in lead(record_of(verdict=verdict)) if "Probes" in one]
+    quiet = record_of(verdict=verdict, probes={**probes, "alarms": []})
+    assert not [one for one in lead(quiet) if "Probes" in one]
+
+
 def test_nothing_was_tried_where_no_attack_was_scored(record_of: Make) -> None:
     assert not [
         said for said in lead(record_of(verdict="inconclusive", attacks=[])) if "Tried" in said

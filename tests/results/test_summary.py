@@ -116,6 +116,39 @@ def test_a_consistent_result_says_what_was_tried(record_of: Make) -> None:
         assert tried not in summary_lines(record_of(verdict=verdict))
 
 
+ALARM = {"id": "seed-ignored", "severity": "violation", "correct": "fresh noise", "p_value": 1e-6}
+
+
+def probes(*alarms: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "alarms": list(alarms),
+        "passed": ["range-follows-record", "nothing-random"],
+        "not_applicable": ["missing-follows-record"],
+        "failed": [],
+        "left_out": ["epsilon-ignored"],
+        "confidence": 0.99,
+        "fits": 41,
+        "why_left_out": "enough",
+    }
+
+
+@pytest.mark.parametrize("verdict", ["violation", "consistent", "inconclusive", "invalid"])
+def test_an_alarm_of_a_probe_stands_beside_any_verdict(verdict: str, record_of: Make) -> None:
+    lines = summary_lines(record_of(verdict=verdict, probes=probes(ALARM)))
+    assert lines[1] == "probes: ALARM: seed-ignored (violation)"
+    said = "CONSISTENT: no violation of epsilon 1 found, but 1 probe raised an alarm"
+    assert (lines[0] == said) == (verdict == "consistent")
+    assert not [line for line in lines if "no alarm" in line]
+
+
+def test_probes_without_alarm_are_counted_and_are_no_evidence(record_of: Make) -> None:
+    lines = summary_lines(record_of(verdict="consistent", probes=probes()))
+    assert lines[0].endswith("found; not evidence of privacy")
+    assert "probes: no alarm (2 passed, 1 not applicable, 1 not run)" in lines
+    none_ran = {**probes(), "passed": []}
+    assert not [line for line in summary_lines(record_of(probes=none_ran)) if "probes" in line]
+
+
 def test_a_failing_test_has_everything_to_repeat_the_audit(
     record_of: Make, never_run: AuditRecord
 ) -> None:

@@ -16,7 +16,7 @@ from dpaudit.game.target import exposing_first
 from dpaudit.model.tables import Table
 from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.protocols import GameView
-from dpaudit.results.record import Selection
+from dpaudit.results.target import Selection
 
 MOST_CANDIDATES = 64
 """As in the published audits of PATE-GAN."""
