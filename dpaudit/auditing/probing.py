@@ -8,6 +8,7 @@ nothing, so they spend none of its error probability.
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -25,7 +26,7 @@ from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import reason_of
 from dpaudit.model.schema import Schema
 from dpaudit.model.severity import Severity
-from dpaudit.plugins.foreign import patches_apart
+from dpaudit.plugins.foreign import patches_apart, pickled
 from dpaudit.probe.catalogue import PROBES
 from dpaudit.probe.result import ProbeResult, ProbeStatus
 from dpaudit.probe.run import run_probes
@@ -97,7 +98,7 @@ class _Probing:
     """What a worker needs to run the probes, and that it runs them when called.
 
     Attributes:
-        generator: As the caller of the audit handed it in.
+        generator: Pickled, as the caller of the audit handed it in.
         parameters: Of a generator given by name.
         data: The table.
         schema: Its schema.
@@ -105,7 +106,7 @@ class _Probing:
         most_fits: Once so many models are trained, no further probe begins.
     """
 
-    generator: object
+    generator: bytes
     parameters: dict[str, object]
     data: pd.DataFrame
     schema: Schema
@@ -119,6 +120,7 @@ class _Probing:
         start = perf_counter()
         try:
             with patches_apart():
+                generator = pickle.loads(self.generator)
                 for name in FIRST_PROBES:
                     fits = sum(one.fits for one in results)
                     if fits and (perf_counter() - start) / fits * self.most_fits > MOST_SECONDS:
@@ -127,15 +129,15 @@ class _Probing:
                         why = ENOUGH
                     if why is not None:
                         break
-                    results.append(self._probe(name))
+                    results.append(self._probe(name, generator))
         except BaseException as error:  # noqa: BLE001 - the generator's, even an exit: as an outcome
             why = f"they ended with {reason_of(error)}"
         return _outcome(results, confidence=ProbeSettings.confidence, why=why)
 
-    def _probe(self, name: str) -> ProbeResult:
+    def _probe(self, name: str, generator: object) -> ProbeResult:
         """One probe; its result is the same whichever others are run."""
         report = run_probes(
-            self.generator,
+            generator,
             self.data,
             ProbeSettings(only=(name,), fits=self.most_fits, **self.settings),  # type: ignore[arg-type]
             schema=self.schema,
@@ -147,7 +149,7 @@ class _Probing:
 def _errand(audit: TwoWorldSpec) -> _Probing:
     settings, row = audit.settings, audit.target.row
     return _Probing(
-        generator=audit.given,
+        generator=pickled(audit.given, name=audit.generator.name),
         parameters=dict(settings.parameters),
         data=audit.table.data,
         schema=audit.table.schema,

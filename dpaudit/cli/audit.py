@@ -47,7 +47,7 @@ def audit(
     """
     from dpaudit.auditing.build import build_spec
     from dpaudit.auditing.entry import run_audit
-    from dpaudit.auditing.probing import MOST_SECONDS, is_probed
+    from dpaudit.auditing.probing import is_probed
     from dpaudit.auditing.target_search.spec import TargetSearchSpec
     from dpaudit.cli.progress import ConsoleProgress
     from dpaudit.model.tables import load
@@ -61,9 +61,7 @@ def audit(
         if isinstance(spec, TargetSearchSpec):
             errors.print(spec.plan)
         if is_probed(settings):
-            errors.print(
-                f"probes first, for {MOST_SECONDS:g} s at most or so; --no-probe skips them"
-            )
+            errors.print("probes run first, for about a minute at most; --no-probe leaves them out")
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
         result = run_audit(
             spec, folder, jobs=jobs, trial_timeout=trial_timeout, on_progress=progress

@@ -28,6 +28,7 @@ from dpaudit.game.errand import run_errand
 from dpaudit.game.pool import kill_workers
 from dpaudit.game.salt import Salt
 from dpaudit.game.store import RunFolder
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import load
 from dpaudit.plugins.modules import carry
 from dpaudit.results.probes import ProbesOutcome
@@ -78,8 +79,28 @@ def fails(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
     raise ValueError("private")
 
 
-for function in (noise, reads_range, exits, dies, fails):
-    carry(function)
+class Unloadable:
+    """Cannot be unpickled."""
+
+    claim = PrivacyClaim(epsilon=1.0)
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Unloadable:
+        """Learns nothing."""
+        return self
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        """Gives nothing."""
+        return pd.DataFrame()
+
+    def __setstate__(self, state: object) -> None:
+        raise ValueError("private")
+
+    def __getstate__(self) -> object:
+        return {"anything": 1}
+
+
+for carried in (noise, reads_range, exits, dies, fails, Unloadable):
+    carry(carried)
 
 
 def spec_of(generator: object, table: pd.DataFrame, **settings: Any) -> TwoWorldSpec:
@@ -157,6 +178,8 @@ def test_a_generator_that_fails_or_exits_is_no_alarm(table: pd.DataFrame) -> Non
     exited = probing._errand(spec_of(exits, table))()
     assert (exited.alarms, exited.left_out) == ((), FIRST_PROBES)
     assert exited.why_left_out == "they ended with SystemExit"
+    unloadable = probing._errand(spec_of(Unloadable(), table))()
+    assert unloadable.why_left_out == "they ended with ValueError"
 
 
 def test_a_generator_that_ends_its_process_ends_no_audit(
