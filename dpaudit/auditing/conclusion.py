@@ -30,8 +30,8 @@ from dpaudit.results.record import (
     Correction,
     SchemaOrigin,
     SequentialOutcome,
-    TargetOfAudit,
 )
+from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import Check, Decision, Power, Verdict
 from dpaudit.versions import versions
 
@@ -174,6 +174,7 @@ def _target(audit: TwoWorldSpec) -> TargetOfAudit:
     return TargetOfAudit(
         choice=choice,
         row=target.row,
+        exposures=target.exposures,
         selection=selection,
         compared=target.compared,
         tables=None if audit.pair is None else audit.pair.account,

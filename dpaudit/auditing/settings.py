@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar
 from dpaudit.bounds import Hypotheses, ThresholdRule, attack_confidence
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
-from dpaudit.game.choices import FARTHEST, VULNERABLE
+from dpaudit.game.choices import EXPOSING, VULNERABLE
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import CurvePoint, curve_points
 from dpaudit.model.curve_text import read_curve
@@ -63,8 +63,9 @@ class AuditSettings:
         curve: A privacy curve, instead of epsilon: pairs of epsilon and delta, a JSON or CSV file
             of them, or text such as "0.5:1e-3,1:1e-5".
         neighbours: "add-remove" or "replace-one"; that of the generator's claim if None.
-        target: The attacked record: "farthest", "vulnerable" (found by small attacks, for as many
-            trainings as `shadow_models`), "row:N" (or N), or "record:FILE".
+        target: The attacked record: "exposing" (facts such as the extremes of columns hold of it
+            alone), "farthest", "vulnerable" (found by small attacks, for as many trainings as
+            `shadow_models`), "row:N" (or N), or "record:FILE".
         worst_case: "opposite", "one-hot", "narrow", "mst" or "mixed": both tables are built from
             the schema alone, in place of a table and a target.
         neighbours_file: The table of world "out": that handed in without one record, or with one
@@ -82,6 +83,8 @@ class AuditSettings:
             generators; what concerns shadow models must then be left at its default.
         canaries: Of a one-run audit: how many records are each in the table by a fair coin; 100 if
             None.
+        probe: Whether probes from outside (`dpaudit probe`) run first where they are cheap: in an
+            audit of at least 400 shadow models, never in a one-run audit.
         seed: Root of every random stream, in [0, 2**63).
 
     Raises:
@@ -97,7 +100,7 @@ class AuditSettings:
     rho: float | None = None
     curve: tuple[CurvePoint, ...] | None = None
     neighbours: Neighbours | None = None
-    target: str = FARTHEST
+    target: str = EXPOSING
     worst_case: WorstCase | None = None
     neighbours_file: str | None = None
     attacks: tuple[str | Attack, ...] = DEFAULT_ATTACKS
@@ -109,6 +112,7 @@ class AuditSettings:
     sequential: bool = False
     one_run: bool = False
     canaries: int | None = None
+    probe: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -189,7 +193,7 @@ class AuditSettings:
                     f"`{name}` is a pair of tables for shadow models: leave out `one_run`, or "
                     f"leave out `{name}`"
                 )
-            if self.target != FARTHEST:
+            if self.target != EXPOSING:
                 raise SettingsError(
                     f"`{name}` says which record is the target: leave out `target`, or leave out "
                     f"`{name}`"
@@ -278,6 +282,7 @@ class SettingsGiven(TypedDict, total=False):
     sequential: bool
     one_run: bool
     canaries: int | None
+    probe: bool
     seed: int
 
 

@@ -31,7 +31,7 @@ from dpaudit.plugins.named import (
 from dpaudit.plugins.protocols import Generator
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.plugins.source import source_digest
-from dpaudit.results.record import Selection
+from dpaudit.results.target import Selection
 from dpaudit.seeds import Stream
 
 
@@ -40,6 +40,7 @@ class TwoWorldSpec(AuditSpec):
     """A complete audit with shadow models in two worlds.
 
     Attributes:
+        given: The generator as the caller handed it in; probes build it again with other settings.
         target: The attacked record.
         game: Both worlds.
         attacks: The attacks, each one hypothesis.
@@ -50,6 +51,7 @@ class TwoWorldSpec(AuditSpec):
 
     TRAINED: ClassVar[tuple[str, ...]] = ("target", "neighbours")
 
+    given: object
     target: Target
     game: Game
     attacks: tuple[NamedAttack, ...]
@@ -77,6 +79,7 @@ class TwoWorldSpec(AuditSpec):
             "threshold": settings.threshold.value,
             "multiplicity": settings.multiplicity.value,
             "sequential": settings.sequential,
+            "probe": settings.probe,
         }
 
     @property
@@ -105,7 +108,8 @@ class TwoWorldSpec(AuditSpec):
         words += ["--shadow-models", str(settings.shadow_models)]
         words += ["--threshold", settings.threshold.value]
         words += ["--multiplicity", settings.multiplicity.value]
-        return [*words, "--sequential"] if settings.sequential else words
+        words += ["--sequential"] if settings.sequential else []
+        return words if settings.probe else [*words, "--no-probe"]
 
 
 def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -> TwoWorldSpec:
@@ -153,6 +157,7 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
         attack.check(game.view)
     check_table(named.generator, data)
     return TwoWorldSpec(
+        given=generator,
         generator=named,
         table=table,
         settings=settings,

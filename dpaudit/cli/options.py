@@ -135,9 +135,10 @@ SETTINGS: dict[str, Any] = {
     "target": Annotated[
         str,
         _option(
-            metavar="farthest|vulnerable|row:N|record:FILE",
-            help="The attacked record; rows count from 0. vulnerable: the one that small attacks "
-            "find easiest, for as many trainings as --shadow-models.",
+            metavar="exposing|farthest|vulnerable|row:N|record:FILE",
+            help="The attacked record; rows count from 0. exposing: the one that most facts of "
+            "the table hold of alone, such as extremes of columns. vulnerable: the one that small "
+            "attacks find easiest, for as many trainings as --shadow-models.",
         ),
     ],
     "worst_case": Annotated[
@@ -195,6 +196,13 @@ SETTINGS: dict[str, Any] = {
             metavar="M",
             help="With --one-run: records that are each in by a fair coin. Default: 100.",
             shown=False,
+        ),
+    ],
+    "probe": Annotated[
+        bool,
+        _option(
+            "--probe/--no-probe",
+            help="Whether cheap probes from outside run first, if there are 400 models or more.",
         ),
     ],
     "seed": Seed,

@@ -137,7 +137,12 @@ class Inquiry:
                 f"{name} ({suspect} fixed)", parameters, self.suspects[suspect]
             ),
             "claim": self.claim,  # whatever the fixed one claims
-            "settings": replace(self.settings, epsilon=self.claim.epsilon, delta=self.claim.delta),
+            "settings": replace(
+                self.settings,
+                epsilon=self.claim.epsilon,
+                delta=self.claim.delta,
+                probe=False,  # the question is what becomes of one leak
+            ),
         }
         return FixedSpec(**own, suspect=suspect, command=self.reproduce)
 

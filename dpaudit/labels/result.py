@@ -68,6 +68,11 @@ class LabelAudit:
         return self.settings.confidence
 
     @property
+    def probe_alarms(self) -> tuple[()]:
+        """None: the label bits are simulated, no generator is trained."""
+        return ()
+
+    @property
     def failed_parts(self) -> tuple[str, ...]:
         """Nothing: a simulation has no controls that could fail."""
         return ()

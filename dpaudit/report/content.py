@@ -18,6 +18,7 @@ from dpaudit.results.leaks import (
     carrier,
     feature,
 )
+from dpaudit.results.probes import ProbeAlarm
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import PROVES_NOTHING, as_clearly, claim_and_proof, quantity_noun
 from dpaudit.results.verdict import Verdict
@@ -40,6 +41,7 @@ def blocks(result: AuditRecord) -> tuple[Block, ...]:
     """
     sections: tuple[Callable[[AuditRecord], Iterable[Block]], ...] = (
         _reasons,
+        _probes,
         _claim_against_bound,
         _leaks,
         _one_run,
@@ -53,6 +55,41 @@ def blocks(result: AuditRecord) -> tuple[Block, ...]:
 def _reasons(result: AuditRecord) -> Iterable[Block]:
     if result.reasons:
         yield Block(title="Why", items=tuple(result.reasons))
+
+
+def _probes(result: AuditRecord) -> Iterable[Block]:
+    probes = result.probes
+    if probes is None:
+        return
+    rows = [
+        (alarm.id, "✕ ALARM", str(alarm.severity), _p_value(alarm), alarm.correct)
+        for alarm in probes.alarms
+    ]
+    for names, outcome in (
+        (probes.passed, "no alarm"),
+        (probes.failed, "failed"),
+        (probes.not_applicable, "not applicable"),
+        (probes.left_out, "not run"),
+    ):
+        rows += [(name, outcome, "", "", "") for name in names]
+    not_run = f"Not all were run: {probes.why_left_out}." if probes.left_out else ""
+    yield Block(
+        title="Probes before the audit",
+        paragraphs=(
+            "Cheap checks from outside change the table or a setting and look whether the output "
+            f"follows; they trained {probes.fits} models of their own. Their alarms are no part of "
+            "the verdict and spend none of its error probability; no alarm is no evidence of "
+            "privacy. The command dpaudit probe, with the same seed, shows what they saw.",
+            *([not_run] if not_run else []),
+        ),
+        table=ReportTable(
+            ("Probe", "Outcome", "Severity", "p-value", "Correct is"), tuple(rows), frozenset({3})
+        ),
+    )
+
+
+def _p_value(alarm: ProbeAlarm) -> str:
+    return "no chance involved" if alarm.p_value is None else rounded_up(alarm.p_value)
 
 
 def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dpaudit.model.claim import Quantity
-from dpaudit.results.members import OPTIONAL, NonNegative
+from dpaudit.results.fields import OPTIONAL, NonNegative
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 from dpaudit.bounds import CoinGuesses, Counts, Threshold, ThresholdRule
 from dpaudit.bounds.table import ValidBound
 from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World
-from dpaudit.results.document import Limits
-from dpaudit.results.members import (
+from dpaudit.results.fields import (
     OPTIONAL,
     NonNegative,
     Positive,
@@ -23,7 +22,9 @@ from dpaudit.results.members import (
     Separation,
     Whole,
 )
+from dpaudit.results.probes import ProbeAlarm, ProbesOutcome
 from dpaudit.results.reach import Reach
+from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import Check, Power, Verdict
 
 SCHEMA_VERSION: Final = 2
@@ -143,41 +144,6 @@ class AttackOutcome:
     counts: Counts
     threshold: Threshold
     guesses: CoinGuesses | None = field(default=None, metadata=OPTIONAL)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Selection:
-    """How the most vulnerable record was searched for.
-
-    Attributes:
-        candidates: Records compared.
-        trainings: Models trained for it; none of them is among the shadow models.
-    """
-
-    candidates: Annotated[int, Limits(minimum=2)]
-    trainings: Positive
-
-
-@dataclass(frozen=True, kw_only=True)
-class TargetOfAudit:
-    """The record whose membership is attacked.
-
-    Attributes:
-        choice: How it was chosen: farthest, vulnerable, row:N, record:FILE, worst-case:NAME or
-            neighbours-file:FILE; canaries in a one-run audit.
-        row: Its row in the table, from 0; null if it is not a row of the table.
-        selection: How a vulnerable target was searched for; absent where it was named.
-        compared: Of a table too large to compare all records with each other, how many were
-            compared with all others to find the farthest; absent where all were, or none had to be.
-        tables: Of a worst case or a pair of one's own: what both tables are and why they make a
-            valid game; absent where a target was chosen.
-    """
-
-    choice: str
-    row: Whole | None
-    selection: Selection | None = field(default=None, metadata=OPTIONAL)
-    compared: Positive | None = field(default=None, metadata=OPTIONAL)
-    tables: str | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,6 +275,8 @@ class AuditRecord:
         threshold: Threshold of the deciding attack; null if no trial was scored.
         scores: Membership scores of the deciding attack on the scored trials; higher means in.
         target: The record whose membership is attacked.
+        probes: What cheap checks from outside saw before the audit; absent if none was asked for,
+            and in a one-run or a small audit.
         controls: Audits of generators with a known answer, run through the same game first; null if
             every first trial of the audit failed, so that none was run.
         checks: Checks of the run itself.
@@ -350,6 +318,7 @@ class AuditRecord:
     threshold: Threshold | None
     scores: Mapping[World, tuple[float, ...]]
     target: TargetOfAudit
+    probes: ProbesOutcome | None = field(default=None, metadata=OPTIONAL)
     controls: Controls | None
     checks: tuple[Check, ...]
     generator: AuditedGenerator
@@ -395,6 +364,11 @@ class AuditRecord:
             highest, least = self.max_provable_epsilon, self.detectable_epsilon
             gaussian = self.detectable_gaussian
         return None if highest is None else Power(highest, least, gaussian)
+
+    @property
+    def probe_alarms(self) -> tuple[ProbeAlarm, ...]:
+        """Alarms of the probes before the audit."""
+        return self.probes.alarms if self.probes else ()
 
     @property
     def failed_parts(self) -> tuple[str, ...]:

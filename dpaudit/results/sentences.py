@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Final, NamedTuple, Protocol
 
 from dpaudit.formatting import (
@@ -14,8 +15,10 @@ from dpaudit.formatting import (
     rounded_down,
     rounded_up,
 )
+from dpaudit.game.exposure import Exposure, Fact
 from dpaudit.model.claim import PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.results.probes import ProbeAlarm
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import SampleUnit, Verdict
 
@@ -31,6 +34,9 @@ PROVES_NOTHING: Final = (
 CURVE_FACTOR: Final = (
     "A curve factor of t means that the curve holds only once all its epsilons are multiplied by t"
 )
+EXPOSES_NOTHING: Final = "no fact of the table holds of one record alone, so the farthest"
+EXPOSURES_NAMED: Final = 8
+"""Facts of a target that one sentence names; `result.json` has all."""
 _MOST_DIGITS = 15
 _POINTS_NAMED = 3
 _NOUNS: Final = {
@@ -65,6 +71,11 @@ class Conclusion(Protocol):
         ...
 
     @property
+    def probe_alarms(self) -> Sequence[ProbeAlarm]:
+        """What probes before the audit warn of."""
+        ...
+
+    @property
     def failed_parts(self) -> Sequence[str]:
         """What made the audit invalid."""
         ...
@@ -84,7 +95,7 @@ def headline(result: Conclusion) -> str:
     text = {
         Verdict.VIOLATION: f"claimed {noun} {claimed}, proved at least {proved} at "
         f"{percent(result.confidence)} confidence",
-        Verdict.CONSISTENT: f"no violation of {noun} {claimed} found; {NOT_EVIDENCE}",
+        Verdict.CONSISTENT: f"no violation of {noun} {claimed} found{_but(result)}",
         Verdict.INCONCLUSIVE: f"{noun} {claimed} neither contradicted nor put to a fair test",
         Verdict.INVALID: f"{failed_part(result)}; nothing is known about {noun} {claimed}",
     }[result.verdict]
@@ -106,6 +117,7 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
             f"{promise}. This audit proved, at {confidence} confidence, that it shows as much as "
             f"{noun} {proved} or more: the claim does not hold.",
             *explained,
+            *probes_alarm(result),
             power(result),
         )
     if result.verdict is Verdict.CONSISTENT:
@@ -114,15 +126,51 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
             f"{proved}, which the claim allows.",
             *explained,
             f"No violation found. This is {NOT_EVIDENCE}.",
+            *probes_alarm(result),
+            *tried(result),
             power(result),
         )
     if result.verdict is Verdict.INCONCLUSIVE:
         return (
             f"{promise}. This audit could not put that to a fair test: it neither contradicts the "
             "claim nor supports it.",
+            *probes_alarm(result),
+            *tried(result),
             power(result),
         )
-    return (f"{promise}. This audit says nothing about it: {failed_part(result)}.",)
+    return (
+        f"{promise}. This audit says nothing about it: {failed_part(result)}.",
+        *probes_alarm(result),
+    )
+
+
+def probes_alarm(result: AuditRecord) -> tuple[str, ...]:
+    """What the probes before the audit warn of, in one sentence; none if they do not."""
+    if result.probes is None or not result.probe_alarms:
+        return ()
+    rate = percent(round(1 - result.probes.confidence, 12))
+    return (
+        f"Probes before the audit raised an alarm: {alarms_named(result)}. They are no part of the "
+        f"verdict; a generator that keeps its claim raises any with probability {rate} at most.",
+    )
+
+
+def alarms_named(result: AuditRecord) -> str:
+    """The alarms of probes: "range-follows-record (violation) and seed-ignored (violation)"."""
+    return _joined([f"{alarm.id} ({alarm.severity})" for alarm in result.probe_alarms])
+
+
+def tried(result: AuditRecord) -> tuple[str, ...]:
+    """What an audit tried that proved nothing, in one sentence; none of a one-run audit."""
+    if not result.attacks:
+        return ()
+    return (f"Tried: {attacks_tried(result)}; target: {target(result)}.",)
+
+
+def attacks_tried(result: AuditRecord) -> str:
+    """The scored attacks and the models: "groundhog and query-target on 400 shadow models"."""
+    names = _joined([attack.name for attack in result.attacks])
+    return f"{names} on {sum(result.shadow_models.values())} shadow models"
 
 
 def power(result: AuditRecord) -> str:
@@ -239,18 +287,48 @@ def failed_part(result: Conclusion) -> str:
 
 
 def target(result: AuditRecord) -> str:
-    """The target and how it was chosen: "row:3 (row 3)"."""
+    """The target and how it was chosen: "exposing (row 3): sole maximum of age"."""
     choice, row, selection = result.target.choice, result.target.row, result.target.selection
     place = "not a row of the table" if row is None else f"row {row}"
-    if selection is None:
-        compared = result.target.compared
-        how = "" if compared is None else f", of {compared} that are far from samples of the table"
-        return f"{choice} ({place}{how})"
-    return (
-        f"{choice}: {place}, best of {selection.candidates} candidates in {selection.trainings} "
-        "trainings"
-    )
+    if selection is not None:
+        return (
+            f"{choice}: {place}, best of {selection.candidates} candidates in "
+            f"{selection.trainings} trainings"
+        )
+    compared, exposures = result.target.compared, result.target.exposures
+    how = "" if compared is None else f", of {compared} that are far from samples of the table"
+    why = "" if exposures is None else f": {exposed(exposures)}"
+    return f"{choice} ({place}{how}){why}"
+
+
+def exposed(exposures: Sequence[Exposure]) -> str:
+    """Why a record is exposed: "sole maximum of age and income; only missing value in city"."""
+    if not exposures:
+        return EXPOSES_NOTHING
+    named, more = exposures[:EXPOSURES_NAMED], len(exposures) - EXPOSURES_NAMED
+    order = list(dict.fromkeys(one.fact for one in named))
+    by_fact = groupby(sorted(named, key=lambda one: order.index(one.fact)), lambda one: one.fact)
+    words = [
+        f"{fact} {'of' if fact in (Fact.MAXIMUM, Fact.MINIMUM) else 'in'} "
+        f"{_joined([one.column for one in group])}"
+        for fact, group in by_fact
+    ]
+    return "; ".join([*words, *([f"{more} more"] if more > 0 else [])])
 
 
 def _leak_of(value: float, quantity: Quantity) -> str:
     return f"leak of {quantity_noun(quantity)} {rounded_up(value)}"
+
+
+def _but(result: Conclusion) -> str:
+    """What stands beside "no violation found"; an alarm goes before the caution."""
+    count = len(result.probe_alarms)
+    if not count:
+        return f"; {NOT_EVIDENCE}"
+    return f", but {count} probe{'s' if count > 1 else ''} raised an alarm"
+
+
+def _joined(names: Sequence[str]) -> str:
+    """Names in a sentence: "a", "a and b", "a, b and c"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

@@ -74,9 +74,23 @@ ONE_RUN: dict[str, Any] = {
     "scores": {"in": [-0.1, -0.2, 0.0], "out": [-1.5, -0.9]},
     "target": {"choice": "canaries", "row": None},
 }
+PROBES: dict[str, Any] = {
+    "alarms": [
+        {"id": "seed-ignored", "severity": "violation", "correct": "fresh noise", "p_value": 1e-6},
+        {"id": "row-count-leaks", "severity": "bug", "correct": "n rows", "p_value": None},
+    ],
+    "passed": ["range-follows-record"],
+    "not_applicable": ["missing-follows-record"],
+    "failed": ["nothing-random"],
+    "left_out": ["epsilon-ignored"],
+    "confidence": 0.99,
+    "fits": 41,
+    "why_left_out": "they took long",
+}
 EVERY: dict[str, dict[str, Any]] = {
     "violation": {},
     "consistent": CONSISTENT,
+    "consistent, with alarms of probes": {**CONSISTENT, "probes": PROBES},
     "inconclusive": INCONCLUSIVE,
     "invalid after the trials": INVALID,
     "one run": ONE_RUN,
@@ -233,6 +247,23 @@ def test_consistent_promises_nothing(record_of: Make) -> None:
         assert "A leak of epsilon 1.76 or more" in text
         assert "80 % power" in text
         assert not re.search(r"\bprivate\b|\bsafe\b", text, flags=re.IGNORECASE)
+
+
+def test_probes_have_a_table_of_their_own(record_of: Make) -> None:
+    text = render_markdown(record_of(**CONSISTENT, probes=PROBES))
+    assert "## Probes before the audit" in text
+    assert "Not all were run: they took long." in text
+    assert "they trained 41 models of their own" in text
+    for row in (
+        "| seed-ignored | ✕ ALARM | violation | 1e-06 | fresh noise |",
+        "| row-count-leaks | ✕ ALARM | bug | no chance involved | n rows |",
+        "| range-follows-record | no alarm |  |  |  |",
+        "| nothing-random | failed |  |  |  |",
+        "| missing-follows-record | not applicable |  |  |  |",
+        "| epsilon-ignored | not run |  |  |  |",
+    ):
+        assert row in text
+    assert "Probes" not in render_markdown(record_of(**CONSISTENT))
 
 
 def test_an_invalid_audit_proves_nothing(record_of: Make) -> None:

@@ -19,8 +19,8 @@ from dpaudit.results.record import (
     ControlOutcome,
     FailureReason,
     OneRunOutcome,
-    TargetOfAudit,
 )
+from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import Check, Power, SampleUnit
 
 

@@ -1,4 +1,4 @@
-"""Types of the numbers of a result, with their ranges, and what marks an optional field."""
+"""Types and metadata that the fields of a result share."""
 
 from __future__ import annotations
 
