@@ -45,7 +45,7 @@ TARGET: dict[str, Any] = {
     "married": 1,
     "sick": 1,
 }
-"""The attacked record: unusual in no column, so that only the leak gives it away."""
+"""The attacked record; few hours are unusual, the rest is not."""
 
 
 class Certainty(StrEnum):
