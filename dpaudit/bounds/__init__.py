@@ -31,7 +31,7 @@ from dpaudit.bounds.power import (
     detection_power,
     max_provable,
 )
-from dpaudit.bounds.promise import FailedTrials, Promise, promise, scaled_errors
+from dpaudit.bounds.promise import FailedTrials, Promised, promise, scaled_errors
 from dpaudit.bounds.sequential import coin_bound, e_process
 from dpaudit.bounds.sequential_schedule import ScoredBlock, refit_schedule
 from dpaudit.bounds.threshold import (
@@ -56,7 +56,7 @@ __all__ = [
     "Grading",
     "Guarantee",
     "Hypotheses",
-    "Promise",
+    "Promised",
     "RocCurve",
     "ScoredBlock",
     "Threshold",

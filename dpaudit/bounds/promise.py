@@ -26,7 +26,7 @@ where the promises are this close, the fair-coin bound is as large or larger on 
 """
 
 
-class Promise(NamedTuple):
+class Promised(NamedTuple):
     """What an attack did on the trials that fixed it.
 
     Attributes:
@@ -54,7 +54,7 @@ def promise(
     delta: float,
     confidence: float,
     rng: np.random.Generator,
-) -> Promise:
+) -> Promised:
     """Compares both rules by cross-fitting: each is fixed on one half and tried on the other.
 
     Args:
@@ -75,7 +75,7 @@ def promise(
     for fixed in (first, ~first):
         own, others = (scores[fixed], member[fixed]), (scores[~fixed], member[~fixed])
         if not (own[1].any() and not own[1].all()):
-            return Promise(0.0, by_coins=True)  # too few to try anything on
+            return Promised(0.0, by_coins=True)  # too few to try anything on
         cut = choose_threshold(*own, delta=delta, confidence=confidence)
         wrong = cut.guesses_in(others[0]) != others[1]
         errors += [np.count_nonzero(wrong & others[1]), np.count_nonzero(wrong & ~others[1])]
@@ -91,8 +91,8 @@ def promise(
     errors_to_come = scaled_errors(counts, failed, scored=scored)
     by_cut = exact(*errors_to_come, delta=delta, confidence=confidence)
     if by_cut > by_coins + _PREFERENCE:
-        return Promise(by_cut, by_coins=False)
-    return Promise(by_coins, by_coins=True)
+        return Promised(by_cut, by_coins=False)
+    return Promised(by_coins, by_coins=True)
 
 
 def scaled_errors(counts: Counts, failed: FailedTrials, *, scored: int) -> Counts:

@@ -68,11 +68,10 @@ def audit(
     folder = out or spec.default_folder
     errors = messages()
     if not quiet:
-        errors.print(f"auditing {generator} on {table.source}; run folder {folder}")
+        probes = "; probes first (--no-probe: none)" if is_probed(settings) else ""
+        errors.print(f"auditing {generator} on {table.source}; run folder {folder}{probes}")
         if isinstance(spec, TargetSearchSpec):
             errors.print(spec.plan)
-        if is_probed(settings):
-            errors.print("probes run first, for about a minute at most; --no-probe leaves them out")
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
         result = run_audit(
             spec, folder, jobs=jobs, trial_timeout=trial_timeout, on_progress=progress

@@ -13,7 +13,7 @@ from dpaudit.auditing.pairs import audited_table
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import InputError, RunFolderError
-from dpaudit.game.choices import FARTHEST
+from dpaudit.game.choices import EXPOSING
 from dpaudit.game.salt import SALTED, salt_of
 from dpaudit.game.store import STORE_FILE, RunFolder, changed_keys, specification_of
 from dpaudit.model.schema import Schema
@@ -114,7 +114,7 @@ def _choice(text: str) -> dict[str, str]:
     """The settings that chose a target, from what the specification says of it."""
     kind, _, rest = text.partition(":")
     named = {"worst-case": "worst_case", "neighbours-file": "neighbours_file"}
-    return {"target": FARTHEST, named[kind]: rest} if kind in named else {"target": text}
+    return {"target": EXPOSING, named[kind]: rest} if kind in named else {"target": text}
 
 
 def _table(stored: Mapping[str, Any], result: AuditResult, settings: AuditSettings) -> Table:

@@ -218,6 +218,7 @@ def _evaluation(scores: list[float], wrong: int) -> Evaluation:
     return Evaluation(
         counts=Counts(wrong, wrong, n, n),
         threshold=Threshold(0.5, Direction.HIGHER),
+        guesses=None,
         bounds={ValidBound.EXACT: 0.0 if wrong else 2.0, ValidBound.CLOPPER_PEARSON: 0.0},
         auc=1.0,
         scores=np.array(scores),

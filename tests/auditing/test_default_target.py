@@ -88,7 +88,9 @@ def test_the_farthest_record_misses_them_but_the_probes_warn_beside_the_verdict(
     )
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.target.row == ODD
-    assert "tried: groundhog and query-target on 400 shadow models" in str(result).splitlines()
+    assert (
+        "tried: groundhog, query-target and form on 400 shadow models" in str(result).splitlines()
+    )
     tried = f"groundhog and query-target on 400 shadow models; target: farthest (row {ODD})."
     assert f"Tried: {tried}" in render_html(result)
     assert f"Tried: {tried}" in render_markdown(result)

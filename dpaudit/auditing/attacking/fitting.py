@@ -12,7 +12,7 @@ from dpaudit.bounds import (
     FailedTrials,
     Grading,
     Guarantee,
-    Promise,
+    Promised,
     Threshold,
     ThresholdRule,
     auc,
@@ -114,7 +114,7 @@ def fit_attack(
             count_errors(scores, member, threshold), failed, scored=settings.scored
         )
         limit = guarantee.clopper_pearson(counts, confidence=confidence)
-        promised = Promise(limit, by_coins=False)
+        promised = Promised(limit, by_coins=False)
     else:
         asked = {"delta": guarantee.delta, "confidence": confidence}
         grading = choose_grading(scores, member, trials=settings.scored, **asked)
