@@ -63,6 +63,10 @@ class Guarantee(ABC):
     def statistic(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
         """The level that upper limits on both error rates prove, not clipped at 0."""
 
+    def promise(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
+        """What a threshold is chosen by, given upper limits on its error rates: the level."""
+        return self.statistic(fn_upper, fp_upper)
+
     @abstractmethod
     def exact(self, counts: Counts, *, confidence: float) -> float:
         """The lower limit on the level by inverting the exact test, at least 0."""
@@ -193,6 +197,15 @@ class TradeOffGuarantee(Guarantee):
     trade_off: TradeOff
     measures_gaussian: bool = False
     delta: None = field(default=None, init=False)
+
+    def promise(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
+        """How far both rates together are below chance.
+
+        Not the level: a Gaussian leak promises nearly the same level at every threshold, so that
+        the largest one would be an accident of the trials that it was chosen on.
+        """
+        promised: FloatArray = 1.0 - fn_upper - fp_upper
+        return promised
 
     def statistic(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
         """The smallest level that allows these rates."""

@@ -17,9 +17,9 @@ import pandas as pd
 from dpaudit.auditing.attacking.evaluation import evaluate
 from dpaudit.auditing.attacking.fitting import fit_attack
 from dpaudit.auditing.attacking.parts import Part, SplitTrials
-from dpaudit.bounds import ThresholdRule, guarantee_of
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.bounds import guarantee_of
 from dpaudit.bounds._gaussian import gaussian_delta, gaussian_epsilon
-from dpaudit.bounds.table import ValidBound
 from dpaudit.formatting import rounded_down
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import Column, Kind
@@ -127,8 +127,12 @@ RELEASES: dict[str, Callable[[MarginalsModel, np.random.Generator], FloatArray]]
 def repeated(size: Size, repeat: int) -> list[dict[str, Any]]:
     """The limits of one repeat, for each release and claim."""
     generator = GaussianMarginals(schema=_SCHEMA, mu=MU)
-    member = np.repeat([True, False], size.fitted + size.scored)
-    fits = np.tile(np.arange(size.fitted + size.scored) < size.fitted, 2)
+    coins = Stream(repeat, "currency", "coins").rng().random(2 * size.scored) < 0.5
+    member = np.concatenate([np.arange(2 * size.fitted) % 2 == 0, coins])
+    fits = np.arange(len(member)) < 2 * size.fitted
+    settings = AuditSettings(
+        attacks=(LinearAttack(),), shadow_models=len(member), confidence=CONFIDENCE
+    )
     tables = {world: worst_case(included=world) for world in (True, False)}
     stream = Stream(repeat, "currency", "models").rng()
     models = [generator.fit(tables[bool(one)], seed=int(stream.integers(2**62))) for one in member]
@@ -144,9 +148,8 @@ def repeated(size: Size, repeat: int) -> list[dict[str, Any]]:
             fitted = fit_attack(
                 LinearAttack(),
                 trials.fitting,
-                rule=ThresholdRule.CROSS_VALIDATED,
+                settings=settings,
                 guarantee=guarantee,
-                confidence=CONFIDENCE,
                 rng=Stream(repeat, "currency", f"attack/{release}").rng(),
             )
             scored = evaluate(fitted, trials, guarantee=guarantee, confidence=CONFIDENCE)
@@ -158,8 +161,10 @@ def repeated(size: Size, repeat: int) -> list[dict[str, Any]]:
                     "claim": claim.in_words,
                     "true": claim.value,
                     "counts": list(scored.counts),
-                    "exact": scored.bounds[ValidBound.EXACT],
-                    "clopper_pearson": scored.bounds[ValidBound.CLOPPER_PEARSON],
+                    "proved": scored.proved,
+                    "clopper_pearson": guarantee.clopper_pearson(
+                        scored.counts, confidence=CONFIDENCE
+                    ),
                 }
             )
     print(f"repeat {repeat + 1} of {size.repeats}", flush=True)
@@ -174,7 +179,7 @@ def table(found: list[dict[str, Any]]) -> str:
 
 def _row(found: list[dict[str, Any]], release: str, quantity: str) -> Sequence[object]:
     cell = [one for one in found if (one["release"], one["quantity"]) == (release, quantity)]
-    limits = [one["exact"] for one in cell]
+    limits = [one["proved"] for one in cell]
     median, low, high = (
         rounded_down(value) for value in (statistics.median(limits), min(limits), max(limits))
     )

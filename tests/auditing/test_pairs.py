@@ -89,7 +89,8 @@ def test_the_worlds_of_a_worst_case_differ_in_one_record_and_no_rows(
 @pytest.mark.parametrize("name", WorstCase)
 def test_a_leak_shows_on_every_worst_case(name: WorstCase) -> None:
     schema = None if name.has_own_schema else SCHEMA
-    result = dpaudit.audit("copycat", schema=schema, worst_case=name.value, **SMALL)
+    enough = SMALL | {"shadow_models": 100}
+    result = dpaudit.audit("copycat", schema=schema, worst_case=name.value, **enough)
     assert result.verdict is Verdict.VIOLATION
     assert result.target.choice == result.data.source == f"worst-case:{name}"
     assert result.target.tables is not None

@@ -107,7 +107,7 @@ def fit_attack(
         scores = _cross_validated(attack, features, member, rng)
         scorer = _trained(attack, features, member, rng)
     confidence = settings.attack_confidence
-    threshold = choose_threshold_by(scores, member, guarantee.statistic, confidence=confidence)
+    threshold = choose_threshold_by(scores, member, guarantee.promise, confidence=confidence)
     if held_out or guarantee.delta is None:
         grading = None
         counts = scaled_errors(
