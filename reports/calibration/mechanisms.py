@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
 GAUSSIAN_DELTA = 1e-5
 
@@ -66,6 +67,27 @@ class Mechanism:
                 return rng.normal([[gaussian_shift(self.epsilon)], [0.0]], size=(2, n))
             case Kind.NULL:
                 return rng.normal(size=(2, n))
+
+    def seen(self, member: BoolArray, rng: np.random.Generator) -> FloatArray:
+        """The score of every trial; `member` says whether its world is "in"; shape (n,)."""
+        inside, outside = self.scores(len(member), rng)
+        return np.where(member, inside, outside)
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Log odds that the world of each trial is "in", given its score.
+
+        The scores of the null say nothing, and are taken for odds as they are.
+        """
+        match self.kind:
+            case Kind.RANDOMISED_RESPONSE:
+                return self.epsilon * (2.0 * scores - 1.0)
+            case Kind.LAPLACE:
+                return self.epsilon * (np.abs(scores) - np.abs(scores - 1.0))
+            case Kind.GAUSSIAN:
+                mu = gaussian_shift(self.epsilon)
+                return mu * (scores - mu / 2.0)
+            case Kind.NULL:
+                return scores
 
     def middle(self) -> float:
         """The score halfway between the worlds."""
