@@ -17,6 +17,7 @@ from dpaudit.auditing.build import build_spec
 from dpaudit.auditing.one_run.session import OneRunSession
 from dpaudit.auditing.one_run.spec import OneRunSpec
 from dpaudit.auditing.pairs import audited_table
+from dpaudit.auditing.probing import probe_first
 from dpaudit.auditing.reuse import check_reuse
 from dpaudit.auditing.session import Session
 from dpaudit.auditing.settings import AuditSettings, SettingsGiven
@@ -122,8 +123,10 @@ def run_audit(
                 spec, folder, jobs=workers, trial_timeout=trial_timeout, on_progress=on_progress
             )
         with RunFolder(folder, spec=spec.stored_specification, versions=versions()) as store:
+            probes = probe_first(spec, store, jobs=workers)
             session = _session(spec, store, workers, trial_timeout, on_progress)
-            result = AuditResult.of(_shareable(session.run(), store), folder=folder)
+            record = replace(_shareable(session.run(), store), probes=probes)
+            result = AuditResult.of(record, folder=folder)
             store.ensure_kept()
             result.save(folder)
             write_reports(result, folder)

@@ -6,19 +6,23 @@ settings in backquotes as Python spells them; the command line turns them into i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from numbers import Integral
 from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar
 
 from dpaudit.bounds import Hypotheses, ThresholdRule, attack_confidence
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
-from dpaudit.game.choices import FARTHEST, VULNERABLE
+from dpaudit.game.choices import EXPOSING, VULNERABLE
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.currencies import CurvePoint, curve_points
+from dpaudit.model.curve_text import read_curve
 from dpaudit.model.worst_cases import WorstCase
+from dpaudit.plugins.named import StatedClaim
 from dpaudit.seeds import check_seed
 
 if TYPE_CHECKING:
@@ -30,7 +34,7 @@ FIT_SHARE: Final = {ThresholdRule.CROSS_VALIDATED: 0.4, ThresholdRule.HOLD_OUT: 
 The hold-out is the split of published audits: 40 % to train, 20 % for the threshold, 40 % to score.
 """
 MIN_SHADOW_MODELS: Final = 20
-DEFAULT_ATTACKS: Final = ("groundhog", "query-target")
+DEFAULT_ATTACKS: Final = ("groundhog", "query-target", "form")
 DEFAULT_CANARIES: Final = 100
 MIN_CANARIES: Final = 20
 
@@ -54,9 +58,14 @@ class AuditSettings:
         parameters: Constructor parameters of a generator given by name.
         epsilon: Epsilon of the claim under audit; the generator's own if None.
         delta: Delta of the claim; the generator's own, else 0, if None.
+        mu: A claim of Gaussian DP under audit, instead of epsilon.
+        rho: A claim of zCDP, instead of epsilon.
+        curve: A privacy curve, instead of epsilon: pairs of epsilon and delta, a JSON or CSV file
+            of them, or text such as "0.5:1e-3,1:1e-5".
         neighbours: "add-remove" or "replace-one"; that of the generator's claim if None.
-        target: The attacked record: "farthest", "vulnerable" (found by small attacks, for as many
-            trainings as `shadow_models`), "row:N" (or N), or "record:FILE".
+        target: The attacked record: "exposing" (facts such as the extremes of columns hold of it
+            alone), "farthest", "vulnerable" (found by small attacks, for as many trainings as
+            `shadow_models`), "row:N" (or N), or "record:FILE".
         worst_case: "opposite", "one-hot", "narrow", "mst" or "mixed": both tables are built from
             the schema alone, in place of a table and a target.
         neighbours_file: The table of world "out": that handed in without one record, or with one
@@ -74,6 +83,8 @@ class AuditSettings:
             generators; what concerns shadow models must then be left at its default.
         canaries: Of a one-run audit: how many records are each in the table by a fair coin; 100 if
             None.
+        probe: Whether probes from outside (`dpaudit probe`) run first where they are cheap: in an
+            audit of at least 400 shadow models, never in a one-run audit.
         seed: Root of every random stream, in [0, 2**63).
 
     Raises:
@@ -85,8 +96,11 @@ class AuditSettings:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     epsilon: float | None = None
     delta: float | None = None
+    mu: float | None = None
+    rho: float | None = None
+    curve: tuple[CurvePoint, ...] | None = None
     neighbours: Neighbours | None = None
-    target: str = FARTHEST
+    target: str = EXPOSING
     worst_case: WorstCase | None = None
     neighbours_file: str | None = None
     attacks: tuple[str | Attack, ...] = DEFAULT_ATTACKS
@@ -98,6 +112,7 @@ class AuditSettings:
     sequential: bool = False
     one_run: bool = False
     canaries: int | None = None
+    probe: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -118,6 +133,10 @@ class AuditSettings:
             "multiplicity": _choice("multiplicity", Multiplicity, self.multiplicity),
             "attacks": tuple(self.attacks),
         }
+        if self.curve is not None:
+            given: Any = self.curve
+            text = isinstance(given, str | Path)
+            taken["curve"] = read_curve(given) if text else curve_points(given)
         if self.neighbours is not None:
             taken["neighbours"] = _choice("neighbours", Neighbours, self.neighbours)
         if self.worst_case is not None:
@@ -145,6 +164,14 @@ class AuditSettings:
                 f"`shadow_models` must be an even number of at least {self.FEWEST}, "
                 f"got {self.shadow_models}"
             )
+        stated = [
+            name for name in ("epsilon", "mu", "rho", "curve") if getattr(self, name) is not None
+        ]
+        if self.delta is not None and stated and stated != ["epsilon"]:
+            raise SettingsError(f"`delta` belongs to `epsilon`: leave it out of `{stated[0]}`")
+        if len(stated) > 1:
+            named = " and ".join(f"`{name}`" for name in stated)
+            raise SettingsError(f"{named} state one claim each: give one of them")
         if not self.attacks:
             raise SettingsError("`attacks` is empty: an audit needs at least one attack")
         if not 0.5 < self.confidence < 1:
@@ -166,7 +193,7 @@ class AuditSettings:
                     f"`{name}` is a pair of tables for shadow models: leave out `one_run`, or "
                     f"leave out `{name}`"
                 )
-            if self.target != FARTHEST:
+            if self.target != EXPOSING:
                 raise SettingsError(
                     f"`{name}` says which record is the target: leave out `target`, or leave out "
                     f"`{name}`"
@@ -191,7 +218,12 @@ class AuditSettings:
     @property
     def states_claim(self) -> bool:
         """Whether the claim under audit is stated here; else it is the generator's own."""
-        return self.epsilon is not None or self.delta is not None
+        return self.stated_claim._replace(neighbours=None) != StatedClaim()
+
+    @property
+    def stated_claim(self) -> StatedClaim:
+        """What is claimed here."""
+        return StatedClaim(self.epsilon, self.delta, self.mu, self.rho, self.curve, self.neighbours)
 
     @property
     def per_world(self) -> int:
@@ -234,6 +266,9 @@ class SettingsGiven(TypedDict, total=False):
     parameters: Mapping[str, Any]
     epsilon: float | None
     delta: float | None
+    mu: float | None
+    rho: float | None
+    curve: Sequence[tuple[float, float]] | str | Path | None
     neighbours: Neighbours | str | None
     target: str | int
     worst_case: WorstCase | str | None
@@ -247,6 +282,7 @@ class SettingsGiven(TypedDict, total=False):
     sequential: bool
     one_run: bool
     canaries: int | None
+    probe: bool
     seed: int
 
 

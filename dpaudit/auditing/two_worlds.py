@@ -16,6 +16,7 @@ from dpaudit.game.salt import Private
 from dpaudit.game.target import Target, choose_target, copies_of
 from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.currencies import require_epsilon
 from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest
@@ -30,7 +31,7 @@ from dpaudit.plugins.named import (
 from dpaudit.plugins.protocols import Generator
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.plugins.source import source_digest
-from dpaudit.results.record import Selection
+from dpaudit.results.target import Selection
 from dpaudit.seeds import Stream
 
 
@@ -39,6 +40,7 @@ class TwoWorldSpec(AuditSpec):
     """A complete audit with shadow models in two worlds.
 
     Attributes:
+        given: The generator as the caller handed it in; probes build it again with other settings.
         target: The attacked record.
         game: Both worlds.
         attacks: The attacks, each one hypothesis.
@@ -49,6 +51,7 @@ class TwoWorldSpec(AuditSpec):
 
     TRAINED: ClassVar[tuple[str, ...]] = ("target", "neighbours")
 
+    given: object
     target: Target
     game: Game
     attacks: tuple[NamedAttack, ...]
@@ -76,6 +79,7 @@ class TwoWorldSpec(AuditSpec):
             "threshold": settings.threshold.value,
             "multiplicity": settings.multiplicity.value,
             "sequential": settings.sequential,
+            "probe": settings.probe,
         }
 
     @property
@@ -104,7 +108,8 @@ class TwoWorldSpec(AuditSpec):
         words += ["--shadow-models", str(settings.shadow_models)]
         words += ["--threshold", settings.threshold.value]
         words += ["--multiplicity", settings.multiplicity.value]
-        return [*words, "--sequential"] if settings.sequential else words
+        words += ["--sequential"] if settings.sequential else []
+        return words if settings.probe else [*words, "--no-probe"]
 
 
 def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -> TwoWorldSpec:
@@ -131,10 +136,12 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
         target = Target(pair.choice, pair.row, record)
     offered = {"schema": schema, "target": target.record}
     named = named_generator(generator, settings.parameters, offered)
-    relation = settings.neighbours if pair is None else pair.neighbours or settings.neighbours
-    claim = claim_under_audit(
-        named, epsilon=settings.epsilon, delta=settings.delta, neighbours=relation
-    )
+    stated = settings.stated_claim
+    if pair is not None and pair.neighbours is not None:
+        stated = stated._replace(neighbours=pair.neighbours)
+    claim = claim_under_audit(named, stated)
+    if settings.sequential:
+        require_epsilon(claim, method="`sequential`")
     replacement = None if pair is None else pair.replacement
     if pair is None and claim.neighbours is Neighbours.REPLACE_ONE:
         replacement = _replacement(target.record, schema, Stream(settings.seed, "", "replacement"))
@@ -150,6 +157,7 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
         attack.check(game.view)
     check_table(named.generator, data)
     return TwoWorldSpec(
+        given=generator,
         generator=named,
         table=table,
         settings=settings,

@@ -58,6 +58,7 @@ def audit(
     from dpaudit.auditing.build import build_spec
     from dpaudit.auditing.entry import run_audit
     from dpaudit.auditing.pairs import audited_table
+    from dpaudit.auditing.probing import is_probed
     from dpaudit.auditing.target_search.spec import TargetSearchSpec
     from dpaudit.cli.progress import ConsoleProgress
     from dpaudit.results.result import REPORT_FILE
@@ -70,6 +71,8 @@ def audit(
         errors.print(f"auditing {generator} on {table.source}; run folder {folder}")
         if isinstance(spec, TargetSearchSpec):
             errors.print(spec.plan)
+        if is_probed(settings):
+            errors.print("probes run first, for about a minute at most; --no-probe leaves them out")
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
         result = run_audit(
             spec, folder, jobs=jobs, trial_timeout=trial_timeout, on_progress=progress

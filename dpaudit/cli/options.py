@@ -77,6 +77,25 @@ Delta = Annotated[
         metavar="D", help="Delta of the claim. Default: the generator's own, else 0.", shown=False
     ),
 ]
+Mu = Annotated[
+    float | None,
+    _option(
+        metavar="M", help="A claim of Gaussian DP, instead of epsilon. Default: none.", shown=False
+    ),
+]
+Rho = Annotated[
+    float | None,
+    _option(metavar="R", help="A claim of zCDP, instead of epsilon. Default: none.", shown=False),
+]
+Curve = Annotated[
+    str | None,
+    _option(
+        metavar="FILE|E:D,E:D",
+        help="A privacy curve, instead of epsilon: JSON or CSV of (epsilon, delta), or written "
+        "out as 0.5:1e-3,1:1e-5. Default: none.",
+        shown=False,
+    ),
+]
 Relation = Annotated[
     Neighbours | None,
     _option(help="How D and D' differ. Default: as the claim says, else add-remove.", shown=False),
@@ -109,13 +128,17 @@ SETTINGS: dict[str, Any] = {
     "parameters": Parameters,
     "epsilon": Epsilon,
     "delta": Delta,
+    "mu": Mu,
+    "rho": Rho,
+    "curve": Curve,
     "neighbours": Relation,
     "target": Annotated[
         str,
         _option(
-            metavar="farthest|vulnerable|row:N|record:FILE",
-            help="The attacked record; rows count from 0. vulnerable: the one that small attacks "
-            "find easiest, for as many trainings as --shadow-models.",
+            metavar="exposing|farthest|vulnerable|row:N|record:FILE",
+            help="The attacked record; rows count from 0. exposing: the one that most facts of "
+            "the table hold of alone, such as extremes of columns. vulnerable: the one that small "
+            "attacks find easiest, for as many trainings as --shadow-models.",
         ),
     ],
     "worst_case": Annotated[
@@ -140,7 +163,8 @@ SETTINGS: dict[str, Any] = {
         _option(
             "--attack",
             metavar="NAME[,KEY=VALUE]",
-            help="Attack; repeatable, each costs confidence. Default: groundhog and query-target.",
+            help="Attack; repeatable, each costs confidence. "
+            "Default: groundhog, query-target and form.",
             shown=False,
         ),
     ],
@@ -172,6 +196,13 @@ SETTINGS: dict[str, Any] = {
             metavar="M",
             help="With --one-run: records that are each in by a fair coin. Default: 100.",
             shown=False,
+        ),
+    ],
+    "probe": Annotated[
+        bool,
+        _option(
+            "--probe/--no-probe",
+            help="Whether cheap probes from outside run first, if there are 400 models or more.",
         ),
     ],
     "seed": Seed,

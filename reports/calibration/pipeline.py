@@ -14,6 +14,8 @@ from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.auditing.trial_plan import FIRST_FITTED
 from dpaudit.bounds import (
     Counts,
+    EpsilonGuarantee,
+    Grading,
     count_errors,
     count_guesses,
     e_process,
@@ -57,6 +59,13 @@ class Scored(NamedTuple):
         return score(self.fitted.scorer, self.trials.scored.features)
 
     @property
+    def grading(self) -> Grading:
+        """What its guesses weigh; every claim of this study is one in epsilon."""
+        if self.fitted.grading is None:
+            raise ValueError("the worlds of these trials are no coins")
+        return self.fitted.grading
+
+    @property
     def counts(self) -> Counts:
         """Errors on the scored trials."""
         return count_errors(self.scores, self.trials.scored.member, self.fitted.threshold)
@@ -65,14 +74,16 @@ class Scored(NamedTuple):
         """Whether the bound that was chosen exceeds epsilon, by its p-value: no root is sought."""
         claim = {"epsilon": epsilon, "delta": delta, "confidence": confidence}
         if self.fitted.by_coins:
-            guesses = count_guesses(self.scores, self.trials.scored.member, self.fitted.grading)
+            guesses = count_guesses(self.scores, self.trials.scored.member, self.grading)
             return fair_coin_p_value(*guesses, **claim) < 1.0 - confidence
         counts = self.counts
         return p_value(*counts, **claim) < 1.0 - confidence
 
     def bound(self, *, delta: float, confidence: float) -> float:
         """The bound that an audit reports, by `evaluate`."""
-        return evaluate(self.fitted, self.trials, delta=delta, confidence=confidence).proved
+        guarantee = EpsilonGuarantee(delta)
+        found = evaluate(self.fitted, self.trials, guarantee=guarantee, confidence=confidence)
+        return found.proved
 
 
 def worlds_of(settings: AuditSettings, rng: np.random.Generator) -> BoolArray:
@@ -132,7 +143,9 @@ def fixed_on(
         Part(scores[part].reshape(-1, 1), member[part])
         for part in (slice(None, first), slice(first, None))
     )
-    fitted = fit_attack(FirstFeature(), fitting, settings=settings, delta=delta, rng=rng)
+    fitted = fit_attack(
+        FirstFeature(), fitting, settings=settings, guarantee=EpsilonGuarantee(delta), rng=rng
+    )
     return Scored(fitted, SplitTrials(fitting, scored, failed_in=0, failed_out=0))
 
 
@@ -152,7 +165,7 @@ def sequential_audit_flags(
     log_odds = []
     for block in refit_schedule(len(member), first=FIRST_FITTED):
         fixed = fixed_on(scores, member, block.start, settings, delta, rng)
-        log_odds.append(fixed.fitted.grading.log_odds(scores[block.start : block.stop]))
+        log_odds.append(fixed.grading.log_odds(scores[block.start : block.stop]))
     log_e = e_process(
         np.concatenate(log_odds), member[FIRST_FITTED:], epsilon=mechanism.epsilon, delta=delta
     )

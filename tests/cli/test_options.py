@@ -55,7 +55,8 @@ def test_the_option_has_the_default_of_the_setting(name: str) -> None:
     if name in REPEATABLE:
         assert option.default is None
         if name == "attacks":
-            assert option.help.endswith(f"Default: {' and '.join(default)}.")
+            *first, last = default
+            assert option.help.endswith(f"Default: {', '.join(first)} and {last}.")
         return
     assert option.default == default
     if option.show_default:

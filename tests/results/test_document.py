@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from dpaudit import AuditResult, Verdict
 from dpaudit.bounds import CoinGuesses, Counts
 from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.results.document import from_document, to_document
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.schema import result_schema
@@ -113,12 +114,20 @@ claims = st.builds(
     neighbours=st.sampled_from(Neighbours),
     source=st.text(),
 )
+said = {"neighbours": st.sampled_from(Neighbours), "source": st.text()}
+levels = st.floats(1e-6, 1e6)
+points = st.lists(
+    st.tuples(levels, st.floats(0, 0.999)), min_size=1, max_size=3, unique_by=lambda of: of[0]
+)
 undecided = st.sampled_from([Verdict.INCONCLUSIVE, Verdict.INVALID])
 """The verdicts that need no numbers."""
 BY_HAND: dict[Any, st.SearchStrategy[Any]] = {
     Counts: counts,
     CoinGuesses: guesses,
     PrivacyClaim: claims,
+    GaussianClaim: st.builds(GaussianClaim, mu=levels, **said),
+    ConcentratedClaim: st.builds(ConcentratedClaim, rho=levels, **said),
+    CurveClaim: st.builds(CurveClaim, points=points, **said),
     Verdict: undecided,
     Any: st.none() | st.booleans() | st.integers() | st.text(),
     str: st.text(),
