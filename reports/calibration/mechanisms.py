@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -123,6 +124,7 @@ class Mechanism:
                 return {"half": Rates(0.5, 0.5), "rare": Rates(0.05, 0.95)}
 
 
+@cache
 def gaussian_shift(epsilon: float) -> float:
     """Distance of the worlds in standard deviations at which the Gaussian mechanism has epsilon.
 
@@ -134,6 +136,11 @@ def gaussian_shift(epsilon: float) -> float:
         return float(ndtr(near) - math.exp(epsilon) * ndtr(far)) - GAUSSIAN_DELTA
 
     return float(brentq(excess, 1e-3, 20.0, xtol=1e-12))
+
+
+def gaussian_epsilon(shift: float) -> float:
+    """Epsilon that the Gaussian mechanism with this shift has at `GAUSSIAN_DELTA`."""
+    return float(brentq(lambda epsilon: gaussian_shift(epsilon) - shift, 0.1, 60.0))
 
 
 def mechanisms(epsilons: tuple[float, ...]) -> list[Mechanism]:
