@@ -12,6 +12,7 @@ import pytest
 
 import dpaudit
 from reports.calibration import audits, honest, pages, run
+from reports.calibration.evaluations import DECIDING
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = ROOT / "reports" / "calibration"
@@ -66,17 +67,16 @@ def test_bounds_are_as_tight_as_promised(committed: dict[str, Any]) -> None:
         for one in committed["tightness"]
     }
     preset = "exact, preset threshold"
-    assert tightness[preset, "randomised response ε 1", 0, 400] >= 0.84
-    assert tightness[preset, "randomised response ε 2", 0, 400] >= 0.87
-    cross_validated = "exact, cross-validated threshold"
-    assert tightness[cross_validated, "Laplace count ε 1", 399, 399] >= 0.72
+    assert tightness[preset, "randomised response ε 1", 0, 800] >= 0.84
+    assert tightness[preset, "randomised response ε 2", 0, 800] >= 0.87
+    assert tightness[DECIDING, "Laplace count ε 1", 532, 798] >= 0.72
 
 
 def test_the_sequential_proof_comes_as_soon_as_promised(committed: dict[str, Any]) -> None:
     mean = {one["epsilon"]: one["mean"] for one in committed["speed"] if one["nominal"] == 0.05}
-    assert max(mean[10.0], mean[5.0]) <= 9
-    assert mean[3.0] <= 14
-    assert mean[2.0] <= 34
+    assert max(mean[10.0], mean[5.0]) <= 14
+    assert mean[3.0] <= 25
+    assert mean[2.0] <= 85
 
 
 def test_the_pages_say_what_was_measured(committed: dict[str, Any]) -> None:
