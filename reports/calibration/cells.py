@@ -22,7 +22,7 @@ class Cell:
         rule: The rule.
         ours: Whether it may enter a verdict of dpaudit.
         where: Mechanism, its epsilon and the threshold, in words.
-        n: Trials of either world, pairs, or canaries.
+        n: Trials of either world, pairs, or canaries; of bets and preset weights, all trials.
         nominal: The rate that the rule admits.
         rate: The rate found.
         low: Lower end of its 99 % interval.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
 GAUSSIAN_DELTA = 1e-5
 
@@ -67,6 +69,27 @@ class Mechanism:
             case Kind.NULL:
                 return rng.normal(size=(2, n))
 
+    def seen(self, member: BoolArray, rng: np.random.Generator) -> FloatArray:
+        """The score of every trial; `member` says whether its world is "in"; shape (n,)."""
+        inside, outside = self.scores(len(member), rng)
+        return np.where(member, inside, outside)
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Log odds that the world of each trial is "in", given its score.
+
+        The scores of the null say nothing, and are taken for odds as they are.
+        """
+        match self.kind:
+            case Kind.RANDOMISED_RESPONSE:
+                return self.epsilon * (2.0 * scores - 1.0)
+            case Kind.LAPLACE:
+                return self.epsilon * (np.abs(scores) - np.abs(scores - 1.0))
+            case Kind.GAUSSIAN:
+                mu = gaussian_shift(self.epsilon)
+                return mu * (scores - mu / 2.0)
+            case Kind.NULL:
+                return scores
+
     def middle(self) -> float:
         """The score halfway between the worlds."""
         match self.kind:
@@ -101,6 +124,7 @@ class Mechanism:
                 return {"half": Rates(0.5, 0.5), "rare": Rates(0.05, 0.95)}
 
 
+@cache
 def gaussian_shift(epsilon: float) -> float:
     """Distance of the worlds in standard deviations at which the Gaussian mechanism has epsilon.
 
@@ -112,6 +136,11 @@ def gaussian_shift(epsilon: float) -> float:
         return float(ndtr(near) - math.exp(epsilon) * ndtr(far)) - GAUSSIAN_DELTA
 
     return float(brentq(excess, 1e-3, 20.0, xtol=1e-12))
+
+
+def gaussian_epsilon(shift: float) -> float:
+    """Epsilon that the Gaussian mechanism with this shift has at `GAUSSIAN_DELTA`."""
+    return float(brentq(lambda epsilon: gaussian_shift(epsilon) - shift, 0.1, 60.0))
 
 
 def mechanisms(epsilons: tuple[float, ...]) -> list[Mechanism]:

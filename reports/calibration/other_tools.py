@@ -93,15 +93,15 @@ def peeking(budget: Budget) -> Iterator[Cell]:
     for mechanism in [Mechanism(RR, e) for e in budget.epsilons]:
         rates = mechanism.preset()["the bit"]
         rng = stream("peeking", mechanism)
-        shape = (draws, budget.pairs)
+        shape = (draws, budget.length)
         fp = np.cumsum(rng.random(shape) < rates.fpr, axis=1, dtype=np.int64)
         fn = np.cumsum(rng.random(shape) < rates.fnr, axis=1, dtype=np.int64)
         for nominal in NOMINALS:
             exceeded = peers.peeking(
-                fn, fp, looks=range(10, budget.pairs + 1, 10),
+                fn, fp, looks=range(10, budget.length + 1, 10),
                 epsilon=mechanism.epsilon, delta=0.0, alpha=nominal,
             )  # fmt: skip
             yield simulated(
                 "Clopper-Pearson looked at every 10 pairs", ours=False, where=str(mechanism),
-                n=budget.pairs, nominal=nominal, violations=int(exceeded.sum()), draws=draws,
+                n=budget.length, nominal=nominal, violations=int(exceeded.sum()), draws=draws,
             )  # fmt: skip

@@ -64,7 +64,7 @@ def _tightness(found: Sequence[Record]) -> Figure:
             markersize=4.0,
             color=OURS if rule.startswith("exact") else OTHERS,
             linestyle="-" if n == max(one["scored"] for one in preset) else ":",
-            label=f"{rule.split(',')[0]}, n {n}",
+            label=f"{rule.split(',')[0]}, {n} trials",
         )
     axes.set_ylim(0.0, 1.0)
     axes.set_xlabel("true epsilon of randomised response")
@@ -92,7 +92,7 @@ def _speed(found: Sequence[Record]) -> Figure:
             )
     axes.set_yscale("log")
     axes.set_xlabel("true epsilon (claim 1)")
-    axes.set_ylabel("pairs until proof")
+    axes.set_ylabel("trials until proof")
     axes.legend(frameon=False, fontsize=8)
     _plain(figure)
     return figure

@@ -1,4 +1,4 @@
-"""Whole evaluations on simulated scores: split, fit, threshold, score, count, bound."""
+"""Whole evaluations on simulated scores: draw worlds, fit, choose a rule, score, bound."""
 
 from __future__ import annotations
 
@@ -9,11 +9,21 @@ import numpy as np
 
 from dpaudit.auditing.attacking.evaluation import evaluate
 from dpaudit.auditing.attacking.fitting import Fitted, fit_attack, score
-from dpaudit.auditing.attacking.parts import Part, SplitTrials, arrange, fitting_mask
+from dpaudit.auditing.attacking.parts import Part, SplitTrials
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
-from dpaudit.bounds import Counts, EpsilonGuarantee, count_errors, e_process, exact, refit_schedule
+from dpaudit.auditing.trial_plan import FIRST_FITTED
+from dpaudit.bounds import (
+    Counts,
+    EpsilonGuarantee,
+    Grading,
+    count_errors,
+    count_guesses,
+    e_process,
+    fair_coin_p_value,
+    p_value,
+    refit_schedule,
+)
 from dpaudit.plugins.protocols import BoolArray, FeatureName, GameView, Scorer
-from reports.calibration.boundary import boundary
 from reports.calibration.mechanisms import FloatArray, Mechanism
 
 
@@ -38,23 +48,67 @@ class FirstFeature:
 
 
 class Scored(NamedTuple):
-    """What one attack did: fixed on the fitting part, counted on the scored part."""
+    """An attack that was fixed on the fitting part, and the trials in two parts."""
 
     fitted: Fitted
     trials: SplitTrials
-    counts: Counts
+
+    @property
+    def scores(self) -> FloatArray:
+        """Scores of the scored trials."""
+        return score(self.fitted.scorer, self.trials.scored.features)
+
+    @property
+    def grading(self) -> Grading:
+        """What its guesses weigh; every claim of this study is one in epsilon."""
+        if self.fitted.grading is None:
+            raise ValueError("the worlds of these trials are no coins")
+        return self.fitted.grading
+
+    @property
+    def counts(self) -> Counts:
+        """Errors on the scored trials."""
+        return count_errors(self.scores, self.trials.scored.member, self.fitted.threshold)
+
+    def refutes(self, *, epsilon: float, delta: float, confidence: float) -> bool:
+        """Whether the bound that was chosen exceeds epsilon, by its p-value: no root is sought."""
+        claim = {"epsilon": epsilon, "delta": delta, "confidence": confidence}
+        if self.fitted.by_coins:
+            guesses = count_guesses(self.scores, self.trials.scored.member, self.grading)
+            return fair_coin_p_value(*guesses, **claim) < 1.0 - confidence
+        counts = self.counts
+        return p_value(*counts, **claim) < 1.0 - confidence
+
+    def bound(self, *, delta: float, confidence: float) -> float:
+        """The bound that an audit reports, by `evaluate`."""
+        guarantee = EpsilonGuarantee(delta)
+        found = evaluate(self.fitted, self.trials, guarantee=guarantee, confidence=confidence)
+        return found.proved
 
 
-def features_of(mechanism: Mechanism, n: int, attacks: int, rng: np.random.Generator) -> FloatArray:
-    """One feature per attack; shape [attacks, 2, n].
+def worlds_of(settings: AuditSettings, rng: np.random.Generator) -> BoolArray:
+    """Whether the world of each trial is "in", the fitting part first, as audits plan it."""
+    places = np.arange(settings.shadow_models)
+    alternating: BoolArray = places % 2 == 0
+    if not settings.fair_coins:
+        return alternating
+    balanced = FIRST_FITTED if settings.sequential else 2 * settings.fitted
+    coins = rng.random(settings.shadow_models) < 0.5
+    return np.where(places < balanced, alternating, coins)
+
+
+def features_of(
+    mechanism: Mechanism, member: BoolArray, attacks: int, rng: np.random.Generator
+) -> FloatArray:
+    """One feature per attack; shape [attacks, n].
 
     The first is the mechanism's score. The others are that score with noise, or, from the null,
     independent scores: no attack on the same output can be less alike.
     """
-    first = mechanism.scores(n, rng)
+    first = mechanism.seen(member, rng)
     scale = first.std()
     others = [
-        mechanism.scores(n, rng)
+        mechanism.seen(member, rng)
         if mechanism.epsilon == 0.0
         else first + rng.normal(0.0, 0.3 * scale, first.shape)
         for _ in range(attacks - 1)
@@ -63,41 +117,36 @@ def features_of(mechanism: Mechanism, n: int, attacks: int, rng: np.random.Gener
 
 
 def scored_attacks(
-    features: FloatArray, *, settings: AuditSettings, delta: float, rng: np.random.Generator
+    mechanism: Mechanism, *, settings: AuditSettings, rng: np.random.Generator
 ) -> list[Scored]:
-    """Fits every attack, and scores all of them or the one that promises most."""
-    masks = [fitting_mask(settings.per_world, settings.fitted, rng) for _ in range(2)]
-    fixed: list[tuple[Fitted, SplitTrials]] = []
-    for worlds in features:
-        trials = arrange([list(world[:, None]) for world in worlds], masks)
-        if trials is None:
-            raise ValueError("too few trials to fit an attack")
-        fixed.append((_fit(trials.fitting, settings, delta, rng), trials))
-    if settings.multiplicity is Multiplicity.SELECT:
-        fixed = [max(fixed, key=lambda one: one[0].promise)]
-    return [
-        Scored(
-            fitted,
-            trials,
-            count_errors(
-                score(fitted.scorer, trials.scored.features),
-                trials.scored.member,
-                fitted.threshold,
-            ),
-        )
-        for fitted, trials in fixed
+    """Fits every attack, and keeps all of them or the one that promises most."""
+    member = worlds_of(settings, rng)
+    fixed = [
+        fixed_on(scores, member, 2 * settings.fitted, settings, mechanism.delta, rng)
+        for scores in features_of(mechanism, member, len(settings.attacks), rng)
     ]
+    if settings.multiplicity is Multiplicity.SELECT:
+        return [max(fixed, key=lambda one: one.fitted.promise)]
+    return fixed
 
 
-def largest_bound(scored: list[Scored], *, settings: AuditSettings, delta: float) -> float:
-    """The bound that an audit reports, by `evaluate`."""
-    confidence = settings.attack_confidence
-    return max(
-        evaluate(
-            one.fitted, one.trials, guarantee=EpsilonGuarantee(delta), confidence=confidence
-        ).proved
-        for one in scored
+def fixed_on(
+    scores: FloatArray,
+    member: BoolArray,
+    first: int,
+    settings: AuditSettings,
+    delta: float,
+    rng: np.random.Generator,
+) -> Scored:
+    """An attack fixed on the first trials, with the others to be scored."""
+    fitting, scored = (
+        Part(scores[part].reshape(-1, 1), member[part])
+        for part in (slice(None, first), slice(first, None))
     )
+    fitted = fit_attack(
+        FirstFeature(), fitting, settings=settings, guarantee=EpsilonGuarantee(delta), rng=rng
+    )
+    return Scored(fitted, SplitTrials(fitting, scored, failed_in=0, failed_out=0))
 
 
 def sequential_audit_flags(
@@ -105,39 +154,22 @@ def sequential_audit_flags(
 ) -> bool:
     """Whether a sequential audit ever exceeds the true epsilon.
 
-    As `dpaudit.auditing.sequential` does: every block of pairs is guessed by an attack fixed on the
-    pairs before it and feeds the e-process; at the cap the exact bound is taken once, on the trials
-    after the fitting part. Either has half of the error probability.
+    As `dpaudit.auditing.sequential` does: an attack fixed on the trials before it bets on every
+    block; at the cap the bound that the fitting part chose is taken once, on the trials after it.
+    Either has half of the error probability. A look after every trial stands for one after every
+    16: it can only flag more often.
     """
-    scores = mechanism.scores(settings.per_world, rng)
+    member = worlds_of(settings, rng)
+    scores = mechanism.seen(member, rng)
     confidence, delta = settings.attack_confidence, mechanism.delta
-    guesses: tuple[list[BoolArray], list[BoolArray]] = ([], [])
-    blocks = refit_schedule(settings.per_world)
-    for block in blocks:
-        fitted = _fit(_part(scores[:, : block.start]), settings, delta, rng)
-        for own, world in zip(guesses, scores, strict=True):
-            own.append(fitted.threshold.guesses_in(world[block.start : block.stop]))
-    guessed_in, guessed_out = (np.concatenate(own) for own in guesses)
-    log_e = e_process(guessed_in, guessed_out, epsilon=mechanism.epsilon, delta=delta)
+    log_odds = []
+    for block in refit_schedule(len(member), first=FIRST_FITTED):
+        fixed = fixed_on(scores, member, block.start, settings, delta, rng)
+        log_odds.append(fixed.grading.log_odds(scores[block.start : block.stop]))
+    log_e = e_process(
+        np.concatenate(log_odds), member[FIRST_FITTED:], epsilon=mechanism.epsilon, delta=delta
+    )
     if log_e.max() >= -np.log1p(-confidence):
         return True
-    fitted = _fit(_part(scores[:, : settings.fitted]), settings, delta, rng)
-    guessed = fitted.threshold.guesses_in(scores[:, settings.fitted :])
-    at_cap = boundary(exact, settings.scored, mechanism.epsilon, delta, confidence)
-    return at_cap.proves(int((~guessed[0]).sum()), int(guessed[1].sum()))
-
-
-def _part(scores: FloatArray) -> Part:
-    n = scores.shape[1]
-    return Part(scores.reshape(-1, 1), np.arange(2 * n) < n)
-
-
-def _fit(part: Part, settings: AuditSettings, delta: float, rng: np.random.Generator) -> Fitted:
-    return fit_attack(
-        FirstFeature(),
-        part,
-        rule=settings.threshold,
-        guarantee=EpsilonGuarantee(delta),
-        confidence=settings.attack_confidence,
-        rng=rng,
-    )
+    at_cap = fixed_on(scores, member, 2 * settings.fitted, settings, delta, rng)
+    return at_cap.refutes(epsilon=mechanism.epsilon, delta=delta, confidence=confidence)

@@ -2,8 +2,8 @@
 
 Usage: python -m reports.calibration.run [rules] [audits] [pages]
 
-`rules` puts every rule, ours and those of other tools, to mechanisms of known epsilon (about 15
-minutes on one core); `audits` runs more than a thousand whole audits of honest generators (about 45
+`rules` puts every rule, ours and those of other tools, to mechanisms of known epsilon (about half
+an hour on one core); `audits` runs more than a thousand whole audits of honest generators (about 45
 minutes on 2 cores; what was run is kept, and the same command goes on); `pages` draws the pictures
 and writes README.md. The same numbers every time: every random stream is derived from its name. Our
 rules are called from the package; those of other tools are written again in `peers`.
@@ -17,17 +17,30 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from reports.calibration import audits, other_tools, pages, pictures, sections, strength
+from reports.calibration import (
+    audits,
+    coins,
+    evaluations,
+    other_tools,
+    pages,
+    pictures,
+    sections,
+    strength,
+)
 from reports.calibration.budget import FULL, QUICK, Budget
 from reports.command import Run, StudyParser, start, write_json, write_text
 
 SECTIONS: tuple[Callable[[Budget], Iterable[Any]], ...] = (
     sections.preset,
     sections.any_attack,
-    sections.thresholds,
-    sections.several_attacks,
+    coins.preset_weights,
+    evaluations.cross_validated,
+    evaluations.hold_out,
+    evaluations.several_attacks,
     sections.bands,
-    sections.sequential,
+    coins.betting,
+    coins.universal,
+    evaluations.sequential_audits,
     sections.one_training,
     other_tools.counted,
     other_tools.on_test_data,
@@ -43,10 +56,10 @@ def measure_rules(run: Run) -> None:
         started = time.perf_counter()
         found["cells"] += [cell.record() for cell in section(budget)]
         _report(section.__name__, started)
-    for name, measured in (("tightness", strength.tightness), ("speed", strength.speed)):
+    for measured in (strength.tightness, strength.violations, strength.speed):
         started = time.perf_counter()
-        found[name] = measured(budget)
-        _report(name, started)
+        found[measured.__name__] = measured(budget)
+        _report(measured.__name__, started)
     write_json(run.out / "rules.json", found)
 
 

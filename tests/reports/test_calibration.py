@@ -12,6 +12,7 @@ import pytest
 
 import dpaudit
 from reports.calibration import audits, honest, pages, run
+from reports.calibration.evaluations import DECIDING
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = ROOT / "reports" / "calibration"
@@ -22,6 +23,13 @@ AUDITS = STUDY / "results" / "audits.json"
 def committed() -> dict[str, Any]:
     found: dict[str, Any] = json.loads((STUDY / "results" / "rules.json").read_text())
     return found
+
+
+@pytest.fixture
+def present(committed: dict[str, Any]) -> dict[str, Any]:
+    if not pages.of_present_rules(committed):
+        pytest.skip("the committed numbers are of earlier rules, as their page says")
+    return committed
 
 
 def significantly_above(cells: list[dict[str, Any]], *, ours: bool) -> list[dict[str, Any]]:
@@ -60,30 +68,31 @@ def test_every_rule_of_other_tools_that_the_docs_name_violates(committed: dict[s
     } <= violated
 
 
-def test_bounds_are_as_tight_as_promised(committed: dict[str, Any]) -> None:
+def test_bounds_are_as_tight_as_promised(present: dict[str, Any]) -> None:
     tightness = {
         (one["rule"], one["where"], one["fitted"], one["scored"]): one["tightness"]
-        for one in committed["tightness"]
+        for one in present["tightness"]
     }
     preset = "exact, preset threshold"
-    assert tightness[preset, "randomised response ε 1", 0, 400] >= 0.84
-    assert tightness[preset, "randomised response ε 2", 0, 400] >= 0.87
-    cross_validated = "exact, cross-validated threshold"
-    assert tightness[cross_validated, "Laplace count ε 1", 399, 399] >= 0.72
+    assert tightness[preset, "randomised response ε 1", 0, 800] >= 0.84
+    assert tightness[preset, "randomised response ε 2", 0, 800] >= 0.87
+    assert tightness[DECIDING, "Laplace count ε 1", 532, 798] >= 0.72
 
 
-def test_the_sequential_proof_comes_as_soon_as_promised(committed: dict[str, Any]) -> None:
-    mean = {one["epsilon"]: one["mean"] for one in committed["speed"] if one["nominal"] == 0.05}
-    assert max(mean[10.0], mean[5.0]) <= 9
-    assert mean[3.0] <= 14
-    assert mean[2.0] <= 34
+def test_the_sequential_proof_comes_as_soon_as_promised(present: dict[str, Any]) -> None:
+    mean = {one["epsilon"]: one["mean"] for one in present["speed"] if one["nominal"] == 0.05}
+    assert max(mean[10.0], mean[5.0]) <= 14
+    assert mean[3.0] <= 25
+    assert mean[2.0] <= 85
 
 
 def test_the_pages_say_what_was_measured(committed: dict[str, Any]) -> None:
     audited = json.loads(AUDITS.read_text())
     assert (STUDY / "README.md").read_text() == pages.readme(committed, audited)
     assert audits.problems(audited) == []
-    assert pages.worst(committed["cells"]) in (ROOT / "docs" / "calibration.md").read_text()
+    docs = (ROOT / "docs" / "calibration.md").read_text()
+    assert pages.worst(committed["cells"]) in docs
+    assert ("older than the rules" in docs) != pages.of_present_rules(committed)
 
 
 def test_a_rule_above_its_level_is_flagged() -> None:
