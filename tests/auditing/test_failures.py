@@ -103,7 +103,7 @@ def test_failing_or_another_number_of_rows_in_one_world_is_a_violation(
         assert "(the trial itself)" in result.reasons[1]
 
 
-@pytest.mark.parametrize(("rate", "rules"), [(0.1, RULES[0]), (0.9, RULES[1]), (0.9, RULES[2])])
+@pytest.mark.parametrize(("rate", "rules"), [(0.1, RULES[0]), (0.8, RULES[1]), (0.8, RULES[2])])
 def test_failing_alike_in_both_worlds_is_no_violation_and_costs_power(
     table: pd.DataFrame, rate: float, rules: dict[str, Any]
 ) -> None:

@@ -121,7 +121,7 @@ def command(*words: str) -> Result:
     return CliRunner().invoke(app, list(words))
 
 
-def audit(generator: str, *words: str, out: str = "run", models: int = 100) -> Result:
+def audit(generator: str, *words: str, out: str = "run", models: int = 140) -> Result:
     own = ["--data", "table.csv", "--schema", "schema.json", "--target", "row:0", "--jobs", "1"]
     size = ["--shadow-models", str(models), "--out", out]
     return command("audit", generator, *own, "--attack", "own.py:Mean", *size, "-q", *words)
@@ -171,11 +171,11 @@ def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain
     assert by_name["bounds"]["proved"] == 0
     assert by_name["label"]["proved"] == pytest.approx(found["before"]["proved"])
     for one in found["suspects"]:
-        assert one["shadow_models"] == 100
+        assert one["shadow_models"] == 140
         assert one["seconds"] > 0
     fixed = dpaudit.AuditResult.load(folder / "run" / by_name["bounds"]["folder"])
     assert "own.py:Leaky (bounds fixed)" in render_markdown(fixed)
-    assert "dpaudit explain run --shadow-models 100" in render_markdown(fixed)
+    assert "dpaudit explain run --shadow-models 140" in render_markdown(fixed)
     # The same command again finds everything there.
     before = stored(folder / "run" / by_name["bounds"]["folder"])
     again = command("explain", "run", "--suspect", "bounds", "--jobs", "1", "--json")
