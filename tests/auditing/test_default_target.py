@@ -91,7 +91,7 @@ def test_the_farthest_record_misses_them_but_the_probes_warn_beside_the_verdict(
     assert (
         "tried: groundhog, query-target and form on 400 shadow models" in str(result).splitlines()
     )
-    tried = f"groundhog and query-target on 400 shadow models; target: farthest (row {ODD})."
+    tried = f"groundhog, query-target and form on 400 shadow models; target: farthest (row {ODD})."
     assert f"Tried: {tried}" in render_html(result)
     assert f"Tried: {tried}" in render_markdown(result)
     said = "CONSISTENT: no violation of epsilon 1 found, but 2 probes raised an alarm"

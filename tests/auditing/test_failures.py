@@ -115,8 +115,6 @@ def test_failing_alike_in_both_worlds_is_no_violation_and_costs_power(
     assert result.max_provable_epsilon < sound.max_provable_epsilon
     if rate > 0.5:
         assert result.verdict is Verdict.INCONCLUSIVE
-        assert sum(result.shadow_models.values()) < 100
-        assert "stopped after" in " ".join(result.reasons)
 
 
 def test_a_leak_through_failing_that_keeps_the_claim_is_no_violation(table: pd.DataFrame) -> None:

@@ -121,7 +121,7 @@ def command(*words: str) -> Result:
     return CliRunner().invoke(app, list(words))
 
 
-def audit(generator: str, *words: str, out: str = "run", models: int = 140) -> Result:
+def audit(generator: str, *words: str, out: str = "run", models: int = 100) -> Result:
     own = ["--data", "table.csv", "--schema", "schema.json", "--target", "row:0", "--jobs", "1"]
     size = ["--shadow-models", str(models), "--out", out]
     return command("audit", generator, *own, "--attack", "own.py:Mean", *size, "-q", *words)
@@ -133,7 +133,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         there = furnished(tmp_path_factory.mktemp("explain"))
         patch.chdir(there)
-        assert audit("own.py:Leaky").exit_code == 1
+        assert audit("own.py:Leaky", models=200).exit_code == 1
         yield there
 
 
@@ -171,11 +171,11 @@ def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain
     assert by_name["bounds"]["proved"] == 0
     assert by_name["label"]["proved"] == pytest.approx(found["before"]["proved"])
     for one in found["suspects"]:
-        assert one["shadow_models"] == 140
+        assert one["shadow_models"] == 200
         assert one["seconds"] > 0
     fixed = dpaudit.AuditResult.load(folder / "run" / by_name["bounds"]["folder"])
     assert "own.py:Leaky (bounds fixed)" in render_markdown(fixed)
-    assert "dpaudit explain run --shadow-models 140" in render_markdown(fixed)
+    assert "dpaudit explain run --shadow-models 200" in render_markdown(fixed)
     # The same command again finds everything there.
     before = stored(folder / "run" / by_name["bounds"]["folder"])
     again = command("explain", "run", "--suspect", "bounds", "--jobs", "1", "--json")
@@ -570,7 +570,7 @@ def test_the_audit_of_a_fixed_generator_is_not_that_of_the_run(folder: Path) -> 
     fixed = inquiry._fixed("label")
     assert fixed.specification != inquiry.run.audit.specification
     assert fixed.specification["fixed"] == "label"
-    assert fixed.reproduce == "dpaudit explain run --suspect label --shadow-models 100"
+    assert fixed.reproduce == "dpaudit explain run --suspect label --shadow-models 200"
     assert fixed.claim == inquiry.claim
     assert not fixed.settings.probe
     assert dpaudit.AuditResult.load(Path("run")).claimed_epsilon == inquiry.claim.epsilon

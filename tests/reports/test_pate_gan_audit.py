@@ -78,7 +78,7 @@ def test_generators_without_data_are_caught_by_unequal_rows_alone(tmp_path: Path
     assert unequal["constant-row"]["auc"] == 1.0
     assert unequal["constant-row"]["clopper_pearson"] == pytest.approx(CEILING, abs=1e-6)
     assert unequal["null"]["clopper_pearson"] > 2.0
-    assert audited("random-row", Game.PUBLISHED, 60)["random-row"]["auc"] == 1.0
+    assert audited("random-row", Game.PUBLISHED, 60)["random-row"]["auc"] > 0.9
     for name, equal in audited("constant-row,random-row,null", Game.VALID, 60).items():
         assert equal["asked"]["rows"] == {"in": 5, "out": 5}
         assert equal["proved"] == 0.0, name
