@@ -88,6 +88,34 @@ class OneRunOutcome:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecordOutcome:
+    """What was guessed of one of many records.
+
+    Attributes:
+        row: Its row in the table, from 0.
+        guesses: Scored models of which it was guessed whether they had it.
+        correct: Right guesses.
+    """
+
+    row: Whole
+    guesses: Whole
+    correct: Whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordsOutcome:
+    """How an audit of many records per shadow model ended.
+
+    Attributes:
+        scored: Scored models that finished; each had each record by a fair coin.
+        each: The records and what the deciding attack guessed of them.
+    """
+
+    scored: Whole
+    each: tuple[RecordOutcome, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class FailureReason:
     """How many trials of a world failed for one reason.
 
@@ -164,7 +192,7 @@ class TargetOfAudit:
 
     Attributes:
         choice: How it was chosen: farthest, vulnerable, row:N or record:FILE; canaries in a one-run
-            audit.
+            audit, records in one of many records per shadow model.
         row: Its row in the table, from 0; null if it is not a row of the table.
         selection: How a vulnerable target was searched for; absent where it was named.
         compared: Of a table too large to compare all records with each other, how many were
@@ -284,6 +312,9 @@ class AuditRecord:
             a hold-out of it; null in a one-run audit.
         sequential: Null unless the audit was sequential.
         one_run: Null unless the generator was trained once, with many canaries.
+        records: How many records per shadow model were guessed; absent from other audits. All
+            models then count as trials of world out, and counts and scores are of the coins of all
+            records.
         max_provable_epsilon: The bound that a perfect attack would reach with this many trials, in
             nats; null if no trial was scored.
         detectable_epsilon: The smallest true epsilon that this audit exposes with 80 % power, in
@@ -330,6 +361,7 @@ class AuditRecord:
     threshold_rule: ThresholdRule | None
     sequential: SequentialOutcome | None
     one_run: OneRunOutcome | None
+    records: RecordsOutcome | None = field(default=None, metadata=OPTIONAL)
     max_provable_epsilon: NonNegative | None
     detectable_epsilon: NonNegative | None
     detectable_gaussian: NonNegative | None = field(default=None, metadata=OPTIONAL)
