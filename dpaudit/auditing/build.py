@@ -21,7 +21,8 @@ def build_spec(generator: object, table: Table, settings: AuditSettings) -> Audi
         settings: Every choice of the audit.
 
     Returns:
-        A one-run audit, one of many records per model, a search for the most vulnerable target, or an audit in two worlds.
+        A one-run audit, one of many records per model, a search for the most vulnerable target,
+        or an audit in two worlds.
 
     Raises:
         InputError: If anything is unusable; says what and how to fix it.

@@ -184,8 +184,8 @@ class AuditSettings:
             )
         if self.threshold is ThresholdRule.HOLD_OUT:
             raise SettingsError(
-                '`records` weighs guesses of fair coins: leave out `threshold="hold-out"`, or leave '
-                "out `records`"
+                "`records` weighs guesses of fair coins: leave out "
+                '`threshold="hold-out"`, or leave out `records`'
             )
         if self.neighbours is Neighbours.REPLACE_ONE:
             raise SettingsError(

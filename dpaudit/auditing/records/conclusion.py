@@ -189,7 +189,8 @@ def _failures(findings: RecordsFindings) -> Check:
     detail = f"{int(failed.sum())} of {len(failed)} trials failed; nothing is guessed on them"
     smallest = 1.0
     for had in findings.included[[end.trial.number for end in findings.outcomes]].T:
-        table = [[int((failed & side).sum()), int((~failed & side).sum())] for side in (had, ~had)]
+        sides = (had, ~had)
+        table = np.array([[(failed & one).sum(), (~failed & one).sum()] for one in sides])
         smallest = min(smallest, float(fisher_exact(table)[1]))
     p_value = min(1.0, smallest * findings.included.shape[1])
     if p_value >= SIGNIFICANCE:

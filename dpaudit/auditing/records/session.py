@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from dpaudit.auditing.checks import Replay
 from dpaudit.auditing.claims import effective_claim
@@ -24,7 +25,7 @@ from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.foreign import pickled
-from dpaudit.plugins.protocols import World
+from dpaudit.plugins.protocols import Generator, World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import AuditRecord, ControlOutcome
 from dpaudit.results.verdict import Check
@@ -117,7 +118,7 @@ class RecordsSession:
     def _payload(self, role: Role, settings: AuditSettings) -> Payload:
         audit, schema = self.audit, self.audit.table.schema
         game, views = audit.game(role, settings), audit.views
-        null = build("null", GENERATORS, given={}, offered={"schema": schema})
+        null = cast(Generator, build("null", GENERATORS, given={}, offered={"schema": schema}))
         generator: object = {
             Role.NULL_CONTROL: null,
             Role.POSITIVE_CONTROL: CopiesRecords(
