@@ -146,7 +146,7 @@ def _records(result: AuditRecord) -> Iterable[Block]:
         paragraphs=(
             f"Every model was trained with an independent fair coin for each of {len(found.each)} "
             f"records. On {found.scored} models that nothing was learnt from, the attack "
-            f"{result.attack} guessed the coins where it was sure enough, and was silent on the others.",
+            f"{result.attack} guessed the coins where it was sure enough.",
             *left_out(ordered, "records"),
         ),
         table=ReportTable(

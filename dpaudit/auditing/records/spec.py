@@ -131,12 +131,16 @@ def build_records(generator: object, table: Table, settings: AuditSettings) -> R
     data, schema = table.data, table.schema
     check_records(settings.records, rows=len(data))
     attacks = named_attacks(settings.attacks)
+    positions = choose_records(data, schema, settings.records)
+    offered = {"schema": schema}
     try:
-        named = named_generator(generator, settings.parameters, {"schema": schema})
-    except RegistryError as error:
+        named = named_generator(generator, settings.parameters, offered)
+    except RegistryError:
+        one = {**offered, "target": data.iloc[[positions[0]]].reset_index(drop=True)}
+        named = named_generator(generator, settings.parameters, one)  # or that is what is wrong
         raise SettingsError(
-            f"{error}; `records` attacks many records: a generator that takes one target when it "
-            "is built cannot be audited with it"
+            f"{named.name} takes one target when it is built, and `records` attacks many: leave "
+            "out `records`"
         ) from None
     spec = RecordsSpec(
         generator=named,
@@ -145,7 +149,7 @@ def build_records(generator: object, table: Table, settings: AuditSettings) -> R
         claim=claim_under_audit(
             named, epsilon=settings.epsilon, delta=settings.delta, neighbours=settings.neighbours
         ),
-        positions=choose_records(data, schema, settings.records),
+        positions=positions,
         attacks=attacks,
     )
     for attack in attacks:
