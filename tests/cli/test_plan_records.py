@@ -7,7 +7,6 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-
 from dpaudit.bounds import attack_confidence, coin_provable
 from dpaudit.cli.main import app
 
