@@ -97,6 +97,7 @@ def measure(*, models: int, iterations: int, jobs: int, attack: str) -> dict[str
             schema=generator.schema,
             attacks=[attack],
             shadow_models=2 * models,
+            probe=False,
             jobs=jobs,
             out=folder,
         )

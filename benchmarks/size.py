@@ -67,7 +67,7 @@ class Wide:
 def small_spec(trials: int, **settings: Any) -> TwoWorldSpec:
     """An audit of `null` on 20 rows of 3 columns, with 4 synthetic rows."""
     data = pd.DataFrame({"x": np.linspace(0, 1, 20), "k": np.arange(20), "b": [0, 1] * 10})
-    chosen = AuditSettings(shadow_models=trials, rows=4, **settings)
+    chosen = AuditSettings(shadow_models=trials, rows=4, probe=False, **settings)
     spec = build_spec("null", load(data, None), chosen)
     assert isinstance(spec, TwoWorldSpec)
     return spec

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dpaudit.errors import DpauditError, InputError
     from dpaudit.model.claim import Neighbours, PrivacyClaim
     from dpaudit.model.column import Column, Kind
+    from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
     from dpaudit.model.schema import Schema
     from dpaudit.plugins.protocols import Attack, FeatureName, GameView, Generator, Model, Scorer
     from dpaudit.results.result import AuditResult
@@ -34,6 +35,9 @@ _MODULE_OF = {
     "Column": "model.column",
     "Kind": "model.column",
     "PrivacyClaim": "model.claim",
+    "GaussianClaim": "model.currencies",
+    "ConcentratedClaim": "model.currencies",
+    "CurveClaim": "model.currencies",
     "Neighbours": "model.claim",
     # contracts for generators and attacks of one's own
     "Generator": "plugins.protocols",
@@ -53,9 +57,12 @@ __all__ = [
     "AuditResult",
     "AuditSettings",
     "Column",
+    "ConcentratedClaim",
+    "CurveClaim",
     "DpauditError",
     "FeatureName",
     "GameView",
+    "GaussianClaim",
     "Generator",
     "InputError",
     "Kind",

@@ -75,7 +75,9 @@ def dp_audit(tmp_path: Path) -> DpAudit:
     folders: list[Path] = []
 
     def audit(
-        generator: object, data: pd.DataFrame | str | Path, **options: Unpack[AuditOptions]
+        generator: object,
+        data: pd.DataFrame | str | Path | None = None,
+        **options: Unpack[AuditOptions],
     ) -> AuditResult:
         from dpaudit.auditing.entry import audit as run
 

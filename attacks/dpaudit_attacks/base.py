@@ -19,7 +19,8 @@ class ClassifierAttack(ABC):
     """An attack that computes features and leaves the decision to a classifier.
 
     Attributes:
-        classifier: "random-forest", "logistic-regression" or "gradient-boosting".
+        classifier: "random-forest", "logistic-regression", "gradient-boosting" or "chosen" (the one
+            of a rule, lines and a forest that predicts best on the fitting trials).
 
     Raises:
         SettingsError: If the classifier is unknown.

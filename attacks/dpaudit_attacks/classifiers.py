@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Scorer
+from dpaudit_attacks.chosen import train_chosen
 
 TREES = 100
 SCREENED = 64
@@ -78,6 +79,8 @@ def _gradient_boosting(seed: int, n_features: int) -> Any:
     return HistGradientBoostingClassifier(random_state=seed)
 
 
+CHOSEN = "chosen"
+"""Decides by itself which of a rule, lines and a forest gives the scores."""
 _BUILDERS: dict[str, Callable[[int, int], Any]] = {
     "random-forest": _random_forest,
     "logistic-regression": _logistic_regression,
@@ -91,9 +94,10 @@ def require_known(name: str) -> None:
     Raises:
         SettingsError: If there is none of that name; the message suggests the closest one.
     """
-    if name not in _BUILDERS:
-        hint = did_you_mean(str(name), list(_BUILDERS))
-        raise SettingsError(f"unknown classifier {name!r}{hint}; there are: {', '.join(_BUILDERS)}")
+    known = [CHOSEN, *_BUILDERS]
+    if name not in known:
+        hint = did_you_mean(str(name), known)
+        raise SettingsError(f"unknown classifier {name!r}{hint}; there are: {', '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -113,11 +117,17 @@ class Probability:
 
 @dataclass(frozen=True)
 class Undecided:
-    """Scores everything 1/2, because no feature varied in training."""
+    """Scores everything alike, because no feature varied in training.
+
+    Attributes:
+        score: The probability 1/2, or log-odds of 0.
+    """
+
+    score: float
 
     def __call__(self, features: FloatArray) -> FloatArray:
-        """The constant 1/2 [n]."""
-        return np.full(len(features), 0.5)
+        """The constant [n]."""
+        return np.full(len(features), self.score)
 
 
 def train(name: str, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
@@ -127,13 +137,13 @@ def train(name: str, features: FloatArray, member: BoolArray, *, seed: int) -> S
     cross-validation around this call is valid.
 
     Args:
-        name: "random-forest", "logistic-regression" or "gradient-boosting".
+        name: "random-forest", "logistic-regression", "gradient-boosting" or "chosen".
         features: Feature vectors [n, f], finite.
         member: Memberships [n].
         seed: Seed in [0, 2**32).
 
     Returns:
-        The fitted scorer, P(in).
+        The fitted scorer: P(in), or, of "chosen", log-odds.
 
     Raises:
         SettingsError: If the name is unknown, or one world has no model to learn from.
@@ -145,6 +155,8 @@ def train(name: str, features: FloatArray, member: BoolArray, *, seed: int) -> S
             "fit it on models of both worlds"
         )
     if (features == features[0]).all():
-        return Undecided()
+        return Undecided(0.0 if name == CHOSEN else 0.5)
+    if name == CHOSEN:
+        return train_chosen(features, member, seed=seed)
     model = _BUILDERS[name](seed, features.shape[1])
     return Probability(model.fit(features, member))

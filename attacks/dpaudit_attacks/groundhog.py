@@ -17,6 +17,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
 from dpaudit_attacks import correlation, histogram, naive
 from dpaudit_attacks.base import ClassifierAttack, require_positive
+from dpaudit_attacks.classifiers import CHOSEN
 from dpaudit_attacks.columns import ColumnStack, in_blocks
 
 
@@ -113,6 +114,7 @@ class Ensemble(_GroundHog):
 
     bins: int = 10
     spread: str = "std"
+    classifier: str = CHOSEN
 
     def __post_init__(self) -> None:
         super().__post_init__()

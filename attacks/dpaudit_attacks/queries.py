@@ -8,6 +8,7 @@ counts every point of a small domain.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from math import log10, prod
@@ -18,10 +19,10 @@ import numpy.typing as npt
 
 from dpaudit.errors import SettingsError
 from dpaudit.model.column import MISSING, Column, Kind
-from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, IntArray
 from dpaudit_attacks.base import ClassifierAttack, require_positive
+from dpaudit_attacks.classifiers import CHOSEN
 from dpaudit_attacks.columns import category_names, in_blocks, limits, slot_counts
 from dpaudit_attacks.subsets import column_subsets
 
@@ -47,6 +48,7 @@ class TargetQueries(ClassifierAttack):
 
     max_queries: int = 4096
     bins: int = 10
+    classifier: str = CHOSEN
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,20 +72,14 @@ class TargetQueries(ClassifierAttack):
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
-        columns = game.schema.columns
-        (target,) = values_of_table(game.target, game.schema)
-        alike = [_alike(c, value, self.bins) for c, value in zip(columns, target, strict=True)]
-        lowest, highest = np.array(alike).T
-        missing = np.isnan(target)
-        subsets = self._subsets(game)
-
-        def features(block: FloatArray) -> FloatArray:
-            equal = (block >= lowest) & (block <= highest)
-            return count_matches(equal | (missing & np.isnan(block)), subsets)
-
-        n_rows = values.shape[1]
+        alike, subsets = alike_in(game, self.bins), self._subsets(game)
+        n_rows, columns = values.shape[1:]
         words = len(subsets) * -(-n_rows // WORD)
-        return in_blocks(features, values, cells=n_rows * len(columns) + words)
+        return in_blocks(
+            lambda block: count_matches(alike(block), subsets),
+            values,
+            cells=n_rows * columns + words,
+        )
 
     def _subsets(self, game: GameView) -> BoolArray:
         return column_subsets(len(game.schema.columns), self.max_queries)
@@ -155,6 +151,26 @@ class AbsoluteQueries(ClassifierAttack):
             return slot_counts(points, n_points + 1)[:, :-1].astype(np.float64)
 
         return in_blocks(features, values, cells=values.shape[1] * len(columns))
+
+
+def alike_in(game: GameView, bins: int) -> Callable[[FloatArray], BoolArray]:
+    """Where values [M, n, d] equal the target's, as `TargetQueries` means it.
+
+    Args:
+        game: The game, for its target and schema.
+        bins: Equal bins over a numeric column's bounds.
+    """
+    (target,) = game.target_values
+    columns = game.schema.columns
+    alike = [_alike(c, value, bins) for c, value in zip(columns, target, strict=True)]
+    lowest, highest = np.array(alike).T
+    missing = np.isnan(target)
+
+    def equal(values: FloatArray) -> BoolArray:
+        inside = (values >= lowest) & (values <= highest)
+        return np.asarray(inside | (missing & np.isnan(values)), dtype=np.bool_)
+
+    return equal
 
 
 def count_matches(equal: BoolArray, subsets: BoolArray) -> FloatArray:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpaudit.auditing.attacking.evaluation import Evaluation
-from dpaudit.bounds import choose_threshold, clopper_pearson, count_errors
+from dpaudit.bounds import Counts, Guarantee, choose_threshold_by, count_errors
 from dpaudit.formatting import rounded_down
 from dpaudit.game.outcomes import StoredOutcome
 from dpaudit.game.trial import Outcome, Trial, TrialEnd, TrialStatus
@@ -215,7 +215,12 @@ def _equal_neighbours(codes: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def check_agreement(
-    evaluation: Evaluation, member: BoolArray, highest: float, *, delta: float, confidence: float
+    evaluation: Evaluation,
+    member: BoolArray,
+    highest: float,
+    *,
+    guarantee: Guarantee,
+    confidence: float,
 ) -> Check:
     """Whether AUC and bound agree.
 
@@ -227,24 +232,25 @@ def check_agreement(
     Args:
         evaluation: The attack's result.
         member: Worlds of the scored trials.
-        highest: The largest provable epsilon.
-        delta: Delta of the claim.
+        highest: The largest provable limit.
+        guarantee: That of the claim.
         confidence: Confidence of the attack's bounds.
 
     Returns:
         The check.
     """
-    best = choose_threshold(evaluation.scores, member, delta=delta, confidence=confidence)
+    best = choose_threshold_by(
+        evaluation.scores, member, guarantee.statistic, confidence=confidence
+    )
     errors = count_errors(evaluation.scores, member, best)
     n_in, n_out = evaluation.counts.n_in, evaluation.counts.n_out
-    promised = clopper_pearson(
+    counts = Counts(
         errors.false_negatives + n_in - errors.n_in,  # failed trials are errors here too
         errors.false_positives + n_out - errors.n_out,
         n_in,
         n_out,
-        delta=delta,
-        confidence=confidence,
     )
+    promised = guarantee.clopper_pearson(counts, confidence=confidence)
     if evaluation.proved > 0 or promised <= CONTRADICTION * highest:
         return Check("AUC and bound", True, "AUC and bound agree")
     detail = (

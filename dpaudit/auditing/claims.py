@@ -8,15 +8,17 @@ from dataclasses import replace
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.game.trial import TrialEnd
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim
 
 
-def effective_claim(audit: AuditSpec, outcomes: Iterable[TrialEnd]) -> PrivacyClaim:
+def effective_claim(audit: AuditSpec, outcomes: Iterable[TrialEnd]) -> Claim:
     """The claim under audit, as the models that were trained state it.
 
     What the caller stated stands. Else a data-dependent accountant may have reported more than the
     generator did before training: then epsilon and delta are each the largest that the generator or
     one of its models claimed, in either world. That pair follows from every single claim, so a
-    generator that keeps them all keeps it too, and no honest one is flagged more often for it.
+    generator that keeps them all keeps it too, and no honest one is flagged more often for it. A
+    claim in another quantity than epsilon stands as the generator states it.
 
     Args:
         audit: The audit.
@@ -26,7 +28,7 @@ def effective_claim(audit: AuditSpec, outcomes: Iterable[TrialEnd]) -> PrivacyCl
         The claim.
     """
     claim = audit.claim
-    if audit.settings.states_claim:
+    if audit.settings.states_claim or not isinstance(claim, PrivacyClaim):
         return claim
     made = {one.claimed for one in outcomes if one.claimed is not None}
     if not made:

@@ -14,10 +14,12 @@ from dpaudit.bounds.table import ValidBound
 from dpaudit.game.choices import VULNERABLE
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World, is_seedable
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
 from dpaudit.results.leaks import leak_reason
+from dpaudit.results.reach import Reach
 from dpaudit.results.record import (
     AttackOutcome,
     AuditedGenerator,
@@ -28,9 +30,9 @@ from dpaudit.results.record import (
     Correction,
     SchemaOrigin,
     SequentialOutcome,
-    TargetOfAudit,
 )
-from dpaudit.results.verdict import Check, Decision, Verdict
+from dpaudit.results.target import TargetOfAudit
+from dpaudit.results.verdict import Check, Decision, Power, Verdict
 from dpaudit.versions import versions
 
 
@@ -76,9 +78,7 @@ def conclude(
         threshold_rule=audit.settings.threshold,
         sequential=_sequential(audit, findings) if was_run else None,
         one_run=None,
-        max_provable_epsilon=findings.power.max_provable_epsilon if was_run else None,
-        detectable_epsilon=findings.power.detectable_epsilon if was_run else None,
-        detectable_gaussian=findings.power.detectable_gaussian if was_run else None,
+        **_reached(claim, findings.power if was_run else None),
         auc=evaluation.auc if evaluation else None,
         counts=evaluation.counts if evaluation else None,
         shadow_models=findings.counts.run,
@@ -94,7 +94,7 @@ def conclude(
     )
 
 
-def opening(audit: AuditSpec, claim: PrivacyClaim, decision: Decision) -> dict[str, Any]:
+def opening(audit: AuditSpec, claim: Claim, decision: Decision) -> dict[str, Any]:
     """The fields that every record begins with: the verdict and what it is about."""
     inferred = (sentences.SCHEMA_INFERRED,) if audit.table.schema.inferred else ()
     return {
@@ -144,6 +144,25 @@ def closing(
     }
 
 
+def _reached(claim: Claim, power: Power | None) -> dict[str, Any]:
+    """The fields of a record that say what could have been proved."""
+    highest, least, gaussian = power if power is not None else (None, None, None)
+    if isinstance(claim, PrivacyClaim):
+        return {
+            "max_provable_epsilon": highest,
+            "detectable_epsilon": least,
+            "detectable_gaussian": gaussian,
+        }
+    reach = Reach(
+        quantity=claim.quantity,
+        claimed=claim.value,
+        max_provable=highest,
+        detectable=least,
+        detectable_gaussian=gaussian,
+    )
+    return {"max_provable_epsilon": None, "detectable_epsilon": None, "reach": reach}
+
+
 def recorded_bounds(bounds: Mapping[ValidBound, float]) -> dict[ValidBound, float | None]:
     """Every valid bound by key; None where it does not apply."""
     return {key: bounds.get(key) for key in ValidBound}
@@ -153,7 +172,12 @@ def _target(audit: TwoWorldSpec) -> TargetOfAudit:
     target, selection = audit.target, audit.selection
     choice = target.choice if selection is None else VULNERABLE
     return TargetOfAudit(
-        choice=choice, row=target.row, selection=selection, compared=target.compared
+        choice=choice,
+        row=target.row,
+        exposures=target.exposures,
+        selection=selection,
+        compared=target.compared,
+        tables=None if audit.pair is None else audit.pair.account,
     )
 
 

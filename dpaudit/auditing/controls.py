@@ -17,6 +17,8 @@ from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.formatting import rounded_down
 from dpaudit.game.trial import Role
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import ControlOutcome
@@ -96,6 +98,17 @@ def first_control_settings(settings: AuditSettings) -> ControlSettings:
     small = replace(full, shadow_models=2 * per_world, multiplicity=Multiplicity.SELECT)
     by_chance = 0.5**small.scored  # a perfect separation of worlds that do not differ
     return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
+
+
+def control_claim(claim: Claim) -> PrivacyClaim:
+    """The claim that controls are judged by: that of the audit, or pure DP in place of another.
+
+    A control asks whether anything is proved, and how much of what could be; epsilon says that
+    whatever the audit's claim is stated in.
+    """
+    if isinstance(claim, PrivacyClaim):
+        return claim
+    return PrivacyClaim(epsilon=1.0, neighbours=claim.neighbours)
 
 
 def control_generator(control: Control, audit: TwoWorldSpec) -> bytes:

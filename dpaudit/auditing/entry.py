@@ -16,6 +16,8 @@ import pandas as pd
 from dpaudit.auditing.build import build_spec
 from dpaudit.auditing.one_run.session import OneRunSession
 from dpaudit.auditing.one_run.spec import OneRunSpec
+from dpaudit.auditing.pairs import audited_table
+from dpaudit.auditing.probing import probe_first
 from dpaudit.auditing.records.session import RecordsSession
 from dpaudit.auditing.records.spec import RecordsSpec
 from dpaudit.auditing.reuse import check_reuse
@@ -33,7 +35,6 @@ from dpaudit.game.pool import workers_ended
 from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.model.schema import Schema
-from dpaudit.model.tables import load
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
 from dpaudit.versions import versions
@@ -42,7 +43,7 @@ from dpaudit.versions import versions
 @with_fields_of(AuditSettings)
 def audit(
     generator: object,
-    data: pd.DataFrame | str | Path,
+    data: pd.DataFrame | str | Path | None = None,
     *,
     schema: Schema | str | Path | None = None,
     jobs: int | None = None,
@@ -56,7 +57,8 @@ def audit(
     Args:
         generator: A registered name, `module:attr`, `file.py:attr`, an object with
             `fit(data, *, seed)`, or a function `f(data, n_rows, seed)` that returns a table.
-        data: The table: a DataFrame, a CSV or Parquet file, or "sample:breast-cancer".
+        data: The table: a DataFrame, a CSV or Parquet file, or "sample:breast-cancer";
+            None for a worst case, which has its own.
         schema: Its public schema (or a schema file); inferred if None, and then marked so.
         jobs: Worker processes; one per available core if None. Does not change the result.
         trial_timeout: Seconds after which a trial is stopped and has failed; if None, 20 times the
@@ -75,7 +77,7 @@ def audit(
         InterruptedRunError: On Ctrl-C; with `out`, the same call resumes.
     """
     chosen = AuditSettings(**settings)  # type: ignore[arg-type]  # it takes names of choices
-    spec = build_spec(generator, load(data, schema), chosen)
+    spec = build_spec(generator, audited_table(data, schema, chosen), chosen)
     run = partial(run_audit, spec, jobs=jobs, trial_timeout=trial_timeout, on_progress=on_progress)
     if out is not None:
         return run(Path(out))
@@ -123,8 +125,10 @@ def run_audit(
                 spec, folder, jobs=workers, trial_timeout=trial_timeout, on_progress=on_progress
             )
         with RunFolder(folder, spec=spec.stored_specification, versions=versions()) as store:
+            probes = probe_first(spec, store, jobs=workers)
             session = _session(spec, store, workers, trial_timeout, on_progress)
-            result = AuditResult.of(_shareable(session.run(), store), folder=folder)
+            record = replace(_shareable(session.run(), store), probes=probes)
+            result = AuditResult.of(record, folder=folder)
             store.ensure_kept()
             result.save(folder)
             write_reports(result, folder)

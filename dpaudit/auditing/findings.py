@@ -30,9 +30,10 @@ from dpaudit.auditing.checks import (
 from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.plan import highest_provable, power
 from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.bounds import guarantee_of
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World, is_seedable, trains_many
 from dpaudit.results.record import FailureReason, Leak
 from dpaudit.results.verdict import Check, Power
@@ -61,7 +62,7 @@ class Findings(NamedTuple):
     leaks: tuple[Leak, ...]
     checks: tuple[Check, ...]
     failure_reasons: tuple[FailureReason, ...]
-    claim: PrivacyClaim
+    claim: Claim
 
 
 def find(
@@ -97,14 +98,12 @@ def find(
     elif attacked is None:
         attacked = attack_all(audit, stored, Role.AUDIT, settings, claim)
     deciding = best(attacked) if attacked else None
-    proved = deciding is not None and deciding.evaluation.proved > claim.epsilon
+    proved = deciding is not None and deciding.evaluation.proved > claim.value
     # What is proved may come from how trials end, which failures do not hide.
     left = power(settings, claim) if proved else _power_left(audit, outcomes, claim)
     counts = TrialCounts.of(outcomes)
     checks = [
-        check_failures(
-            counts, highest=highest_provable(settings, claim), left=left.max_provable_epsilon
-        ),
+        check_failures(counts, highest=highest_provable(settings, claim), left=left.max_provable),
         check_randomness(outcomes),
         check_repeats(outcomes, audit.stream("repeats").rng()),
         _replay_check(audit, replays),
@@ -121,8 +120,8 @@ def find(
             check_agreement(
                 deciding.evaluation,
                 deciding.scored.member,
-                left.max_provable_epsilon,
-                delta=claim.delta,
+                left.max_provable,
+                guarantee=guarantee_of(claim),
                 confidence=settings.attack_confidence,
             )
         )
@@ -138,7 +137,7 @@ def find(
     )
 
 
-def nothing_run(claim: PrivacyClaim) -> Findings:
+def nothing_run(claim: Claim) -> Findings:
     """Of an audit whose controls failed."""
     return Findings(
         attacked=(),
@@ -152,7 +151,7 @@ def nothing_run(claim: PrivacyClaim) -> Findings:
     )
 
 
-def _power_left(audit: TwoWorldSpec, outcomes: Sequence[TrialEnd], claim: PrivacyClaim) -> Power:
+def _power_left(audit: TwoWorldSpec, outcomes: Sequence[TrialEnd], claim: Claim) -> Power:
     """What attacks on tables could prove: scored trials that failed count as their errors."""
     settings = audit.settings
     fitting = dict(zip(World, masks(audit, Role.AUDIT, settings), strict=True))

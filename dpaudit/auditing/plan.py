@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
 from dpaudit.bounds import (
+    Counts,
+    Detectable,
+    Guarantee,
     coin_detectable,
     coin_detectable_gaussian,
     coin_provable,
-    detectable_epsilon,
-    detectable_gaussian,
-    detection_power,
-    max_provable,
+    guarantee_of,
 )
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim
 from dpaudit.results.verdict import POWER, Power
 
 MOST_PLANNED = 200_000
@@ -25,7 +24,7 @@ MOST_PLANNED = 200_000
 
 def power(
     settings: AuditSettings,
-    claim: PrivacyClaim,
+    claim: Claim,
     *,
     false_negatives: int = 0,
     false_positives: int = 0,
@@ -39,57 +38,52 @@ def power(
         false_positives: The same for world "out".
 
     Returns:
-        The largest provable epsilon, and the smallest detectable ones.
+        The largest provable number of the claim's quantity, and the smallest detectable ones.
     """
     highest = highest_provable(
         settings, claim, false_negatives=false_negatives, false_positives=false_positives
     )
-    if highest <= claim.epsilon:
+    if highest <= claim.value:
         return Power(highest, None)
-    size = _size(settings, claim, false_negatives, false_positives)
-    leak: dict[str, Any] = {"claim_epsilon": claim.epsilon, "power": POWER}
-    leaks = [(detectable_epsilon(**leak, **size), detectable_gaussian(**leak, **size))]
-    if settings.fair_coins:
-        coins = _coins(settings, claim, false_negatives + false_positives)
-        leaks.append((coin_detectable(**leak, **coins), coin_detectable_gaussian(**leak, **coins)))
+    guarantee, confidence = guarantee_of(claim), settings.attack_confidence
+    failed = _failed(settings, false_negatives, false_positives)
+    leaks = [guarantee.detectable(claim.value, failed, confidence=confidence, power=POWER)]
+    coins = _coins(settings, guarantee, false_negatives + false_positives)
+    if coins is not None:
+        leak: dict[str, Any] = {"claim_epsilon": claim.value, "power": POWER, **coins}
+        leaks.append(Detectable(coin_detectable(**leak), coin_detectable_gaussian(**leak)))
     return Power(highest, *(_least(found) for found in zip(*leaks, strict=True)))
 
 
 def highest_provable(
     settings: AuditSettings,
-    claim: PrivacyClaim,
+    claim: Claim,
     *,
     false_negatives: int = 0,
     false_positives: int = 0,
 ) -> float:
     """The first number of `power` alone, which takes far less time."""
-    by_cut = max_provable(**_size(settings, claim, false_negatives, false_positives))
-    if not settings.fair_coins:
-        return by_cut
-    return max(by_cut, coin_provable(**_coins(settings, claim, false_negatives + false_positives)))
+    guarantee, confidence = guarantee_of(claim), settings.attack_confidence
+    failed = _failed(settings, false_negatives, false_positives)
+    by_cut = guarantee.exact(failed, confidence=confidence)
+    coins = _coins(settings, guarantee, false_negatives + false_positives)
+    return by_cut if coins is None else max(by_cut, coin_provable(**coins))
 
 
-def _size(
-    settings: AuditSettings, claim: PrivacyClaim, false_negatives: int, false_positives: int
-) -> dict[str, Any]:
-    """Of the exact bound, with as many scored trials of one world as of the other."""
+def _failed(settings: AuditSettings, false_negatives: int, false_positives: int) -> Counts:
+    """Errors of a perfect attack on as many scored trials of one world as of the other."""
     n_out = settings.scored // 2
     n_in = settings.scored - n_out
-    return {
-        "n_in": n_in,
-        "n_out": n_out,
-        "delta": claim.delta,
-        "confidence": settings.attack_confidence,
-        "false_negatives": min(n_in, false_negatives),
-        "false_positives": min(n_out, false_positives),
-    }
+    return Counts(min(n_in, false_negatives), min(n_out, false_positives), n_in, n_out)
 
 
-def _coins(settings: AuditSettings, claim: PrivacyClaim, failed: int) -> dict[str, Any]:
-    """Of the fair-coin bound."""
+def _coins(settings: AuditSettings, guarantee: Guarantee, failed: int) -> dict[str, Any] | None:
+    """The size of the audit as the fair-coin bound sees it; None where it does not apply."""
+    if guarantee.delta is None or not settings.fair_coins:
+        return None
     return {
         "trials": settings.scored,
-        "delta": claim.delta,
+        "delta": guarantee.delta,
         "confidence": settings.attack_confidence,
         "failed": failed,
     }
@@ -107,14 +101,17 @@ class AssumedAttack(NamedTuple):
     tpr: float
 
     @classmethod
-    def of_leak(cls, epsilon: float, delta: float) -> AssumedAttack:
-        """The best attack on the worst mechanism of that epsilon: randomised response."""
-        error = (1 - delta) / (1 + math.exp(epsilon))
+    def of_leak(cls, level: float, claim: Claim) -> AssumedAttack:
+        """The balanced attack on the worst mechanism of that level, in the claim's quantity.
+
+        Of epsilon that is randomised response.
+        """
+        error = guarantee_of(claim).balanced_error(level)
         return cls(fpr=error, tpr=1 - error)
 
 
 def needed_shadow_models(
-    claim: PrivacyClaim, attack: AssumedAttack, settings: AuditSettings
+    claim: Claim, attack: AssumedAttack, settings: AuditSettings
 ) -> int | None:
     """How many shadow models prove a violation with 80 % power.
 
@@ -131,11 +128,10 @@ def needed_shadow_models(
 
     def enough(shadow_models: int) -> bool:
         sized = replace(settings, shadow_models=shadow_models)
-        reached = detection_power(
-            claim_epsilon=claim.epsilon,
+        reached = guarantee_of(claim).detection_power(
+            claim.value,
             n_in=sized.scored - sized.scored // 2,
             n_out=sized.scored // 2,
-            delta=claim.delta,
             confidence=sized.attack_confidence,
             fpr=attack.fpr,
             tpr=attack.tpr,

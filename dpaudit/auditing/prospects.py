@@ -14,7 +14,7 @@ from dpaudit.auditing.attacking.endings import Ending, ending
 from dpaudit.auditing.plan import highest_provable
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.game.trial import Trial, TrialEnd, TrialStatus
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World
 
 SIGN = 0.05
@@ -40,7 +40,7 @@ def all_failed_alike(ends: Sequence[TrialEnd]) -> bool:
 def cannot_prove(
     ends: Sequence[TrialEnd],
     settings: AuditSettings,
-    claim: PrivacyClaim,
+    claim: Claim,
     *,
     scored: set[Trial],
 ) -> bool:
@@ -64,12 +64,12 @@ def cannot_prove(
         for end in ends
         if end.status is not TrialStatus.FINISHED and end.trial in scored
     )
-    if not lost or highest_provable(settings, claim) <= claim.epsilon:
+    if not lost or highest_provable(settings, claim) <= claim.value:
         return False
     left = highest_provable(
         settings, claim, false_negatives=lost[World.IN], false_positives=lost[World.OUT]
     )
-    return left <= claim.epsilon and not _rows_vary(ends) and not _depends_on_world(ends)
+    return left <= claim.value and not _rows_vary(ends) and not _depends_on_world(ends)
 
 
 def _rows_vary(ends: Sequence[TrialEnd]) -> bool:

@@ -27,6 +27,8 @@ STREAMS_FILE = "streams.json"
 MOST_BYTES = 2**20
 """Of such a file; a larger one is none of ours."""
 MOST_NAMED = 3
+_DECIDE_NOTHING = ("dpaudit", "probe")
+"""Keys of a specification that no verdict depends on."""
 LONGEST_NAME = 60
 
 
@@ -96,7 +98,7 @@ def _own(audit: AuditSpec, store: RunFolder) -> _Mark | None:
 
 
 def _mark_of(audit: AuditSpec, salt: Salt) -> _Mark:
-    settings = {key: value for key, value in audit.specification.items() if key != "dpaudit"}
+    settings = {key: of for key, of in audit.specification.items() if key not in _DECIDE_NOTHING}
     streams = [audit.settings.seed, audit.id, settings["generator"]["source"]]
     return _Mark(streams=salt.digest(["streams", streams]), settings=salt.digest(settings))
 

@@ -25,6 +25,7 @@ from dpaudit.bounds.table import ValidBound
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import require_epsilon
 from dpaudit.plugins.protocols import World
 
 BATCH = 16
@@ -105,7 +106,8 @@ def _claim_so_far(
     audit: TwoWorldSpec, outcomes: StoredOutcomes, plan: TrialPlan, trials: int
 ) -> PrivacyClaim:
     """The effective claim after this many trials; a resumed run may hold more of them already."""
-    return effective_claim(audit, (outcomes[trial] for trial in plan.trials(0, trials)))
+    seen = (outcomes[trial] for trial in plan.trials(0, trials))
+    return require_epsilon(effective_claim(audit, seen), method="`sequential`")
 
 
 def _fixed_on_the_past(

@@ -12,6 +12,7 @@ from dpaudit.auditing.conclusion import conclude
 from dpaudit.auditing.controls import (
     CONTROLS,
     ControlSettings,
+    control_claim,
     control_generator,
     control_settings,
     first_control_settings,
@@ -104,7 +105,7 @@ class Session:
         self, payload: Payload, role: Role, settings: ControlSettings
     ) -> ControlOutcome:
         self._run(payload, self._shuffled(role, settings))
-        claim = self.audit.claim
+        claim = control_claim(self.audit.claim)
         attacked = attack_all(self.audit, self.store.outcomes(role), role, settings, claim)
         evaluation = best(attacked).evaluation if attacked else None
         return judge(role, evaluation, settings, highest=highest_provable(settings, claim))

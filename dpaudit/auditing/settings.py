@@ -6,17 +6,23 @@ settings in backquotes as Python spells them; the command line turns them into i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from numbers import Integral
+from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar
 
 from dpaudit.bounds import Hypotheses, ThresholdRule, attack_confidence
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
-from dpaudit.game.choices import FARTHEST, VULNERABLE
+from dpaudit.game.choices import EXPOSING, VULNERABLE
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.currencies import CurvePoint, curve_points
+from dpaudit.model.curve_text import read_curve
+from dpaudit.model.worst_cases import WorstCase
+from dpaudit.plugins.named import StatedClaim
 from dpaudit.seeds import check_seed
 
 if TYPE_CHECKING:
@@ -30,7 +36,7 @@ The hold-out is the split of published audits: 40 % to train, 20 % for the thres
 MIN_SHADOW_MODELS: Final = 20
 FEWEST_WITH_RECORDS: Final = 8
 """Shadow models of an audit of many records, whose every model gives many guesses."""
-DEFAULT_ATTACKS: Final = ("groundhog", "query-target")
+DEFAULT_ATTACKS: Final = ("groundhog", "query-target", "form")
 DEFAULT_CANARIES: Final = 100
 MIN_CANARIES: Final = 20
 
@@ -54,9 +60,18 @@ class AuditSettings:
         parameters: Constructor parameters of a generator given by name.
         epsilon: Epsilon of the claim under audit; the generator's own if None.
         delta: Delta of the claim; the generator's own, else 0, if None.
+        mu: A claim of Gaussian DP under audit, instead of epsilon.
+        rho: A claim of zCDP, instead of epsilon.
+        curve: A privacy curve, instead of epsilon: pairs of epsilon and delta, a JSON or CSV file
+            of them, or text such as "0.5:1e-3,1:1e-5".
         neighbours: "add-remove" or "replace-one"; that of the generator's claim if None.
-        target: The attacked record: "farthest", "vulnerable" (found by small attacks, for as many
-            trainings as `shadow_models`), "row:N" (or N), or "record:FILE".
+        target: The attacked record: "exposing" (facts such as the extremes of columns hold of it
+            alone), "farthest", "vulnerable" (found by small attacks, for as many trainings as
+            `shadow_models`), "row:N" (or N), or "record:FILE".
+        worst_case: "opposite", "one-hot", "narrow", "mst" or "mixed": both tables are built from
+            the schema alone, in place of a table and a target.
+        neighbours_file: The table of world "out": that handed in without one record, or with one
+            changed in its place; in place of a target.
         attacks: Registered names or objects; each is one hypothesis (Bonferroni).
         shadow_models: Trials of both worlds together, an even number of at least 20.
         rows: Synthetic rows requested of every model; those of the table if None.
@@ -72,6 +87,8 @@ class AuditSettings:
             None.
         records: Records that every shadow model serves, each by its own coin: those that stand out
             most. More than 1 gives as many guesses per model, and attacks no single target.
+        probe: Whether probes from outside (`dpaudit probe`) run first where they are cheap: in an
+            audit of at least 400 shadow models of one target.
         seed: Root of every random stream, in [0, 2**63).
 
     Raises:
@@ -83,8 +100,13 @@ class AuditSettings:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     epsilon: float | None = None
     delta: float | None = None
+    mu: float | None = None
+    rho: float | None = None
+    curve: tuple[CurvePoint, ...] | None = None
     neighbours: Neighbours | None = None
-    target: str = FARTHEST
+    target: str = EXPOSING
+    worst_case: WorstCase | None = None
+    neighbours_file: str | None = None
     attacks: tuple[str | Attack, ...] = DEFAULT_ATTACKS
     shadow_models: int = 400
     rows: int | None = None
@@ -95,11 +117,13 @@ class AuditSettings:
     one_run: bool = False
     canaries: int | None = None
     records: int = 1
+    probe: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
         self._take_names()
         self._check_ranges()
+        self._check_pair()
         if self.one_run:
             self._check_one_run()
         elif self.canaries is not None:
@@ -116,8 +140,16 @@ class AuditSettings:
             "multiplicity": _choice("multiplicity", Multiplicity, self.multiplicity),
             "attacks": tuple(self.attacks),
         }
+        if self.curve is not None:
+            given: Any = self.curve
+            text = isinstance(given, str | Path)
+            taken["curve"] = read_curve(given) if text else curve_points(given)
         if self.neighbours is not None:
             taken["neighbours"] = _choice("neighbours", Neighbours, self.neighbours)
+        if self.worst_case is not None:
+            taken["worst_case"] = _choice("worst_case", WorstCase, self.worst_case)
+        if isinstance(self.neighbours_file, PathLike):
+            taken["neighbours_file"] = fspath(self.neighbours_file)
         if _is_whole(self.target):
             taken["target"] = f"row:{self.target}"
         for name, value in taken.items():
@@ -130,6 +162,10 @@ class AuditSettings:
                 raise SettingsError(f"`{name}` must be a whole number, got {value!r}")
         if not isinstance(self.target, str):
             raise SettingsError(f"`target` must be text or a row number, got {self.target!r}")
+        if not isinstance(self.neighbours_file, str | None):
+            raise SettingsError(
+                f"`neighbours_file` must be the name of a file, got {self.neighbours_file!r}"
+            )
         if self.records < 1:
             raise SettingsError(f"`records` must be at least 1, got {self.records}")
         fewest = min(self.FEWEST, FEWEST_WITH_RECORDS) if self.records > 1 else self.FEWEST
@@ -138,6 +174,14 @@ class AuditSettings:
                 f"`shadow_models` must be an even number of at least {fewest}, "
                 f"got {self.shadow_models}"
             )
+        stated = [
+            name for name in ("epsilon", "mu", "rho", "curve") if getattr(self, name) is not None
+        ]
+        if self.delta is not None and stated and stated != ["epsilon"]:
+            raise SettingsError(f"`delta` belongs to `epsilon`: leave it out of `{stated[0]}`")
+        if len(stated) > 1:
+            named = " and ".join(f"`{name}`" for name in stated)
+            raise SettingsError(f"{named} state one claim each: give one of them")
         if not self.attacks:
             raise SettingsError("`attacks` is empty: an audit needs at least one attack")
         if not 0.5 < self.confidence < 1:
@@ -145,6 +189,25 @@ class AuditSettings:
         if self.rows is not None and self.rows < 1:
             raise SettingsError(f"`rows` must be at least 1, got {self.rows}")
         check_seed(self.seed)
+
+    def _check_pair(self) -> None:
+        if self.worst_case is not None and self.neighbours_file is not None:
+            raise SettingsError(
+                "`worst_case` and `neighbours_file` both name the two tables: leave out one"
+            )
+        for name in ("worst_case", "neighbours_file"):
+            if getattr(self, name) is None:
+                continue
+            if self.one_run:
+                raise SettingsError(
+                    f"`{name}` is a pair of tables for shadow models: leave out `one_run`, or "
+                    f"leave out `{name}`"
+                )
+            if self.target != EXPOSING:
+                raise SettingsError(
+                    f"`{name}` says which record is the target: leave out `target`, or leave out "
+                    f"`{name}`"
+                )
 
     def _check_one_run(self) -> None:
         if self.target == VULNERABLE:
@@ -172,10 +235,10 @@ class AuditSettings:
 
     def _check_records(self) -> None:
         target = next(one.default for one in fields(self) if one.name == "target")
-        if self.target != target:
+        if self.target != target or self.worst_case is not None or self.neighbours_file is not None:
             raise SettingsError(
-                "`records` attacks many records, those that stand out most: leave out `target`, or "
-                "leave out `records`"
+                "`records` attacks many records, those that stand out most: leave out `target`, "
+                "`worst_case` and `neighbours_file`, or leave out `records`"
             )
         if self.sequential:
             raise SettingsError(
@@ -196,7 +259,12 @@ class AuditSettings:
     @property
     def states_claim(self) -> bool:
         """Whether the claim under audit is stated here; else it is the generator's own."""
-        return self.epsilon is not None or self.delta is not None
+        return self.stated_claim._replace(neighbours=None) != StatedClaim()
+
+    @property
+    def stated_claim(self) -> StatedClaim:
+        """What is claimed here."""
+        return StatedClaim(self.epsilon, self.delta, self.mu, self.rho, self.curve, self.neighbours)
 
     @property
     def per_world(self) -> int:
@@ -239,8 +307,13 @@ class SettingsGiven(TypedDict, total=False):
     parameters: Mapping[str, Any]
     epsilon: float | None
     delta: float | None
+    mu: float | None
+    rho: float | None
+    curve: Sequence[tuple[float, float]] | str | Path | None
     neighbours: Neighbours | str | None
     target: str | int
+    worst_case: WorstCase | str | None
+    neighbours_file: str | PathLike[str] | None
     attacks: tuple[str | Attack, ...] | list[str | Attack] | list[str]
     shadow_models: int
     rows: int | None
@@ -251,6 +324,7 @@ class SettingsGiven(TypedDict, total=False):
     one_run: bool
     canaries: int | None
     records: int
+    probe: bool
     seed: int
 
 

@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.game.salt import Private
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim, CurveClaim
+from dpaudit.model.curve_text import written_out
 from dpaudit.model.tables import Table, data_digest
 from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.source import source_digest
@@ -39,7 +40,7 @@ class AuditSpec(ABC):
     generator: NamedGenerator
     table: Table
     settings: AuditSettings
-    claim: PrivacyClaim
+    claim: Claim
 
     @property
     def rows(self) -> int:
@@ -57,6 +58,11 @@ class AuditSpec(ABC):
     def own_options(self) -> list[str]:
         """The words of the command that are of this game alone."""
 
+    @property
+    def table_options(self) -> list[str]:
+        """The words of the command that say which table is audited on, without its schema."""
+        return ["--data", self.table.source]
+
     @cached_property
     def specification(self) -> dict[str, Any]:
         """What decides every number of the result, as JSON; a run folder belongs to one."""
@@ -70,8 +76,7 @@ class AuditSpec(ABC):
             "data": data_digest(self.table.data),
             "schema": self.table.schema.to_document(),
             "neighbours": self.claim.neighbours.value,
-            "epsilon": self.claim.epsilon,
-            "delta": self.claim.delta,
+            **self.claim.as_settings,
             "rows": self.rows,
             "confidence": self.settings.confidence,
             "seed": self.settings.seed,
@@ -116,14 +121,23 @@ class AuditSpec(ABC):
         given = [f"{key}={_text(value)}" for key, value in self.generator.parameters.items()]
         words = ["dpaudit", "audit", self.generator.name]
         words += [word for pair in given for word in ("-p", pair)]
-        words += ["--data", self.table.source]
+        words += self.table_options
         if self.table.schema_source is not None:
             words += ["--schema", self.table.schema_source]
         if settings.states_claim:
-            words += ["--epsilon", f"{self.claim.epsilon!r}", "--delta", f"{self.claim.delta!r}"]
+            words += _stating(self.claim)
         words += ["--neighbours", self.claim.neighbours.value, "--rows", str(self.rows)]
         words += ["--confidence", f"{settings.confidence!r}", "--seed", str(settings.seed)]
         return shlex.join([*words, *self.own_options])
+
+
+def _stating(claim: Claim) -> list[str]:
+    """The options that state a claim."""
+    if isinstance(claim, CurveClaim):
+        return ["--curve", written_out(claim.points)]
+    return [
+        word for name, value in claim.as_settings.items() for word in (f"--{name}", f"{value!r}")
+    ]
 
 
 def _text(value: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, cast
 
 import pandas as pd
 
+from dpaudit.auditing.pairs import audited_pair
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import SettingsError
@@ -15,6 +16,8 @@ from dpaudit.game.salt import Private
 from dpaudit.game.target import Target, choose_target, copies_of
 from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.currencies import require_epsilon
+from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest
 from dpaudit.plugins.adapt import check_table
@@ -28,7 +31,7 @@ from dpaudit.plugins.named import (
 from dpaudit.plugins.protocols import Generator
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.plugins.source import source_digest
-from dpaudit.results.record import Selection
+from dpaudit.results.target import Selection
 from dpaudit.seeds import Stream
 
 
@@ -37,30 +40,37 @@ class TwoWorldSpec(AuditSpec):
     """A complete audit with shadow models in two worlds.
 
     Attributes:
+        given: The generator as the caller handed it in; probes build it again with other settings.
         target: The attacked record.
         game: Both worlds.
         attacks: The attacks, each one hypothesis.
+        pair: Both tables, where the audit names them instead of a target.
         selection: How the target was searched for; None where it was named. Decides no number:
             given its target, an audit is the same however that was found.
     """
 
     TRAINED: ClassVar[tuple[str, ...]] = ("target", "neighbours")
 
+    given: object
     target: Target
     game: Game
     attacks: tuple[NamedAttack, ...]
+    pair: NeighbouringTables | None = None
     selection: Selection | None = None
 
     @property
     def own_specification(self) -> dict[str, Any]:
         """Target, attacks, number of shadow models, and how errors are spent."""
         settings = self.settings
+        target = {
+            "choice": self.target.choice,
+            "row": self.target.row,
+            "record": data_digest(self.target.record),
+        }
+        if self.pair is not None and self.pair.replacement is not None:
+            target["replacement"] = data_digest(self.pair.replacement)
         return {
-            "target": {
-                "choice": self.target.choice,
-                "row": self.target.row,
-                "record": data_digest(self.target.record),
-            },
+            "target": target,
             "attacks": [
                 {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
                 for name, attack in self.attacks
@@ -69,27 +79,37 @@ class TwoWorldSpec(AuditSpec):
             "threshold": settings.threshold.value,
             "multiplicity": settings.multiplicity.value,
             "sequential": settings.sequential,
+            "probe": settings.probe,
         }
 
     @property
     def stored_specification(self) -> dict[str, Any]:
         """The specification for a run folder; the record is private too."""
         target = self.specification["target"]
-        return {
-            **super().stored_specification,
-            "target": {**target, "record": Private(target["record"])},
-        }
+        records = {key: Private(target[key]) for key in ("record", "replacement") if key in target}
+        return {**super().stored_specification, "target": target | records}
+
+    @property
+    def table_options(self) -> list[str]:
+        """A worst case names its table."""
+        worst_case = self.settings.worst_case
+        return super().table_options if worst_case is None else ["--worst-case", worst_case.value]
 
     @property
     def own_options(self) -> list[str]:
         """The same, as words of the command."""
         settings = self.settings
-        words = ["--target", self.target.choice if self.selection is None else VULNERABLE]
+        words = []
+        if settings.neighbours_file is not None:
+            words = ["--neighbours-file", settings.neighbours_file]
+        elif self.pair is None:
+            words = ["--target", self.target.choice if self.selection is None else VULNERABLE]
         words += [word for name, _ in self.attacks for word in ("--attack", name)]
         words += ["--shadow-models", str(settings.shadow_models)]
         words += ["--threshold", settings.threshold.value]
         words += ["--multiplicity", settings.multiplicity.value]
-        return [*words, "--sequential"] if settings.sequential else words
+        words += ["--sequential"] if settings.sequential else []
+        return words if settings.probe else [*words, "--no-probe"]
 
 
 def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -> TwoWorldSpec:
@@ -108,14 +128,22 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
     """
     attacks = named_attacks(settings.attacks)
     data, schema = table.data, table.schema
-    target = choose_target(settings.target, data, schema)
+    pair = audited_pair(table, settings)
+    if pair is None:
+        target = choose_target(settings.target, data, schema)
+    else:
+        record = data.iloc[[pair.row]].reset_index(drop=True)
+        target = Target(pair.choice, pair.row, record)
     offered = {"schema": schema, "target": target.record}
     named = named_generator(generator, settings.parameters, offered)
-    claim = claim_under_audit(
-        named, epsilon=settings.epsilon, delta=settings.delta, neighbours=settings.neighbours
-    )
-    replacement = None
-    if claim.neighbours is Neighbours.REPLACE_ONE:
+    stated = settings.stated_claim
+    if pair is not None and pair.neighbours is not None:
+        stated = stated._replace(neighbours=pair.neighbours)
+    claim = claim_under_audit(named, stated)
+    if settings.sequential:
+        require_epsilon(claim, method="`sequential`")
+    replacement = None if pair is None else pair.replacement
+    if pair is None and claim.neighbours is Neighbours.REPLACE_ONE:
         replacement = _replacement(target.record, schema, Stream(settings.seed, "", "replacement"))
     game = build_game(
         data,
@@ -129,6 +157,7 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
         attack.check(game.view)
     check_table(named.generator, data)
     return TwoWorldSpec(
+        given=generator,
         generator=named,
         table=table,
         settings=settings,
@@ -136,6 +165,7 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
         target=target,
         game=game,
         attacks=attacks,
+        pair=pair,
     )
 
 

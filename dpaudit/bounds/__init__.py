@@ -17,6 +17,7 @@ from dpaudit.bounds.fair_coin_power import (
     coin_provable,
 )
 from dpaudit.bounds.grading import Grading, choose_grading, count_guesses
+from dpaudit.bounds.guarantee import Detectable, EpsilonGuarantee, Guarantee, guarantee_of
 from dpaudit.bounds.multiplicity import Hypotheses, attack_confidence, bonferroni
 from dpaudit.bounds.one_run import (
     one_run,
@@ -30,7 +31,7 @@ from dpaudit.bounds.power import (
     detection_power,
     max_provable,
 )
-from dpaudit.bounds.promise import FailedTrials, Promise, promise, promised_by_cut
+from dpaudit.bounds.promise import FailedTrials, Promised, promise, scaled_errors
 from dpaudit.bounds.sequential import coin_bound, e_process
 from dpaudit.bounds.sequential_schedule import ScoredBlock, refit_schedule
 from dpaudit.bounds.threshold import (
@@ -40,6 +41,7 @@ from dpaudit.bounds.threshold import (
     ThresholdRule,
     auc,
     choose_threshold,
+    choose_threshold_by,
     count_errors,
     roc,
 )
@@ -47,11 +49,14 @@ from dpaudit.bounds.threshold import (
 __all__ = [
     "CoinGuesses",
     "Counts",
+    "Detectable",
     "Direction",
+    "EpsilonGuarantee",
     "FailedTrials",
     "Grading",
+    "Guarantee",
     "Hypotheses",
-    "Promise",
+    "Promised",
     "RocCurve",
     "ScoredBlock",
     "Threshold",
@@ -61,6 +66,7 @@ __all__ = [
     "bonferroni",
     "choose_grading",
     "choose_threshold",
+    "choose_threshold_by",
     "clopper_pearson",
     "coin_bound",
     "coin_detectable",
@@ -76,6 +82,7 @@ __all__ = [
     "fair_coin",
     "fair_coin_p_value",
     "gdp",
+    "guarantee_of",
     "jeffreys",
     "joint_beta",
     "max_provable",
@@ -85,9 +92,9 @@ __all__ = [
     "one_run_p_value",
     "p_value",
     "promise",
-    "promised_by_cut",
     "refit_schedule",
     "roc",
+    "scaled_errors",
     "statistic",
     "upper_limits",
 ]

@@ -94,6 +94,16 @@ class RejectionRegion:
         return bool(np.all(self.most_fn >= other.most_fn))
 
     @property
+    def n_out(self) -> int:
+        """Trials of the "out" world."""
+        return self.most_fn.size - 1
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every outcome is inside."""
+        return bool(self.most_fn[-1] >= self.n_in)
+
+    @property
     def is_empty(self) -> bool:
         """Whether not even an attack without errors rejects."""
         return bool(self.most_fn[0] < 0)

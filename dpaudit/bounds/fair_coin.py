@@ -173,22 +173,55 @@ def fair_coin(
     guesses = CoinGuesses(tuple(right), tuple(made), trials, tuple(by_training or ()))
     check_delta(delta)
     check_confidence(confidence)
-    alpha = 1.0 - confidence
     aside = _set_aside_for(guesses, delta=delta, confidence=confidence)
+    return _bound(guesses.made, guesses.weight_of_right, aside, 1.0 - confidence, 0.0)
+
+
+def weight_bound(
+    made: Sequence[int],
+    weight: int,
+    trials: int,
+    *,
+    delta: float,
+    confidence: float,
+    at_least: float = 0.0,
+) -> float:
+    """`fair_coin` of guesses whose right ones have this weight in all.
+
+    Args:
+        made: Guesses of each weight, from 1 on.
+        weight: Sum of the weights of the right ones.
+        trials: Coins, those without a guess included.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+        at_least: Bounds below it are not of interest.
+
+    Returns:
+        The bound, or `at_least` where that is larger.
+    """
+    aside = set_aside(trials, delta=delta, confidence=confidence)
+    return _bound(made, weight, aside, 1.0 - confidence, at_least)
+
+
+def _bound(
+    made: Sequence[int], weight: int, aside: SetAside | None, alpha: float, at_least: float
+) -> float:
+    """The ε at which the p-value is alpha, or `at_least` where that is larger."""
     if aside is None:
-        return 0.0
+        return at_least
 
     def excess(epsilon: float) -> float:
-        return _p_value(guesses, epsilon, aside) - alpha
+        return _p_value(made, weight, epsilon, aside) - alpha
 
-    if excess(0.0) >= 0.0:
-        return 0.0
-    high = 1.0
+    if excess(at_least) >= 0.0:
+        return at_least
+    high = at_least + 1.0
     while excess(high) < 0.0:
         high *= 2.0
         if high > _LARGEST_EPSILON:  # only a count of right guesses near e^36 gets here
             return _LARGEST_EPSILON
-    return max(0.0, float(brentq(excess, 0.0, high, xtol=_TOLERANCE)) - 2.0 * _TOLERANCE)
+    root = float(brentq(excess, at_least, high, xtol=_TOLERANCE))
+    return max(at_least, root - 2.0 * _TOLERANCE)
 
 
 def fair_coin_p_value(
@@ -223,7 +256,9 @@ def fair_coin_p_value(
     check_delta(delta)
     check_confidence(confidence)
     aside = _set_aside_for(guesses, delta=delta, confidence=confidence)
-    return 1.0 if aside is None else _p_value(guesses, epsilon, aside)
+    if aside is None:
+        return 1.0
+    return _p_value(guesses.made, guesses.weight_of_right, epsilon, aside)
 
 
 def any_revealed(shared: int, delta: float) -> float:
@@ -261,21 +296,23 @@ def set_aside(trials: int, *, delta: float, confidence: float) -> SetAside | Non
 
 
 def _set_aside_for(guesses: CoinGuesses, *, delta: float, confidence: float) -> SetAside | None:
+    """What is set aside, in guesses: as many as the trainings with the most of them have."""
     revealed = any_revealed(guesses.shared, delta)
-    return set_aside(guesses.trainings, delta=revealed, confidence=confidence)
+    aside = set_aside(guesses.trainings, delta=revealed, confidence=confidence)
+    if aside is None or not guesses.by_training:
+        return aside
+    most = sorted(guesses.by_training, reverse=True)[: aside.revealed]
+    return aside._replace(revealed=sum(most))
 
 
-def _p_value(guesses: CoinGuesses, epsilon: float, aside: SetAside) -> float:
-    made, needed = list(guesses.made), guesses.weight_of_right
-    taken = aside.revealed
-    if guesses.by_training:
-        taken = sum(sorted(guesses.by_training, reverse=True)[: aside.revealed])
-    for place in reversed(range(len(made))):
-        heaviest = min(taken, made[place])
-        made[place] -= heaviest
+def _p_value(made: Sequence[int], weight: int, epsilon: float, aside: SetAside) -> float:
+    left, needed, taken = list(made), weight, aside.revealed
+    for place in reversed(range(len(left))):
+        heaviest = min(taken, left[place])
+        left[place] -= heaviest
         needed -= heaviest * (place + 1)
         taken -= heaviest
-    return min(1.0, weight_reached(made, needed, success=float(expit(epsilon))) + aside.probability)
+    return min(1.0, weight_reached(left, needed, success=float(expit(epsilon))) + aside.probability)
 
 
 def weight_reached(made: Sequence[int], needed: int, *, success: float) -> float:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache, reduce
-from operator import and_
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
@@ -12,7 +11,7 @@ from scipy.special import expit, ndtr
 
 from dpaudit.bounds._checks import check_confidence, check_delta, check_epsilon, check_power
 from dpaudit.bounds._gaussian import gaussian_epsilon
-from dpaudit.bounds._ordering import Ordering, reference_orderings
+from dpaudit.bounds._ordering import Step, steps
 from dpaudit.bounds._region import RejectionRegion
 from dpaudit.bounds.counts import Counts
 from dpaudit.bounds.exact import exact, reaching
@@ -229,19 +228,25 @@ def _rejecting(
     bound, and beyond them as many as keep it there.
     """
     alpha = 1.0 - confidence
-    asked = Ordering.at(confidence, n_in=n_in, n_out=n_out, delta=delta)
-    first = reaching(claim_epsilon, asked)
-    regions = []
-    for reference in reference_orderings(n_in=n_in, n_out=n_out, delta=delta):
+    region = RejectionRegion(np.full(n_out + 1, n_in), n_in)
+    for step in reversed(steps(confidence, n_in=n_in, n_out=n_out, delta=delta)):
+        first = reaching(claim_epsilon, step.asked)
+
+        def rejects(ratio: float, step: Step = step, first: RejectionRegion = first) -> bool:
+            ranked = first | step.reference.at_least(ratio)
+            return ranked.worst_case(claim_epsilon, step.delta) < alpha
+
+        # Most steps reject all that the later ones do; of the others the lowest ratio is sought.
+        low = step.reference.lowest(region, outside=first)
+        if rejects(low):
+            continue
         # Above the largest ratio, that of no errors, only the first group is left.
-        low = 0.0
-        high = math.exp(reference.statistic(Counts(0, 0, n_in, n_out))) * (1.0 + 1e-9)
+        high = math.exp(step.reference.statistic(Counts(0, 0, n_in, n_out))) * (1.0 + 1e-9)
         while high - low > _RELATIVE_TOLERANCE * high:
             middle = (low + high) / 2.0
-            region = first | reference.at_least(middle)
-            if region.worst_case(claim_epsilon, delta) < alpha:
+            if rejects(middle):
                 high = middle
             else:
                 low = middle
-        regions.append(first | reference.at_least(high))
-    return reduce(and_, regions)
+        region &= first | step.reference.at_least(high)
+    return region

@@ -26,7 +26,7 @@ where the promises are this close, the fair-coin bound is as large or larger on 
 """
 
 
-class Promise(NamedTuple):
+class Promised(NamedTuple):
     """What an attack did on the trials that fixed it.
 
     Attributes:
@@ -54,7 +54,7 @@ def promise(
     delta: float,
     confidence: float,
     rng: np.random.Generator,
-) -> Promise:
+) -> Promised:
     """Compares both rules by cross-fitting: each is fixed on one half and tried on the other.
 
     Args:
@@ -75,7 +75,7 @@ def promise(
     for fixed in (first, ~first):
         own, others = (scores[fixed], member[fixed]), (scores[~fixed], member[~fixed])
         if not (own[1].any() and not own[1].all()):
-            return Promise(0.0, by_coins=True)  # too few to try anything on
+            return Promised(0.0, by_coins=True)  # too few to try anything on
         cut = choose_threshold(*own, delta=delta, confidence=confidence)
         wrong = cut.guesses_in(others[0]) != others[1]
         errors += [np.count_nonzero(wrong & others[1]), np.count_nonzero(wrong & ~others[1])]
@@ -88,26 +88,23 @@ def promise(
     by_coins = fair_coin(*coins, delta=delta, confidence=confidence)
     n_in, n_out = int(member.sum()), int((~member).sum())
     counts = Counts(int(errors[0]), int(errors[1]), n_in, n_out)
-    by_cut = promised_by_cut(counts, failed, scored=scored, delta=delta, confidence=confidence)
+    errors_to_come = scaled_errors(counts, failed, scored=scored)
+    by_cut = exact(*errors_to_come, delta=delta, confidence=confidence)
     if by_cut > by_coins + _PREFERENCE:
-        return Promise(by_cut, by_coins=False)
-    return Promise(by_coins, by_coins=True)
+        return Promised(by_cut, by_coins=False)
+    return Promised(by_coins, by_coins=True)
 
 
-def promised_by_cut(
-    counts: Counts, failed: FailedTrials, *, scored: int, delta: float, confidence: float
-) -> float:
-    """The exact bound if the scored trials, half of either world, are guessed as these were.
+def scaled_errors(counts: Counts, failed: FailedTrials, *, scored: int) -> Counts:
+    """The errors of the scored trials, half of either world, if these are guessed as others were.
 
     Args:
         counts: Errors on the trials that fixed the cut, or on some of them.
         failed: Trials beside them that failed: errors in either world.
         scored: Trials that will be scored.
-        delta: δ of the claim, in [0, 1).
-        confidence: One-sided confidence of the bound to come, in (0, 1).
 
     Returns:
-        The bound; errors are rounded up.
+        The errors, rounded up.
     """
     size = max(1, scored // 2)
     wrong = (counts.false_negatives + failed.n_in, counts.false_positives + failed.n_out)
@@ -115,7 +112,7 @@ def promised_by_cut(
     missed, mistaken = (
         min(size, -(-count * size // all_of)) for count, all_of in zip(wrong, of, strict=True)
     )
-    return exact(missed, mistaken, size, size, delta=delta, confidence=confidence)
+    return Counts(missed, mistaken, size, size)
 
 
 def _half(member: BoolArray, rng: np.random.Generator) -> BoolArray:

@@ -9,10 +9,11 @@ trial, stop at any time for any reason, and go on after a check.
 The bet. Under pure ε-DP a coin is guessed right, given the output and all that went before, with
 probability at most p = e^ε/(1 + e^ε). A stake with the odds q > p multiplies the wealth by q/p if
 the guess is right and by (1 - q)/(1 - p) if not, which is expected to be at most 1; it grows
-fastest where q is the true probability (Kelly 1956). An attack silent on a trial leaves the wealth.
+fastest where q is the true probability (Kelly 1956). An attack may be silent on a trial.
 Under (ε, δ)-DP the trial reveals its coin with probability δ (Kairouz, Oh and Viswanath 2015,
-Theorem 2.5), which multiplies the wealth by 1/p at most: every bet is divided by
-1 + δ(1/p - 1).
+Theorem 2.5), which multiplies the wealth by 1/p at most. So the wealth is divided by 1 + δ(1/p - 1)
+on every trial, on a silent one too: silence is chosen by the output, and an attack that bets on
+nothing but revealed coins would gain otherwise.
 
 Odds may be wrong in scale, above all those of an attack that has learnt from few trials. Three
 gamblers share the first wealth and take the log odds at half, once and three times their value.
@@ -102,8 +103,6 @@ def coin_bound(
     check_delta(delta)
     check_confidence(confidence)
     needed = -math.log1p(-confidence)
-    # A silent trial leaves every wealth as it is.
-    odds, worlds = odds[odds != 0.0], worlds[odds != 0.0]
     if odds.size == 0:
         return 0.0
     refuted = 0
@@ -131,8 +130,9 @@ def _log_e_values(
         log_expit(stake) - log_expit(epsilon),
         log_expit(-stake) - log_expit(-epsilon),
     )
-    gain -= np.log1p(delta * np.expm1(-log_expit(epsilon)))
-    gain = np.where(stake > epsilon, gain, 0.0)
+    # Paid on every trial: which of them are bet on may depend on what is revealed.
+    price = np.log1p(delta * np.expm1(-log_expit(epsilon)))
+    gain = np.where(stake > epsilon, gain, 0.0) - price
     shares = np.log([*GAMBLERS.values()])[None, :, None]
     wealth: FloatArray = np.logaddexp.reduce(gain.cumsum(axis=2) + shares, axis=1)
     return wealth

@@ -7,9 +7,10 @@ multiple test, and the bound fails more often than its confidence admits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,9 @@ from dpaudit.bounds.counts import Counts
 
 # Statistics that agree to this many digits are tied: the choice must not hang on rounding.
 _DIGITS = 12
+
+Statistic: TypeAlias = Callable[[FloatArray, FloatArray], npt.ArrayLike]
+"""Of upper limits on both error rates, false negatives first: what they prove, not clipped."""
 
 
 class ThresholdRule(StrEnum):
@@ -125,16 +129,37 @@ def choose_threshold(
         SettingsError: If scores and membership do not fit, or a setting is out of range.
     """
     check_delta(delta)
+    return choose_threshold_by(
+        scores, member, partial(statistic, delta=delta), confidence=confidence
+    )
+
+
+def choose_threshold_by(
+    scores: FloatArray, member: BoolArray, proves: Statistic, *, confidence: float
+) -> Threshold:
+    """Chooses as `choose_threshold` does, by what upper limits on the error rates prove.
+
+    Args:
+        scores: Attack scores; shape (n,), finite.
+        member: Whether the trial is of the "in" world; shape (n,), both worlds present.
+        proves: Of upper limits on the false-negative and the false-positive rate, what they prove.
+        confidence: One-sided confidence of the bound to come, in (0, 1).
+
+    Returns:
+        The threshold.
+
+    Raises:
+        SettingsError: If scores and membership do not fit, or `confidence` is out of range.
+    """
     check_confidence(confidence)
     scores, member = checked(scores, member)
     cuts = cuts_of(scores, member)
     directions = tuple(Direction)
     errors = errors_at(cuts, directions)
     tail = (1.0 - confidence) / 2.0
-    evidence = statistic(
+    evidence = proves(
         upper_limits(cuts.n_in, tail)[errors.false_negatives],
         upper_limits(cuts.n_out, tail)[errors.false_positives],
-        delta,
     )
     return best_cut(cuts, directions, evidence, centre=float(np.median(scores)))
 

@@ -20,12 +20,22 @@ Out = Annotated[
     ),
 ]
 
+Table = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Table: CSV (also .gz), Parquet, or sample:breast-cancer. A worst case has its own.",
+        show_default=False,
+    ),
+]
+
 
 @guarded
 @options.takes_settings()
 def audit(
+    *,
     generator: options.GeneratorName,
-    data: options.Data,
+    data: Table = None,
     settings: AuditSettings,
     schema: options.SchemaFile = None,
     jobs: options.Jobs = None,
@@ -47,16 +57,19 @@ def audit(
     """
     from dpaudit.auditing.build import build_spec
     from dpaudit.auditing.entry import run_audit
+    from dpaudit.auditing.pairs import audited_table
+    from dpaudit.auditing.probing import is_probed
     from dpaudit.auditing.target_search.spec import TargetSearchSpec
     from dpaudit.cli.progress import ConsoleProgress
-    from dpaudit.model.tables import load
     from dpaudit.results.result import REPORT_FILE
 
-    spec = build_spec(generator, load(data, schema), settings)
+    table = audited_table(data, schema, settings)
+    spec = build_spec(generator, table, settings)
     folder = out or spec.default_folder
     errors = messages()
     if not quiet:
-        errors.print(f"auditing {generator} on {data}; run folder {folder}")
+        probes = "; probes first (--no-probe: none)" if is_probed(settings) else ""
+        errors.print(f"auditing {generator} on {table.source}; run folder {folder}{probes}")
         if isinstance(spec, TargetSearchSpec):
             errors.print(spec.plan)
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:

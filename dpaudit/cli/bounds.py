@@ -10,13 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from dpaudit.bounds import attack_confidence
+from dpaudit.bounds import attack_confidence, guarantee_of
 from dpaudit.bounds.table import Assumption, Observed, ValidBound, entries_for
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, SettingsError
 from dpaudit.formatting import clipped, printable, rounded, rounded_down
+from dpaudit.model.claim import PrivacyClaim, Quantity
 from dpaudit.results.record import AttackOutcome, AuditRecord
+from dpaudit.results.sentences import quantity_noun
 from dpaudit.results.verdict import Verdict
 
 _WIDEST_NAME = 20
@@ -43,13 +45,13 @@ class _Asked:
 
     Attributes:
         result: The run.
-        delta: Delta.
+        delta: Delta; None if the claim of the run has none.
         confidence: Confidence of all bounds together.
         assume: What estimates may take for granted.
     """
 
     result: AuditRecord
-    delta: float
+    delta: float | None
     confidence: float
     assume: Assumption | None
 
@@ -57,7 +59,7 @@ class _Asked:
     def post_hoc(self) -> bool:
         """Whether delta or confidence are others than the run was made for."""
         run = self.result
-        return (self.delta, self.confidence) != (run.claim.delta, run.confidence)
+        return (self.delta, self.confidence) != (_delta_of(run), run.confidence)
 
     @property
     def attack_confidence(self) -> float:
@@ -82,11 +84,21 @@ class _Asked:
         shared = f"corrected for {run.multiplicity.hypotheses} attack(s)"
         if run.sequential is not None:
             shared += ", half for each bound"
-        line = f"delta {rounded(self.delta)}, confidence {self.confidence:g}, {shared}"
+        line = f"{self._about(self.delta)}, confidence {self.confidence:g}, {shared}"
         if not self.post_hoc:
             return line
-        own = f"delta {rounded(run.claim.delta)}, confidence {run.confidence:g}"
+        own = f"{self._about(_delta_of(run))}, confidence {run.confidence:g}"
         return f"{line}\nchosen after the run, which was made for {own}"
+
+    def _about(self, delta: float | None) -> str:
+        """What the bounds are on, or at which delta they are on epsilon."""
+        if delta is None:
+            return f"on {quantity_noun(self.result.claim.quantity)}"
+        return f"delta {rounded(delta)}"
+
+
+def _delta_of(run: AuditRecord) -> float | None:
+    return run.claim.delta if isinstance(run.claim, PrivacyClaim) else None
 
 
 @guarded
@@ -122,9 +134,15 @@ def bounds(
     result = AuditResult.load(run_folder)
     if not result.attacks and (result.one_run is None or result.one_run.correct is None):
         raise InputError(f"{run_folder} scored no attack, so there is nothing to bound")
+    own = _delta_of(result)
+    if own is None and (delta is not None or assume is not None):
+        raise SettingsError(
+            f"{run_folder} audits {result.claim.in_words}, which has no delta: leave out --delta "
+            "and --assume"
+        )
     asked = _Asked(
         result=result,
-        delta=result.claim.delta if delta is None else delta,
+        delta=own if delta is None else delta,
         confidence=result.confidence if confidence is None else confidence,
         assume=assume,
     )
@@ -134,6 +152,7 @@ def bounds(
     output = results()
     if json:
         found = {
+            "quantity": result.claim.quantity.value,
             "delta": asked.delta,
             "confidence": asked.confidence,
             "post_hoc": asked.post_hoc,
@@ -142,10 +161,11 @@ def bounds(
         output.print(json_module.dumps(found, indent=2))
         return
     output.print(asked.heading)
+    quantity = result.claim.quantity.value
     names = [clipped(printable(row["attack"]), _WIDEST_NAME) for row in rows]
     width = max(len(name) for name in names)
     for name, row in zip(names, rows, strict=True):
-        line = f"{name:<{width}}  {row['method']:<17}  {rounded_down(row['epsilon']):<8}  "
+        line = f"{name:<{width}}  {row['method']:<17}  {rounded_down(row[quantity]):<8}  "
         output.print((line + (row["reason"] or "")).rstrip())
 
 
@@ -153,6 +173,14 @@ def _attack_rows(attack: AttackOutcome, asked: _Asked) -> Iterator[dict[str, Any
     # Without a fixed-n bound in the run its trials were ended by what they showed, be it with the
     # last ones at the cap: on such counts it is no bound. Of the two rules one was chosen before
     # the trials were scored: the better of both, taken afterwards, would be none either.
+    quantity = asked.result.claim.quantity
+    if asked.delta is None:
+        found = guarantee_of(asked.result.claim).bounds(
+            attack.counts, confidence=asked.attack_confidence
+        )
+        for key, value in found.items():
+            yield _row(attack.name, key, value, asked.flaw, quantity)
+        return
     if attack.guesses is not None:
         yield from _rows(attack.name, Observed.COINS, tuple(attack.guesses), asked)
         if asked.result.records is None:  # errors of coins that share models are not independent
@@ -194,13 +222,17 @@ def _rows(
 
 
 def _row(
-    attack: str, method: StrEnum, epsilon: float | None, why_not: NoProof | None
+    attack: str,
+    method: StrEnum,
+    value: float | None,
+    why_not: NoProof | None,
+    quantity: Quantity = Quantity.EPSILON,
 ) -> dict[str, Any]:
     """One bound; it is valid unless there is a reason against it."""
     return {
         "attack": attack,
         "method": method.value,
-        "epsilon": epsilon,
+        quantity.value: value,
         "valid": why_not is None,
         "reason": why_not and why_not.value,
     }

@@ -11,6 +11,7 @@ import typer
 
 from dpaudit.bounds.table import BOUNDS, BoundEntry
 from dpaudit.cli.console import guarded, messages, results
+from dpaudit.model.worst_cases import WorstCase
 from dpaudit.plugins.registry import Plugin, plugins
 
 
@@ -20,19 +21,22 @@ class Group(StrEnum):
     GENERATORS = "generators"
     ATTACKS = "attacks"
     BOUNDS = "bounds"
+    WORST_CASES = "worst-cases"
 
 
 @guarded
 def list_registered(
     group: Annotated[Group | None, typer.Argument(help="What to list.", show_default=False)] = None,
 ) -> None:
-    """Lists registered generators, attacks and bounds."""
+    """Lists registered generators and attacks, bounds, and worst cases."""
     output = results()
     for one in Group if group is None else (group,):
         if group is None:
             output.print(f"{one}:")
         if one is Group.BOUNDS:
             entries = {entry.key.value: _worth(entry) for entry in BOUNDS}
+        elif one is Group.WORST_CASES:
+            entries = {case.value: case.meaning for case in WorstCase}
         else:
             entries = {name: _summary(value) for name, value in _plugins(f"dpaudit.{one}")}
         width = max((len(name) for name in entries), default=0)

@@ -19,6 +19,7 @@ import typer
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.bounds import ThresholdRule
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.worst_cases import WorstCase
 from dpaudit.plugins.registry import parse_parameters
 
 
@@ -76,6 +77,25 @@ Delta = Annotated[
         metavar="D", help="Delta of the claim. Default: the generator's own, else 0.", shown=False
     ),
 ]
+Mu = Annotated[
+    float | None,
+    _option(
+        metavar="M", help="A claim of Gaussian DP, instead of epsilon. Default: none.", shown=False
+    ),
+]
+Rho = Annotated[
+    float | None,
+    _option(metavar="R", help="A claim of zCDP, instead of epsilon. Default: none.", shown=False),
+]
+Curve = Annotated[
+    str | None,
+    _option(
+        metavar="FILE|E:D,E:D",
+        help="A privacy curve, instead of epsilon: JSON or CSV of (epsilon, delta), or written "
+        "out as 0.5:1e-3,1:1e-5. Default: none.",
+        shown=False,
+    ),
+]
 Relation = Annotated[
     Neighbours | None,
     _option(help="How D and D' differ. Default: as the claim says, else add-remove.", shown=False),
@@ -108,13 +128,34 @@ SETTINGS: dict[str, Any] = {
     "parameters": Parameters,
     "epsilon": Epsilon,
     "delta": Delta,
+    "mu": Mu,
+    "rho": Rho,
+    "curve": Curve,
     "neighbours": Relation,
     "target": Annotated[
         str,
         _option(
-            metavar="farthest|vulnerable|row:N|record:FILE",
-            help="The attacked record; rows count from 0. vulnerable: the one that small attacks "
-            "find easiest, for as many trainings as --shadow-models.",
+            metavar="exposing|farthest|vulnerable|row:N|record:FILE",
+            help="The attacked record; rows count from 0. exposing: the one that most facts of "
+            "the table hold of alone, such as extremes of columns. vulnerable: the one that small "
+            "attacks find easiest, for as many trainings as --shadow-models.",
+        ),
+    ],
+    "worst_case": Annotated[
+        WorstCase | None,
+        _option(
+            help="Builds both tables from --schema alone, instead of --data and --target; see "
+            "`dpaudit list worst-cases`. Default: none.",
+            shown=False,
+        ),
+    ],
+    "neighbours_file": Annotated[
+        str | None,
+        _option(
+            metavar="FILE",
+            help="Table of world out: --data without one record, or with one changed; says which "
+            "record is the target. Default: none.",
+            shown=False,
         ),
     ],
     "attacks": Annotated[
@@ -122,7 +163,8 @@ SETTINGS: dict[str, Any] = {
         _option(
             "--attack",
             metavar="NAME[,KEY=VALUE]",
-            help="Attack; repeatable, each costs confidence. Default: groundhog and query-target.",
+            help="Attack; repeatable, each costs confidence. "
+            "Default: groundhog, query-target and form.",
             shown=False,
         ),
     ],
@@ -162,6 +204,13 @@ SETTINGS: dict[str, Any] = {
             metavar="K",
             help="Records that every shadow model serves, each by a fair coin: K guesses a model. "
             "Attacks no single target.",
+        ),
+    ],
+    "probe": Annotated[
+        bool,
+        _option(
+            "--probe/--no-probe",
+            help="Whether cheap probes from outside run first, if there are 400 models or more.",
         ),
     ],
     "seed": Seed,

@@ -15,9 +15,13 @@ from dpaudit.auditing.records.plan import power as power_of_records
 from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSettings
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
+from dpaudit.cli.costs import AuditCost, Seconds, cost_of, one_training, timed
 from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.formatting import duration, rounded, rounded_down, rounded_up
-from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.formatting import rounded_down, rounded_up
+from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
+from dpaudit.model.currencies import Claim, require_epsilon
+from dpaudit.results.sentences import CURVE_FACTOR, quantity_noun
+from dpaudit.results.verdict import Power
 
 ALTERNATIVES = (50, 100, 200, 400, 1000, 2000)
 ALTERNATIVE_CANARIES = (50, 100, 200, 500, 1000, 2000)
@@ -33,20 +37,6 @@ class _Needed(NamedTuple):
 
     size: int | None
     purpose: str
-
-
-class _Cost(NamedTuple):
-    """What an audit costs.
-
-    Attributes:
-        seconds: Wall time of the whole audit, its controls included.
-        trained: What is trained, by kind; as in the JSON document.
-        lines: The same in words.
-    """
-
-    seconds: float
-    trained: dict[str, int]
-    lines: tuple[str, ...]
 
 
 class _Sizing(NamedTuple):
@@ -78,7 +68,7 @@ class _Subject(NamedTuple):
         together: Whether the generator trains many models at once.
     """
 
-    claim: PrivacyClaim
+    claim: Claim
     table_rows: int | None = None
     together: bool = False
 
@@ -87,6 +77,9 @@ class _Subject(NamedTuple):
 @options.takes_settings(
     "epsilon",
     "delta",
+    "mu",
+    "rho",
+    "curve",
     "parameters",
     "neighbours",
     "attacks",
@@ -112,7 +105,7 @@ def plan(
         float | None,
         typer.Option(
             metavar="E",
-            help="How many models (or canaries) prove a true epsilon of E?",
+            help="How many models (or canaries) prove a true epsilon (mu, rho, curve factor) of E?",
             show_default=False,
         ),
     ] = None,
@@ -153,13 +146,17 @@ def plan(
     assumed = _assumed(subject.claim, detect=detect, tpr=tpr, fpr=fpr)
     if settings.one_run:
         sizing = _canaries(subject, settings, detect=detect, assumed=assumed)
-        cost = _one_training(seconds_per_model)
+        cost = one_training(seconds_per_model)
     else:
         sizing = _shadow_models(subject, settings, detect=detect, assumed=assumed)
-        seconds = _Seconds(seconds_per_model, None) if seconds_per_model else None
+        seconds = Seconds(seconds_per_model, None) if seconds_per_model else None
         if time_one and generator is not None and data is not None and seconds is None:
-            seconds = _timed(generator, data, schema, settings)
-        cost = None if seconds is None else _cost(settings, subject, seconds, jobs)
+            seconds = timed(generator, data, schema, settings)
+        cost = (
+            None
+            if seconds is None
+            else cost_of(settings, seconds, together=subject.together, jobs=jobs)
+        )
     if json:
         document = _document(sizing, subject.claim, settings, cost)
         results().print(json_module.dumps(document, indent=2))
@@ -168,16 +165,16 @@ def plan(
 
 
 def _assumed(
-    claim: PrivacyClaim, *, detect: float | None, tpr: float | None, fpr: float | None
+    claim: Claim, *, detect: float | None, tpr: float | None, fpr: float | None
 ) -> AssumedAttack | None:
     if detect is not None:
         if tpr is not None or fpr is not None:
             raise SettingsError("give either --detect or --tpr with --fpr, not both")
-        if not detect > claim.epsilon:
+        if not detect > claim.value:
             raise SettingsError(
-                f"--detect must be above the claim ({claim.epsilon:g}), got {detect:g}"
+                f"--detect must be above the claim ({claim.value:g}), got {detect:g}"
             )
-        return AssumedAttack.of_leak(detect, claim.delta)
+        return AssumedAttack.of_leak(detect, claim)
     if (tpr is None) != (fpr is None):
         raise SettingsError("--tpr and --fpr belong together: give both")
     return None if tpr is None or fpr is None else AssumedAttack(fpr=fpr, tpr=tpr)
@@ -187,14 +184,17 @@ def _subject(
     generator: str | None, data: str | None, schema: Path | None, settings: AuditSettings
 ) -> _Subject:
     if generator is None or data is None:
-        if settings.epsilon is None:
-            raise ClaimError("plan needs a claim: give `epsilon`, or a GENERATOR with `data`")
-        claim = PrivacyClaim(
-            epsilon=settings.epsilon,
-            delta=settings.delta or 0.0,
-            neighbours=settings.neighbours or Neighbours.ADD_REMOVE,
+        stated = settings.stated_claim.made(
+            relation=settings.neighbours or Neighbours.ADD_REMOVE,
+            default_delta=0.0,
+            source="given by the caller",
         )
-        return _Subject(claim)
+        if stated is None:
+            raise ClaimError(
+                "plan needs a claim: give `epsilon`, `mu`, `rho` or `curve`, or a GENERATOR with "
+                "`data`"
+            )
+        return _Subject(stated)
     from dpaudit.model.tables import load
     from dpaudit.plugins.named import claim_under_audit, named_generator
     from dpaudit.plugins.protocols import trains_many
@@ -202,9 +202,7 @@ def _subject(
     table = load(data, schema)
     offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
     named = named_generator(generator, settings.parameters, offered)
-    claim = claim_under_audit(
-        named, epsilon=settings.epsilon, delta=settings.delta, neighbours=settings.neighbours
-    )
+    claim = claim_under_audit(named, settings.stated_claim)
     return _Subject(claim, len(table.data), trains_many(named.generator))
 
 
@@ -223,11 +221,12 @@ def _shadow_models(
         sized = replace(settings, shadow_models=shadow_models)
         fitted = {"fitted": 2 * sized.fitted, "scored": sized.scored}
         reached = power_of_records if sized.records > 1 else power
-        return {"shadow_models": shadow_models, **fitted, **_proves(reached(sized, claim))}
+        return {"shadow_models": shadow_models, **fitted, **_proves(reached(sized, claim), claim)}
 
     needed = None
     if assumed is not None:
-        purpose = f"a true epsilon of {detect:g}" if detect is not None else _rates(assumed)
+        noun = quantity_noun(claim.quantity)
+        purpose = f"a true {noun} of {detect:g}" if detect is not None else _rates(assumed)
         needed = _Needed(needed_shadow_models(claim, assumed, settings), purpose)
     of = f"{len(settings.attacks)} attack(s)"
     if settings.records > 1:
@@ -266,7 +265,8 @@ def _canaries(
     from dpaudit.auditing.one_run.attack import guesses_of
     from dpaudit.auditing.one_run.spec import check_canaries, check_neighbours
 
-    claim, confidence = subject.claim, settings.attack_confidence
+    claim = require_epsilon(subject.claim, method="`one_run`")
+    confidence = settings.attack_confidence
     check_neighbours(claim.neighbours)
     asked = DEFAULT_CANARIES if settings.canaries is None else settings.canaries
     if subject.table_rows is not None:
@@ -277,7 +277,7 @@ def _canaries(
         raise SettingsError("--tpr and --fpr are for shadow models: with `one_run` give --detect")
 
     def row(canaries: int) -> dict[str, Any]:
-        proves = _proves(one_run.power(canaries, claim, confidence))
+        proves = _proves(one_run.power(canaries, claim, confidence), claim)
         return {"canaries": canaries, "guesses": guesses_of(canaries), **proves}
 
     most = MOST_PLANNED if subject.table_rows is None else subject.table_rows // 2
@@ -295,12 +295,13 @@ def _canaries(
     )
 
 
-def _proves(reached: Any) -> dict[str, Any]:
-    highest, smallest, gaussian = reached
+def _proves(reached: Power, claim: Claim) -> dict[str, Any]:
+    """What a size proves; the keys are of epsilon, or of the quantity beside the row."""
+    suffix = "_epsilon" if claim.quantity is Quantity.EPSILON else ""
     return {
-        "max_provable_epsilon": highest,
-        "detectable_epsilon": smallest,
-        "detectable_gaussian": gaussian,
+        f"max_provable{suffix}": reached.max_provable,
+        f"detectable{suffix}": reached.detectable,
+        "detectable_gaussian": reached.detectable_gaussian,
     }
 
 
@@ -312,66 +313,14 @@ def _rates(attack: AssumedAttack) -> str:
     return f"TPR {attack.tpr:.3g}, FPR {attack.fpr:.3g}"
 
 
-class _Seconds(NamedTuple):
-    """Time of one model in seconds; of a control None if it was not measured."""
-
-    model: float
-    control: float | None
-
-
-def _timed(generator: str, data: str, schema: Path | None, settings: AuditSettings) -> _Seconds:
-    from dpaudit.auditing.timing import time_one
-    from dpaudit.auditing.two_worlds import build_two_worlds
-    from dpaudit.model.tables import load
-
-    return _Seconds(*time_one(build_two_worlds(generator, load(data, schema), settings)))
-
-
-def _cost(settings: AuditSettings, subject: _Subject, seconds: _Seconds, jobs: int | None) -> _Cost:
-    import loky
-
-    from dpaudit.auditing.timing import trainings
-
-    workers = jobs or loky.cpu_count()
-    planned = trainings(settings, together=subject.together)
-    control = seconds.model if seconds.control is None else seconds.control
-    total = planned.seconds(per_model=seconds.model, per_control=control) / workers
-    each = f"{rounded(seconds.model)} s a model"
-    if seconds.control is None:
-        each += "; controls counted alike, though they train nothing"
-    else:
-        each += f", {rounded(control)} s a control"
-    if subject.together and seconds.control is not None:
-        each += "; trained together they take less"
-    repeats = f"{planned.repeats} repeat{'s' if planned.repeats > 1 else ''}"
-    return _Cost(
-        total,
-        planned._asdict(),
-        (
-            f"cost: about {duration(total)} for {planned.models} models, {repeats} and "
-            f"{planned.controls} controls",
-            f"      ({each})",
-        ),
-    )
-
-
-def _one_training(seconds_per_model: float | None) -> _Cost | None:
-    if seconds_per_model is None:
-        return None
-    lines = (
-        f"cost: about {duration(seconds_per_model)} for one model; its controls train nothing",
-    )
-    return _Cost(seconds_per_model, {"models": 1, "repeats": 0, "controls": 2}, lines)
-
-
 def _document(
-    sizing: _Sizing, claim: PrivacyClaim, settings: AuditSettings, cost: _Cost | None
+    sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None
 ) -> dict[str, Any]:
     return {
         f"needed_{sizing.unit}": None if sizing.needed is None else sizing.needed.size,
         **_asked(sizing),
-        "epsilon": claim.epsilon,
-        "delta": claim.delta,
+        "quantity": claim.quantity.value,
+        **claim.as_settings,
         "attacks": settings.hypotheses.count if settings.one_run else len(settings.attacks),
         "confidence": settings.confidence,
         "one_run": settings.one_run,
@@ -385,27 +334,42 @@ def _asked(sizing: _Sizing) -> dict[str, Any]:
     return next(row for row in sizing.rows if row[sizing.unit] == sizing.asked)
 
 
-def _show(
-    sizing: _Sizing, claim: PrivacyClaim, settings: AuditSettings, cost: _Cost | None
-) -> None:
+class _Proven(NamedTuple):
+    """What a row says: the largest provable value, and the smallest that is caught."""
+
+    most: float
+    caught: float | None
+
+
+def _of_row(row: dict[str, Any]) -> _Proven:
+    if "max_provable" in row:
+        return _Proven(row["max_provable"], row["detectable"])
+    return _Proven(row["max_provable_epsilon"], row["detectable_epsilon"])
+
+
+def _claim_text(claim: Claim) -> str:
+    if isinstance(claim, PrivacyClaim):
+        return f"epsilon {claim.epsilon:g}, delta {claim.delta:g}"
+    return claim.in_words
+
+
+def _show(sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> None:
     output, unit = results(), sizing.unit.replace("_", " ")
+    noun = quantity_noun(claim.quantity)
     if sizing.needed is not None:
         size, purpose = sizing.needed
         count = f"not with up to {MOST_PLANNED:,}" if size is None else f"about {size}"
         output.print(f"80 % power against {purpose}: {count} {unit}")
-    output.print(
-        f"claim: epsilon {claim.epsilon:g}, delta {claim.delta:g}; "
-        f"confidence {settings.confidence:g}, {sizing.of}"
-    )
+    output.print(f"claim: {_claim_text(claim)}; confidence {settings.confidence:g}, {sizing.of}")
     output.print("")
     output.print(f"{unit:>13}  {sizing.scored:>7}  largest provable  caught with 80 % power")
     for row in sizing.rows:
-        caught = row["detectable_epsilon"]
-        shown = "no leak" if caught is None else f"epsilon >= {rounded_up(caught)}"
+        most, caught = _of_row(row)
+        shown = "no leak" if caught is None else f"{noun} >= {rounded_up(caught)}"
         mark = "  <- asked" if row[sizing.unit] == sizing.asked else ""
         output.print(
             f"{row[sizing.unit]:>13}  {row[sizing.scored]:>7}  "
-            f"{rounded_down(row['max_provable_epsilon']):>16}  {shown:<15}{mark}".rstrip()
+            f"{rounded_down(most):>16}  {shown:<15}{mark}".rstrip()
         )
     output.print("")
     if cost is not None:
@@ -420,5 +384,7 @@ def _show(
             f"records: as if all {settings.records} leaked alike and none disturbed another; where "
             "they do, it takes a larger leak"
         )
-    if _asked(sizing)["max_provable_epsilon"] <= claim.epsilon:
+    if claim.quantity is Quantity.FACTOR:
+        output.print(f"{CURVE_FACTOR}.")
+    if _of_row(_asked(sizing)).most <= claim.value:
         output.print("too few: even a perfect attack could not prove more than the claim")

@@ -9,9 +9,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dpaudit.auditing.pairs import audited_table
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import InputError, RunFolderError
+from dpaudit.game.choices import EXPOSING
 from dpaudit.game.salt import SALTED, salt_of
 from dpaudit.game.store import STORE_FILE, RunFolder, changed_keys, specification_of
 from dpaudit.model.schema import Schema
@@ -102,19 +104,28 @@ def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
         plain = {one.name: spec[one.name] for one in fields(AuditSettings) if one.name in spec}
         described = {
             "parameters": spec["generator"]["parameters"],
-            "target": spec["target"]["choice"],
+            **_choice(spec["target"]["choice"]),
             "attacks": tuple(attack["name"] for attack in spec["attacks"]),
         }
         settings = AuditSettings(**(plain | described))
-        table = _table(spec["schema"], result)
+        table = _table(spec["schema"], result, settings)
         return build_two_worlds(spec["generator"]["name"], table, settings)
     except InputError as error:
         raise RunFolderError(f"the audit cannot be built again: {error}") from error
 
 
-def _table(stored: Mapping[str, Any], result: AuditResult) -> Table:
+def _choice(text: str) -> dict[str, str]:
+    """The settings that chose a target, from what the specification says of it."""
+    kind, _, rest = text.partition(":")
+    named = {"worst-case": "worst_case", "neighbours-file": "neighbours_file"}
+    return {"target": EXPOSING, named[kind]: rest} if kind in named else {"target": text}
+
+
+def _table(stored: Mapping[str, Any], result: AuditResult, settings: AuditSettings) -> Table:
     """The table with its schema; an inferred one was not stored, so it is inferred again."""
     source = result.data.source
+    if settings.worst_case is not None:
+        return audited_table(None, Schema.from_document(stored), settings)
     if SALTED not in stored:
         return load(source, Schema.from_document(stored))
     words = shlex.split(result.reproduce)

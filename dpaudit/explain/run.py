@@ -23,6 +23,7 @@ from dpaudit.game.pool import workers_ended
 from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import require_epsilon
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import Generator
@@ -136,7 +137,12 @@ class Inquiry:
                 f"{name} ({suspect} fixed)", parameters, self.suspects[suspect]
             ),
             "claim": self.claim,  # whatever the fixed one claims
-            "settings": replace(self.settings, epsilon=self.claim.epsilon, delta=self.claim.delta),
+            "settings": replace(
+                self.settings,
+                epsilon=self.claim.epsilon,
+                delta=self.claim.delta,
+                probe=False,  # the question is what becomes of one leak
+            ),
         }
         return FixedSpec(**own, suspect=suspect, command=self.reproduce)
 
@@ -161,7 +167,8 @@ def inquire(
         InputError: If anything else is unusable; says what and how to fix it.
     """
     run = reopen(Path(path))
-    audit, claim = run.audit, run.result.claim
+    audit = run.audit
+    claim = require_epsilon(run.result.claim, method="explain")
     offered = suspects_of(audit.generator.generator, name=audit.generator.name)
     for name in suspects:
         if name not in offered:

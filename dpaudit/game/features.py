@@ -10,7 +10,8 @@ import pandas as pd
 
 from dpaudit.errors import AttackError
 from dpaudit.formatting import error_line
-from dpaudit.model.encoding import table_of
+from dpaudit.model.column import OTHER
+from dpaudit.model.encoding import table_of, values_of_table
 from dpaudit.plugins.protocols import BatchAttack, FloatArray, GameView
 
 
@@ -38,7 +39,17 @@ def features_of_table(
     Raises:
         AttackError: If an attack raises, or gives something that is not flat and finite.
     """
-    return np.concatenate([_of_one(attack, table, game) for attack in attacks])
+    # Read once for all attacks on values; a category that the schema does not name has none.
+    values = values_of_table(table, game.schema)
+    named = not (values == OTHER).any() or all(c.kind.numeric for c in game.schema.columns)
+    return np.concatenate(
+        [
+            _of_all(attack, values[None], game)[0]
+            if named and isinstance(attack, BatchAttack)
+            else _of_one(attack, table, game)
+            for attack in attacks
+        ]
+    )
 
 
 def features_of_values(

@@ -10,14 +10,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dpaudit.game import worker
-from dpaudit.game.trial import Payload
 from dpaudit.plugins.foreign import pickled
 
 _OPEN_FILES = Path("/proc")
 
 
 @contextmanager
-def payload_file(payload: Payload, folder: Path, *, log: Path) -> Iterator[worker.PayloadFile]:
+def payload_file(payload: object, folder: Path, *, log: Path) -> Iterator[worker.PayloadFile]:
     """Pickles a payload once for workers to load, readable by its owner alone.
 
     Where the system shows open files below `/proc` (Linux), the file has no name from before
@@ -25,7 +24,7 @@ def payload_file(payload: Payload, folder: Path, *, log: Path) -> Iterator[worke
     is removed at the end.
 
     Args:
-        payload: What workers need.
+        payload: What workers need: a `Payload`, or the function of an errand.
         folder: The run folder.
         log: The file that takes whatever generators print.
 

@@ -101,16 +101,11 @@ class Flight:
         self._limit = limit or TimeLimit()
         self._tickets: dict[Future[list[Outcome]], int] = {}
         self._stopwatch = Stopwatch(longest_step=2 * TICK_SECONDS)
-        global _pool
-        with interrupts_held(), _system_errors():
-            if _pool is None or _pool.owner != os.getpid():
-                _pool = Pool()
-            self.pool = _pool
-            self.pool.resize(workers)
+        self.pool = started_pool(workers)
 
     def submit(self, batch: Batch) -> None:
         """Hands a batch to the next free worker."""
-        ticket = next(_numbers)
+        ticket = next(TICKETS)
         with interrupts_held(), _system_errors():
             future = self.pool.executor.submit(worker.work, self.payload_file, batch, ticket)
             self.batches[future] = batch
@@ -166,6 +161,16 @@ class Flight:
             raise BrokenProcessPool("a batch is over its time")
         if mine and self._stopwatch.idle > START_SECONDS:
             raise BrokenProcessPool("no worker takes a batch")
+
+
+def started_pool(workers: int) -> Pool:
+    """The pool in use, or a new one, with that many workers."""
+    global _pool
+    with interrupts_held(), _system_errors():
+        if _pool is None or _pool.owner != os.getpid():
+            _pool = Pool()
+        _pool.resize(workers)
+        return _pool
 
 
 @contextmanager
@@ -256,7 +261,7 @@ def kill_workers() -> None:
 _pool: Pool | None = None
 """The pool in use; the next flight makes another once it was stopped."""
 
-_numbers = count()
-"""Tickets: every batch that is handed to a worker has its own."""
+TICKETS = count()
+"""Every batch or errand that is handed to a worker has its own."""
 
 atexit.register(kill_workers)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from dpaudit.errors import SettingsError
 from dpaudit.game.selection import halves
-from dpaudit.game.target import far_records
+from dpaudit.game.target import exposing_first
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray
 
@@ -23,12 +23,12 @@ def choose_records(data: pd.DataFrame, schema: Schema, records: int) -> tuple[in
         records: Number of records k.
 
     Returns:
-        Their positions [k], the farthest from others first.
+        Their positions [k], the most exposing first.
 
     Raises:
         SettingsError: If too few records are without a copy.
     """
-    alone = far_records(data, schema)
+    alone = exposing_first(data, schema)
     if len(alone) < records:
         raise SettingsError(
             f"`records` is {records}, but only {len(alone)} records of the table have no "

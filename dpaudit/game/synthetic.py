@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from dpaudit.errors import DataError, RowCountError, SchemaError, TrialError
-from dpaudit.model.column import MISSING, as_numbers
+from dpaudit.model.column import MISSING, Column, as_numbers, is_plain
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import FloatArray
+from dpaudit.plugins.protocols import FloatArray, IntArray
 
 
 def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:
@@ -35,16 +37,27 @@ def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:
         raise TrialError(_wrong_columns(table, schema)) from DataError("; ".join(problems))
     if len(table) != n_rows:
         raise RowCountError(len(table), n_rows)
-    for column in schema.columns:
-        values = table[column.name]
-        if not column.missing and values.isna().any():
-            raise TrialError(_missing(column.name))
-        try:
-            if column.kind.numeric and np.isinf(as_numbers(values)).any():
-                raise TrialError(_infinite(column.name))
-        except SchemaError as error:  # which shows the value
-            raise TrialError(f"column {column.name!r} holds what is no number") from error
-    return schema.canonical(table)
+    # The same as `schema.canonical`, with each column taken out and read once.
+    return pd.DataFrame({c.name: _accepted(c, table[c.name]) for c in schema.columns})
+
+
+def _accepted(column: Column, values: pd.Series[Any]) -> pd.Series[Any] | FloatArray | IntArray:
+    """One column's values [n] in canonical form, as a series only if they are categories."""
+    numbers = None
+    if column.kind.numeric and is_plain(values):
+        numbers = as_numbers(values)
+    absent = np.isnan(numbers) if numbers is not None else values.isna()
+    if not column.missing and absent.any():
+        raise TrialError(_missing(column.name))
+    if not column.kind.numeric:
+        return column.canonical(values)
+    try:
+        numbers = as_numbers(values) if numbers is None else numbers
+    except SchemaError as error:  # which shows the value
+        raise TrialError(f"column {column.name!r} holds what is no number") from error
+    if np.isinf(numbers).any():
+        raise TrialError(_infinite(column.name))
+    return column.canonical_numbers(numbers)
 
 
 def accept_stack(values: object, schema: Schema, n_rows: int, *, models: int) -> FloatArray:

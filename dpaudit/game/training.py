@@ -21,7 +21,8 @@ from dpaudit.game.trial import (
     message_of,
     reason_of,
 )
-from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.claim import Neighbours
+from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.adapt import train
 from dpaudit.plugins.foreign import patches_apart
@@ -158,9 +159,9 @@ def _failed(trial: Trial, error: BaseException, start: float) -> Outcome:
 def _claimed(model: object, neighbours: Neighbours) -> ModelClaim | None:
     """What a fitted model itself claims for the neighbours of the game; None if nothing follows."""
     with patches_apart():
-        claim: PrivacyClaim | None = getattr(model, "claim", None)
-    if claim is None:
-        return None
+        claim: Claim | None = getattr(model, "claim", None)
+    if claim is None or isinstance(claim, GaussianClaim | ConcentratedClaim | CurveClaim):
+        return None  # only epsilon and delta are compared between models
     try:
         restated = claim.under(neighbours)
     except ClaimError:

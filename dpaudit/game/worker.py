@@ -10,16 +10,17 @@ import struct
 import sys
 import threading
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import sleep
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpaudit.game.batches import Batch
 from dpaudit.game.training import run_batch
-from dpaudit.game.trial import Outcome, Payload
+from dpaudit.game.trial import Outcome
 
 PARENT_POLL_SECONDS = 0.5
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
@@ -42,7 +43,7 @@ class PayloadFile(NamedTuple):
     """Where a worker finds the payload of a run.
 
     Attributes:
-        path: The pickled `Payload`.
+        path: The pickled `Payload` of trials, or the function of an errand.
         digest: SHA-256 of it, so that a worker notices another payload at the same path.
         log: The file that takes whatever generators print.
         search_path: Where the coordinator imports modules from.
@@ -93,6 +94,27 @@ def work(payload_file: PayloadFile, batch: Batch, ticket: int) -> list[Outcome]:
     Raises:
         AttackError: If an attack fails on a valid table.
     """
+    with _loaded(payload_file, ticket) as payload:
+        return run_batch(payload, batch)
+
+
+def run_errand(payload_file: PayloadFile, ticket: int) -> Any:
+    """Calls the function without arguments that a payload file holds, as trials are run.
+
+    Args:
+        payload_file: Holds the function.
+        ticket: As for `work`.
+
+    Returns:
+        What the function returns.
+    """
+    with _loaded(payload_file, ticket) as errand:
+        return errand()
+
+
+@contextmanager
+def _loaded(payload_file: PayloadFile, ticket: int) -> Iterator[Any]:
+    """What a file holds, where torch has one thread and warnings go into the log."""
     if _marks is not None:
         with suppress(OSError):  # the coordinator has died
             _marks.send_bytes(MARK.pack(_own, ticket))
@@ -101,8 +123,8 @@ def work(payload_file: PayloadFile, batch: Batch, ticket: int) -> list[Outcome]:
     if torch is not None and torch.get_num_threads() != 1:
         torch.set_num_threads(1)
     with warnings.catch_warnings():
-        warnings.simplefilter("default")  # into the log: a generator's warnings are not ours
-        return run_batch(payload, batch)
+        warnings.simplefilter("default")  # a generator's warnings are not ours
+        yield payload
 
 
 _marks: Connection | None = None
@@ -112,7 +134,7 @@ _payloads: set[str] = set()
 
 
 @lru_cache(maxsize=1)
-def _load(payload_file: PayloadFile) -> Payload:
+def _load(payload_file: PayloadFile) -> Any:
     _payloads.add(payload_file.path)
     # Whatever generators print goes to the log, never into the coordinator's results.
     log = os.open(payload_file.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -120,8 +142,7 @@ def _load(payload_file: PayloadFile) -> Payload:
         os.dup2(log, descriptor)
     os.close(log)
     sys.path[:] = list(dict.fromkeys([*payload_file.search_path, *sys.path]))
-    payload: Payload = pickle.loads(Path(payload_file.path).read_bytes())
-    return payload
+    return pickle.loads(Path(payload_file.path).read_bytes())
 
 
 def _follow(parent: int) -> None:

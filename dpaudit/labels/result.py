@@ -68,6 +68,11 @@ class LabelAudit:
         return self.settings.confidence
 
     @property
+    def probe_alarms(self) -> tuple[()]:
+        """None: the label bits are simulated, no generator is trained."""
+        return ()
+
+    @property
     def failed_parts(self) -> tuple[str, ...]:
         """Nothing: a simulation has no controls that could fail."""
         return ()
@@ -88,8 +93,8 @@ class LabelAudit:
             "confidence": self.settings.confidence,
             "estimate_if_gaussian": self.estimate,
             "leak_of_the_table": leak if math.isfinite(leak) else None,
-            "max_provable_epsilon": self.power.max_provable_epsilon,
-            "detectable_epsilon": self.power.detectable_epsilon,
+            "max_provable_epsilon": self.power.max_provable,
+            "detectable_epsilon": self.power.detectable,
             "teachers": pair.table.teachers,
             "noise": pair.table.noise,
             "labels": pair.labels,
@@ -120,7 +125,7 @@ class LabelAudit:
             f'attack: "in" from {self.guesses_in_from} labels {pair.telling} on; missed '
             f"{counts.false_negatives} in, mistook {counts.false_positives} out"
         )
-        highest = rounded_down(self.power.max_provable_epsilon)
+        highest = rounded_down(self.power.max_provable)
         yield (
             f"bound: {rounded_down(self.bound)} at {percent(self.settings.confidence)} confidence; "
             f"a perfect attack would prove {highest}"
@@ -130,6 +135,6 @@ class LabelAudit:
         leak = pair.leak(claim.delta)
         shown = rounded_up(leak) if math.isfinite(leak) else "without limit"
         yield f"by the table itself these votes leak {shown}"
-        if self.power.detectable_epsilon is not None:
-            caught = rounded_up(self.power.detectable_epsilon)
+        if self.power.detectable is not None:
+            caught = rounded_up(self.power.detectable)
             yield f"a leak of {caught} would have been caught with 80 % power"

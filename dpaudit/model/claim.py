@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any, ClassVar
 
 from dpaudit.errors import ClaimError
 
@@ -14,6 +15,16 @@ class Neighbours(StrEnum):
 
     ADD_REMOVE = "add-remove"
     REPLACE_ONE = "replace-one"
+
+
+class Quantity(StrEnum):
+    """What a claim limits, and so what a lower limit is proved on."""
+
+    EPSILON = "epsilon"
+    MU = "mu"
+    RHO = "rho"
+    FACTOR = "factor"
+    """By which all epsilons of a privacy curve must be multiplied for it to hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +43,8 @@ class PrivacyClaim:
         ClaimError: If epsilon is not positive and finite, or delta is outside [0, 1).
     """
 
+    quantity: ClassVar[Quantity] = Quantity.EPSILON
+
     epsilon: float
     delta: float = 0.0
     neighbours: Neighbours = Neighbours.ADD_REMOVE
@@ -43,6 +56,21 @@ class PrivacyClaim:
             raise ClaimError(f"epsilon must be a number greater than 0, got {self.epsilon:g}")
         if not 0 <= self.delta < 1:
             raise ClaimError(f"delta must be in [0, 1), got {self.delta:g}; usual is 1e-5 or less")
+
+    @property
+    def value(self) -> float:
+        """The claimed epsilon."""
+        return self.epsilon
+
+    @property
+    def in_words(self) -> str:
+        """The claim by its usual name."""
+        return f"({self.epsilon:g}, {self.delta:g})-DP"
+
+    @property
+    def as_settings(self) -> dict[str, Any]:
+        """The settings of an audit that state this claim, as JSON."""
+        return {"epsilon": self.epsilon, "delta": self.delta}
 
     def under(self, neighbours: Neighbours) -> PrivacyClaim:
         """What this claim implies for tables that are neighbours in another sense.
@@ -61,13 +89,8 @@ class PrivacyClaim:
         Raises:
             ClaimError: If nothing follows for that relation.
         """
-        if neighbours is self.neighbours:
+        if not check_under(self.neighbours, neighbours, setting="epsilon"):
             return self
-        if neighbours is Neighbours.ADD_REMOVE:
-            raise ClaimError(
-                "a claim for replace-one neighbours says nothing about add-remove ones: "
-                'audit with `neighbours="replace-one"`, or state an add-remove claim with `epsilon`'
-            )
         delta = (1 + math.exp(min(self.epsilon, 700.0))) * self.delta
         return replace(
             self,
@@ -76,3 +99,24 @@ class PrivacyClaim:
             neighbours=neighbours,
             source=f"{self.source}, restated for replace-one (group of two)",
         )
+
+
+def check_under(own: Neighbours, asked: Neighbours, *, setting: str) -> bool:
+    """Whether a claim must be restated for the relation asked for.
+
+    Args:
+        own: The relation that the claim covers.
+        asked: The relation asked for.
+        setting: What states such a claim, for the message.
+
+    Raises:
+        ClaimError: If nothing follows for that relation.
+    """
+    if asked is own:
+        return False
+    if asked is Neighbours.ADD_REMOVE:
+        raise ClaimError(
+            "a claim for replace-one neighbours says nothing about add-remove ones: "
+            f'audit with `neighbours="replace-one"`, or state an add-remove claim with `{setting}`'
+        )
+    return True

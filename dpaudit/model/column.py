@@ -171,10 +171,7 @@ class Column:
             SchemaError: If the column is numeric and holds something that is not a number.
         """
         if self.kind.numeric:
-            numbers = as_numbers(values)
-            if self.kind is Kind.INTEGER and not self.missing and _whole(numbers):
-                return pd.Series(numbers.astype(np.int64), name=self.name)
-            return pd.Series(numbers, name=self.name)
+            return pd.Series(self.canonical_numbers(as_numbers(values)), name=self.name)
         codes = self.codes(values)
         kept = np.array(values.astype(object), dtype=object)
         named = codes >= 0
@@ -183,6 +180,14 @@ class Column:
         kept[named] = categories[codes[named]]  # 1.0 and True become the category 1
         kept[codes == MISSING] = np.nan
         return pd.Series(kept, name=self.name, dtype=object)
+
+    def canonical_numbers(
+        self, numbers: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64] | npt.NDArray[np.int64]:
+        """A numeric column's values [n] with the dtype of `Schema.canonical`."""
+        if self.kind is Kind.INTEGER and not self.missing and _whole(numbers):
+            return numbers.astype(np.int64)
+        return numbers
 
     def to_document(self) -> dict[str, Any]:
         """This column as a JSON object."""
@@ -248,6 +253,11 @@ def truth_of(entry: Mapping[str, Any], key: str, where: str) -> bool:
     return value
 
 
+def is_plain(values: pd.Series[Any]) -> bool:
+    """Whether values are numbers of numpy, which need no conversion and miss nothing but NaN."""
+    return isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf"
+
+
 def as_numbers(values: pd.Series[Any]) -> npt.NDArray[np.float64]:
     """A numeric column as float64 [n], missing values as NaN.
 
@@ -259,7 +269,7 @@ def as_numbers(values: pd.Series[Any]) -> npt.NDArray[np.float64]:
             f"column {values.name!r}: {values.dtype} is not a number: convert dates and durations "
             "to numbers, for example days"
         )
-    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf":
+    if is_plain(values):
         return values.to_numpy(dtype=np.float64, copy=True)  # as below, without its detours
     try:
         return np.asarray(pd.to_numeric(values).astype("float64"), dtype=np.float64)

@@ -8,6 +8,13 @@ from typing import Any, NamedTuple, cast
 
 from dpaudit.errors import AttackError, ClaimError, RegistryError, SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.currencies import (
+    Claim,
+    ConcentratedClaim,
+    CurveClaim,
+    CurvePoint,
+    GaussianClaim,
+)
 from dpaudit.plugins.adapt import as_generator
 from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.modules import carry
@@ -127,59 +134,102 @@ def named_attacks(attacks: Sequence[str | Attack]) -> tuple[NamedAttack, ...]:
     return tuple(found)
 
 
-def claim_under_audit(
-    named: NamedGenerator,
-    *,
-    epsilon: float | None,
-    delta: float | None,
-    neighbours: Neighbours | None,
-) -> PrivacyClaim:
+class StatedClaim(NamedTuple):
+    """What the caller claims; None leaves it to the generator. At most one quantity is stated.
+
+    Attributes:
+        epsilon: Epsilon of a (epsilon, delta) claim.
+        delta: Its delta; it may also take the place of the generator's own.
+        mu: Of a Gaussian claim.
+        rho: Of a zCDP claim.
+        curve: Points of a privacy curve.
+        neighbours: The relation; by default the generator's own, else add-remove.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    mu: float | None = None
+    rho: float | None = None
+    curve: tuple[CurvePoint, ...] | None = None
+    neighbours: Neighbours | None = None
+
+    def made(self, *, relation: Neighbours, default_delta: float, source: str) -> Claim | None:
+        """The claim; None if none is stated.
+
+        Raises:
+            ClaimError: If it has no meaning.
+        """
+        said: dict[str, Any] = {"neighbours": relation, "source": source}
+        if self.epsilon is not None:
+            delta = default_delta if self.delta is None else self.delta
+            return PrivacyClaim(epsilon=self.epsilon, delta=delta, **said)
+        if self.mu is not None:
+            return GaussianClaim(mu=self.mu, **said)
+        if self.rho is not None:
+            return ConcentratedClaim(rho=self.rho, **said)
+        if self.curve is not None:
+            return CurveClaim(points=self.curve, **said)
+        return None
+
+
+def claim_under_audit(named: NamedGenerator, stated: StatedClaim) -> Claim:
     """The claim to hold the generator to: the caller's, else its own.
 
     Args:
         named: The generator.
-        epsilon: What the caller claims; None leaves it to the generator.
-        delta: As epsilon.
-        neighbours: The relation asked for; by default the generator's own, else add-remove.
+        stated: What the caller claims.
 
     Returns:
         The claim, restated for the neighbours asked for.
 
     Raises:
-        ClaimError: If neither states an epsilon, or the generator's own claim is none or says
-            nothing about the neighbours asked for.
+        ClaimError: If neither states a claim, or the generator's own claim is none, says nothing
+            about the neighbours asked for, or has no delta that could be another.
         RegistryError: If asking the generator for its claim raises.
     """
     own = _own_claim(named)
-    if epsilon is None and own is None:
+    relation = stated.neighbours or (own.neighbours if own else Neighbours.ADD_REMOVE)
+    claim = stated.made(
+        relation=relation,
+        default_delta=own.delta if isinstance(own, PrivacyClaim) else 0.0,
+        source=f"given by the caller{_beside(own)}",
+    )
+    if claim is not None:
+        return claim
+    if own is None:
         raise ClaimError(f"{named.name} states no claim: give `epsilon` and `delta`")
-    relation = neighbours or (own.neighbours if own else Neighbours.ADD_REMOVE)
-    if epsilon is None:
-        assert own is not None
-        restated = own.under(relation)
-        if delta is None:
-            return restated
-        epsilon, source = restated.epsilon, f"{restated.source}; delta given by the caller"
-    else:
-        stated = f"; generator's own: {own.epsilon:g}" if own else ""
-        source = f"given by the caller{stated}"
-    default_delta = own.delta if own else 0.0
+    restated = own.under(relation)
+    if stated.delta is None:
+        return restated
+    if not isinstance(restated, PrivacyClaim):
+        raise ClaimError(
+            f"{named.name} claims {own.in_words}, which has no delta: leave out `delta`, or give "
+            "`epsilon` too"
+        )
     return PrivacyClaim(
-        epsilon=epsilon,
-        delta=default_delta if delta is None else delta,
+        epsilon=restated.epsilon,
+        delta=stated.delta,
         neighbours=relation,
-        source=source,
+        source=f"{restated.source}; delta given by the caller",
     )
 
 
-def _own_claim(named: NamedGenerator) -> PrivacyClaim | None:
+def _beside(own: Claim | None) -> str:
+    """What the generator claims itself, beside what the caller states."""
+    if own is None:
+        return ""
+    name = f"{own.epsilon:g}" if isinstance(own, PrivacyClaim) else own.in_words
+    return f"; generator's own: {name}"
+
+
+def _own_claim(named: NamedGenerator) -> Claim | None:
     with refusing(f"{named.name}: its claim cannot be read"):
         own: object = getattr(named.generator, "claim", None)
-    if own is None or isinstance(own, PrivacyClaim):
+    if own is None or isinstance(own, Claim):
         return own
     raise ClaimError(
-        f"{named.name}: its claim is of type {type(own).__name__}: make it a dpaudit.PrivacyClaim "
-        "or None"
+        f"{named.name}: its claim is of type {type(own).__name__}: make it a dpaudit.PrivacyClaim, "
+        "GaussianClaim, ConcentratedClaim or CurveClaim, or None"
     )
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -28,7 +29,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.encoding import check_rows
+from dpaudit.model.encoding import check_rows, values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.foreign import refusing
 
@@ -149,6 +150,13 @@ class GameView:
 
     def __post_init__(self) -> None:
         check_rows(self.n_rows, self.schema)
+
+    @cached_property
+    def target_values(self) -> FloatArray:
+        """Values [m, d] of the target, as `dpaudit.model.encoding.values_of` gives them."""
+        values = values_of_table(self.target, self.schema)
+        values.flags.writeable = False
+        return values
 
 
 class FeatureName(NamedTuple):

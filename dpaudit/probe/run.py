@@ -11,11 +11,12 @@ import pandas as pd
 from dpaudit.game.target import choose_target
 from dpaudit.game.trial import reason_of
 from dpaudit.model.claim import Neighbours
+from dpaudit.model.currencies import require_epsilon
 from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, load
 from dpaudit.plugins.adapt import check_table
-from dpaudit.plugins.named import claim_under_audit
+from dpaudit.plugins.named import StatedClaim, claim_under_audit
 from dpaudit.probe.catalogue import Probe
 from dpaudit.probe.copies import label_counts_copied, rows_copied_verbatim
 from dpaudit.probe.insertions import category_follows_record, range_follows_record
@@ -147,12 +148,10 @@ def run_probes(
     table, target = _sampled(load(data, schema), settings)
     check_rows(len(table.data) if settings.rows is None else settings.rows, table.schema)
     built = maker(generator, parameters or {}, table.schema, table.data, target=target or 0)
-    claim = claim_under_audit(
-        built.asked,
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        neighbours=settings.neighbours,
+    stated = StatedClaim(
+        epsilon=settings.epsilon, delta=settings.delta, neighbours=settings.neighbours
     )
+    claim = require_epsilon(claim_under_audit(built.asked, stated), method="probe")
     check_table(built.asked.generator, table.data)
     subject = Subject(
         maker=built,

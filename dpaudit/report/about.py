@@ -11,7 +11,6 @@ from dpaudit.formatting import (
     duration,
     one_line,
     percent,
-    rounded,
     rounded_down,
 )
 from dpaudit.game.store import LOG_FILE
@@ -19,7 +18,7 @@ from dpaudit.plugins.protocols import World
 from dpaudit.report.structure import MOST_ROWS, Block, ReportTable, left_out
 from dpaudit.results.leaks import TRIAL_OUTCOMES
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import target
+from dpaudit.results.sentences import claim_text, target
 
 _LONGEST_ERROR = 300
 
@@ -132,6 +131,8 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
     if result.records is not None:
         each = f"{trained[World.OUT]}, each with about half of the records"
         attacked = (("Target", target(result)), ("Shadow models", each))
+    if result.target.tables is not None:
+        attacked = (("Both tables", result.target.tables), *attacked)
     if result.one_run is not None:
         attacked = (("One training", f"{result.one_run.canaries} canaries"),)
     rows = (
@@ -141,7 +142,7 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
         ("Salted SHA-256 of the data", data.sha256),
         ("Schema", "inferred from the table" if result.schema.inferred else "given"),
         *attacked,
-        ("Claim", f"epsilon {rounded(claim.epsilon)}, delta {rounded(claim.delta)}"),
+        ("Claim", claim_text(claim)),
         ("Source of the claim", claim.source),
         ("Neighbours", claim.neighbours.value),
         ("Confidence", f"{percent(result.confidence)}, one-sided"),

@@ -18,8 +18,9 @@ from dpaudit.results.leaks import (
     carrier,
     feature,
 )
+from dpaudit.results.probes import ProbeAlarm
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import PROVES_NOTHING, claim_and_proof
+from dpaudit.results.sentences import PROVES_NOTHING, as_clearly, claim_and_proof, quantity_noun
 from dpaudit.results.verdict import Verdict
 
 
@@ -40,6 +41,7 @@ def blocks(result: AuditRecord) -> tuple[Block, ...]:
     """
     sections: tuple[Callable[[AuditRecord], Iterable[Block]], ...] = (
         _reasons,
+        _probes,
         _claim_against_bound,
         _leaks,
         _one_run,
@@ -56,6 +58,41 @@ def _reasons(result: AuditRecord) -> Iterable[Block]:
         yield Block(title="Why", items=tuple(result.reasons))
 
 
+def _probes(result: AuditRecord) -> Iterable[Block]:
+    probes = result.probes
+    if probes is None:
+        return
+    rows = [
+        (alarm.id, "✕ ALARM", str(alarm.severity), _p_value(alarm), alarm.correct)
+        for alarm in probes.alarms
+    ]
+    for names, outcome in (
+        (probes.passed, "no alarm"),
+        (probes.failed, "failed"),
+        (probes.not_applicable, "not applicable"),
+        (probes.left_out, "not run"),
+    ):
+        rows += [(name, outcome, "", "", "") for name in names]
+    not_run = f"Not all were run: {probes.why_left_out}." if probes.left_out else ""
+    yield Block(
+        title="Probes before the audit",
+        paragraphs=(
+            "Cheap checks from outside change the table or a setting and look whether the output "
+            f"follows; they trained {probes.fits} models of their own. Their alarms are no part of "
+            "the verdict and spend none of its error probability; no alarm is no evidence of "
+            "privacy. The command dpaudit probe, with the same seed, shows what they saw.",
+            *([not_run] if not_run else []),
+        ),
+        table=ReportTable(
+            ("Probe", "Outcome", "Severity", "p-value", "Correct is"), tuple(rows), frozenset({3})
+        ),
+    )
+
+
+def _p_value(alarm: ProbeAlarm) -> str:
+    return "no chance involved" if alarm.p_value is None else rounded_up(alarm.p_value)
+
+
 def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
     title = "Claim against bound"
     if result.proved is None:
@@ -69,13 +106,15 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         return
     claimed, proved = claim_and_proof(result)
     confidence = percent(result.confidence)
+    most, least, gaussian_least = result.power or (None, None, None)
+    quantity = result.claim.quantity
     gaussian = (
         ()
-        if result.detectable_gaussian is None
+        if gaussian_least is None
         else (
             (
                 "Caught with 80 % power, Gaussian",
-                rounded_up(result.detectable_gaussian),
+                rounded_up(gaussian_least),
                 "the same of a leak that shifts a normal score",
             ),
         )
@@ -90,14 +129,14 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         *methods,
         (
             "Caught with 80 % power",
-            rounded_up(result.detectable_epsilon),
-            "smallest leak that this audit exposes four times in five, if it shows as clearly as "
-            "in randomised response",
+            rounded_up(least),
+            "smallest leak that this audit exposes four times in five, if it shows "
+            f"{as_clearly(quantity)}",
         ),
         *gaussian,
         (
             "Largest provable",
-            rounded_down(result.max_provable_epsilon),
+            rounded_down(most),
             "the bound of an attack that never errs",
         ),
     )
@@ -106,7 +145,9 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         title=title,
         paragraphs=(PROVES_NOTHING,) if invalid else (),
         picture=Picture.CLAIM,
-        table=ReportTable(("Quantity", "Epsilon", "Meaning"), rows, frozenset({1})),
+        table=ReportTable(
+            ("Quantity", _capital(quantity_noun(quantity)), "Meaning"), rows, frozenset({1})
+        ),
     )
 
 
@@ -228,8 +269,8 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
         title="Attacks",
         paragraphs=(
             f"The deciding attack is {result.attack}. Thresholds were fixed before these "
-            "trials were scored; the last columns are lower bounds on epsilon. "
-            f"{_multiplicity(result)}",
+            "trials were scored; the last columns are lower bounds on "
+            f"{quantity_noun(result.claim.quantity)}. {_multiplicity(result)}",
         ),
         table=ReportTable(header, rows, frozenset(range(1, len(header)))),
     )
@@ -297,7 +338,7 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
     if result.counts is None:
         return  # canaries share a training: the claim's region is of independent trials
     point = operating_point(result)
-    permitted = largest_tpr(claim.epsilon, claim.delta, point.fpr)
+    permitted = largest_tpr(claim, point.fpr)
     yield Block(
         title="ROC curve",
         level=Level.SUBSECTION,

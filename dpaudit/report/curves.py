@@ -8,13 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr
 
-from dpaudit.bounds import Direction, RocCurve, roc
+from dpaudit.bounds import Direction, RocCurve, guarantee_of, roc
 from dpaudit.bounds.table import BOUNDS, BoundEntry, ValidBound
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.record import AuditRecord
 
 _BINS = 20
+_CURVE_POINTS = 61
+_FARTHEST_SCORE = 4.0
 # e^700 is near the largest float; a claim beyond it permits everything.
 _LARGEST_EXPONENT = 700.0
 
@@ -105,13 +110,20 @@ def operating_point(result: AuditRecord) -> Point:
     )
 
 
-def claim_region(epsilon: float, delta: float) -> tuple[Point, ...]:
-    """Corners of the rates that (ε, δ)-DP permits, clockwise from (0, 0).
+def claim_region(claim: Claim) -> tuple[Point, ...]:
+    """Corners of the rates that a claim permits, clockwise from (0, 0).
 
-    They satisfy TPR ≤ e^ε FPR + δ and 1 − FPR ≤ e^ε (1 − TPR) + δ, and the same with the
-    guesses swapped (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
+    Of (ε, δ)-DP they satisfy TPR ≤ e^ε FPR + δ and 1 − FPR ≤ e^ε (1 − TPR) + δ, and the same with
+    the guesses swapped (Kairouz, Oh and Viswanath 2015, Theorem 2.1); of another claim they are
+    points along its curve.
     """
-    corner = (1.0 - delta) / (1.0 + math.exp(min(epsilon, _LARGEST_EXPONENT)))
+    if not isinstance(claim, PrivacyClaim):
+        rates = ndtr(np.linspace(-_FARTHEST_SCORE, _FARTHEST_SCORE, _CURVE_POINTS))
+        fpr = np.concatenate([[0.0], rates, [1.0]])
+        upper = [Point(float(x), largest_tpr(claim, float(x))) for x in fpr]
+        return (*upper, *(Point(1.0 - x, 1.0 - y) for x, y in upper))
+    delta = claim.delta
+    corner = (1.0 - delta) / (1.0 + math.exp(min(claim.epsilon, _LARGEST_EXPONENT)))
     return (
         Point(0.0, 0.0),
         Point(0.0, delta),
@@ -124,7 +136,6 @@ def claim_region(epsilon: float, delta: float) -> tuple[Point, ...]:
     )
 
 
-def largest_tpr(epsilon: float, delta: float, fpr: float) -> float:
-    """Largest true-positive rate that (ε, δ)-DP permits at a false-positive rate."""
-    factor = math.exp(min(epsilon, _LARGEST_EXPONENT))
-    return min(1.0, factor * fpr + delta, 1.0 - max(0.0, 1.0 - fpr - delta) / factor)
+def largest_tpr(claim: Claim, fpr: float) -> float:
+    """Largest true-positive rate that a claim permits at a false-positive rate."""
+    return float(guarantee_of(claim).most_tpr(np.array([fpr]), claim.value)[0])

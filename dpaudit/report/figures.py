@@ -14,6 +14,7 @@ from dpaudit.formatting import rounded, rounded_down, rounded_up
 from dpaudit.report.curves import claim_region, histogram, operating_point, roc_of, shown_bounds
 from dpaudit.report.structure import Picture
 from dpaudit.results.record import AuditRecord
+from dpaudit.results.sentences import quantity_noun
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +50,10 @@ def draw(picture: Picture, result: AuditRecord) -> str:
         the same result.
     """
     painter, title = {
-        Picture.CLAIM: (_claim, "Claimed epsilon against the proved lower bound"),
+        Picture.CLAIM: (
+            _claim,
+            f"Claimed {quantity_noun(result.claim.quantity)} against the proved lower bound",
+        ),
         Picture.SCORES: (_scores, "Attack scores, in and out"),
         Picture.ROC: (_roc, "Receiver operating characteristic of the attack"),
     }[picture]
@@ -72,7 +76,7 @@ def _claim(figure: Figure, result: AuditRecord) -> str:
     figure.set_size_inches(_WIDTH, 2.6)
     axes = figure.subplots()
     rows = _claim_rows(result)
-    claim = result.claim.epsilon
+    claim, noun = result.claim.value, quantity_noun(result.claim.quantity)
     reach = max([row.value for row in rows if row.value is not None] + [0.1])
     far = claim > _FAR * reach
     bars = len(rows) - _MARKERS
@@ -94,14 +98,14 @@ def _claim(figure: Figure, result: AuditRecord) -> str:
     axes.set_yticks(range(len(rows)), [row.name for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(0.0, 1.3 * (reach if far else max(reach, claim)))
-    axes.set_xlabel("epsilon")
+    axes.set_xlabel(noun)
     listed = "; ".join(f"{' '.join(row.name.split())}: {row.note}" for row in rows)
-    return f"Claimed epsilon: {rounded(claim)}; {listed}."
+    return f"Claimed {noun}: {rounded(claim)}; {listed}."
 
 
 def _claim_rows(result: AuditRecord) -> tuple[_Row, ...]:
     """The lines of the picture from top to bottom; bars first, then two markers."""
-    least, most = result.detectable_epsilon, result.max_provable_epsilon
+    most, least, _ = result.power or (None, None, None)
     return (
         *(
             _Row(f"proved\n({entry.label})", value, rounded_down(value))
@@ -191,7 +195,7 @@ def _roc(figure: Figure, result: AuditRecord) -> str:
     figure.set_size_inches(_WIDTH, 4.6)
     axes = figure.subplots()
     claim = result.claim
-    region = claim_region(claim.epsilon, claim.delta)
+    region = claim_region(claim)
     axes.fill(
         [point.fpr for point in region],
         [point.tpr for point in region],
@@ -199,7 +203,7 @@ def _roc(figure: Figure, result: AuditRecord) -> str:
         edgecolor=_CLAIM,
         linestyle="--",
         linewidth=1.4,
-        label=f"permitted by the claim (epsilon {rounded(claim.epsilon)})",
+        label=f"permitted by the claim ({quantity_noun(claim.quantity)} {rounded(claim.value)})",
     )
     axes.plot([0, 1], [0, 1], ":", color=_INK, linewidth=1.2, label="chance")
     curve = roc_of(result)

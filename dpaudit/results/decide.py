@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.claim import Quantity
+from dpaudit.model.currencies import Claim
 from dpaudit.results import sentences
 from dpaudit.results.verdict import Check, Consequence, Decision, Power, SampleUnit, Verdict
 
 LARGEST_RATIO = 3.0
-LARGEST_EXCESS = 1.0
-"""A detectable epsilon beyond three times the claim and beyond the claim plus 1 is poor power.
+LARGEST_EXCESS = {Quantity.EPSILON: 1.0, Quantity.MU: 1.0, Quantity.RHO: 0.5, Quantity.FACTOR: 1.0}
+"""A detectable leak beyond three times the claim and beyond the claim plus this is poor power.
 
-Then "nothing found" means too little to be called consistent.
+Then "nothing found" means too little to be called consistent. Randomised response of epsilon 1 errs
+about as often as a Gaussian mechanism of mu 1.2; rho 0.5 is that of mu 1.
 """
 
 
 def decide(
     bound: float,
-    claim: PrivacyClaim,
+    claim: Claim,
     power: Power,
     checks: Sequence[Check],
     *,
@@ -28,7 +30,7 @@ def decide(
     """The verdict on a claim.
 
     Args:
-        bound: Proved lower bound on epsilon, at `confidence` over all attacks together.
+        bound: Proved lower bound on what the claim limits, at `confidence` over all attacks.
         claim: The claim under audit, for the neighbours of the game.
         power: What this audit could prove.
         checks: Checks of the run itself.
@@ -44,20 +46,21 @@ def decide(
     )
     if breaking:
         return Decision(Verdict.INVALID, (*breaking, *weakening, *noted))
-    if bound > claim.epsilon:
+    if bound > claim.value:
         proof = sentences.violation_reason(claim, bound, confidence=confidence)
         return Decision(Verdict.VIOLATION, (proof, *weakening, *noted))
-    if power.max_provable_epsilon <= claim.epsilon:
-        weak = sentences.too_small_reason(power.max_provable_epsilon, unit)
+    quantity = claim.quantity
+    if power.max_provable <= claim.value:
+        weak = sentences.too_small_reason(power.max_provable, unit, quantity)
         return Decision(Verdict.INCONCLUSIVE, (weak, *weakening, *noted))
-    detectable = power.detectable_epsilon
-    largest = max(LARGEST_RATIO * claim.epsilon, claim.epsilon + LARGEST_EXCESS)
+    detectable = power.detectable
+    largest = max(LARGEST_RATIO * claim.value, claim.value + LARGEST_EXCESS[quantity])
     if detectable is None or detectable > largest:
-        weak = sentences.poor_power_reason(detectable, unit)
+        weak = sentences.poor_power_reason(detectable, unit, quantity)
         return Decision(Verdict.INCONCLUSIVE, (weak, *weakening, *noted))
     if weakening:
         return Decision(Verdict.INCONCLUSIVE, (*weakening, *noted))
     return Decision(
         Verdict.CONSISTENT,
-        (sentences.consistent_reason(detectable, power.detectable_gaussian), *noted),
+        (sentences.consistent_reason(detectable, power.detectable_gaussian, quantity), *noted),
     )

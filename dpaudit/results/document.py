@@ -68,6 +68,8 @@ def from_document(kind: Any, document: Any) -> Any:
     if _may_be_null(kind):
         [present] = [one for one in arguments if one is not type(None)]
         return None if document is None else from_document(present, document)
+    if is_union(kind):
+        return from_document(_alternative(arguments, document), document)
     if origin is tuple:
         return tuple(from_document(arguments[0], item) for item in document)
     if origin is Mapping:
@@ -96,6 +98,8 @@ def completed(kind: Any, document: Any) -> Any:
     if _may_be_null(kind):
         [present] = [one for one in arguments if one is not type(None)]
         return completed(present, document)
+    if is_union(kind):
+        return document  # its alternatives are told apart by their keys
     if origin is tuple and isinstance(document, list):
         return [completed(arguments[0], item) for item in document]
     if not isinstance(document, dict):
@@ -114,9 +118,26 @@ def completed(kind: Any, document: Any) -> Any:
     return {**later, **found}
 
 
+def is_union(kind: Any) -> bool:
+    """Whether a type is a union: of something and None, or of records with different keys."""
+    return typing.get_origin(kind) in (typing.Union, types.UnionType)
+
+
 def _may_be_null(kind: Any) -> bool:
     """Whether a type is a union with None."""
-    return typing.get_origin(kind) in (typing.Union, types.UnionType)
+    return is_union(kind) and type(None) in typing.get_args(kind)
+
+
+def _alternative(records: Sequence[Any], document: Any) -> Any:
+    """The record of a union whose keys a document has.
+
+    Raises:
+        ValueError: If it has the keys of none.
+    """
+    for record in records:
+        if set(document) == {member.name for member in members(record)}:
+            return record
+    raise ValueError(f"keys {', '.join(document)} are of none of the alternatives")
 
 
 def is_record(kind: Any) -> bool:

@@ -8,14 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 from dpaudit.bounds import CoinGuesses, Counts, Threshold, ThresholdRule
 from dpaudit.bounds.table import ValidBound
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World
-from dpaudit.results.document import Limits
-from dpaudit.results.verdict import Check, Verdict
+from dpaudit.results.fields import (
+    OPTIONAL,
+    NonNegative,
+    Positive,
+    Probability,
+    Separation,
+    Whole,
+)
+from dpaudit.results.probes import ProbeAlarm, ProbesOutcome
+from dpaudit.results.reach import Reach
+from dpaudit.results.records import RecordsOutcome
+from dpaudit.results.target import TargetOfAudit
+from dpaudit.results.verdict import Check, Power, Verdict
 
 SCHEMA_VERSION: Final = 2
 """Version of the document's shape.
@@ -23,15 +34,6 @@ SCHEMA_VERSION: Final = 2
 Raised when a key changes its meaning, goes, or comes and may not be null: a key that may be null is
 read as null from the documents of before.
 """
-
-Whole = Annotated[int, Limits(minimum=0)]
-Positive = Annotated[int, Limits(minimum=1)]
-NonNegative = Annotated[float, Limits(minimum=0)]
-Probability = Annotated[float, Limits(minimum=0, maximum=1)]
-Separation = Annotated[float, Limits(minimum=0, maximum=0.5)]
-
-OPTIONAL: Final = {"optional": True}
-"""Metadata of a field that is absent from the document where it is None."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,34 +90,6 @@ class OneRunOutcome:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordOutcome:
-    """What was guessed of one of many records.
-
-    Attributes:
-        row: Its row in the table, from 0.
-        guesses: Scored models of which it was guessed whether they had it.
-        correct: Right guesses.
-    """
-
-    row: Whole
-    guesses: Whole
-    correct: Whole
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordsOutcome:
-    """How an audit of many records per shadow model ended.
-
-    Attributes:
-        scored: Scored models that finished; each had each record by a fair coin.
-        each: The records and what the deciding attack guessed of them.
-    """
-
-    scored: Whole
-    each: tuple[RecordOutcome, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class FailureReason:
     """How many trials of a world failed for one reason.
 
@@ -156,9 +130,9 @@ class AttackOutcome:
     Attributes:
         name: Its name.
         auc: Area under its ROC curve; 0.5 is chance.
-        bounds: Lower bounds on epsilon from its errors or its guesses, whichever was chosen on
-            other trials; where the selected attack changed on the way, the sequential one is from
-            the bets of all that were selected.
+        bounds: Lower bounds on epsilon, or on the quantity of the claim, from its errors or its
+            guesses, whichever was chosen on other trials; where the selected attack changed on the
+            way, the sequential one is from the bets of all that were selected.
         counts: Its errors at its threshold.
         threshold: Which scores it guesses in.
         guesses: Its guesses by weight, where the fair-coin bound is the one that was computed;
@@ -171,38 +145,6 @@ class AttackOutcome:
     counts: Counts
     threshold: Threshold
     guesses: CoinGuesses | None = field(default=None, metadata=OPTIONAL)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Selection:
-    """How the most vulnerable record was searched for.
-
-    Attributes:
-        candidates: Records compared.
-        trainings: Models trained for it; none of them is among the shadow models.
-    """
-
-    candidates: Annotated[int, Limits(minimum=2)]
-    trainings: Positive
-
-
-@dataclass(frozen=True, kw_only=True)
-class TargetOfAudit:
-    """The record whose membership is attacked.
-
-    Attributes:
-        choice: How it was chosen: farthest, vulnerable, row:N or record:FILE; canaries in a one-run
-            audit, records in one of many records per shadow model.
-        row: Its row in the table, from 0; null if it is not a row of the table.
-        selection: How a vulnerable target was searched for; absent where it was named.
-        compared: Of a table too large to compare all records with each other, how many were
-            compared with all others to find the farthest; absent where all were, or none had to be.
-    """
-
-    choice: str
-    row: Whole | None
-    selection: Selection | None = field(default=None, metadata=OPTIONAL)
-    compared: Positive | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,9 +246,9 @@ class AuditRecord:
         claim: The promise under audit.
         confidence: One-sided confidence of every bound, a probability such as 0.95.
         proved: The lower bound on the true epsilon that decides the verdict, in nats; null if no
-            trial was scored.
-        bounds: Lower bounds on the true epsilon by method, in nats, corrected for the number of
-            attacks; each is null where it does not apply, all are if no trial was scored.
+            trial was scored. Of a claim in another quantity (`reach`) it is a bound on that.
+        bounds: Lower bounds on the same by method, corrected for the number of attacks; each is
+            null where it does not apply, all are if no trial was scored.
         multiplicity: How the hypotheses on the scored trials are counted.
         threshold_rule: Where thresholds were chosen: by cross-validation in the fitting part, or on
             a hold-out of it; null in a one-run audit.
@@ -316,12 +258,14 @@ class AuditRecord:
             models then count as trials of world out, and counts and scores are of the coins of all
             records.
         max_provable_epsilon: The bound that a perfect attack would reach with this many trials, in
-            nats; null if no trial was scored.
+            nats; null if no trial was scored, or the claim is not stated in epsilon.
         detectable_epsilon: The smallest true epsilon that this audit exposes with 80 % power, in
-            nats, if it shows as clearly as in randomised response; null if there is none, or if no
-            trial was scored.
+            nats, if it shows as clearly as in randomised response; null if there is none, and as
+            above.
         detectable_gaussian: The same of a Gaussian leak; absent at delta 0, where every such leak
             is infinite, and as above.
+        reach: What could have been proved of a claim that is not stated in epsilon; absent where
+            it is.
         auc: Area under the ROC curve of the deciding attack; 0.5 is chance. Null if no trial was
             scored.
         counts: Errors of the deciding attack on the scored trials; null if no trial was scored.
@@ -335,6 +279,8 @@ class AuditRecord:
         threshold: Threshold of the deciding attack; null if no trial was scored.
         scores: Membership scores of the deciding attack on the scored trials; higher means in.
         target: The record whose membership is attacked.
+        probes: What cheap checks from outside saw before the audit; absent if none was asked for,
+            and in a one-run or a small audit.
         controls: Audits of generators with a known answer, run through the same game first; null if
             every first trial of the audit failed, so that none was run.
         checks: Checks of the run itself.
@@ -353,7 +299,7 @@ class AuditRecord:
 
     verdict: Verdict
     reasons: tuple[str, ...]
-    claim: PrivacyClaim
+    claim: Claim
     confidence: Probability
     proved: NonNegative | None
     bounds: Mapping[ValidBound, NonNegative | None] | None
@@ -365,6 +311,7 @@ class AuditRecord:
     max_provable_epsilon: NonNegative | None
     detectable_epsilon: NonNegative | None
     detectable_gaussian: NonNegative | None = field(default=None, metadata=OPTIONAL)
+    reach: Reach | None = field(default=None, metadata=OPTIONAL)
     auc: Probability | None
     counts: Counts | None
     shadow_models: Mapping[World, Whole]
@@ -376,6 +323,7 @@ class AuditRecord:
     threshold: Threshold | None
     scores: Mapping[World, tuple[float, ...]]
     target: TargetOfAudit
+    probes: ProbesOutcome | None = field(default=None, metadata=OPTIONAL)
     controls: Controls | None
     checks: tuple[Check, ...]
     generator: AuditedGenerator
@@ -393,7 +341,7 @@ class AuditRecord:
         needed: dict[str, object] = {
             "proved": self.proved,
             "bounds": self.bounds,
-            "max_provable_epsilon": self.max_provable_epsilon,
+            "max_provable_epsilon" if self.reach is None else "reach.max_provable": self.power,
             "auc": self.auc,
             "attack": self.attack,
         }
@@ -410,6 +358,22 @@ class AuditRecord:
         missing = [name for name, value in needed.items() if value is None]
         if missing:
             raise ValueError(f"a result with verdict {self.verdict} lacks {', '.join(missing)}")
+
+    @property
+    def power(self) -> Power | None:
+        """What the audit could prove, in the quantity of its claim; None if nothing was scored."""
+        if self.reach is not None:
+            highest, least = self.reach.max_provable, self.reach.detectable
+            gaussian = self.reach.detectable_gaussian
+        else:
+            highest, least = self.max_provable_epsilon, self.detectable_epsilon
+            gaussian = self.detectable_gaussian
+        return None if highest is None else Power(highest, least, gaussian)
+
+    @property
+    def probe_alarms(self) -> tuple[ProbeAlarm, ...]:
+        """Alarms of the probes before the audit."""
+        return self.probes.alarms if self.probes else ()
 
     @property
     def failed_parts(self) -> tuple[str, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -11,6 +13,7 @@ from typing import Any, Literal, NoReturn
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.formatting import clipped, printable
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results import sentences, summary
 from dpaudit.results.document import completed, from_document, to_document
 from dpaudit.results.record import SCHEMA_VERSION, AuditRecord
@@ -41,13 +44,13 @@ class AuditResult(AuditRecord):
 
     @property
     def epsilon_lower_bound(self) -> float:
-        """The proved lower bound on epsilon; 0 where nothing was proved."""
-        return self.proved or 0.0
+        """The proved lower bound on epsilon; 0 where none was, or the claim is stated otherwise."""
+        return (self.proved or 0.0) if self.reach is None else 0.0
 
     @property
     def claimed_epsilon(self) -> float:
-        """Epsilon of the claim under audit."""
-        return self.claim.epsilon
+        """Epsilon of the claim under audit; infinite where the claim states none."""
+        return self.claim.epsilon if isinstance(self.claim, PrivacyClaim) else math.inf
 
     def __str__(self) -> str:
         return "\n".join(summary.summary_lines(self))
@@ -150,6 +153,19 @@ def _no_number(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
+def _of_closest(errors: Sequence[Any]) -> Iterator[Any]:
+    """The errors of one alternative: not of null, and not of a record with other keys."""
+    alternatives: dict[int, list[Any]] = {}
+    for error in errors:
+        if error.schema.get("type") != "null":
+            alternatives.setdefault(error.schema_path[0], []).append(error)
+
+    def strange(found: list[Any]) -> int:
+        return sum(error.validator == "additionalProperties" for error in found)
+
+    yield from min(alternatives.values(), key=strange)
+
+
 def _record(document: dict[str, Any], file: Path) -> AuditRecord:
     """The record that a document describes, once it fits the schema.
 
@@ -164,8 +180,8 @@ def _record(document: dict[str, Any], file: Path) -> AuditRecord:
     document = completed(AuditRecord, document)
     mismatch = best_match(Draft202012Validator(result_schema()).iter_errors(document))
     if mismatch is not None:
-        while mismatch.context:  # of a value that may be null: what is wrong with it if it is not
-            mismatch = best_match(e for e in mismatch.context if e.schema.get("type") != "null")
+        while mismatch.context:  # of a value with alternatives: what is wrong with the closest one
+            mismatch = best_match(_of_closest(mismatch.context))
         place = "/".join(str(part) for part in mismatch.absolute_path) or "the document"
         raise InputError(
             f"{file} is not the result of an audit: {place}: "

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-import types
 import typing
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from dpaudit.results.document import is_record, members, unannotated
+from dpaudit.results.document import is_record, is_union, members, unannotated
 from dpaudit.results.record import SCHEMA_VERSION, AuditRecord
 
 _ATOMS = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -44,7 +43,9 @@ def schema_of(kind: Any) -> dict[str, Any]:
     """
     kind, limits = unannotated(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
+    if is_union(kind) and type(None) not in arguments:
+        return {"oneOf": [schema_of(one) for one in arguments]}
+    if is_union(kind):
         [present] = [one for one in arguments if one is not type(None)]
         return {"oneOf": [{"type": "null"}, schema_of(present)]}
     if origin is tuple:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Final, NamedTuple, Protocol
 
 from dpaudit.formatting import (
@@ -14,7 +15,10 @@ from dpaudit.formatting import (
     rounded_down,
     rounded_up,
 )
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.game.exposure import Exposure, Fact
+from dpaudit.model.claim import PrivacyClaim, Quantity
+from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.results.probes import ProbeAlarm
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import SampleUnit, Verdict
 
@@ -27,7 +31,20 @@ SCHEMA_INFERRED: Final = (
 PROVES_NOTHING: Final = (
     "The audit is invalid: these numbers prove nothing; they help to find out why."
 )
+CURVE_FACTOR: Final = (
+    "A curve factor of t means that the curve holds only once all its epsilons are multiplied by t"
+)
+EXPOSES_NOTHING: Final = "no fact of the table holds of one record alone, so the farthest"
+EXPOSURES_NAMED: Final = 8
+"""Facts of a target that one sentence names; `result.json` has all."""
 _MOST_DIGITS = 15
+_POINTS_NAMED = 3
+_NOUNS: Final = {
+    Quantity.EPSILON: "epsilon",
+    Quantity.MU: "mu",
+    Quantity.RHO: "rho",
+    Quantity.FACTOR: "curve factor",
+}
 
 
 class Conclusion(Protocol):
@@ -39,7 +56,7 @@ class Conclusion(Protocol):
         ...
 
     @property
-    def claim(self) -> PrivacyClaim:
+    def claim(self) -> Claim:
         """The claim under audit."""
         ...
 
@@ -54,13 +71,18 @@ class Conclusion(Protocol):
         ...
 
     @property
+    def probe_alarms(self) -> Sequence[ProbeAlarm]:
+        """What probes before the audit warn of."""
+        ...
+
+    @property
     def failed_parts(self) -> Sequence[str]:
         """What made the audit invalid."""
         ...
 
 
 class ClaimAndProof(NamedTuple):
-    """Claimed and proved epsilon, with as many digits as it takes to tell them apart."""
+    """Claimed and proved value, with as many digits as it takes to tell them apart."""
 
     claimed: str
     proved: str
@@ -69,12 +91,13 @@ class ClaimAndProof(NamedTuple):
 def headline(result: Conclusion) -> str:
     """The verdict in one line of at most 80 characters that begins with it in capitals."""
     claimed, proved = claim_and_proof(result)
+    noun = quantity_noun(result.claim.quantity)
     text = {
-        Verdict.VIOLATION: f"claimed epsilon {claimed}, proved at least {proved} at "
+        Verdict.VIOLATION: f"claimed {noun} {claimed}, proved at least {proved} at "
         f"{percent(result.confidence)} confidence",
-        Verdict.CONSISTENT: f"no violation of epsilon {claimed} found; {NOT_EVIDENCE}",
-        Verdict.INCONCLUSIVE: f"epsilon {claimed} neither contradicted nor put to a fair test",
-        Verdict.INVALID: f"{failed_part(result)}; nothing is known about epsilon {claimed}",
+        Verdict.CONSISTENT: f"no violation of {noun} {claimed} found{_but(result)}",
+        Verdict.INCONCLUSIVE: f"{noun} {claimed} neither contradicted nor put to a fair test",
+        Verdict.INVALID: f"{failed_part(result)}; nothing is known about {noun} {claimed}",
     }[result.verdict]
     return clipped(f"{result.verdict.upper()}: {text}", TERMINAL_WIDTH)
 
@@ -83,87 +106,167 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
     """Plain sentences: what was claimed, what was proved, and what could have been."""
     claimed, proved = claim_and_proof(result)
     confidence = percent(result.confidence)
+    noun = quantity_noun(result.claim.quantity)
     promise = (
-        "The generator is claimed to satisfy differential privacy with "
-        f"epsilon {claimed} and delta {rounded(result.claim.delta)}: its output should hardly show "
-        "whether any one record was in the table"
+        f"The generator is claimed to satisfy {_promised(result.claim, claimed)}: its output "
+        "should hardly show whether any one record was in the table"
     )
+    explained = (f"{CURVE_FACTOR}.",) if result.claim.quantity is Quantity.FACTOR else ()
     if result.verdict is Verdict.VIOLATION:
         return (
             f"{promise}. This audit proved, at {confidence} confidence, that it shows as much as "
-            f"epsilon {proved} or more: the claim does not hold.",
+            f"{noun} {proved} or more: the claim does not hold.",
+            *explained,
+            *probes_alarm(result),
             power(result),
         )
     if result.verdict is Verdict.CONSISTENT:
         return (
-            f"{promise}. The most that this audit proved, at {confidence} confidence, is epsilon "
+            f"{promise}. The most that this audit proved, at {confidence} confidence, is {noun} "
             f"{proved}, which the claim allows.",
+            *explained,
             f"No violation found. This is {NOT_EVIDENCE}.",
+            *probes_alarm(result),
+            *tried(result),
             power(result),
         )
     if result.verdict is Verdict.INCONCLUSIVE:
         return (
             f"{promise}. This audit could not put that to a fair test: it neither contradicts the "
             "claim nor supports it.",
+            *probes_alarm(result),
+            *tried(result),
             power(result),
         )
-    return (f"{promise}. This audit says nothing about it: {failed_part(result)}.",)
+    return (
+        f"{promise}. This audit says nothing about it: {failed_part(result)}.",
+        *probes_alarm(result),
+    )
+
+
+def probes_alarm(result: AuditRecord) -> tuple[str, ...]:
+    """What the probes before the audit warn of, in one sentence; none if they do not."""
+    if result.probes is None or not result.probe_alarms:
+        return ()
+    rate = percent(round(1 - result.probes.confidence, 12))
+    return (
+        f"Probes before the audit raised an alarm: {alarms_named(result)}. They are no part of the "
+        f"verdict; a generator that keeps its claim raises any with probability {rate} at most.",
+    )
+
+
+def alarms_named(result: AuditRecord) -> str:
+    """The alarms of probes: "range-follows-record (violation) and seed-ignored (violation)"."""
+    return _joined([f"{alarm.id} ({alarm.severity})" for alarm in result.probe_alarms])
+
+
+def tried(result: AuditRecord) -> tuple[str, ...]:
+    """What an audit tried that proved nothing, in one sentence; none of a one-run audit."""
+    if not result.attacks:
+        return ()
+    return (f"Tried: {attacks_tried(result)}; target: {target(result)}.",)
+
+
+def attacks_tried(result: AuditRecord) -> str:
+    """The scored attacks and the models: "groundhog and query-target on 400 shadow models"."""
+    names = _joined([attack.name for attack in result.attacks])
+    return f"{names} on {sum(result.shadow_models.values())} shadow models"
 
 
 def power(result: AuditRecord) -> str:
     """What the audit could have caught, in one sentence."""
-    if result.max_provable_epsilon is None:
+    if result.power is None:
         return "No trial was scored, so no leak could have been caught."
-    limit = f"no audit of this size proves more than {rounded_down(result.max_provable_epsilon)}"
-    least = result.detectable_epsilon
+    highest, least, gaussian = result.power
+    limit = f"no audit of this size proves more than {rounded_down(highest)}"
     if least is None:
         return f"No leak, however large, would have been caught with 80 % power; {limit}."
-    gaussian = result.detectable_gaussian
+    quantity = result.claim.quantity
     beside = "" if gaussian is None else f", a Gaussian one from {rounded_up(gaussian)} on"
     return (
-        f"A leak of epsilon {rounded_up(least)} or more that shows as clearly as in randomised "
-        f"response would have been caught with 80 % power{beside}; {limit}."
+        f"A {_leak_of(least, quantity)} or more that shows {as_clearly(quantity)} would have been "
+        f"caught with 80 % power{beside}; {limit}."
     )
 
 
-def violation_reason(claim: PrivacyClaim, bound: float, *, confidence: float) -> str:
+def quantity_noun(quantity: Quantity) -> str:
+    """What a claim limits, in words."""
+    return _NOUNS[quantity]
+
+
+def as_clearly(quantity: Quantity) -> str:
+    """How clearly the leak shows that an audit's power is computed of."""
+    if quantity is Quantity.EPSILON:
+        return "as clearly as in randomised response"
+    return "as clearly at one threshold as that allows"
+
+
+def claim_text(claim: Claim) -> str:
+    """The claim in a few words, for tables."""
+    if isinstance(claim, PrivacyClaim):
+        return f"epsilon {rounded(claim.epsilon)}, delta {rounded(claim.delta)}"
+    return claim.in_words
+
+
+def _promised(claim: Claim, claimed: str) -> str:
+    """What is claimed, in a sentence."""
+    match claim:
+        case PrivacyClaim():
+            return f"differential privacy with epsilon {claimed} and delta {rounded(claim.delta)}"
+        case GaussianClaim():
+            return f"Gaussian differential privacy with mu {claimed}"
+        case ConcentratedClaim():
+            return f"zero-concentrated differential privacy with rho {claimed}"
+        case CurveClaim():
+            points = "; ".join(
+                f"epsilon {rounded(epsilon)} and delta {rounded(delta)}"
+                for epsilon, delta in claim.points[:_POINTS_NAMED]
+            )
+            more = len(claim.points) - _POINTS_NAMED
+            rest = f"; and {more} more points" if more > 0 else ""
+            return f"differential privacy at every point of a curve ({points}{rest})"
+
+
+def violation_reason(claim: Claim, bound: float, *, confidence: float) -> str:
     """Why the verdict is violation."""
     return (
-        f"violates ({claim.epsilon:g}, {claim.delta:g})-DP: at {percent(confidence)} "
-        f"confidence the true epsilon is at least {rounded_down(bound)}"
+        f"violates {claim.in_words}: at {percent(confidence)} "
+        f"confidence the true {quantity_noun(claim.quantity)} is at least {rounded_down(bound)}"
     )
 
 
-def too_small_reason(max_provable_epsilon: float, unit: SampleUnit) -> str:
+def too_small_reason(max_provable: float, unit: SampleUnit, quantity: Quantity) -> str:
     """Why the verdict is inconclusive: no attack could prove more than the claim."""
     return (
-        f"cannot decide: even a perfect attack on this many {unit} proves only epsilon "
-        f"{rounded_down(max_provable_epsilon)}; run more {unit.remedy}"
+        f"cannot decide: even a perfect attack on this many {unit} proves only "
+        f"{quantity_noun(quantity)} {rounded_down(max_provable)}; run more {unit.remedy}"
     )
 
 
-def poor_power_reason(detectable_epsilon: float | None, unit: SampleUnit) -> str:
+def poor_power_reason(detectable: float | None, unit: SampleUnit, quantity: Quantity) -> str:
     """Why the verdict is inconclusive: only a leak far beyond the claim would be caught."""
-    reached = "no leak" if detectable_epsilon is None else f"only a {_leak_of(detectable_epsilon)}"
+    reached = "no leak" if detectable is None else f"only a {_leak_of(detectable, quantity)}"
     return f"cannot decide: {reached} would be caught with 80 % power; run more {unit.remedy}"
 
 
-def consistent_reason(detectable_epsilon: float, detectable_gaussian: float | None) -> str:
+def consistent_reason(
+    detectable: float, detectable_gaussian: float | None, quantity: Quantity
+) -> str:
     """Why the verdict is consistent, and of which leaks that says something."""
     beside = (
         ""
         if detectable_gaussian is None
-        else f", a Gaussian one from epsilon {rounded_up(detectable_gaussian)} on"
+        else f", a Gaussian one from {quantity_noun(quantity)} {rounded_up(detectable_gaussian)} on"
     )
     return (
-        f"no violation found; this audit would have caught a {_leak_of(detectable_epsilon)} with "
-        f"80 % power if it shows as clearly as in randomised response{beside}; it is {NOT_EVIDENCE}"
+        f"no violation found; this audit would have caught a {_leak_of(detectable, quantity)} with "
+        f"80 % power if it shows {as_clearly(quantity)}{beside}; it is {NOT_EVIDENCE}"
     )
 
 
 def claim_and_proof(result: Conclusion) -> ClaimAndProof:
     """Claim and proved bound, so written that a bound above the claim also reads so."""
-    claim, bound = result.claim.epsilon, result.proved
+    claim, bound = result.claim.value, result.proved
     pair = ClaimAndProof(rounded(claim), rounded_down(bound))
     if bound is None:
         return pair
@@ -184,20 +287,50 @@ def failed_part(result: Conclusion) -> str:
 
 
 def target(result: AuditRecord) -> str:
-    """The target and how it was chosen: "row:3 (row 3)"."""
+    """The target and how it was chosen: "exposing (row 3): sole maximum of age"."""
     choice, row, selection = result.target.choice, result.target.row, result.target.selection
     if result.records is not None:
         return f"{len(result.records.each)} records, each by a fair coin in every model"
     place = "not a row of the table" if row is None else f"row {row}"
-    if selection is None:
-        compared = result.target.compared
-        how = "" if compared is None else f", of {compared} that are far from samples of the table"
-        return f"{choice} ({place}{how})"
-    return (
-        f"{choice}: {place}, best of {selection.candidates} candidates in {selection.trainings} "
-        "trainings"
-    )
+    if selection is not None:
+        return (
+            f"{choice}: {place}, best of {selection.candidates} candidates in "
+            f"{selection.trainings} trainings"
+        )
+    compared, exposures = result.target.compared, result.target.exposures
+    how = "" if compared is None else f", of {compared} that are far from samples of the table"
+    why = "" if exposures is None else f": {exposed(exposures)}"
+    return f"{choice} ({place}{how}){why}"
 
 
-def _leak_of(epsilon: float) -> str:
-    return f"leak of epsilon {rounded_up(epsilon)}"
+def exposed(exposures: Sequence[Exposure]) -> str:
+    """Why a record is exposed: "sole maximum of age and income; only missing value in city"."""
+    if not exposures:
+        return EXPOSES_NOTHING
+    named, more = exposures[:EXPOSURES_NAMED], len(exposures) - EXPOSURES_NAMED
+    order = list(dict.fromkeys(one.fact for one in named))
+    by_fact = groupby(sorted(named, key=lambda one: order.index(one.fact)), lambda one: one.fact)
+    words = [
+        f"{fact} {'of' if fact in (Fact.MAXIMUM, Fact.MINIMUM) else 'in'} "
+        f"{_joined([one.column for one in group])}"
+        for fact, group in by_fact
+    ]
+    return "; ".join([*words, *([f"{more} more"] if more > 0 else [])])
+
+
+def _leak_of(value: float, quantity: Quantity) -> str:
+    return f"leak of {quantity_noun(quantity)} {rounded_up(value)}"
+
+
+def _but(result: Conclusion) -> str:
+    """What stands beside "no violation found"; an alarm goes before the caution."""
+    count = len(result.probe_alarms)
+    if not count:
+        return f"; {NOT_EVIDENCE}"
+    return f", but {count} probe{'s' if count > 1 else ''} raised an alarm"
+
+
+def _joined(names: Sequence[str]) -> str:
+    """Names in a sentence: "a", "a and b", "a, b and c"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

@@ -11,7 +11,9 @@ from dpaudit.formatting import (
     rounded_down,
     rounded_up,
 )
+from dpaudit.game.choices import EXPOSING, FARTHEST, VULNERABLE
 from dpaudit.game.store import LOG_FILE
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results import sentences
 from dpaudit.results.leaks import (
@@ -30,11 +32,13 @@ _LEAKS_IN_FAILURE = 5
 
 
 def summary_lines(result: AuditRecord) -> list[str]:
-    """The audit for a terminal: up to eleven lines of at most 80 characters, the headline first."""
-    lines = [sentences.headline(result), *_why_lines(result), _claim_line(result)]
+    """The audit for a terminal: up to fourteen lines of at most 80 characters, headline first."""
+    lines = [sentences.headline(result), *_alarm_lines(result), *_why_lines(result)]
+    lines.append(_claim_line(result))
     lines += _target_lines(result)
     lines += _leak_lines(result)
-    lines += [attack_line(result), *_power_lines(result), _controls_line(result)]
+    lines += [attack_line(result), *_power_lines(result), *_probe_lines(result)]
+    lines.append(_controls_line(result))
     n_in, n_out = (result.failures[world] for world in World)
     if n_in or n_out:
         errors = "; ".join(dict.fromkeys(reason.error for reason in result.failure_reasons))
@@ -56,7 +60,7 @@ def failure_lines(result: AuditRecord) -> list[str]:
     return [
         *summary_lines(result),
         f"verdict: {result.verdict}, bound: {result.proved or 0.0:.4g}, "
-        f"claim: {result.claim.epsilon:g}",
+        f"claim: {result.claim.value:g}",
         printable(f"leaks: {', '.join(leaks) or 'none found'}"),
         f"seed: {result.seed}",
     ]
@@ -92,15 +96,41 @@ def _why_lines(result: AuditRecord) -> list[str]:
     return [] if says_it else [f"why: {reason}" for reason in result.reasons[:1]]
 
 
+def _alarm_lines(result: AuditRecord) -> list[str]:
+    """Beside the verdict, of which they are no part."""
+    return [f"probes: ALARM: {sentences.alarms_named(result)}"] if result.probe_alarms else []
+
+
+def _probe_lines(result: AuditRecord) -> list[str]:
+    """That the probes before the audit raised no alarm, if any said so."""
+    probes = result.probes
+    if probes is None or probes.alarms or not probes.passed:
+        return []
+    others = {
+        "not applicable": len(probes.not_applicable),
+        "failed": len(probes.failed),
+        "not run": len(probes.left_out),
+    }
+    counts = [f"{len(probes.passed)} passed", *(f"{n} {how}" for how, n in others.items() if n)]
+    return [f"probes: no alarm ({', '.join(counts)})"]
+
+
 def _claim_line(result: AuditRecord) -> str:
     claim = result.claim
-    values = f"({rounded(claim.epsilon)}, {rounded(claim.delta)})-DP, {claim.neighbours}"
+    name = claim.in_words
+    if isinstance(claim, PrivacyClaim):
+        name = f"({rounded(claim.epsilon)}, {rounded(claim.delta)})-DP"
+    values = f"{name}, {claim.neighbours}"
     return f"claim: {values}; {claim.source}"
 
 
 def _target_lines(result: AuditRecord) -> list[str]:
-    searched = result.target.selection is not None
-    return [f"target: {sentences.target(result)}"] if searched else []
+    """Which record was attacked, unless the caller named it; what was tried in vain."""
+    chosen = result.target.choice in (EXPOSING, FARTHEST, VULNERABLE)
+    lines = [f"target: {sentences.target(result)}"] if chosen else []
+    if result.verdict is Verdict.CONSISTENT and result.attacks:
+        lines.append(f"tried: {sentences.attacks_tried(result)}")
+    return lines
 
 
 def _leak_lines(result: AuditRecord) -> list[str]:
@@ -118,22 +148,22 @@ def _leak_lines(result: AuditRecord) -> list[str]:
 
 
 def _power_lines(result: AuditRecord) -> list[str]:
-    most = result.max_provable_epsilon
-    if most is None:
+    if result.power is None:
         return []
+    most, least, gaussian = result.power
     sequential = result.sequential
     if sequential is not None and sequential.stopped_early:
         return [
             f"stopped early: proved after {sequential.trials} of at most {sequential.cap} shadow "
             "models (16 to fit first)"
         ]
-    least = result.detectable_epsilon
-    caught = "no leak is caught" if least is None else f"epsilon {rounded_up(least)} is caught"
+    noun = sentences.quantity_noun(result.claim.quantity)
+    caught = "no leak is caught" if least is None else f"{noun} {rounded_up(least)} is caught"
     lines = [f"power: {caught} with 80 % power; at most {rounded_down(most)} is provable"]
-    if result.detectable_gaussian is not None:
+    if gaussian is not None:
+        worst = "randomised response" if noun == "epsilon" else "the worst mechanism"
         lines.append(
-            "power is that of randomised response; of a Gaussian leak it takes epsilon "
-            f"{rounded_up(result.detectable_gaussian)}"
+            f"power is that of {worst}; of a Gaussian leak it takes {noun} {rounded_up(gaussian)}"
         )
     return lines
 

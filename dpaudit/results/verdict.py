@@ -72,14 +72,15 @@ class Power(NamedTuple):
     """What an audit can prove.
 
     Attributes:
-        max_provable_epsilon: The bound of a perfect attack.
-        detectable_epsilon: The smallest true epsilon proved to exceed the claim with probability
-            0.8, of randomised response attacked as well as can be; None if none is.
+        max_provable: The bound of a perfect attack, in the quantity of the claim.
+        detectable: The smallest true epsilon proved to exceed the claim with probability 0.8, of
+            randomised response attacked as well as can be; in another quantity, of the mechanism
+            that shows as much at one threshold as that allows. None if none is.
         detectable_gaussian: The same of a Gaussian leak; None at delta 0, or where it is not known.
     """
 
-    max_provable_epsilon: float
-    detectable_epsilon: float | None
+    max_provable: float
+    detectable: float | None
     detectable_gaussian: float | None = None
 
 

@@ -16,6 +16,7 @@ from dpaudit.game.protocol import without
 from dpaudit.game.synthetic import accept
 from dpaudit.game.target import farthest
 from dpaudit.game.trial import reason_of
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import as_numbers
 from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
@@ -192,4 +193,6 @@ def _trace(
     collector = Collector(len(data))
     given = generator.trace(data.copy(), n_rows=rows, seed=seed, recorder=collector)
     synthetic = accept(given, schema, rows)
-    return collector.finish(getattr(generator, "claim", None), data, synthetic)
+    claim = getattr(generator, "claim", None)
+    stated = claim if isinstance(claim, PrivacyClaim) else None  # findings are about epsilon
+    return collector.finish(stated, data, synthetic)

@@ -11,7 +11,7 @@ from dpaudit.auditing.attacking.evaluation import evaluate
 from dpaudit.auditing.attacking.fitting import Fitted, fit_attack, score
 from dpaudit.auditing.attacking.parts import Part, SplitTrials, arrange, fitting_mask
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
-from dpaudit.bounds import Counts, count_errors, e_process, exact, refit_schedule
+from dpaudit.bounds import Counts, EpsilonGuarantee, count_errors, e_process, exact, refit_schedule
 from dpaudit.plugins.protocols import BoolArray, FeatureName, GameView, Scorer
 from reports.calibration.boundary import boundary
 from reports.calibration.mechanisms import FloatArray, Mechanism
@@ -93,7 +93,9 @@ def largest_bound(scored: list[Scored], *, settings: AuditSettings, delta: float
     """The bound that an audit reports, by `evaluate`."""
     confidence = settings.attack_confidence
     return max(
-        evaluate(one.fitted, one.trials, delta=delta, confidence=confidence).proved
+        evaluate(
+            one.fitted, one.trials, guarantee=EpsilonGuarantee(delta), confidence=confidence
+        ).proved
         for one in scored
     )
 
@@ -135,7 +137,7 @@ def _fit(part: Part, settings: AuditSettings, delta: float, rng: np.random.Gener
         FirstFeature(),
         part,
         rule=settings.threshold,
-        delta=delta,
+        guarantee=EpsilonGuarantee(delta),
         confidence=settings.attack_confidence,
         rng=rng,
     )

@@ -12,6 +12,7 @@ from dpaudit.auditing.attacking.evaluation import evaluate
 from dpaudit.auditing.attacking.fitting import fit_attack
 from dpaudit.auditing.attacking.parts import Part, SplitTrials
 from dpaudit.bounds import (
+    EpsilonGuarantee,
     ThresholdRule,
     clopper_pearson,
     e_process,
@@ -87,10 +88,17 @@ def _evaluated(
         for n in (fitted, scored)
     )
     attack = fit_attack(
-        FirstFeature(), fitting, rule=rule, delta=mechanism.delta, confidence=0.95, rng=rng
+        FirstFeature(),
+        fitting,
+        rule=rule,
+        guarantee=EpsilonGuarantee(mechanism.delta),
+        confidence=0.95,
+        rng=rng,
     )
     trials = SplitTrials(fitting, counted, failed_in=0, failed_out=0)
-    return evaluate(attack, trials, delta=mechanism.delta, confidence=0.95).proved
+    return evaluate(
+        attack, trials, guarantee=EpsilonGuarantee(mechanism.delta), confidence=0.95
+    ).proved
 
 
 def speed(budget: Budget) -> list[dict[str, Any]]:

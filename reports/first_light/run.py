@@ -18,6 +18,7 @@ from reports.command import DPAUDIT, Run, StudyParser, start
 from reports.data import catalogue, table_file
 
 PUBLISHED = ("--data", "cervical.csv", "--schema", "cervical.schema.json", "--target", "row:397")
+FARTHEST = ("--target", "farthest")
 KEPT = ("result.json", "report.html", "report.md")
 TABLES = ("adult", "cervical-cancer")
 QUICK = ("--shadow-models", "20", "--rows", "100")
@@ -37,18 +38,37 @@ class Audit(NamedTuple):
 
 AUDITS = {
     "pate-gan-breast-cancer": Audit(
-        ("pate-gan", "--data", "sample:breast-cancer", "--epsilon", "1", "--delta", "1e-5")
+        (
+            "pate-gan",
+            "--data",
+            "sample:breast-cancer",
+            "--epsilon",
+            "1",
+            "--delta",
+            "1e-5",
+            *FARTHEST,
+        )
     ),
     "pate-gan-cervical": Audit(("pate-gan", *PUBLISHED), "cervical-cancer"),
     "pate-gan-cervical-bounds-from-data": Audit(
         ("pate-gan", "-p", "bounds=data", *PUBLISHED), "cervical-cancer"
     ),
     "pate-gan-cervical-raw": Audit(
-        ("pate-gan", "--data", "cervical_cancer.csv.gz", "--shadow-models", "200"),
+        ("pate-gan", "--data", "cervical_cancer.csv.gz", "--shadow-models", "200", *FARTHEST),
         "cervical-cancer",
     ),
     "pate-gan-adult": Audit(
-        ("pate-gan", "--data", "adult.csv.gz", "--shadow-models", "100", "--rows", "1000"), "adult"
+        (
+            "pate-gan",
+            "--data",
+            "adult.csv.gz",
+            "--shadow-models",
+            "100",
+            "--rows",
+            "1000",
+            *FARTHEST,
+        ),
+        "adult",
     ),
 }
 

@@ -61,6 +61,7 @@ def audit(asked: Asked, plan: Plan) -> Record:
         confidence=CONFIDENCE,
         threshold="hold-out" if asked.hold_out else "cross-validated",
         sequential=asked.sequential,
+        probe=False,
         seed=asked.seed,
         jobs=plan.jobs,
         out=plan.runs / f"{asked.name}-{asked.models}-{asked.seed}",

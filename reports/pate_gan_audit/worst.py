@@ -18,7 +18,7 @@ from dpaudit.auditing.attacking.evaluation import evaluate
 from dpaudit.auditing.attacking.fitting import fit_attack
 from dpaudit.auditing.attacking.parts import arrange
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.bounds import ThresholdRule
+from dpaudit.bounds import EpsilonGuarantee, ThresholdRule
 from dpaudit.bounds.table import ValidBound
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.encoding import values_of_table
@@ -149,8 +149,11 @@ def attacked(worlds: list[list[FloatArray | None]], *, models: int, seed: int) -
     rng = Stream(seed, "worst", "attack").rng()
     trials = arrange(worlds, [np.arange(models) < settings.fitted for _ in World])
     assert trials is not None  # none failed
-    fitted = fit_attack(AbsoluteQueries(), trials.fitting, settings=settings, delta=DELTA, rng=rng)
-    found = evaluate(fitted, trials, delta=DELTA, confidence=CONFIDENCE)
+    guarantee = EpsilonGuarantee(DELTA)
+    fitted = fit_attack(
+        AbsoluteQueries(), trials.fitting, settings=settings, guarantee=guarantee, rng=rng
+    )
+    found = evaluate(fitted, trials, guarantee=guarantee, confidence=CONFIDENCE)
     return {
         "verdict": None,
         "auc": found.auc,

@@ -12,6 +12,7 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray
 from dpaudit_attacks.classifiers import SCREENED, separation, train
+from dpaudit_attacks.form import TableForm
 from dpaudit_attacks.groundhog import Ensemble, Histogram
 from dpaudit_attacks.queries import TargetQueries
 from samples import game_view
@@ -115,7 +116,9 @@ def test_bad_requests_are_refused() -> None:
     features, member = models(n=10)
     with pytest.raises(SettingsError, match="did you mean 'logistic-regression'"):
         train("logistic-regresion", features, member, seed=1)
-    with pytest.raises(SettingsError, match="unknown classifier 'zzz'; there are: random-forest"):
+    with pytest.raises(
+        SettingsError, match="unknown classifier 'zzz'; there are: chosen, random-forest"
+    ):
         train("zzz", features, member, seed=1)
     with pytest.raises(SettingsError, match="models of one world only"):
         train("random-forest", features, np.ones(10, dtype=np.bool_), seed=1)
@@ -152,12 +155,12 @@ def play(attack: Attack, *, copies: int, trials: int = 60) -> float:
     return float(roc_auc_score(member[part:], scorer(matrix[part:])))
 
 
-@pytest.mark.parametrize("attack", [Ensemble(), Histogram(), TargetQueries()])
+@pytest.mark.parametrize("attack", [Ensemble(), Histogram(), TargetQueries(), TableForm()])
 def test_attacks_catch_a_generator_that_inserts_the_target(attack: Attack) -> None:
     assert play(attack, copies=5) > 0.95
 
 
-@pytest.mark.parametrize("attack", [Ensemble(), Histogram(), TargetQueries()])
+@pytest.mark.parametrize("attack", [Ensemble(), Histogram(), TargetQueries(), TableForm()])
 def test_attacks_are_blind_where_the_worlds_do_not_differ(attack: Attack) -> None:
     # 300 models are scored: the standard error of the AUC under the null is .033.
     assert play(attack, copies=0, trials=600) == pytest.approx(0.5, abs=0.12)

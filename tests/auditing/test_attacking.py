@@ -14,7 +14,7 @@ from dpaudit.auditing.attacking.evaluation import Evaluation, evaluate
 from dpaudit.auditing.attacking.fitting import fit_attack
 from dpaudit.auditing.attacking.parts import SplitTrials, arrange
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.bounds import bonferroni, coin_provable
+from dpaudit.bounds import EpsilonGuarantee, bonferroni, coin_provable
 from dpaudit.plugins.protocols import Attack, BoolArray, FeatureName, FloatArray, GameView, Scorer
 
 SETTINGS = AuditSettings(shadow_models=200)
@@ -46,8 +46,9 @@ def evaluated(
     rng: np.random.Generator,
     settings: AuditSettings = ONE_ATTACK,
 ) -> Evaluation:
-    fitted = fit_attack(attack, trials.fitting, settings=settings, delta=delta, rng=rng)
-    return evaluate(fitted, trials, delta=delta, confidence=settings.attack_confidence)
+    guarantee = EpsilonGuarantee(delta)
+    fitted = fit_attack(attack, trials.fitting, settings=settings, guarantee=guarantee, rng=rng)
+    return evaluate(fitted, trials, guarantee=guarantee, confidence=settings.attack_confidence)
 
 
 def simulated(features_in: FloatArray, features_out: FloatArray, seed: int) -> SplitTrials:
@@ -181,4 +182,5 @@ def test_explanation_names_the_feature_that_leaks() -> None:
 
 
 def test_bonferroni_splits_the_error() -> None:
-    assert SETTINGS.attack_confidence == pytest.approx(bonferroni(0.95, 2)) == pytest.approx(0.975)
+    share = pytest.approx(1 - 0.05 / 3)
+    assert SETTINGS.attack_confidence == pytest.approx(bonferroni(0.95, 3)) == share

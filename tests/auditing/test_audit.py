@@ -46,10 +46,10 @@ def test_copycat_is_a_violation_close_to_the_largest_provable(table: pd.DataFram
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert result.max_provable_epsilon is not None
     assert result.max_provable_epsilon - result.epsilon_lower_bound < 0.05
-    assert (result.target.choice, result.target.row) == ("farthest", 7)
+    assert (result.target.choice, result.target.row) == ("exposing", 7)
     assert result.leaks
-    assert result.reasons[1].startswith("many features each tell the worlds apart: ")
-    assert all(leak.importance < 0.01 < 0.4 < (leak.separation or 0) for leak in result.leaks[:3])
+    assert "rows equal to the target" in result.reasons[1]
+    assert all((leak.separation or 0) > 0.4 for leak in result.leaks[:3])
     with pytest.raises(AssertionError, match=r"(?s)VIOLATION.*bound: 2\.\d+, claim: 1.*seed: 0"):
         result.assert_no_violation()
 
@@ -65,7 +65,7 @@ def test_null_is_consistent_with_bound_0(table: pd.DataFrame) -> None:
 def test_randomised_response_is_consistent_at_its_epsilon_and_not_below(
     table: pd.DataFrame,
 ) -> None:
-    options = {**FAST, "shadow_models": 200, "parameters": {"epsilon": 1.0}}
+    options = {**FAST, "shadow_models": 400, "parameters": {"epsilon": 1.0}}
     honest = dpaudit.audit("randomised-response", table, **options)
     assert honest.verdict is dpaudit.Verdict.CONSISTENT
     lying = dpaudit.audit("randomised-response", table, epsilon=0.3, **options)
@@ -114,7 +114,7 @@ def test_a_bare_function_is_audited(table: pd.DataFrame) -> None:
 
     result = dpaudit.audit(resample, table, epsilon=0.1, **{**FAST, "shadow_models": 100})
     assert result.verdict is dpaudit.Verdict.VIOLATION
-    assert any(name in result.leaks[0].column for name in ("age", "income"))
+    assert any(name in leak.column for leak in result.leaks for name in ("age", "income"))
 
 
 def test_a_generator_without_a_claim_needs_one(table: pd.DataFrame) -> None:
@@ -275,5 +275,5 @@ def test_a_fitted_claim_counts_with_its_delta_for_verdict_and_power(
     expected = power(
         AuditSettings(**{k: v for k, v in options.items() if k != "jobs"}), honest.claim
     )
-    assert honest.detectable_epsilon == expected.detectable_epsilon
-    assert honest.max_provable_epsilon == expected.max_provable_epsilon
+    assert honest.detectable_epsilon == expected.detectable
+    assert honest.max_provable_epsilon == expected.max_provable

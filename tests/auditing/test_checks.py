@@ -22,7 +22,7 @@ from dpaudit.auditing.checks import (
     failure_reasons,
     first_finished,
 )
-from dpaudit.bounds import Counts, Direction, Threshold
+from dpaudit.bounds import Counts, Direction, EpsilonGuarantee, Threshold
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.outcomes import StoredOutcome
 from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
@@ -218,6 +218,7 @@ def _evaluation(scores: list[float], wrong: int) -> Evaluation:
     return Evaluation(
         counts=Counts(wrong, wrong, n, n),
         threshold=Threshold(0.5, Direction.HIGHER),
+        guesses=None,
         bounds={ValidBound.EXACT: 0.0 if wrong else 2.0, ValidBound.CLOPPER_PEARSON: 0.0},
         auc=1.0,
         scores=np.array(scores),
@@ -228,7 +229,7 @@ def _evaluation(scores: list[float], wrong: int) -> Evaluation:
 def test_an_auc_of_1_without_a_proof_is_a_contradiction() -> None:
     member = np.arange(60) < 30
     apart = [0.4] * 30 + [0.2] * 30  # told apart, but both below the threshold of the fitting part
-    level = {"delta": 0.0, "confidence": 0.95}
+    level = {"guarantee": EpsilonGuarantee(0.0), "confidence": 0.95}
     check = check_agreement(_evaluation(apart, wrong=30), member, 2.9, **level)
     assert not check.passed
     assert "nothing is proved" in check.detail

@@ -103,7 +103,7 @@ def test_failing_or_another_number_of_rows_in_one_world_is_a_violation(
         assert "(the trial itself)" in result.reasons[1]
 
 
-@pytest.mark.parametrize(("rate", "rules"), [(0.1, RULES[0]), (0.6, RULES[1]), (0.6, RULES[2])])
+@pytest.mark.parametrize(("rate", "rules"), [(0.1, RULES[0]), (0.9, RULES[1]), (0.9, RULES[2])])
 def test_failing_alike_in_both_worlds_is_no_violation_and_costs_power(
     table: pd.DataFrame, rate: float, rules: dict[str, Any]
 ) -> None:
@@ -225,15 +225,15 @@ def test_all_failed_alike() -> None:
 
 
 def test_when_nothing_can_be_proved_any_more() -> None:
-    settings, claim = AuditSettings(shadow_models=100), PrivacyClaim(epsilon=1.0)
-    ends = [failed(world, number) for world in World for number in range(20)]
+    settings, claim = AuditSettings(shadow_models=60), PrivacyClaim(epsilon=1.0)
+    ends = [failed(world, number) for world in World for number in range(12)]
     scored = {end.trial for end in ends}
     assert cannot_prove(ends, settings, claim, scored=scored)
     assert not cannot_prove(ends, settings, claim, scored=set())
     assert not cannot_prove(ends[:5], settings, claim, scored=scored)  # of world in alone
-    apart = [failed(world, n, world) for world in World for n in range(20)]
+    apart = [failed(world, n, world) for world in World for n in range(12)]
     assert not cannot_prove(apart, settings, claim, scored=scored)
-    noisy = [failed(w, n, "wrong row count: 7 rows", n) for w in World for n in range(20)]
+    noisy = [failed(w, n, "wrong row count: 7 rows", n) for w in World for n in range(12)]
     assert not cannot_prove(noisy, settings, claim, scored=scored)
     small = AuditSettings(shadow_models=20)
     hard = PrivacyClaim(epsilon=9.0, neighbours=Neighbours.ADD_REMOVE)

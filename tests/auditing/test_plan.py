@@ -53,28 +53,28 @@ def test_confidence_is_shared_by_the_attacks() -> None:
 def test_power_grows_with_trials_and_shrinks_with_failures_attacks_and_confidence() -> None:
     claim = PrivacyClaim(epsilon=1)
     usual = power(AuditSettings(), claim)
-    assert usual.detectable_epsilon is not None
-    assert claim.epsilon < usual.detectable_epsilon < usual.max_provable_epsilon
+    assert usual.detectable is not None
+    assert claim.epsilon < usual.detectable < usual.max_provable
     larger = power(AuditSettings(shadow_models=1000), claim)
-    assert larger.max_provable_epsilon > usual.max_provable_epsilon
-    assert larger.detectable_epsilon is not None
-    assert larger.detectable_epsilon < usual.detectable_epsilon
+    assert larger.max_provable > usual.max_provable
+    assert larger.detectable is not None
+    assert larger.detectable < usual.detectable
     for worse in (
         power(AuditSettings(attacks=NAMES[:8]), claim),
         power(AuditSettings(confidence=0.999), claim),
         power(AuditSettings(), claim, false_negatives=6),
         power(AuditSettings(), claim, false_positives=6),
     ):
-        assert worse.max_provable_epsilon < usual.max_provable_epsilon
-        assert worse.detectable_epsilon is None or (
+        assert worse.max_provable < usual.max_provable
+        assert worse.detectable is None or (
             # Counts are whole: a few failures may shift it by less than a hundredth.
-            worse.detectable_epsilon > usual.detectable_epsilon - 0.01
+            worse.detectable > usual.detectable - 0.01
         )
 
 
 def test_nothing_is_detectable_where_nothing_is_provable() -> None:
     small = power(AuditSettings(shadow_models=20), PrivacyClaim(epsilon=5))
-    assert small.max_provable_epsilon < 5
-    assert small.detectable_epsilon is None
+    assert small.max_provable < 5
+    assert small.detectable is None
     decision = decide(0.0, PrivacyClaim(epsilon=5), small, (), confidence=0.95)
     assert decision.verdict is Verdict.INCONCLUSIVE

@@ -18,10 +18,11 @@ from dpaudit.auditing.attacking.evaluation import Evaluation
 from dpaudit.auditing.attacking.parts import Part
 from dpaudit.auditing.attacking.run import attack_all
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.trial_plan import plan_trials
 from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
 from dpaudit.bounds import Counts, Direction, Threshold
 from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
+from dpaudit.game.trial import Outcome, Role, TrialStatus
 from dpaudit.model.tables import load
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer, World
 
@@ -56,12 +57,9 @@ def spec(**settings: Any) -> TwoWorldSpec:
 def filled(path: Path, audit: TwoWorldSpec) -> RunFolder:
     rng = np.random.default_rng(0)
     folder = RunFolder(path, spec=audit.stored_specification, versions={})
-    for number in range(PER_WORLD):
-        for world in World:
-            trial = Trial(Role.AUDIT, world, number)
-            features = rng.normal(size=ATTACKS * FEATURES) + (world is World.IN)
-            outcome = Outcome(trial=trial, status=TrialStatus.FINISHED, features=features)
-            folder.save(outcome)
+    for trial in plan_trials(audit, Role.AUDIT, audit.settings).trials():
+        features = rng.normal(size=ATTACKS * FEATURES) + (trial.world is World.IN)
+        folder.save(Outcome(trial=trial, status=TrialStatus.FINISHED, features=features))
     return folder
 
 
@@ -96,6 +94,7 @@ def test_many_trials_are_scored_and_explained_some_at_a_time(
     evaluation = Evaluation(
         counts=Counts(0, 0, 2000, 2000),
         threshold=Threshold(0.0, Direction.HIGHER),
+        guesses=None,
         bounds={},
         auc=0.9,
         scores=scored.features[:].sum(axis=1),

@@ -34,7 +34,7 @@ def table() -> pd.DataFrame:
 
 def test_a_gross_leak_stops_the_audit_early(table: pd.DataFrame, tmp_path: Path) -> None:
     result = dpaudit.audit(
-        "copycat", table, sequential=True, shadow_models=400, out=tmp_path, **FAST
+        "copycat", table, sequential=True, shadow_models=400, probe=False, out=tmp_path, **FAST
     )
     document = result.to_document()
     assert result.verdict is dpaudit.Verdict.VIOLATION
@@ -64,7 +64,7 @@ def test_at_the_cap_both_bounds_are_taken_with_half_of_the_error_each(table: pd.
     assert result.to_document()["sequential"] == {"trials": 60, "cap": 60, "stopped_early": False}
     assert result.proved == 0.0 == result.bounds["sequential"]
     assert 0.0 in (result.bounds["exact"], result.bounds["fair_coin"])
-    settings = AuditSettings(shadow_models=60, sequential=True)
+    settings = AuditSettings(shadow_models=60, sequential=True, attacks=FAST["attacks"])
     assert math.isclose(settings.attack_confidence, 1 - 0.05 / 4)
 
 
@@ -154,7 +154,7 @@ def test_at_the_cap_the_sequential_bound_is_that_of_all_selected(table: pd.DataF
     assert result.attack is not None
     assert result.attack.endswith("_First")  # selected on the fitting part, 32 trials
     assert result.bounds is not None
-    assert result.bounds["sequential"] == 2.74  # of 64 bets, 48 of them by the first
+    assert 2.7 < result.bounds["sequential"] < 2.8  # of 64 bets, 48 of them by the first
     assert 2.0 < result.bounds["fair_coin"] <= result.proved
 
 

@@ -53,8 +53,8 @@ def test_other_values_are_refused_by_name(given: dict[str, Any], message: str) -
 
 
 def test_the_error_probability_is_shared_among_attacks_and_tests() -> None:
-    assert AuditSettings().attack_confidence == pytest.approx(1 - 0.05 / 2)
-    assert AuditSettings(sequential=True).attack_confidence == pytest.approx(1 - 0.05 / 4)
+    assert AuditSettings().attack_confidence == pytest.approx(1 - 0.05 / 3)
+    assert AuditSettings(sequential=True).attack_confidence == pytest.approx(1 - 0.05 / 6)
     selected = AuditSettings(sequential=True, multiplicity=Multiplicity.SELECT)
     assert selected.attack_confidence == pytest.approx(1 - 0.05 / 2)
     assert AuditSettings(one_run=True).hypotheses.count == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,16 +52,15 @@ def brute_force_p_value(
         return statistic(fn_upper[:, None], fp_upper[None, :], of_delta)
 
     observed = counts.false_negatives, counts.false_positives
-    first = ranks(confidence, delta) >= epsilon - 1e-12
-    small = np.linspace(0.0, (1.0 - delta) / (1.0 + math.exp(epsilon)), points)
-    large = 1.0 - delta - math.exp(epsilon) * small
     worst = 0.0
-    for step in (0.0, 0.05):
-        if step > delta:
-            continue
-        usual = ranks(0.95, step)
+    for step in range(math.floor(200 * delta + 1e-9) + 1):
+        at = min(delta, (step + 1) / 200)
+        first = ranks(confidence, at) >= epsilon - 1e-12
+        usual = ranks(0.95, step / 200)
         inside = usual >= usual[observed] - 1e-12
         inside = inside & first if first[observed] else inside | first
+        small = np.linspace(0.0, (1.0 - at) / (1.0 + math.exp(epsilon)), points)
+        large = 1.0 - at - math.exp(epsilon) * small
         for fpr, fnr in ((small, large), (large, small)):
             fn_mass = binom.pmf(np.arange(counts.n_in + 1)[:, None], counts.n_in, fnr)
             fp_mass = binom.pmf(np.arange(counts.n_out + 1)[:, None], counts.n_out, fpr)
@@ -185,7 +185,13 @@ def test_p_value_crosses_alpha_at_the_bound() -> None:
 
 @pytest.mark.parametrize(
     ("n_in", "n_out", "delta", "confidence"),
-    [(24, 24, DELTA, 0.95), (12, 20, DELTA, 0.95), (8, 17, 0.06, 0.8), (14, 14, 0.0, 0.99)],
+    [
+        (24, 24, DELTA, 0.95),
+        (12, 20, DELTA, 0.95),
+        (8, 17, 0.06, 0.8),
+        (14, 14, 0.0, 0.99),
+        (16, 11, 0.2, 0.9),
+    ],
 )
 def test_violations_are_as_rare_as_promised(
     n_in: int, n_out: int, delta: float, confidence: float
@@ -203,6 +209,34 @@ def test_violations_are_as_rare_as_promised(
                 assert rate <= alpha
                 tightest = max(tightest, rate)
     assert tightest > 0.6 * alpha, "a bound this loose is not the exact one"
+
+
+@pytest.mark.parametrize(
+    ("counts", "delta", "least"),
+    [
+        # Ranked at δ = 0 alone: .844, .705, .428, .482 and .814; .885, .750, .587, .635 and .836
+        # ranked at their own δ, which no smaller δ is to exceed.
+        (Counts(269, 269, 1000, 1000), 0.01, 0.8843),
+        (Counts(269, 269, 1000, 1000), 0.1, 0.7497),
+        (Counts(32, 32, 120, 120), 0.1, 0.585),
+        (Counts(32, 32, 120, 120), 0.07, 0.635),
+        (Counts(100, 100, 400, 400), 0.07, 0.835),
+    ],
+)
+def test_a_large_delta_costs_no_power_by_its_ranking(
+    counts: Counts, delta: float, least: float
+) -> None:
+    assert least <= exact(*counts, delta=delta, confidence=0.95) < least + 0.002
+
+
+def test_bounds_fall_where_one_ranking_follows_another() -> None:
+    """Every step of δ at 30 trials, a little before, at and after it."""
+    for counts in (Counts(3, 5, 30, 30), Counts(0, 9, 20, 30), Counts(8, 8, 30, 30)):
+        ends = [step / 200 for step in range(1, 20)]
+        grid = sorted([0.0, *(end * by for end in ends for by in (1 - 1e-6, 1.0, 1 + 1e-6))])
+        bounds = [exact(*counts, delta=delta, confidence=0.9) for delta in grid]
+        assert bounds[0] > bounds[-1] > 0.0 or counts.false_negatives == 8
+        assert all(after <= before + MOST_SHORT for before, after in pairwise(bounds))
 
 
 def test_median_bound_on_randomised_response_is_tight() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from dpaudit.bounds import clopper_pearson, exact
+from dpaudit.bounds import clopper_pearson, exact, fair_coin
 from dpaudit.cli.main import app
 
 COUNTS = {"false_negatives": 30, "false_positives": 30, "n_in": 120, "n_out": 120}
@@ -20,12 +20,18 @@ DELTA = 1e-5
 def run(tmp_path: Path, example: dict[str, Any]) -> Path:
     """A sequential run that went to its cap: two attacks, both with 30 errors of 120."""
     attack = example["attacks"][0]
-    bounds = {"exact": 0.7268, "clopper_pearson": 0.7, "sequential": 0.25, "one_run": None}
+    bounds = {
+        "exact": 0.7268,
+        "fair_coin": None,
+        "clopper_pearson": 0.7,
+        "sequential": 0.25,
+        "one_run": None,
+    }
     for one in example["attacks"]:
         one |= {**attack, "name": one["name"], "counts": COUNTS, "bounds": bounds}
     example |= {
         "verdict": "consistent",
-        "sequential": {"pairs": 200, "cap": 200, "stopped_early": False},
+        "sequential": {"trials": 400, "cap": 400, "stopped_early": False},
         "counts": COUNTS,
         "bounds": bounds,
         "proved": 0.7268,
@@ -42,12 +48,12 @@ def changed(run: Path, **changes: Any) -> None:
     written(run, json.loads((run / "result.json").read_text()) | changes)
 
 
-def proved_sequentially(run: Path, *, pairs: int) -> None:
-    """Makes it a run that its e-process ended after so many pairs."""
+def proved_sequentially(run: Path, *, trials: int) -> None:
+    """Makes it a run that its e-process ended after so many trials."""
     attacks = json.loads((run / "result.json").read_text())["attacks"]
     for one in attacks:
         one["bounds"] |= {"exact": None, "clopper_pearson": None}
-    sequential = {"pairs": pairs, "cap": 200, "stopped_early": pairs < 200}
+    sequential = {"trials": trials, "cap": 400, "stopped_early": trials < 400}
     changed(run, attacks=attacks, sequential=sequential)
 
 
@@ -95,7 +101,7 @@ def test_what_is_chosen_after_the_run_is_not_a_proof(
     run: Path, words: tuple[str, str], stopped_early: bool
 ) -> None:
     if stopped_early:
-        proved_sequentially(run, pairs=24)
+        proved_sequentially(run, trials=48)
     found = asked(run, *words)
     assert found["post_hoc"]
     assert not any(row["valid"] for row in found["rows"].values())
@@ -110,12 +116,28 @@ def test_what_is_chosen_after_the_run_is_not_a_proof(
     assert stopped_early or sum("post hoc, not a proof" in line for line in lines) == 4
 
 
-@pytest.mark.parametrize("pairs", [24, 200])  # of 200
-def test_what_ended_the_trials_leaves_no_fixed_bound(run: Path, pairs: int) -> None:
-    proved_sequentially(run, pairs=pairs)
+@pytest.mark.parametrize("trials", [48, 400])  # of 400
+def test_what_ended_the_trials_leaves_no_fixed_bound(run: Path, trials: int) -> None:
+    proved_sequentially(run, trials=trials)
     rows = asked(run)["rows"]
     assert list(rows) == ["sequential"]
     assert rows["sequential"]["valid"]
+
+
+def test_the_rule_that_was_not_chosen_is_no_proof(run: Path) -> None:
+    attacks = json.loads((run / "result.json").read_text())["attacks"]
+    for one in attacks:
+        one["bounds"] |= {"exact": None, "clopper_pearson": None, "fair_coin": 0.9}
+        one["guesses"] = {"right": [0, 150], "made": [0, 180], "trials": 240}
+    changed(run, attacks=attacks, sequential=None)
+    rows = asked(run)["rows"]
+    confidence = 1 - 0.05 / 2  # two attacks
+    coins = fair_coin([0, 150], [0, 180], 240, delta=DELTA, confidence=confidence)
+    assert (rows["fair_coin"]["epsilon"], rows["fair_coin"]["valid"]) == (coins, True)
+    for other in ("exact", "clopper_pearson"):
+        assert rows[other]["epsilon"] > 0
+        assert rows[other]["reason"] == "not chosen before, not a proof"
+    assert asked(run, "--delta", "0")["rows"]["exact"]["reason"] == "post hoc, not a proof"
 
 
 def test_to_say_again_what_the_run_was_made_for_is_not_post_hoc(run: Path) -> None:

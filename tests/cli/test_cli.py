@@ -58,6 +58,23 @@ def test_a_violation_exits_1_and_leaves_a_report() -> None:
     assert "positive control: 20 of 20" in done.stderr
 
 
+def test_a_worst_case_needs_no_table_and_its_command_gives_the_same_result() -> None:
+    import shlex
+
+    words = ["copycat", "--worst-case", "opposite", "--schema", "schema.json", *SMALL]
+    first = dpaudit("audit", *words, "--out", "first")
+    assert first.exit_code == ExitCode.VIOLATION, first.output
+    assert "auditing copycat on worst-case:opposite" in first.stderr
+    command = first.stdout.splitlines()[-1].removeprefix("reproduce: dpaudit ")
+    again = dpaudit(*shlex.split(command), "--out", "again")
+    assert again.exit_code == ExitCode.VIOLATION
+    results = [AuditResult.load(run) for run in ("first", "again")]
+    assert replace(results[0], seconds=0.0) == replace(results[1], seconds=0.0)
+    missing = dpaudit("audit", "copycat")
+    assert missing.exit_code == ExitCode.USAGE
+    assert missing.stderr == "error: no table to audit on: give --data, or --worst-case\n"
+
+
 def test_the_reproduce_command_gives_the_same_result() -> None:
     import shlex
 
@@ -114,7 +131,7 @@ BAD = {
     "no such row": (["null", "--target", "row:40"], "the table has rows 0 to 39"),
     "malformed target": (
         ["null", "--target", "last"],
-        "not one of farthest, vulnerable, row:N, record:FILE",
+        "not one of exposing, farthest, vulnerable, row:N, record:FILE",
     ),
     "epsilon 0": (["null", "--epsilon", "0"], "greater than 0"),
     "epsilon negative": (["null", "--epsilon", "-1"], "greater than 0"),
@@ -218,6 +235,8 @@ def test_list_show_doctor() -> None:
     for name in ("pate-gan", "copycat", "groundhog", "query-target", "exact"):
         assert name in listed
     assert dpaudit("list", "attacks").stdout.count("groundhog") >= 4
+    cases = dpaudit("list", "worst-cases").stdout.splitlines()
+    assert [line.split()[0] for line in cases] == ["opposite", "one-hot", "narrow", "mst", "mixed"]
     shown = dpaudit("show", "pate-gan").stdout
     assert "teachers: default 50" in shown
     assert dpaudit("show", "pate-gam").exit_code == ExitCode.USAGE
@@ -269,9 +288,11 @@ def test_bounds_are_recomputed_from_a_run_without_training() -> None:
     done = dpaudit("bounds", "run", "--json", "--assume", "gaussian")
     assert done.exit_code == ExitCode.PASS, done.output
     rows = {row["method"]: row for row in json.loads(done.stdout)["bounds"]}
-    assert rows["exact"]["epsilon"] == stored["exact"]
-    assert rows["clopper_pearson"]["epsilon"] == stored["clopper_pearson"]
+    assert rows["fair_coin"]["epsilon"] == stored["fair_coin"] > 1
+    assert stored["exact"] is None
     assert {method for method, row in rows.items() if not row["valid"]} == {
+        "exact",
+        "clopper_pearson",
         "jeffreys",
         "joint_beta",
         "gdp",

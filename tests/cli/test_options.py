@@ -55,7 +55,8 @@ def test_the_option_has_the_default_of_the_setting(name: str) -> None:
     if name in REPEATABLE:
         assert option.default is None
         if name == "attacks":
-            assert option.help.endswith(f"Default: {' and '.join(default)}.")
+            *first, last = default
+            assert option.help.endswith(f"Default: {', '.join(first)} and {last}.")
         return
     assert option.default == default
     if option.show_default:
@@ -94,6 +95,8 @@ def test_the_command_builds_the_settings_that_were_asked_for(
     )
     audit(table, "--one-run", "--canaries", "30")
     audit(table, "--records", "16", "--shadow-models", "8")
+    audit(table, "--neighbours-file", "other.csv")
+    CliRunner().invoke(app, ["audit", "null", "--worst-case", "mst"])
     assert built == [
         AuditSettings(),
         AuditSettings(
@@ -113,6 +116,8 @@ def test_the_command_builds_the_settings_that_were_asked_for(
         ),
         AuditSettings(one_run=True, canaries=30),
         AuditSettings(records=16, shadow_models=8),
+        AuditSettings(neighbours_file="other.csv"),
+        AuditSettings(worst_case="mst"),  # type: ignore[arg-type]
     ]
 
 
@@ -227,6 +232,26 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
         ["--one-run", "--records", "4"],
         ["one_run", "records"],
     ),
+    "table of a worst case": (
+        {"worst_case": "mst"},
+        ["--worst-case", "mst"],
+        ["worst_case", "data"],
+    ),
+    "two pairs": (
+        {"worst_case": "mst", "neighbours_file": "other.csv"},
+        ["--worst-case", "mst", "--neighbours-file", "other.csv"],
+        ["worst_case", "neighbours_file"],
+    ),
+    "target of a worst case": (
+        {"worst_case": "mst", "target": "row:1"},
+        ["--worst-case", "mst", "--target", "row:1"],
+        ["worst_case", "target"],
+    ),
+    "pair of one run": (
+        {"neighbours_file": "other.csv", "one_run": True},
+        ["--neighbours-file", "other.csv", "--one-run"],
+        ["neighbours_file", "one_run"],
+    ),
     "jobs": ({"jobs": 0}, ["--jobs", "0"], ["jobs"]),
 }
 
@@ -250,7 +275,7 @@ def test_a_refusal_names_settings_in_python_and_options_on_the_command_line(
         option = REPEATABLE.get(name, f"--{name.replace('_', '-')}")
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", line)
         assert "_" not in name or name not in line
-    assert line == f"error: {spelled(python, options=['jobs'])}"
+    assert line == f"error: {spelled(python, options=['data', 'jobs'])}"
 
 
 def test_no_attack_at_all_is_refused_in_python() -> None:

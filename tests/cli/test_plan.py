@@ -66,7 +66,7 @@ def test_plan_trains_nothing_and_says_what_can_be_proved() -> None:
     done = dpaudit("plan", "--epsilon", "1", "--delta", "1e-5", "--shadow-models", "400", "--json")
     assert done.exit_code == ExitCode.PASS
     document = json.loads(done.stdout)
-    assert document["scored_per_world"] == 120
+    assert (document["fitted"], document["scored"]) == (160, 240)
     assert 1 < document["detectable_epsilon"] < document["max_provable_epsilon"] < 4.2
     spoken = dpaudit("plan", "null", "--data", "table.csv", "--seconds-per-model", "6", "-q")
     assert spoken.exit_code == ExitCode.USAGE  # plan has no -q

@@ -7,6 +7,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
+from dpaudit.auditing.settings import DEFAULT_ATTACKS
 from dpaudit.bounds import attack_confidence, coin_provable
 from dpaudit.cli.main import app
 
@@ -24,7 +25,10 @@ def test_more_records_prove_more_of_as_many_models() -> None:
     assert many["max_provable_epsilon"] > alone["max_provable_epsilon"] + 1
     assert many["detectable_epsilon"] < alone["detectable_epsilon"]
     expected = coin_provable(
-        24 * 16, shared=16, delta=1e-5, confidence=attack_confidence(0.95, 2, sequential=False)
+        24 * 16,
+        shared=16,
+        delta=1e-5,
+        confidence=attack_confidence(0.95, len(DEFAULT_ATTACKS), sequential=False),
     )
     assert many["max_provable_epsilon"] == expected
 

@@ -572,6 +572,7 @@ def test_the_audit_of_a_fixed_generator_is_not_that_of_the_run(folder: Path) -> 
     assert fixed.specification["fixed"] == "label"
     assert fixed.reproduce == "dpaudit explain run --suspect label --shadow-models 100"
     assert fixed.claim == inquiry.claim
+    assert not fixed.settings.probe
     assert dpaudit.AuditResult.load(Path("run")).claimed_epsilon == inquiry.claim.epsilon
 
 

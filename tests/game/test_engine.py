@@ -501,7 +501,8 @@ def test_a_generator_that_always_fails_is_stopped_and_never_consistent(faults: P
 
 def test_a_generator_that_fails_for_members_alone_is_a_violation(faults: Path) -> None:
     document = audited(faults, "member_only")
-    assert document["failures"] == {"in": 50, "out": 0}
+    assert document["failures"] == {"in": document["shadow_models"]["in"], "out": 0}
+    assert document["failures"]["in"] > 30
     assert document["verdict"] == "violation"
     assert document["attack"] == "trial outcomes"
 

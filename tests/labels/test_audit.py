@@ -74,7 +74,7 @@ def test_in_20_repeats_at_100_000_runs_the_reference_keeps_its_claim() -> None:
 
 def test_what_would_have_been_caught_is_caught() -> None:
     audit = audit_labels(reference(), ONE, runs=3000)
-    promised = audit.power.detectable_epsilon
+    promised = audit.power.detectable
     assert promised is not None
     assert promised > 1.0
     labels = next(
@@ -175,7 +175,7 @@ def test_worlds_that_do_not_differ_are_told_apart_as_seldom_as_admitted() -> Non
     audits = [audit_labels(same, claim, runs=150, seed=seed) for seed in range(200)]
     flagged = sum(audit.bound > 0.0 for audit in audits)
     assert 1 <= flagged <= 21  # the cut is even, so that it can fail; more: once in 1000 times
-    assert all(audit.power.detectable_epsilon is None for audit in audits)
+    assert all(audit.power.detectable is None for audit in audits)
     assert audits[0].verdict is not Verdict.CONSISTENT
 
 

@@ -15,11 +15,12 @@ import pytest
 
 from dpaudit.auditing.attacking.fitting import fit_attack
 from dpaudit.auditing.attacking.parts import Part
-from dpaudit.bounds import ThresholdRule
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.bounds import EpsilonGuarantee, ThresholdRule
 from dpaudit.errors import AttackError, ClaimError, DataError, InputError, RegistryError
 from dpaudit.plugins.adapt import as_generator, check_table
 from dpaudit.plugins.foreign import exits_refused, patches_apart, pickled, refusing
-from dpaudit.plugins.named import NamedAttack, claim_under_audit, named_generator
+from dpaudit.plugins.named import NamedAttack, StatedClaim, claim_under_audit, named_generator
 from dpaudit.plugins.protocols import FeatureName, FloatArray, Scorer
 
 
@@ -119,7 +120,7 @@ class ClaimNumber(Honest):
 def test_a_claim_that_raises_or_is_none_is_said_in_a_line() -> None:
     def claim_of(generator: Honest) -> object:
         named = named_generator(generator, {}, {})
-        return claim_under_audit(named, epsilon=1.0, delta=0.0, neighbours=None)
+        return claim_under_audit(named, StatedClaim(epsilon=1.0, delta=0.0))
 
     with pytest.raises(RegistryError, match="NoClaim: its claim cannot be read: ValueError: none"):
         claim_of(NoClaim())
@@ -213,9 +214,8 @@ def test_an_attack_that_ends_the_program_while_it_learns_has_failed(
         fit_attack(
             BadAttack(at),
             part,
-            rule=rule,
-            delta=0.0,
-            confidence=0.95,
+            settings=AuditSettings(threshold=rule),
+            guarantee=EpsilonGuarantee(0.0),
             rng=np.random.default_rng(0),
         )
 

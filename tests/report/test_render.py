@@ -16,6 +16,7 @@ import pytest
 
 from dpaudit.bounds.table import ValidBound
 from dpaudit.errors import RunFolderError
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.report.curves import claim_region, largest_tpr
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.report.write import write_reports
@@ -73,9 +74,23 @@ ONE_RUN: dict[str, Any] = {
     "scores": {"in": [-0.1, -0.2, 0.0], "out": [-1.5, -0.9]},
     "target": {"choice": "canaries", "row": None},
 }
+PROBES: dict[str, Any] = {
+    "alarms": [
+        {"id": "seed-ignored", "severity": "violation", "correct": "fresh noise", "p_value": 1e-6},
+        {"id": "row-count-leaks", "severity": "bug", "correct": "n rows", "p_value": None},
+    ],
+    "passed": ["range-follows-record"],
+    "not_applicable": ["missing-follows-record"],
+    "failed": ["nothing-random"],
+    "left_out": ["epsilon-ignored"],
+    "confidence": 0.99,
+    "fits": 41,
+    "why_left_out": "they took long",
+}
 EVERY: dict[str, dict[str, Any]] = {
     "violation": {},
     "consistent": CONSISTENT,
+    "consistent, with alarms of probes": {**CONSISTENT, "probes": PROBES},
     "inconclusive": INCONCLUSIVE,
     "invalid after the trials": INVALID,
     "one run": ONE_RUN,
@@ -234,6 +249,23 @@ def test_consistent_promises_nothing(record_of: Make) -> None:
         assert not re.search(r"\bprivate\b|\bsafe\b", text, flags=re.IGNORECASE)
 
 
+def test_probes_have_a_table_of_their_own(record_of: Make) -> None:
+    text = render_markdown(record_of(**CONSISTENT, probes=PROBES))
+    assert "## Probes before the audit" in text
+    assert "Not all were run: they took long." in text
+    assert "they trained 41 models of their own" in text
+    for row in (
+        "| seed-ignored | ✕ ALARM | violation | 1e-06 | fresh noise |",
+        "| row-count-leaks | ✕ ALARM | bug | no chance involved | n rows |",
+        "| range-follows-record | no alarm |  |  |  |",
+        "| nothing-random | failed |  |  |  |",
+        "| missing-follows-record | not applicable |  |  |  |",
+        "| epsilon-ignored | not run |  |  |  |",
+    ):
+        assert row in text
+    assert "Probes" not in render_markdown(record_of(**CONSISTENT))
+
+
 def test_an_invalid_audit_proves_nothing(record_of: Make) -> None:
     words = Outline(render_html(record_of(**INVALID))).words
     assert "these numbers prove nothing" in words
@@ -280,9 +312,10 @@ def test_long_lists_are_cut_and_say_so(record_of: Make) -> None:
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-05), (0.1, 0.3), (1000.0, 0.0)])
 def test_claim_region_is_the_largest_permitted_rate(epsilon: float, delta: float) -> None:
-    region = claim_region(epsilon, delta)
+    claim = PrivacyClaim(epsilon=epsilon, delta=delta)
+    region = claim_region(claim)
     for point in region[1:5]:
-        assert point.tpr == pytest.approx(largest_tpr(epsilon, delta, point.fpr), abs=1e-12)
+        assert point.tpr == pytest.approx(largest_tpr(claim, point.fpr), abs=1e-12)
     turned = [(1 - point.fpr, 1 - point.tpr) for point in region[4:]]
     np.testing.assert_allclose(turned, region[:4], atol=1e-12)
 

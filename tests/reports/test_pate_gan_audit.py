@@ -81,7 +81,7 @@ def test_generators_without_data_are_caught_by_unequal_rows_alone(tmp_path: Path
     assert audited("random-row", Game.PUBLISHED, 60)["random-row"]["auc"] == 1.0
     for name, equal in audited("constant-row,random-row,null", Game.VALID, 60).items():
         assert equal["asked"]["rows"] == {"in": 5, "out": 5}
-        assert equal["exact"] == 0.0, name
+        assert equal["proved"] == 0.0, name
 
 
 def test_what_is_kept_is_not_done_again_unless_asked_otherwise(tmp_path: Path) -> None:
@@ -164,13 +164,13 @@ def test_the_matrix_is_scored_cell_by_cell() -> None:
 
 def test_scored_models_are_those_before_the_proof() -> None:
     counts = {"n_in": 16, "n_out": 16}
-    early = {"stopped": {"pairs": 24, "stopped_early": True}, "counts": counts, "proved": 1.4}
+    early = {"stopped": {"trials": 48, "stopped_early": True}, "counts": counts, "proved": 1.4}
     assert sequential.scored(early) == {
         "proved_early": True,
         "scored_models": 32,
         "trained_models": 48,
     }
-    cap = early | {"stopped": {"pairs": 300, "stopped_early": False}}
+    cap = early | {"stopped": {"trials": 600, "stopped_early": False}}
     assert sequential.scored(cap)["scored_models"] is None
 
 
@@ -182,7 +182,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[audits.Asked]:
     def audit(asked: audits.Asked, plan: Plan) -> dict[str, Any]:
         calls.append(asked)
         counts = {"false_negatives": 0, "false_positives": 0, "n_in": 16, "n_out": 16}
-        stopped = {"pairs": 24, "stopped_early": True} if asked.sequential else None
+        stopped = {"trials": 48, "stopped_early": True} if asked.sequential else None
         return {"verdict": "violation", "proved": 2.0, "counts": counts, "stopped": stopped}
 
     monkeypatch.setattr(audits, "audit", audit)

@@ -16,6 +16,7 @@ from dpaudit.errors import DataError
 from reports import markdown
 from reports.command import Run, StudyParser, start, write_json
 from reports.data import catalogue
+from reports.detection import run as detection
 from reports.label_audit import run as label_audit
 from reports.probes import run as probes
 
@@ -24,6 +25,7 @@ REPORTS = ROOT / "reports"
 STUDIES = sorted(path.parent.name for path in REPORTS.glob("*/README.md"))
 SHARED = {"--help", "--data", "--out", "--quick", "--jobs"}
 OWN = {
+    "detection": {"--models"},
     "pate_gan_audit": {"--models", "--names", "--runs"},
     "performance": {"--peer-python"},
 }
@@ -141,7 +143,12 @@ def test_a_quick_run_changes_no_committed_file(tmp_path: Path) -> None:
 def test_tables_of_pages_follow_from_the_results() -> None:
     runs = json.loads((REPORTS / "probes" / "results" / "runs.json").read_text())["runs"]
     audits = json.loads((REPORTS / "label_audit" / "results" / "audits.json").read_text())
-    for study, table in (("probes", probes.page(runs)), ("label_audit", label_audit.table(audits))):
+    found = json.loads((REPORTS / "detection" / "results" / "detection.json").read_text())["audits"]
+    for study, table in (
+        ("probes", probes.page(runs)),
+        ("label_audit", label_audit.table(audits)),
+        ("detection", detection.page(found)),
+    ):
         page = (REPORTS / study / "README.md").read_text()
         assert page.split(markdown.MARK)[1] == f"\n{table}"
 

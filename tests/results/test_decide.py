@@ -11,7 +11,7 @@ from dpaudit.results.decide import decide
 from dpaudit.results.verdict import Check, Consequence, Decision, Power, SampleUnit, Verdict
 
 CLAIM = PrivacyClaim(epsilon=1.0, delta=1e-5)
-GOOD = Power(max_provable_epsilon=4.0, detectable_epsilon=2.0)
+GOOD = Power(max_provable=4.0, detectable=2.0)
 
 PASSED = Check("fine", True, "all is well")
 BROKEN = Check("control", False, "the null control was caught")

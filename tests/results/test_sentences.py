@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from dpaudit.game.exposure import Exposure, Fact
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import claim_and_proof, headline
+from dpaudit.results.sentences import EXPOSURES_NAMED, claim_and_proof, exposed, headline, lead
 
 Make = Callable[..., AuditRecord]
 
@@ -55,6 +56,51 @@ def test_headline_of_an_audit_that_never_ran(never_run: AuditRecord) -> None:
 def test_a_bound_just_above_the_claim_reads_as_above(record_of: Make) -> None:
     claimed, proved = claim_and_proof(record_of(claim={"epsilon": 3.214}, proved=3.21417))
     assert float(claimed) < float(proved) <= 3.21417
+
+
+@pytest.mark.parametrize("verdict", ["consistent", "inconclusive"])
+def test_what_was_tried_in_vain_is_said(verdict: str, record_of: Make) -> None:
+    said = "Tried: groundhog and query-target on 400 shadow models; target: row:397 (row 397)."
+    assert said in lead(record_of(verdict=verdict))
+    assert said not in lead(record_of())
+
+
+@pytest.mark.parametrize("verdict", ["violation", "consistent", "inconclusive", "invalid"])
+def test_an_alarm_of_a_probe_is_said_with_any_verdict_and_is_no_part_of_it(
+    verdict: str, record_of: Make
+) -> None:
+    names = ("seed-ignored", "nothing-random")
+    alarm = {"severity": "violation", "correct": "fresh noise", "p_value": None}
+    probes = {
+        "alarms": [{"id": name, **alarm} for name in names],
+        **{key: [] for key in ("passed", "not_applicable", "failed", "left_out")},
+        "confidence": 0.99,
+        "fits": 9,
+    }
+    said = (
+        "Probes before the audit raised an alarm: seed-ignored (violation) and nothing-random "
+        "(violation). They are no part of the verdict; a generator that keeps its claim raises any "
+        "with probability 1 % at most."
+    )
+    assert said in lead(record_of(verdict=verdict, probes=probes))
+    assert not [one for one in lead(record_of(verdict=verdict)) if "Probes" in one]
+    quiet = record_of(verdict=verdict, probes={**probes, "alarms": []})
+    assert not [one for one in lead(quiet) if "Probes" in one]
+
+
+def test_nothing_was_tried_where_no_attack_was_scored(record_of: Make) -> None:
+    assert not [
+        said for said in lead(record_of(verdict="inconclusive", attacks=[])) if "Tried" in said
+    ]
+
+
+def test_a_record_with_many_facts_is_described_by_the_first() -> None:
+    facts = [Exposure(Fact.MAXIMUM, "a"), *(Exposure(Fact.CATEGORY, str(n)) for n in range(9))]
+    said = exposed(facts)
+    assert said.startswith("sole maximum of a; only one of its category in 0, 1,")
+    assert said.endswith("5 and 6; 2 more")
+    assert len(facts) - EXPOSURES_NAMED == 2
+    assert exposed([]) == "no fact of the table holds of one record alone, so the farthest"
 
 
 def test_importing_the_sentences_loads_nothing_that_draws_or_trains() -> None:

@@ -81,7 +81,7 @@ def test_foreign_strings_neither_widen_nor_steer_the_terminal(
     changes: dict[str, Any], record_of: Make
 ) -> None:
     lines = summary_lines(record_of(**{**EVERYWHERE, **changes}))
-    assert 4 <= len(lines) <= 8
+    assert 4 <= len(lines) <= 9
     assert all(len(line) <= 80 and line.isprintable() for line in lines)
 
 
@@ -91,6 +91,62 @@ def test_a_target_that_was_searched_for_is_named(record_of: Make) -> None:
     lines = summary_lines(record_of(target=target))
     assert lines[2] == "target: vulnerable: row 397, best of 64 candidates in 400 trainings"
     assert len(lines) == 9
+
+
+def test_an_exposing_target_is_named_with_its_facts(record_of: Make) -> None:
+    maxima = [{"fact": "sole maximum", "column": name} for name in ("age", "pay")]
+    missing = {"fact": "only missing value", "column": "town"}
+    exposing = {"choice": "exposing", "row": 397}
+    for exposures, said in (
+        ([*maxima, missing], "sole maximum of age and pay; only missing value in town"),
+        ([maxima[0], missing, maxima[1]], "sole maximum of age and pay; only missing value in…"),
+        ([], "no fact of the table holds of one record alone, s…"),
+    ):
+        lines = summary_lines(record_of(target={**exposing, "exposures": exposures}))
+        assert lines[2].startswith("target: exposing (row 397): ")
+        assert lines[2].removeprefix("target: exposing (row 397): ")[:40] == said[:40]
+    farthest = {"choice": "farthest", "row": 3}
+    assert summary_lines(record_of(target=farthest))[2] == "target: farthest (row 3)"
+
+
+def test_a_consistent_result_says_what_was_tried(record_of: Make) -> None:
+    tried = "tried: groundhog and query-target on 400 shadow models"
+    assert tried in summary_lines(record_of(verdict="consistent"))
+    for verdict in ("violation", "inconclusive", "invalid"):
+        assert tried not in summary_lines(record_of(verdict=verdict))
+
+
+ALARM = {"id": "seed-ignored", "severity": "violation", "correct": "fresh noise", "p_value": 1e-6}
+
+
+def probes(*alarms: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "alarms": list(alarms),
+        "passed": ["range-follows-record", "nothing-random"],
+        "not_applicable": ["missing-follows-record"],
+        "failed": [],
+        "left_out": ["epsilon-ignored"],
+        "confidence": 0.99,
+        "fits": 41,
+        "why_left_out": "enough",
+    }
+
+
+@pytest.mark.parametrize("verdict", ["violation", "consistent", "inconclusive", "invalid"])
+def test_an_alarm_of_a_probe_stands_beside_any_verdict(verdict: str, record_of: Make) -> None:
+    lines = summary_lines(record_of(verdict=verdict, probes=probes(ALARM)))
+    assert lines[1] == "probes: ALARM: seed-ignored (violation)"
+    said = "CONSISTENT: no violation of epsilon 1 found, but 1 probe raised an alarm"
+    assert (lines[0] == said) == (verdict == "consistent")
+    assert not [line for line in lines if "no alarm" in line]
+
+
+def test_probes_without_alarm_are_counted_and_are_no_evidence(record_of: Make) -> None:
+    lines = summary_lines(record_of(verdict="consistent", probes=probes()))
+    assert lines[0].endswith("found; not evidence of privacy")
+    assert "probes: no alarm (2 passed, 1 not applicable, 1 not run)" in lines
+    none_ran = {**probes(), "passed": []}
+    assert not [line for line in summary_lines(record_of(probes=none_ran)) if "probes" in line]
 
 
 def test_a_failing_test_has_everything_to_repeat_the_audit(

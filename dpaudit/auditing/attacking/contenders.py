@@ -14,10 +14,10 @@ from dpaudit.auditing.attacking.fitting import Fitted, FittingScore, fit_attack
 from dpaudit.auditing.attacking.parts import FeatureRows, gather
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.auditing.two_worlds import TwoWorldSpec
-from dpaudit.bounds import FailedTrials
+from dpaudit.bounds import FailedTrials, guarantee_of
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray, World
 
@@ -112,7 +112,7 @@ def contenders(
     worlds: Sequence[Sequence[StoredOutcome]],
     fitting: Sequence[BoolArray],
     settings: AuditSettings,
-    claim: PrivacyClaim,
+    claim: Claim,
     *,
     purpose: str,
 ) -> list[Contender]:
@@ -150,7 +150,7 @@ def contenders(
             part,
             settings=settings,
             failed=FailedTrials(*lost),
-            delta=claim.delta,
+            guarantee=guarantee_of(claim),
             rng=audit.stream(f"{purpose}/{attack.name}").rng(),
         )
         return Contender(features, fitted, attack.name)

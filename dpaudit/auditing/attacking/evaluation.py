@@ -6,7 +6,15 @@ from typing import NamedTuple
 
 from dpaudit.auditing.attacking.fitting import Fitted, score
 from dpaudit.auditing.attacking.parts import SplitTrials
-from dpaudit.bounds import CoinGuesses, Counts, Threshold, auc, count_errors, count_guesses
+from dpaudit.bounds import (
+    CoinGuesses,
+    Counts,
+    Guarantee,
+    Threshold,
+    auc,
+    count_errors,
+    count_guesses,
+)
 from dpaudit.bounds.table import FIXED, Observed, ValidBound, proved, valid_bounds
 from dpaudit.plugins.protocols import FloatArray, Scorer
 
@@ -18,10 +26,10 @@ class Evaluation(NamedTuple):
         counts: Its errors at the threshold; a failed trial counts as an error in either world.
         threshold: Threshold and direction, fixed before.
         guesses: Its guesses by weight, if these are what is bounded; None if it is the errors.
-        bounds: Valid bounds on epsilon at the confidence asked for: of the errors or of the
-            guesses, whichever was chosen before. Those of a fixed number of trials are missing
-            where a sequential audit stopped early; that of the e-process is there where the audit
-            was sequential.
+        bounds: Valid lower limits at the confidence asked for: of the errors or of the guesses,
+            whichever was chosen before. Those of a fixed number of trials are missing where a
+            sequential audit stopped early; that of the e-process is there where the audit was
+            sequential.
         auc: Area under the ROC curve of the scored trials that finished.
         scores: Membership scores [n] of the scored trials that finished.
         scorer: The trained classifier.
@@ -46,13 +54,15 @@ class Evaluation(NamedTuple):
         return FIXED.isdisjoint(self.bounds)
 
 
-def evaluate(fitted: Fitted, trials: SplitTrials, *, delta: float, confidence: float) -> Evaluation:
-    """Scores the scored trials once and bounds epsilon.
+def evaluate(
+    fitted: Fitted, trials: SplitTrials, *, guarantee: Guarantee, confidence: float
+) -> Evaluation:
+    """Scores the scored trials once and bounds what the guarantee limits.
 
     Args:
         fitted: The attack, fixed on the fitting part.
         trials: The trials in two parts.
-        delta: Delta of the claim.
+        guarantee: That of the claim.
         confidence: One-sided confidence of this attack's bounds.
 
     Returns:
@@ -71,11 +81,15 @@ def evaluate(fitted: Fitted, trials: SplitTrials, *, delta: float, confidence: f
     )
     guesses = None
     if fitted.by_coins:
+        assert fitted.grading is not None  # its guesses are what was promised
+        assert guarantee.delta is not None
         failed = trials.failed_in + trials.failed_out
         guesses = count_guesses(scores, trials.scored.member, fitted.grading, failed=failed)
-        bounds = valid_bounds(Observed.COINS, *guesses, delta=delta, confidence=confidence)
+        bounds = valid_bounds(
+            Observed.COINS, *guesses, delta=guarantee.delta, confidence=confidence
+        )
     else:
-        bounds = valid_bounds(Observed.COUNTS, *counts, delta=delta, confidence=confidence)
+        bounds = guarantee.bounds(counts, confidence=confidence)
     return Evaluation(
         counts=counts,
         threshold=fitted.threshold,

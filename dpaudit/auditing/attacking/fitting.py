@@ -11,15 +11,16 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import (
     FailedTrials,
     Grading,
-    Promise,
+    Guarantee,
+    Promised,
     Threshold,
     ThresholdRule,
     auc,
     choose_grading,
-    choose_threshold,
+    choose_threshold_by,
     count_errors,
     promise,
-    promised_by_cut,
+    scaled_errors,
 )
 from dpaudit.errors import AttackError
 from dpaudit.plugins.foreign import refusing
@@ -53,7 +54,8 @@ class Fitted(NamedTuple):
     Attributes:
         scorer: The trained classifier.
         threshold: Threshold and direction, for the exact bound.
-        grading: What its guesses weigh, for the fair-coin bound and for bets.
+        grading: What its guesses weigh, for the fair-coin bound and for bets; None where worlds are
+            no coins, or the claim is not stated in epsilon.
         by_coins: Whether the fair-coin bound is the one that is computed.
         promise: What it reached on the trials that fixed it: good for choosing among attacks,
             nothing else.
@@ -61,7 +63,7 @@ class Fitted(NamedTuple):
 
     scorer: Scorer
     threshold: Threshold
-    grading: Grading
+    grading: Grading | None
     by_coins: bool
     promise: FittingScore
 
@@ -72,7 +74,7 @@ def fit_attack(
     *,
     settings: AuditSettings,
     failed: FailedTrials = NONE_FAILED,
-    delta: float,
+    guarantee: Guarantee,
     rng: np.random.Generator,
 ) -> Fitted:
     """Trains an attack and fixes how it guesses, on trials that are never scored.
@@ -83,7 +85,7 @@ def fit_attack(
         settings: Where its threshold is chosen, how many trials will be scored, and the confidence
             of its bound.
         failed: Trials of the fitting part that it cannot use.
-        delta: Delta of the claim.
+        guarantee: That of the claim: the attack is to prove as much of it as can be.
         rng: Seeds the classifier and splits the trials.
 
     Returns:
@@ -104,15 +106,18 @@ def fit_attack(
     else:
         scores = _cross_validated(attack, features, member, rng)
         scorer = _trained(attack, features, member, rng)
-    asked = {"delta": delta, "confidence": settings.attack_confidence}
-    threshold = choose_threshold(scores, member, **asked)
-    grading = choose_grading(scores, member, trials=settings.scored, **asked)
-    if held_out:
-        counts = count_errors(scores, member, threshold)
-        promised = Promise(
-            promised_by_cut(counts, failed, scored=settings.scored, **asked), by_coins=False
+    confidence = settings.attack_confidence
+    threshold = choose_threshold_by(scores, member, guarantee.statistic, confidence=confidence)
+    if held_out or guarantee.delta is None:
+        grading = None
+        counts = scaled_errors(
+            count_errors(scores, member, threshold), failed, scored=settings.scored
         )
+        limit = guarantee.clopper_pearson(counts, confidence=confidence)
+        promised = Promised(limit, by_coins=False)
     else:
+        asked = {"delta": guarantee.delta, "confidence": confidence}
+        grading = choose_grading(scores, member, trials=settings.scored, **asked)
         promised = promise(scores, member, failed=failed, scored=settings.scored, rng=rng, **asked)
     reached = FittingScore(promised.bound, abs(auc(scores, member) - 0.5))
     return Fitted(scorer, threshold, grading, promised.by_coins, reached)

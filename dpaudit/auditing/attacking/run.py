@@ -15,9 +15,10 @@ from dpaudit.auditing.attacking.parts import MIN_FITTED, Part, arrange
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.trial_plan import plan_trials
 from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.bounds import guarantee_of
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role, Trial
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray, World
 
@@ -60,7 +61,7 @@ def attack_all(
     outcomes: StoredOutcomes,
     role: Role,
     settings: AuditSettings,
-    claim: PrivacyClaim,
+    claim: Claim,
 ) -> list[Attacked]:
     """Runs the attacks on a role's trials.
 
@@ -100,7 +101,10 @@ def attack_all(
                 [trial for ends in scored for trial in one.features.usable(ends) if trial],
                 trials.scored,
                 evaluate(
-                    one.fitted, trials, delta=claim.delta, confidence=settings.attack_confidence
+                    one.fitted,
+                    trials,
+                    guarantee=guarantee_of(claim),
+                    confidence=settings.attack_confidence,
                 ),
                 one.hypothesis,
             )

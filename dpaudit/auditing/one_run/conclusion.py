@@ -19,8 +19,8 @@ from dpaudit.results.record import (
     ControlOutcome,
     FailureReason,
     OneRunOutcome,
-    TargetOfAudit,
 )
+from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import Check, Power, SampleUnit
 
 
@@ -78,8 +78,8 @@ def conclude_one_run(
             correct=guessed.correct if guessed else None,
             gaussian_estimate=_gaussian(guessed, delta, confidence),
         ),
-        max_provable_epsilon=power.max_provable_epsilon if guessed else None,
-        detectable_epsilon=power.detectable_epsilon if guessed else None,
+        max_provable_epsilon=power.max_provable if guessed else None,
+        detectable_epsilon=power.detectable if guessed else None,
         auc=guessed.auc if guessed else None,
         counts=None,
         shadow_models={World.IN: int(outcome is not None), World.OUT: 0},

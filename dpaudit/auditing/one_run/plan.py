@@ -23,10 +23,8 @@ def power(canaries: int, claim: PrivacyClaim, confidence: float) -> Power:
     """
     guesses = guesses_of(canaries)
     return Power(
-        max_provable_epsilon=one_run(
-            guesses, guesses, canaries, delta=claim.delta, confidence=confidence
-        ),
-        detectable_epsilon=one_run_detectable(
+        max_provable=one_run(guesses, guesses, canaries, delta=claim.delta, confidence=confidence),
+        detectable=one_run_detectable(
             claim_epsilon=claim.epsilon,
             guesses=guesses,
             canaries=canaries,
@@ -51,7 +49,7 @@ def needed_canaries(claim: PrivacyClaim, epsilon: float, confidence: float) -> i
     """
 
     def enough(canaries: int) -> bool:
-        least = power(canaries, claim, confidence).detectable_epsilon
+        least = power(canaries, claim, confidence).detectable
         return least is not None and least <= epsilon
 
     return fewest(enough, least=MIN_CANARIES, most=MOST_PLANNED)

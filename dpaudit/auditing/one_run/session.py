@@ -17,6 +17,7 @@ from dpaudit.game.engine import run_trials
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial
+from dpaudit.model.currencies import require_epsilon
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
@@ -74,7 +75,9 @@ class OneRunSession:
         outcome = None
         if all(control.passed for control in controls.values()):
             outcome = self._outcome(payload, Role.ONE_RUN)
-        claim = effective_claim(self.audit, [outcome] if outcome else [])
+        claim = require_epsilon(
+            effective_claim(self.audit, [outcome] if outcome else []), method="`one_run`"
+        )
         return conclude_one_run(
             self.audit,
             controls,
@@ -123,7 +126,7 @@ class OneRunSession:
     def _judge(self, role: Role, outcome: Outcome) -> ControlOutcome:
         """Whether a control ended as it must; strict, so that a sound one hardly ever fails."""
         name = role.in_words
-        highest = power(self.audit.canaries, self.audit.claim, CONFIDENCE).max_provable_epsilon
+        highest = power(self.audit.canaries, self.audit.claim, CONFIDENCE).max_provable
         guessed = self._guessed(outcome)
         if guessed is None:
             detail = f"{name}: its training failed ({outcome.error})"

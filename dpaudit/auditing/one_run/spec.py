@@ -13,7 +13,8 @@ from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSetti
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.game.canaries import CanaryGame, choose_canaries, flip_coins
-from dpaudit.model.claim import Neighbours
+from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.currencies import require_epsilon
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import claim_under_audit, named_generator
@@ -34,6 +35,7 @@ class OneRunSpec(AuditSpec):
 
     TRAINED: ClassVar[tuple[str, ...]] = ("neighbours", "canaries")
 
+    claim: PrivacyClaim
     canary_rows: IntArray
 
     def __post_init__(self) -> None:
@@ -103,9 +105,7 @@ def build_one_run(generator: object, table: Table, settings: AuditSettings) -> O
         generator=named,
         table=table,
         settings=settings,
-        claim=claim_under_audit(
-            named, epsilon=settings.epsilon, delta=settings.delta, neighbours=settings.neighbours
-        ),
+        claim=require_epsilon(claim_under_audit(named, settings.stated_claim), method="`one_run`"),
         canary_rows=choose_canaries(data, schema, canaries),
     )
     _ = spec.game  # validates

@@ -29,10 +29,9 @@ from dpaudit.results.record import (
     AttackOutcome,
     AuditRecord,
     ControlOutcome,
-    RecordOutcome,
-    RecordsOutcome,
-    TargetOfAudit,
 )
+from dpaudit.results.records import RecordOutcome, RecordsOutcome
+from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
 
 EVEN_ODDS = Threshold(0.0, Direction.HIGHER)
@@ -102,8 +101,8 @@ def conclude_records(
         sequential=None,
         one_run=None,
         records=_records(audit, best),
-        max_provable_epsilon=left.max_provable_epsilon if findings else None,
-        detectable_epsilon=left.detectable_epsilon if findings else None,
+        max_provable_epsilon=left.max_provable if findings else None,
+        detectable_epsilon=left.detectable if findings else None,
         detectable_gaussian=left.detectable_gaussian if findings else None,
         auc=best.auc if best else None,
         counts=_counts(best) if best else None,

@@ -6,11 +6,11 @@ from typing import Any
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import coin_detectable, coin_detectable_gaussian, coin_provable
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim, require_epsilon
 from dpaudit.results.verdict import POWER, Power
 
 
-def power(settings: AuditSettings, claim: PrivacyClaim, *, failed: int = 0) -> Power:
+def power(settings: AuditSettings, claim: Claim, *, failed: int = 0) -> Power:
     """What an audit of this size can prove against a claim.
 
     It is that of as many coins as records and scored models have together. Records that are trained
@@ -24,7 +24,11 @@ def power(settings: AuditSettings, claim: PrivacyClaim, *, failed: int = 0) -> P
 
     Returns:
         The largest provable epsilon, and the smallest detectable ones.
+
+    Raises:
+        ClaimError: If the claim is not one of epsilon.
     """
+    claim = require_epsilon(claim, method="`records`")
     size: dict[str, Any] = {
         "trials": settings.scored * settings.records,
         "shared": settings.records,

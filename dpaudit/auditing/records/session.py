@@ -24,6 +24,7 @@ from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import require_epsilon
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import Generator, World
 from dpaudit.plugins.registry import GENERATORS, build
@@ -71,7 +72,7 @@ class RecordsSession:
         settings = control_settings(self.audit.settings)
         trials = self._run(role, settings)
         attacked = self._attacked(role, trials, settings, self.audit.claim)
-        highest = power(settings, self.audit.claim).max_provable_epsilon
+        highest = power(settings, self.audit.claim).max_provable
         return judge(role, attacked[0] if attacked else None, highest=highest)
 
     def _audit(self) -> RecordsFindings:
@@ -79,7 +80,7 @@ class RecordsSession:
         trials = self._run(Role.AUDIT, settings)
         stored = self.store.outcomes(Role.AUDIT)
         outcomes = [stored[trial] for trial in trials]
-        claim = effective_claim(self.audit, outcomes)
+        claim = require_epsilon(effective_claim(self.audit, outcomes), method="`records`")
         attacked = self._attacked(Role.AUDIT, trials, settings, claim)
         finished = [end.trial for end in outcomes if end.finished]
         replays = []

@@ -12,7 +12,8 @@ from dpaudit.errors import ClaimError, RegistryError, SettingsError
 from dpaudit.game.records import choose_records, draw_included
 from dpaudit.game.selection import SelectionGame
 from dpaudit.game.trial import Role
-from dpaudit.model.claim import Neighbours
+from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.currencies import require_epsilon
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
@@ -34,6 +35,7 @@ class RecordsSpec(AuditSpec):
     """A complete audit of many records per shadow model.
 
     Attributes:
+        claim: The claim under audit, one of epsilon.
         positions: Positions [k] of the records in the table handed in.
         attacks: The attacks, each one hypothesis.
 
@@ -44,6 +46,7 @@ class RecordsSpec(AuditSpec):
 
     TRAINED: ClassVar[tuple[str, ...]] = ("neighbours", "records")
 
+    claim: PrivacyClaim
     positions: tuple[int, ...]
     attacks: tuple[NamedAttack, ...]
 
@@ -146,9 +149,7 @@ def build_records(generator: object, table: Table, settings: AuditSettings) -> R
         generator=named,
         table=table,
         settings=settings,
-        claim=claim_under_audit(
-            named, epsilon=settings.epsilon, delta=settings.delta, neighbours=settings.neighbours
-        ),
+        claim=require_epsilon(claim_under_audit(named, settings.stated_claim), method="`records`"),
         positions=positions,
         attacks=attacks,
     )

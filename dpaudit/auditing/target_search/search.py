@@ -77,7 +77,7 @@ def find_target(
             hopeless=lambda first: not any(stored[trial].finished for trial in first),
         )
         finished = [trial for trial in trained if stored[trial].finished]
-        best = 0  # the farthest; the audit will say why no training finished
+        best = 0  # the first; the audit will say why no training finished
         if finished:
             included = search.game.included[[trial.number for trial in finished]]
             best = int(separations(stored.features(finished)[:], included).argmax())

@@ -12,11 +12,11 @@ from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import RegistryError, SettingsError, TargetError
 from dpaudit.game.choices import VULNERABLE
 from dpaudit.game.selection import SelectionGame, halves
-from dpaudit.game.target import far_records
+from dpaudit.game.target import exposing_first
 from dpaudit.model.tables import Table
 from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.protocols import GameView
-from dpaudit.results.record import Selection
+from dpaudit.results.target import Selection
 
 MOST_CANDIDATES = 64
 """As in the published audits of PATE-GAN."""
@@ -31,7 +31,7 @@ class TargetSearchSpec(AuditSpec):
     Attributes:
         given: The generator as the caller handed it in, which the audit is built of.
         first: The audit of the first candidate.
-        candidates: Positions [m] of the candidates in the table, the farthest first.
+        candidates: Positions [m] of the candidates in the table, the most exposing first.
     """
 
     TRAINED: ClassVar[tuple[str, ...]] = ("target",)
@@ -90,16 +90,16 @@ class TargetSearchSpec(AuditSpec):
 
 
 def candidates_of(table: Table) -> tuple[int, ...]:
-    """The records that a search compares: those farthest from others, none with a copy.
+    """The records that a search compares: exposing ones, then far ones, none with a copy.
 
     Returns:
-        Their positions, the farthest first: 64, or a quarter of the table's rows.
+        Their positions, the most exposing first: 64, or a quarter of the table's rows.
 
     Raises:
         TargetError: If there are fewer than two.
     """
-    far = far_records(table.data, table.schema)
-    rows = far[: min(MOST_CANDIDATES, int(LARGEST_SHARE * len(table.data)))]
+    order = exposing_first(table.data, table.schema)
+    rows = order[: min(MOST_CANDIDATES, int(LARGEST_SHARE * len(table.data)))]
     if len(rows) < 2:
         raise TargetError(
             f'`target="{VULNERABLE}"` compares records without an identical copy, at most a '

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpaudit_generators.toys.histogram import HistogramModel, LaplaceHistogram
+from dpaudit_generators.toys.marginals import GaussianMarginals, MarginalsModel
 from dpaudit_generators.toys.planted import (
     Copycat,
     CopycatModel,
@@ -14,8 +15,10 @@ from dpaudit_generators.toys.uniform import NullGenerator, UniformModel
 __all__ = [
     "Copycat",
     "CopycatModel",
+    "GaussianMarginals",
     "HistogramModel",
     "LaplaceHistogram",
+    "MarginalsModel",
     "NullGenerator",
     "RandomisedResponse",
     "RepeatedRecord",

@@ -40,6 +40,30 @@ def cell_counts(column: Column, values: pd.Series[Any]) -> npt.NDArray[np.int64]
     return count_codes(codes, cells=cells(column), missing=column.missing)
 
 
+def values_in(
+    column: Column, cell: npt.NDArray[np.int64], rng: np.random.Generator
+) -> pd.Series[Any]:
+    """A value of a column from each of these cells [n]; within a bin all are equally likely."""
+    if not column.kind.numeric:
+        choices = np.array([*column.categories, np.nan], dtype=object)
+        return pd.Series(choices[cell], dtype=object)
+    edges = np.append(_edges(column), np.nan)  # the missing cell has no right edge
+    left, right = edges[cell], edges[cell + 1]
+    numbers = left + rng.random(len(cell)) * (right - left)
+    if column.kind is Kind.INTEGER:
+        numbers = np.floor(numbers)
+    return pd.Series(np.minimum(numbers, column.bounds.upper))
+
+
+def shares_of(noisy: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Probabilities [cells] from noisy counts: none below 0; uniform if nothing is left."""
+    kept = np.maximum(noisy, 0).astype(np.float64)
+    if not kept.any():
+        kept = np.ones_like(kept)
+    shares: npt.NDArray[np.float64] = kept / kept.sum()
+    return shares
+
+
 def geometric_noise(epsilon: float, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     """Two-sided geometric noise [n]: P(z) proportional to e^(-epsilon |z|).
 
@@ -79,19 +103,8 @@ class HistogramModel:
         rng = rng_of(seed, "sample")
         table = uniform_table(self.schema, n, rng)
         cell = rng.choice(len(self.shares), size=n, p=self.shares)
-        table[self.column.name] = self._values(cell, rng)
+        table[self.column.name] = values_in(self.column, cell, rng)
         return self.schema.canonical(table)
-
-    def _values(self, cell: npt.NDArray[np.int64], rng: np.random.Generator) -> pd.Series[Any]:
-        if not self.column.kind.numeric:
-            choices = np.array([*self.column.categories, np.nan], dtype=object)
-            return pd.Series(choices[cell], dtype=object)
-        edges = np.append(_edges(self.column), np.nan)  # the missing cell has no right edge
-        left, right = edges[cell], edges[cell + 1]
-        numbers = left + rng.random(len(cell)) * (right - left)
-        if self.column.kind is Kind.INTEGER:
-            numbers = np.floor(numbers)
-        return pd.Series(np.minimum(numbers, self.column.bounds.upper))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +159,4 @@ class LaplaceHistogram:
         """Counts one column, once and with noise."""
         counts = cell_counts(self.counted, data[self.counted.name])
         noisy = counts + geometric_noise(self.epsilon, len(counts), rng_of(seed, "noise"))
-        kept = np.maximum(noisy, 0).astype(np.float64)
-        if not kept.any():
-            kept = np.ones_like(kept)  # nothing left after clipping: uniform
-        return HistogramModel(schema=self.schema, column=self.counted, shares=kept / kept.sum())
+        return HistogramModel(schema=self.schema, column=self.counted, shares=shares_of(noisy))

@@ -111,8 +111,10 @@ def test_copied_records_are_proved_with_eight_trainings(
 
 def test_a_generator_that_ignores_its_data_is_not_flagged(table: pd.DataFrame) -> None:
     result = dpaudit.audit("null", table, **{**FEW, "shadow_models": 20})
-    assert result.epsilon_lower_bound == 0
+    assert result.epsilon_lower_bound < 0.5  # above 0 in one audit of twenty
     assert result.verdict is dpaudit.Verdict.CONSISTENT
+    assert result.controls is not None
+    assert result.controls.null.bound == 0
     assert {check.name for check in result.checks if check.passed} >= {
         "failed trials",
         "different seeds",

@@ -23,10 +23,11 @@ from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import InterruptedRunError, RunFolderError, SettingsError, TargetError
 from dpaudit.game.distances import neighbour_distances
+from dpaudit.game.exposure import exposure_scores, find_holders
 from dpaudit.game.progress import TrialProgress, ignore_progress
 from dpaudit.game.selection import halves
 from dpaudit.game.store import STORE_FILE, RunFolder
-from dpaudit.game.target import far_records
+from dpaudit.game.target import exposing_first
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.encoding import encode
@@ -256,7 +257,7 @@ def test_no_trial_of_a_search_shares_a_stream_with_the_audit(table: pd.DataFrame
         assert not any(own & seeds(role, audit.id) for role in played)
 
 
-def test_candidates_are_the_farthest_without_a_copy_and_a_quarter_at_most(
+def test_candidates_are_exposing_then_far_without_a_copy_and_a_quarter_at_most(
     table: pd.DataFrame,
 ) -> None:
     copied = pd.concat([table, table.iloc[[FARTHEST]]], ignore_index=True)
@@ -264,13 +265,18 @@ def test_candidates_are_the_farthest_without_a_copy_and_a_quarter_at_most(
     candidates = candidates_of(loaded)
     assert len(candidates) == 20
     assert not {FARTHEST, 80} & {*candidates}
+    scores = exposure_scores(find_holders(loaded.data, loaded.schema), len(loaded.data))
+    exposing = np.flatnonzero(scores)
+    assert {*candidates[: len(exposing)]} == {*exposing}
+    assert candidates[0] == RICHEST
+    assert (np.diff(scores[list(candidates)]) <= 0).all()
     distances = neighbour_distances(encode(loaded.data, loaded.schema))
-    of_candidates = distances[list(candidates)]
-    assert (np.diff(of_candidates) <= 0).all()
+    of_far = distances[list(candidates[len(exposing) :])]
+    assert (np.diff(of_far) <= 0).all()
     others = np.delete(distances, [*candidates, FARTHEST, 80])
-    assert others.max() <= of_candidates[-1]
+    assert others.max() <= of_far[-1]
     wide = load(pd.DataFrame({"x": np.arange(1000.0) ** 2}), None)
-    assert candidates_of(wide) == tuple(far_records(wide.data, wide.schema)[:64])
+    assert candidates_of(wide) == tuple(exposing_first(wide.data, wide.schema)[:64])
 
 
 def test_a_table_with_too_few_candidates_is_refused(table: pd.DataFrame) -> None:
@@ -326,7 +332,7 @@ def test_separations_by_hand() -> None:
     assert separations(only_own, included).tolist()[0] == pytest.approx(4 / np.sqrt(5))
 
 
-def test_of_candidates_alike_the_farthest_is_taken(table: pd.DataFrame) -> None:
+def test_of_candidates_alike_the_first_is_taken(table: pd.DataFrame) -> None:
     result = dpaudit.audit(fails, table, **FAST)
     assert result.verdict is dpaudit.Verdict.INVALID
     assert result.target.row == FARTHEST

@@ -1,0 +1,251 @@
+"""A scorer that is chosen on the trials it is fitted on: a rule, a line or a forest.
+
+Which one sees a leak depends on the leak. One sharp feature is best read by a rule on it alone, one
+that shifts, or many that shift a little, by a linear score, and facts that only together give the
+target away by a forest. Each is tried by cross-validation inside the fitting trials, and the one
+that predicts membership best gives the scores, as calibrated log-odds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray, Scorer
+from dpaudit.seeds import rng_of
+from dpaudit_attacks.calibration import Calibration, calibrate
+from dpaudit_attacks.logistic import LogOdds, fit_log_odds
+from dpaudit_attacks.rules import FeatureRule, Judged, best_rule, judge
+
+FOLDS: Final = 3
+SCREENED: Final = 64
+"""Features that the linear score and the forest see: half by AUC, half by their best cut."""
+FEW: Final = 8
+"""Features of the linear score that sees only the best ones by AUC."""
+TREES: Final = 50
+TRIED_TREES: Final = 16
+"""Trees of a forest that is only tried."""
+PENALTY: Final = 10.0
+"""Of the squared weights of standardised features (1 / C in scikit-learn)."""
+PROMISING: Final = 0.6
+"""AUC on the first fold from which a forest, the dearest candidate, is tried on the others."""
+ENOUGH: Final = 0.9 * log(2)
+"""Gain, of at most log 2, from which nothing better is looked for."""
+LARGEST: Final = 30.0
+"""Largest standardised feature: what is farther out is pulled back."""
+
+
+@dataclass(frozen=True)
+class Standardised:
+    """Some of the features, in standard deviations from the mean of the fitting trials.
+
+    Attributes:
+        places: Which features.
+        mean: Their means.
+        scale: Their standard deviations; 1 for a constant.
+    """
+
+    places: IntArray
+    mean: FloatArray
+    scale: FloatArray
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """The features [n, chosen] of feature vectors [n, all features]."""
+        return self.standard(features[:, self.places])
+
+    def standard(self, chosen: FloatArray) -> FloatArray:
+        """The same of the chosen features [n, chosen]."""
+        return np.clip((chosen - self.mean) / self.scale, -LARGEST, LARGEST)
+
+
+class Prepared(NamedTuple):
+    """How features are standardised, and those of the fitting trials [n, chosen]."""
+
+    prepare: Standardised
+    standard: FloatArray
+
+
+def standardised(chosen: FloatArray, places: IntArray) -> Prepared:
+    """Standardises the chosen features [n, chosen] of the fitting trials."""
+    scale = chosen.std(axis=0)
+    prepare = Standardised(places, chosen.mean(axis=0), np.where(scale > 0, scale, 1.0))
+    return Prepared(prepare, prepare.standard(chosen))
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Log-odds that are linear in standardised features."""
+
+    prepare: Standardised
+    line: LogOdds
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """Log-odds [n] of feature vectors [n, f]."""
+        found: FloatArray = self.prepare(features) @ self.line.weights + self.line.intercept
+        return found
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Log-odds of a forest's smoothed share of votes."""
+
+    prepare: Standardised
+    model: Any
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """Log-odds [n] of feature vectors [n, f]."""
+        trees = len(self.model.estimators_)
+        share = self.model.predict_proba(self.prepare(features))[:, 1] * trees
+        return np.asarray(np.log((share + 0.5) / (trees - share + 0.5)), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """A scorer whose scores are calibrated.
+
+    Attributes:
+        scorer: The scorer.
+        calibration: From its scores to log-odds.
+    """
+
+    scorer: Scorer
+    calibration: Calibration
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """Log-odds [n] of feature vectors [n, f]; larger means "in"."""
+        return self.calibration(self.scorer(features))
+
+
+@dataclass(frozen=True)
+class _Learner:
+    """Trials to learn from, with what all candidates share.
+
+    Attributes:
+        best: The features that lines and forests see, in order, [n, chosen].
+        places: Which they are.
+        member: Memberships [n].
+        rule_found: The best rule.
+        seed: Seeds the forest.
+    """
+
+    best: FloatArray
+    places: IntArray
+    member: BoolArray
+    rule_found: FeatureRule
+    seed: int
+
+    @staticmethod
+    def of(features: FloatArray, member: BoolArray, varies: IntArray, seed: int) -> _Learner:
+        judged = judge(features, member, varies)
+        chosen = varies[_screened(judged)]
+        return _Learner(
+            features[:, chosen], chosen, member, best_rule(judged, member, varies), seed
+        )
+
+    def rule(self, *, tried: bool) -> Scorer:
+        del tried
+        return self.rule_found
+
+    def line_on_one(self, *, tried: bool) -> Scorer:
+        del tried
+        return self._linear(1)
+
+    def line_on_few(self, *, tried: bool) -> Scorer:
+        del tried
+        return self._linear(FEW)
+
+    def line_on_many(self, *, tried: bool) -> Scorer:
+        del tried
+        return self._linear(SCREENED)
+
+    def _linear(self, most: int) -> Scorer:
+        prepare, standard = standardised(self.best[:, :most], self.places[:most])
+        target = self.member.astype(np.float64)
+        return Linear(prepare, fit_log_odds(standard, target, penalty=PENALTY))
+
+    def forest(self, *, tried: bool) -> Scorer:
+        from sklearn.ensemble import RandomForestClassifier
+
+        prepare, standard = standardised(self.best, self.places)
+        model = RandomForestClassifier(
+            n_estimators=TRIED_TREES if tried else TREES,
+            max_features=1 / 3,
+            random_state=self.seed,
+            n_jobs=1,
+        )
+        return Forest(prepare, model.fit(standard, self.member))
+
+
+def _screened(judged: Judged) -> IntArray:
+    """The features that lines and forests see: half by AUC, then the rest by their best cut."""
+    by_auc = np.argsort(-judged.separation, kind="stable")[: SCREENED // 2]
+    by_cut = np.argsort(-judged.gains, kind="stable")
+    others = by_cut[~np.isin(by_cut, by_auc)][: SCREENED - len(by_auc)]
+    return np.concatenate([by_auc, others])
+
+
+CANDIDATES: Final[tuple[Callable[..., Scorer], ...]] = (
+    _Learner.rule,
+    _Learner.line_on_one,
+    _Learner.line_on_few,
+    _Learner.line_on_many,
+    _Learner.forest,
+)
+"""In the order in which they are tried: the cheapest first."""
+
+
+def train_chosen(features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
+    """Trains the candidate that predicts membership best in cross-validation.
+
+    Args:
+        features: Feature vectors [n, f] of which at least one varies.
+        member: Memberships [n], of both worlds.
+        seed: Seed in [0, 2**32).
+
+    Returns:
+        Calibrated log-odds of membership, of equally frequent worlds.
+    """
+    varies = np.flatnonzero((features != features[0]).any(axis=0))
+    n_folds = min(FOLDS, int(member.sum()), int((~member).sum()))
+    if n_folds < 2:
+        return best_rule(judge(features, member, varies), member, varies)
+    folds = _folds(member, n_folds, rng_of(seed, "folds"))
+    learners = [
+        _Learner.of(features[folds != fold], member[folds != fold], varies, seed)
+        for fold in range(n_folds)
+    ]
+    found: list[tuple[Callable[..., Scorer], Calibration]] = []
+    for candidate in CANDIDATES:
+        scores = np.empty(len(member))
+        for fold, learner in enumerate(learners):
+            left_out = folds == fold
+            scores[left_out] = candidate(learner, tried=True)(features[left_out])
+            unpromising = _area(scores[left_out], member[left_out]) < PROMISING
+            if candidate is _Learner.forest and unpromising:
+                break
+        else:
+            found.append((candidate, calibrate(scores, member)))
+            if found[-1][1].gain >= ENOUGH:
+                break
+    best, calibration = max(found, key=lambda one: one[1].gain)
+    scorer = best(_Learner.of(features, member, varies, seed), tried=False)
+    return Calibrated(scorer, calibration)
+
+
+def _area(scores: FloatArray, member: BoolArray) -> float:
+    """AUC of scores [n]; ties count one half."""
+    above = scores[member][:, None] - scores[~member]
+    return float((np.sign(above) + 1).mean() / 2)
+
+
+def _folds(member: BoolArray, n_folds: int, rng: np.random.Generator) -> IntArray:
+    """The fold [n] of each trial, stratified by world."""
+    folds = np.empty(len(member), dtype=np.int64)
+    for world in (True, False):
+        own = np.flatnonzero(member == world)
+        folds[rng.permutation(own)] = np.arange(len(own)) % n_folds
+    return folds

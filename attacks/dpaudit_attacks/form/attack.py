@@ -1,0 +1,66 @@
+"""The attack on the form of a table.
+
+GroundHog sees each column's moments and bins, queries see the target's own bins. What a generator
+does to the form of its release (the order of rows, repeated rows, digits, gaps between sorted
+values, what is missing together) both miss, and so do they narrow marks around the target, partial
+copies of it, and dependence without correlation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
+from dpaudit_attacks.base import ClassifierAttack
+from dpaudit_attacks.classifiers import CHOSEN
+from dpaudit_attacks.columns import in_blocks
+from dpaudit_attacks.form import (
+    absence,
+    dependence,
+    digits,
+    nearness,
+    order,
+    repetition,
+    spacing,
+)
+from dpaudit_attacks.form.view import Beside
+
+FEATURE_GROUPS: Final = (
+    order.GROUP,
+    repetition.GROUP,
+    digits.GROUP,
+    spacing.GROUP,
+    nearness.GROUP,
+    absence.GROUP,
+    dependence.GROUP,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableForm(ClassifierAttack):
+    """Facts about how a table is written, and about values and rows around the target.
+
+    A numeric column has 51 features, 58 if it is continuous, any other column 6; every column one
+    more for repeated rows, every two columns one of dependence (1,024 at most), columns that may be
+    missing 2 each, and 1 for every two of them (256 at most). 21 features are of whole rows, 5 of
+    missing values in rows, and 2 for each number of columns on which rows equal the target.
+    """
+
+    classifier: str = CHOSEN
+
+    def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
+        """Names of the features, in the order of `features`."""
+        return tuple(name for group in FEATURE_GROUPS for name in group.names(game.schema))
+
+    def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
+        """Features [M, f] of the values [M, n, d] of many synthetic tables."""
+
+        def features(block: FloatArray) -> FloatArray:
+            view = Beside.of(block, game.target_values, game.schema)
+            return np.concatenate([group.values(view) for group in FEATURE_GROUPS], axis=1)
+
+        cells = values.shape[1] * len(game.schema.columns) * (dependence.GROUPS + 1)
+        return in_blocks(features, values, cells=cells)

@@ -1,0 +1,122 @@
+"""How near synthetic numbers and rows come to the target's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, IntArray
+from dpaudit_attacks.form.repetition import WHOLE
+from dpaudit_attacks.form.view import Beside, FeatureGroup, flat, labelled, numeric_names
+
+WINDOWS: Final = (0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1)
+"""Half widths around the target's value, in widths of the range."""
+RADII: Final = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
+"""Gower distances from the target."""
+NEARBY: Final = 0.01
+"""Distance, in widths of the range, up to which a number is nearly the target's."""
+NUMBER = (
+    "values equal to the target's",
+    *(f"values within {width:g} of the range from the target's" for width in WINDOWS[1:]),
+    "values below the target's",
+    "distance of the nearest value to the target's",
+    "distance of the second nearest value to the target's",
+)
+DISTANCE = (
+    *(f"distance of row {k} in nearness to the target" for k in (1, 2, 3)),
+    "mean distance to the target",
+    *(f"rows within {radius:g} of the target" for radius in RADII),
+    "position of the row nearest to the target",
+    "distance of the first row to the target",
+    "distance of the last row to the target",
+)
+SHARED = (
+    "equal to the target in all numbers",
+    "nearly the target's in all numbers",
+    "equal to the target in all categories",
+    "position of the row most equal to the target",
+)
+
+
+def names(schema: Schema) -> list[FeatureName]:
+    """Names of the features; see `values`."""
+    counts = range(1, len(schema.columns) + 1)
+    whole = [
+        *DISTANCE,
+        *SHARED,
+        *(f"rows equal to the target in at least {k} columns" for k in counts),
+        *(f"rows nearly equal to the target in at least {k} columns" for k in counts),
+    ]
+    return labelled(numeric_names(schema), NUMBER) + [FeatureName(WHOLE, name) for name in whole]
+
+
+def values(view: Beside) -> FloatArray:
+    """Counts of numbers and rows around the target, down to equality on some of the columns.
+
+    The distance of rows is that of Gower 1971: the mean over columns of the difference in widths of
+    the range, at most 1, or of whether they differ.
+
+    Args:
+        view: M tables.
+
+    Returns:
+        Features [M, f].
+    """
+    equal = (view.away == 0) | view.both_missing
+    near = (view.away <= NEARBY) | view.both_missing
+    matches = equal.sum(axis=1) + view.alike.sum(axis=1)
+    shared = [
+        equal.all(axis=1).sum(axis=-1),
+        near.all(axis=1).sum(axis=-1),
+        view.alike.all(axis=1).sum(axis=-1),
+        matches.argmax(axis=-1) / view.n_rows,
+    ]
+    parts = [
+        _numbers(view),
+        _distances(view),
+        np.column_stack(shared),
+        _at_least(matches, len(view.schema.columns)),
+        _at_least(near.sum(axis=1) + view.alike.sum(axis=1), len(view.schema.columns)),
+    ]
+    return np.concatenate(parts, axis=1)
+
+
+GROUP = FeatureGroup(names, values)
+
+
+def _numbers(view: Beside) -> FloatArray:
+    nearest = np.partition(view.away, min(1, view.n_rows - 1), axis=-1)[..., :2]
+    nearest = np.minimum(nearest, 1.0)
+    return flat(
+        [
+            *((view.away <= width).sum(axis=-1) for width in WINDOWS),
+            (view.stack.numbers < view.target.numbers).sum(axis=-1),
+            nearest[..., 0],
+            nearest[..., -1],
+        ]
+    )
+
+
+def _distances(view: Beside) -> FloatArray:
+    apart = np.where(view.both_missing, 0.0, np.minimum(view.away, 1.0)).sum(axis=1)
+    apart += (~view.alike).sum(axis=1)
+    apart /= len(view.schema.columns)
+    ordered = np.sort(apart, axis=-1)
+    return np.column_stack(
+        [
+            *(ordered[:, min(k, view.n_rows - 1)] for k in range(3)),
+            apart.mean(axis=-1),
+            *((apart <= radius).sum(axis=-1) for radius in RADII),
+            apart.argmin(axis=-1) / view.n_rows,
+            apart[:, 0],
+            apart[:, -1],
+        ]
+    )
+
+
+def _at_least(matches: IntArray, columns: int) -> FloatArray:
+    """How many rows match in at least 1, ..., d columns [M, d], of the matches [M, n]."""
+    at: BoolArray = matches[..., None] >= np.arange(1, columns + 1)
+    return np.asarray(at.sum(axis=1), dtype=np.float64)

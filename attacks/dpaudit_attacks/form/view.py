@@ -1,0 +1,118 @@
+"""Synthetic tables beside the target, as the parts of the attack read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, IntArray
+from dpaudit_attacks.columns import ColumnStack
+
+
+@dataclass(frozen=True)
+class Beside:
+    """M synthetic tables of n rows and the target.
+
+    Attributes:
+        schema: Their schema.
+        stack: The tables.
+        target: The target: a stack of one table of one row.
+    """
+
+    schema: Schema
+    stack: ColumnStack
+    target: ColumnStack
+
+    @staticmethod
+    def of(values: FloatArray, target: FloatArray, schema: Schema) -> Beside:
+        """From the values [M, n, d] of tables and those [1, d] of the target."""
+        return Beside(schema, ColumnStack.of(values, schema), ColumnStack.of(target[None], schema))
+
+    @property
+    def n_tables(self) -> int:
+        """How many tables there are."""
+        return len(self.stack.numbers)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of each."""
+        return int(self.stack.numbers.shape[-1])
+
+    @cached_property
+    def missing(self) -> BoolArray:
+        """Where numbers are missing [M, numeric columns, n]."""
+        return np.isnan(self.stack.numbers)
+
+    @cached_property
+    def present(self) -> IntArray:
+        """How many numbers of each column are there [M, numeric columns]."""
+        found: IntArray = self.n_rows - self.missing.sum(axis=-1)
+        return found
+
+    @cached_property
+    def widths(self) -> FloatArray:
+        """Upper minus lower bound of each numeric column [numeric columns, 1]."""
+        bounds = [column.bounds for column in self.schema.columns if column.kind.numeric]
+        found: FloatArray = np.array([b.upper - b.lower for b in bounds]).reshape(-1, 1)
+        return found
+
+    @cached_property
+    def scaled(self) -> FloatArray:
+        """Numbers in widths of their range [M, numeric columns, n]; NaN where missing."""
+        found: FloatArray = self.stack.numbers / self.widths
+        return found
+
+    @cached_property
+    def away(self) -> FloatArray:
+        """Distance of each number from the target's, in widths; infinite if one is missing."""
+        apart = np.abs(self.stack.numbers - self.target.numbers) / self.widths
+        return np.where(np.isnan(apart), np.inf, apart)
+
+    @cached_property
+    def alike(self) -> BoolArray:
+        """Where a value that is no number equals the target's [M, other columns, n]."""
+        found: BoolArray = self.stack.slots == self.target.slots
+        return found
+
+    @cached_property
+    def both_missing(self) -> BoolArray:
+        """Where a number is missing, of the table and of the target [M, numeric columns, n]."""
+        return self.missing & np.isnan(self.target.numbers)
+
+
+class FeatureGroup(NamedTuple):
+    """One group of features.
+
+    Attributes:
+        names: Their names, which follow from the schema.
+        values: Features [M, f] of some tables.
+    """
+
+    names: Callable[[Schema], list[FeatureName]]
+    values: Callable[[Beside], FloatArray]
+
+
+def numeric_names(schema: Schema) -> list[str]:
+    """Names of the numeric columns."""
+    return [column.name for column in schema.columns if column.kind.numeric]
+
+
+def other_names(schema: Schema) -> list[str]:
+    """Names of the other columns."""
+    return [column.name for column in schema.columns if not column.kind.numeric]
+
+
+def labelled(columns: list[str], labels: tuple[str, ...]) -> list[FeatureName]:
+    """The same features of each of some columns, column by column."""
+    return [FeatureName(column, label) for column in columns for label in labels]
+
+
+def flat(features: Sequence[FloatArray | IntArray]) -> FloatArray:
+    """Features of columns [M, c] each, as [M, c * features], column by column."""
+    stacked = np.stack(features, axis=-1, dtype=np.float64)
+    return stacked.reshape(len(stacked), -1)

@@ -1,0 +1,78 @@
+"""The table of an audit, and the pair of tables if the audit names one instead of a target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.errors import SchemaError, SettingsError
+from dpaudit.game.neighbours_file import read_neighbours
+from dpaudit.model.neighbouring_tables import NeighbouringTables, worst_case_tables
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import Table, load, load_schema
+
+
+def audited_table(
+    data: pd.DataFrame | str | Path | None,
+    schema: Schema | str | Path | None,
+    settings: AuditSettings,
+) -> Table:
+    """The table that an audit is about: that handed in, or that of its worst case.
+
+    Args:
+        data: As for `dpaudit.audit`; None for a worst case.
+        schema: As for `dpaudit.audit`.
+        settings: Every choice of the audit.
+
+    Returns:
+        The table with its schema.
+
+    Raises:
+        DataError: If the table cannot be read or does not fit.
+        SchemaError: If the schema is malformed, or not public where it must be.
+        SettingsError: If the table is missing, or one too many.
+    """
+    if settings.worst_case is None:
+        if data is None:
+            raise SettingsError("no table to audit on: give `data`, or `worst_case`")
+        return load(data, schema)
+    if data is not None:
+        raise SettingsError(
+            "`worst_case` builds its table from a public schema alone: leave out `data`, or leave "
+            "out `worst_case`"
+        )
+    if isinstance(schema, str | Path):
+        pair = worst_case_tables(settings.worst_case, load_schema(schema, _no_table))
+        return Table(pair.data, pair.schema, pair.choice, str(schema))
+    pair = worst_case_tables(settings.worst_case, schema)
+    return Table(pair.data, pair.schema, pair.choice, None)
+
+
+def audited_pair(table: Table, settings: AuditSettings) -> NeighbouringTables | None:
+    """Both tables of an audit that names a pair; None for one that names a target.
+
+    Raises:
+        DataError: If the neighbours file is not a neighbour of the table.
+        SchemaError: If the schema is not public.
+        SettingsError: If the pair has another relation than asked for.
+    """
+    if settings.worst_case is not None:
+        return worst_case_tables(settings.worst_case, table.schema)
+    if settings.neighbours_file is None:
+        return None
+    pair = read_neighbours(settings.neighbours_file, table)
+    if settings.neighbours not in (None, pair.neighbours):
+        raise SettingsError(
+            f"`neighbours` is {settings.neighbours}, and the tables of `neighbours_file` are "
+            f"{pair.neighbours}: leave out `neighbours`"
+        )
+    return pair
+
+
+def _no_table() -> pd.DataFrame:
+    raise SchemaError(
+        "SDV metadata has no bounds and categories of its own: a worst case needs a schema with "
+        "them; see docs/schema.md"
+    )

@@ -1,0 +1,200 @@
+"""Cheap probes from outside before an audit: alarms beside the verdict, and no part of it.
+
+They see what no attack looks for: an audit follows one record and the features of its attacks.
+Their random streams are their own, so they change no number of the audit; their alarms decide
+nothing, so they spend none of its error probability.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Final
+
+import pandas as pd
+
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.files import parse_json, write_whole
+from dpaudit.game.errand import run_errand
+from dpaudit.game.salt import PRIVATE_FILE
+from dpaudit.game.store import RunFolder
+from dpaudit.game.trial import reason_of
+from dpaudit.model.schema import Schema
+from dpaudit.model.severity import Severity
+from dpaudit.plugins.foreign import patches_apart, pickled
+from dpaudit.probe.catalogue import PROBES
+from dpaudit.probe.result import ProbeResult, ProbeStatus
+from dpaudit.probe.run import run_probes
+from dpaudit.probe.settings import ProbeSettings
+from dpaudit.results.document import from_document, to_document
+from dpaudit.results.probes import ProbeAlarm, ProbesOutcome
+
+PROBES_FILE: Final = "probes.json"
+"""Name of the file of a run folder that keeps what the probes saw."""
+MODELS_PER_FIT: Final = 10
+"""The audit trains this many models for each that the probes may train."""
+FEWEST_FITS: Final = 40
+"""With fewer no alarm could contradict epsilon 1, which takes 32 right guesses of coins."""
+MOST_SECONDS: Final = 60.0
+"""What the probes may take, estimated from their first trainings."""
+STOPPED_AFTER: Final = 3 * MOST_SECONDS
+"""What they take at most, whatever was estimated."""
+FIRST_PROBES: Final = tuple(
+    one.id
+    for one in PROBES
+    if one.severity is Severity.VIOLATION and one.id != "target-followed"  # which the audit does
+)
+"""Probes whose alarm contradicts the claim, in the order in which they are run."""
+ENOUGH: Final = "the probes have trained a tenth as many models as the audit does"
+TOO_SLOW: Final = (
+    f"at the pace of their first trainings the probes would take over {MOST_SECONDS:g} s"
+)
+STOPPED: Final = (
+    f"they took over {STOPPED_AFTER:g} s or ended their process, so that nothing is known of them"
+)
+
+
+def is_probed(settings: AuditSettings) -> bool:
+    """Whether probes are to run before an audit: one that is large beside them."""
+    of_one_target = not settings.one_run and settings.records == 1
+    return settings.probe and of_one_target and _most_fits(settings) >= FEWEST_FITS
+
+
+def probe_first(audit: AuditSpec, store: RunFolder, *, jobs: int) -> ProbesOutcome | None:
+    """Runs the probes in a worker, or takes what the run folder has of them.
+
+    Args:
+        audit: The audit.
+        store: Its run folder, locked.
+        jobs: Worker processes of the audit; one of them runs the probes.
+
+    Returns:
+        What they saw; None where none is to run.
+
+    Raises:
+        RegistryError: If the generator cannot be pickled for workers.
+        InterruptedRunError: On Ctrl-C; the same call runs them again.
+        OSError: If the outcome cannot be written.
+    """
+    if not isinstance(audit, TwoWorldSpec) or not is_probed(audit.settings):
+        return None
+    file = store.path / PROBES_FILE
+    outcome = _stored(file)
+    if outcome is None:
+        outcome = run_errand(_errand(audit), store, jobs=jobs, seconds=STOPPED_AFTER)
+        if outcome is None:
+            outcome = _outcome([], confidence=ProbeSettings.confidence, why=STOPPED)
+        text = json.dumps(to_document(outcome), indent=1) + "\n"
+        write_whole(file, text, mode=PRIVATE_FILE)
+    return outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Probing:
+    """What a worker needs to run the probes, and that it runs them when called.
+
+    Attributes:
+        generator: Pickled, as the caller of the audit handed it in.
+        parameters: Of a generator given by name.
+        data: The table.
+        schema: Its schema.
+        settings: Of every probe.
+        most_fits: Once so many models are trained, no further probe begins.
+    """
+
+    generator: bytes
+    parameters: dict[str, object]
+    data: pd.DataFrame
+    schema: Schema
+    settings: dict[str, object]
+    most_fits: int
+
+    def __call__(self) -> ProbesOutcome:
+        """Runs one probe after another for as long as they are cheap."""
+        results: list[ProbeResult] = []
+        why: str | None = None
+        start = perf_counter()
+        try:
+            with patches_apart():
+                generator = pickle.loads(self.generator)
+                for name in FIRST_PROBES:
+                    fits = sum(one.fits for one in results)
+                    if fits and (perf_counter() - start) / fits * self.most_fits > MOST_SECONDS:
+                        why = TOO_SLOW
+                    elif fits >= self.most_fits:
+                        why = ENOUGH
+                    if why is not None:
+                        break
+                    results.append(self._probe(name, generator))
+        except BaseException as error:  # noqa: BLE001 - the generator's, even an exit: as an outcome
+            why = f"they ended with {reason_of(error)}"
+        return _outcome(results, confidence=ProbeSettings.confidence, why=why)
+
+    def _probe(self, name: str, generator: object) -> ProbeResult:
+        """One probe; its result is the same whichever others are run."""
+        report = run_probes(
+            generator,
+            self.data,
+            ProbeSettings(only=(name,), fits=self.most_fits, **self.settings),  # type: ignore[arg-type]
+            schema=self.schema,
+            parameters=self.parameters,
+        )
+        return report.results[0]
+
+
+def _errand(audit: TwoWorldSpec) -> _Probing:
+    settings, row = audit.settings, audit.target.row
+    return _Probing(
+        generator=pickled(audit.given, name=audit.generator.name),
+        parameters=dict(settings.parameters),
+        data=audit.table.data,
+        schema=audit.table.schema,
+        settings={
+            "epsilon": settings.epsilon,
+            "delta": settings.delta,
+            "neighbours": settings.neighbours,
+            "target": None if row is None else f"row:{row}",
+            "seed": settings.seed,
+        },
+        most_fits=_most_fits(settings),
+    )
+
+
+def _most_fits(settings: AuditSettings) -> int:
+    return settings.shadow_models // MODELS_PER_FIT
+
+
+def _outcome(results: list[ProbeResult], *, confidence: float, why: str | None) -> ProbesOutcome:
+    def names(status: ProbeStatus) -> tuple[str, ...]:
+        return tuple(one.id for one in results if one.status is status)
+
+    return ProbesOutcome(
+        alarms=tuple(
+            ProbeAlarm(id=one.id, severity=one.severity, correct=one.correct, p_value=one.p_value)
+            for one in results
+            if one.status is ProbeStatus.ALARM
+        ),
+        passed=names(ProbeStatus.PASSED),
+        not_applicable=names(ProbeStatus.NOT_APPLICABLE),
+        failed=names(ProbeStatus.FAILED),
+        left_out=FIRST_PROBES[len(results) :],
+        confidence=confidence,
+        fits=sum(one.fits for one in results),
+        why_left_out=why,
+    )
+
+
+def _stored(file: Path) -> ProbesOutcome | None:
+    """What a run folder has; None if that is nothing, or cannot be read, so that it runs again."""
+    try:
+        found: ProbesOutcome = from_document(
+            ProbesOutcome, parse_json(file.read_text(encoding="utf-8"))
+        )
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+    return found

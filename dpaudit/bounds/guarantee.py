@@ -1,0 +1,267 @@
+"""What a claim guarantees of an attack's errors, and the lower limits that follow from them.
+
+An audit asks the guarantee of its claim for every number: lower limits in the quantity of the claim
+(epsilon, mu, rho, or the factor of a privacy curve), thresholds, and what an audit of some size
+could prove.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, ndtr
+
+from dpaudit.bounds._checks import FloatArray, check_power
+from dpaudit.bounds._region import RejectionRegion
+from dpaudit.bounds._worst_case import Boundary
+from dpaudit.bounds.clopper_pearson import statistic, upper_limits
+from dpaudit.bounds.counts import Counts
+from dpaudit.bounds.exact import exact
+from dpaudit.bounds.limits import level_limit, rejecting_region, smallest
+from dpaudit.bounds.power import detectable_epsilon, detectable_gaussian, detection_power
+from dpaudit.bounds.table import Observed, ValidBound, valid_bounds
+from dpaudit.bounds.trade_off import (
+    ConcentratedTradeOff,
+    CurveTradeOff,
+    GaussianTradeOff,
+    TradeOff,
+)
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
+
+# e^epsilon overflows beyond it; such a guarantee allows everything.
+_LARGEST_EXPONENT = 700.0
+# Cuts that are tried for a Gaussian leak, and how far they reach beyond the two means.
+_CUTS = 401
+_TAIL = 4.0
+
+
+class Detectable(NamedTuple):
+    """The smallest leaks that an audit exposes with some power, in the quantity of the claim.
+
+    Attributes:
+        best: Of a mechanism that shows as much at one threshold as a guarantee of its size allows;
+            None if no leak is exposed.
+        gaussian: Of a normal score that is shifted, where that is another mechanism and the
+            quantity measures it.
+    """
+
+    best: float | None
+    gaussian: float | None
+
+
+class Guarantee(ABC):
+    """What a claim allows of the error rates of every attack; its size is the level."""
+
+    delta: float | None
+    """δ at which it bounds ε, as fair coins do; None if its level is no ε."""
+
+    @abstractmethod
+    def statistic(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
+        """The level that upper limits on both error rates prove, not clipped at 0."""
+
+    @abstractmethod
+    def exact(self, counts: Counts, *, confidence: float) -> float:
+        """The lower limit on the level by inverting the exact test, at least 0."""
+
+    @abstractmethod
+    def detectable(
+        self, claimed: float, failed: Counts, *, confidence: float, power: float
+    ) -> Detectable:
+        """The smallest leaks of which the exact limit exceeds the claim with a given probability.
+
+        Args:
+            claimed: Claimed level.
+            failed: Scored trials of both worlds; those that failed are errors.
+            confidence: One-sided confidence of the limit.
+            power: The probability, in (1 − confidence, 1).
+
+        Returns:
+            The leaks.
+
+        Raises:
+            SettingsError: If an argument is out of range.
+        """
+
+    @abstractmethod
+    def detection_power(
+        self, claimed: float, *, n_in: int, n_out: int, confidence: float, fpr: float, tpr: float
+    ) -> float:
+        """Probability that an attack with these rates makes the exact limit exceed the claim."""
+
+    @abstractmethod
+    def balanced_error(self, level: float) -> float:
+        """Either error rate, both equal, of the best attack on the worst mechanism of a level."""
+
+    @abstractmethod
+    def most_tpr(self, fpr: FloatArray, level: float) -> FloatArray:
+        """Largest true-positive rates that a level allows at false-positive rates [m]."""
+
+    def clopper_pearson(self, counts: Counts, *, confidence: float) -> float:
+        """The lower limit on the level from simultaneous limits on both error rates."""
+        tail = (1.0 - confidence) / 2.0
+        fn_upper = upper_limits(counts.n_in, tail)[counts.false_negatives]
+        fp_upper = upper_limits(counts.n_out, tail)[counts.false_positives]
+        return max(0.0, float(self.statistic(fn_upper, fp_upper)))
+
+    def bounds(self, counts: Counts, *, confidence: float) -> dict[ValidBound, float]:
+        """Every valid lower limit on the level from error counts, by its method."""
+        return {
+            ValidBound.EXACT: self.exact(counts, confidence=confidence),
+            ValidBound.CLOPPER_PEARSON: self.clopper_pearson(counts, confidence=confidence),
+        }
+
+
+@dataclass(frozen=True)
+class EpsilonGuarantee(Guarantee):
+    """(ε, δ)-differential privacy at a fixed δ; its level is ε.
+
+    Attributes:
+        delta: δ of the claim, in [0, 1).
+    """
+
+    delta: float
+
+    def statistic(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
+        """Log of the larger privacy ratio."""
+        return statistic(fn_upper, fp_upper, self.delta)
+
+    def exact(self, counts: Counts, *, confidence: float) -> float:
+        """`dpaudit.bounds.exact`."""
+        return exact(*counts, delta=self.delta, confidence=confidence)
+
+    def bounds(self, counts: Counts, *, confidence: float) -> dict[ValidBound, float]:
+        """Those of the table of bounds."""
+        return valid_bounds(Observed.COUNTS, *counts, delta=self.delta, confidence=confidence)
+
+    def detectable(
+        self, claimed: float, failed: Counts, *, confidence: float, power: float
+    ) -> Detectable:
+        """Those of randomised response, and of a Gaussian leak at δ."""
+        false_negatives, false_positives, n_in, n_out = failed
+        leak: dict[str, Any] = {
+            "claim_epsilon": claimed,
+            "n_in": n_in,
+            "n_out": n_out,
+            "delta": self.delta,
+            "confidence": confidence,
+            "power": power,
+            "false_negatives": false_negatives,
+            "false_positives": false_positives,
+        }
+        return Detectable(detectable_epsilon(**leak), detectable_gaussian(**leak))
+
+    def detection_power(
+        self, claimed: float, *, n_in: int, n_out: int, confidence: float, fpr: float, tpr: float
+    ) -> float:
+        """`dpaudit.bounds.detection_power`."""
+        return detection_power(
+            claim_epsilon=claimed,
+            n_in=n_in,
+            n_out=n_out,
+            delta=self.delta,
+            confidence=confidence,
+            fpr=fpr,
+            tpr=tpr,
+        )
+
+    def balanced_error(self, level: float) -> float:
+        """That of randomised response."""
+        return (1.0 - self.delta) * float(expit(-level))
+
+    def most_tpr(self, fpr: FloatArray, level: float) -> FloatArray:
+        """min(1, e^ε FPR + δ, 1 − e^−ε (1 − FPR − δ)) (Kairouz, Oh and Viswanath 2015)."""
+        factor = np.exp(min(level, _LARGEST_EXPONENT))
+        steep = np.minimum(1.0, factor * fpr + self.delta)
+        most: FloatArray = np.minimum(steep, 1.0 - np.maximum(0.0, 1.0 - fpr - self.delta) / factor)
+        return most
+
+
+@dataclass(frozen=True)
+class TradeOffGuarantee(Guarantee):
+    """A guarantee that is a trade-off function.
+
+    Attributes:
+        trade_off: Its family; the level names the member.
+        measures_gaussian: Whether a Gaussian leak is another mechanism than the worst, of level
+            mu²/2.
+    """
+
+    trade_off: TradeOff
+    measures_gaussian: bool = False
+    delta: None = field(default=None, init=False)
+
+    def statistic(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
+        """The smallest level that allows these rates."""
+        return self.trade_off.level(fn_upper, fp_upper)
+
+    def exact(self, counts: Counts, *, confidence: float) -> float:
+        """`dpaudit.bounds.limits.level_limit`."""
+        return level_limit(counts, self.trade_off, confidence=confidence)
+
+    def detectable(
+        self, claimed: float, failed: Counts, *, confidence: float, power: float
+    ) -> Detectable:
+        """Those of the worst mechanism at its best threshold, and of a shifted normal score."""
+        check_power(power, confidence=confidence)
+        false_negatives, false_positives, n_in, n_out = failed
+        region = rejecting_region(claimed, n_in, n_out, self.trade_off, confidence).after_errors(
+            false_negatives=false_negatives, false_positives=false_positives
+        )
+        if region.is_empty:
+            return Detectable(None, None)
+
+        def exposed(level: float) -> bool:
+            boundary = Boundary.of(self.trade_off, level, n=max(region.n_in, region.n_out))
+            return boundary.rejected_at_most(region) >= power
+
+        best = smallest(exposed, low=claimed, start=2.0 * claimed)
+        shift = _gaussian_shift(region, power) if self.measures_gaussian else None
+        return Detectable(best, None if shift is None else shift**2 / 2.0)
+
+    def detection_power(
+        self, claimed: float, *, n_in: int, n_out: int, confidence: float, fpr: float, tpr: float
+    ) -> float:
+        """By enumeration."""
+        region = rejecting_region(claimed, n_in, n_out, self.trade_off, confidence)
+        if region.is_empty:
+            return 0.0
+        return float(region.probability(np.array([fpr]), np.array([1.0 - tpr]))[0])
+
+    def balanced_error(self, level: float) -> float:
+        """Where the trade-off function meets the diagonal."""
+
+        def beyond(fpr: float) -> bool:
+            return float(self.trade_off.least_fnr(np.array([fpr]), level)[0]) <= fpr
+
+        return smallest(beyond, low=0.0, start=0.5)
+
+    def most_tpr(self, fpr: FloatArray, level: float) -> FloatArray:
+        """1 less the trade-off function."""
+        return 1.0 - self.trade_off.least_fnr(fpr, level)
+
+
+def guarantee_of(claim: Claim) -> Guarantee:
+    """The guarantee of which a claim states the level."""
+    match claim:
+        case PrivacyClaim():
+            return EpsilonGuarantee(claim.delta)
+        case GaussianClaim():
+            return TradeOffGuarantee(GaussianTradeOff())
+        case ConcentratedClaim():
+            return TradeOffGuarantee(ConcentratedTradeOff(), measures_gaussian=True)
+        case CurveClaim():
+            return TradeOffGuarantee(CurveTradeOff(claim.points))
+
+
+def _gaussian_shift(region: RejectionRegion, power: float) -> float:
+    """The smallest shift of a normal score that is rejected with a power at its best cut."""
+
+    def exposed(shift: float) -> bool:
+        cuts = np.linspace(-_TAIL, shift + _TAIL, _CUTS)
+        return bool(region.probability(ndtr(-cuts), ndtr(cuts - shift)).max() >= power)
+
+    return smallest(exposed, low=0.0, start=1.0)

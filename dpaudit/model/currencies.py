@@ -1,0 +1,254 @@
+"""Claims that are not stated in epsilon and delta: Gaussian, concentrated, and a privacy curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+
+from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity, check_under
+
+MOST_POINTS: Final = 1000
+"""Points of a privacy curve, at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianClaim:
+    """A claim of Gaussian differential privacy (Dong, Roth and Su 2022).
+
+    Attributes:
+        mu: Claimed mu, positive and finite: telling the two worlds apart is at least as hard as
+            telling N(0, 1) from N(mu, 1).
+        neighbours: Relation between the two tables that the claim covers.
+        source: Where the claim comes from, in words.
+
+    Raises:
+        ClaimError: If mu is not positive and finite.
+    """
+
+    quantity: ClassVar[Quantity] = Quantity.MU
+
+    mu: float
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+    source: str = "given by the caller"
+
+    def __post_init__(self) -> None:
+        _check_positive("mu", self.mu)
+
+    @property
+    def value(self) -> float:
+        """The claimed mu."""
+        return self.mu
+
+    @property
+    def in_words(self) -> str:
+        """The claim by its usual name."""
+        return f"{self.mu:g}-Gaussian DP"
+
+    @property
+    def as_settings(self) -> dict[str, Any]:
+        """The settings of an audit that state this claim, as JSON."""
+        return {"mu": self.mu}
+
+    def under(self, neighbours: Neighbours) -> GaussianClaim:
+        """What this claim implies for another relation: 2 mu for replace-one.
+
+        Group privacy for a group of two: Dong, Roth and Su 2022, Theorem 2.14.
+
+        Raises:
+            ClaimError: If nothing follows for that relation.
+        """
+        if not check_under(self.neighbours, neighbours, setting="mu"):
+            return self
+        return replace(self, mu=2 * self.mu, neighbours=neighbours, source=_restated(self.source))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConcentratedClaim:
+    """A claim of zero-concentrated differential privacy (Bun and Steinke 2016).
+
+    Attributes:
+        rho: Claimed rho, positive and finite: the Rényi divergence of every order alpha above 1 is
+            at most rho alpha, in both directions.
+        neighbours: Relation between the two tables that the claim covers.
+        source: Where the claim comes from, in words.
+
+    Raises:
+        ClaimError: If rho is not positive and finite.
+    """
+
+    quantity: ClassVar[Quantity] = Quantity.RHO
+
+    rho: float
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+    source: str = "given by the caller"
+
+    def __post_init__(self) -> None:
+        _check_positive("rho", self.rho)
+
+    @property
+    def value(self) -> float:
+        """The claimed rho."""
+        return self.rho
+
+    @property
+    def in_words(self) -> str:
+        """The claim by its usual name."""
+        return f"{self.rho:g}-zCDP"
+
+    @property
+    def as_settings(self) -> dict[str, Any]:
+        """The settings of an audit that state this claim, as JSON."""
+        return {"rho": self.rho}
+
+    def under(self, neighbours: Neighbours) -> ConcentratedClaim:
+        """What this claim implies for another relation: 4 rho for replace-one.
+
+        Group privacy for a group of two: Bun and Steinke 2016, Proposition 1.9.
+
+        Raises:
+            ClaimError: If nothing follows for that relation.
+        """
+        if not check_under(self.neighbours, neighbours, setting="rho"):
+            return self
+        return replace(self, rho=4 * self.rho, neighbours=neighbours, source=_restated(self.source))
+
+
+class CurvePoint(NamedTuple):
+    """One point of a privacy curve: (epsilon, delta)-differential privacy.
+
+    Attributes:
+        epsilon: Positive and finite.
+        delta: In [0, 1).
+    """
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveClaim:
+    """A claim of (epsilon, delta)-differential privacy at every point of a curve at once.
+
+    Attributes:
+        points: The points by increasing epsilon, which are all different; 1 to 1000 of them. Pairs
+            are taken in any order.
+        neighbours: Relation between the two tables that the claim covers.
+        source: Where the claim comes from, in words.
+
+    Raises:
+        ClaimError: If there is no point, there are more than 1000 or two of one epsilon, or a point
+            has no meaning.
+    """
+
+    quantity: ClassVar[Quantity] = Quantity.FACTOR
+
+    points: tuple[CurvePoint, ...]
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+    source: str = "given by the caller"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "points", curve_points(self.points))
+
+    @property
+    def value(self) -> float:
+        """1: the claim is that its epsilons need to be multiplied by no more."""
+        return 1.0
+
+    @property
+    def in_words(self) -> str:
+        """The claim by its size and first point."""
+        first, *others = self.points
+        more = f" and {len(others)} more points" if others else ""
+        return f"privacy curve with ({first.epsilon:g}, {first.delta:g}){more}"
+
+    @property
+    def as_settings(self) -> dict[str, Any]:
+        """The settings of an audit that state this claim, as JSON."""
+        return {"curve": [list(point) for point in self.points]}
+
+    def under(self, neighbours: Neighbours) -> CurveClaim:
+        """What this claim implies for another relation, point by point as `PrivacyClaim.under`.
+
+        Raises:
+            ClaimError: If nothing follows for that relation.
+        """
+        if not check_under(self.neighbours, neighbours, setting="curve"):
+            return self
+        restated = [
+            PrivacyClaim(epsilon=epsilon, delta=delta).under(neighbours)
+            for epsilon, delta in self.points
+        ]
+        return replace(
+            self,
+            points=tuple(CurvePoint(one.epsilon, one.delta) for one in restated),
+            neighbours=neighbours,
+            source=_restated(self.source),
+        )
+
+
+Claim: TypeAlias = PrivacyClaim | GaussianClaim | ConcentratedClaim | CurveClaim
+"""What a generator may promise."""
+
+
+def curve_points(pairs: Iterable[Iterable[float | str]]) -> tuple[CurvePoint, ...]:
+    """The points of a curve in order, once each has a meaning.
+
+    Args:
+        pairs: Pairs of epsilon and delta, in any order.
+
+    Returns:
+        The points by increasing epsilon.
+
+    Raises:
+        ClaimError: As `CurveClaim`.
+    """
+    found = []
+    for place, pair in enumerate(pairs, start=1):
+        try:
+            epsilon, delta = (float(number) for number in pair)
+            stated = PrivacyClaim(epsilon=epsilon, delta=delta)
+        except (TypeError, ValueError):
+            raise ClaimError(
+                f"point {place} of the curve is {pair!r}: give a pair of numbers, epsilon and delta"
+            ) from None
+        except ClaimError as error:
+            raise ClaimError(f"point {place} of the curve: {error}") from None
+        found.append(CurvePoint(stated.epsilon, stated.delta))
+    if not 1 <= len(found) <= MOST_POINTS:
+        raise ClaimError(f"a privacy curve has 1 to {MOST_POINTS} points, got {len(found)}")
+    found.sort()
+    for before, after in pairwise(found):
+        if before.epsilon == after.epsilon:
+            raise ClaimError(f"the curve has two points of epsilon {after.epsilon:g}: keep one")
+    return tuple(found)
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not math.isfinite(value) or value <= 0:
+        raise ClaimError(f"{name} must be a number greater than 0, got {value:g}")
+
+
+def _restated(source: str) -> str:
+    return f"{source}, restated for replace-one (group of two)"
+
+
+def require_epsilon(claim: Claim, *, method: str) -> PrivacyClaim:
+    """The claim, for a method that bounds epsilon and nothing else.
+
+    Args:
+        claim: Any claim.
+        method: What cannot use another one, for the message.
+
+    Raises:
+        SettingsError: If it is not stated in epsilon and delta.
+    """
+    if isinstance(claim, PrivacyClaim):
+        return claim
+    raise SettingsError(
+        f"{method} bounds epsilon alone, and the claim is {claim.in_words}: state one with "
+        f"`epsilon` and `delta`, or do without {method}"
+    )

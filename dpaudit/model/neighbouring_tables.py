@@ -1,0 +1,146 @@
+"""Neighbouring tables by construction: those of a worst case, made from a public schema alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.errors import SchemaError
+from dpaudit.model.claim import Neighbours
+from dpaudit.model.column import Category, Column, Kind
+from dpaudit.model.schema import Schema
+from dpaudit.model.worst_cases import WorstCase
+
+_OTHERS = 10
+_MOST_ONE_HOT = 50
+_MOST_NARROW = 3
+_MST = Schema(
+    columns=tuple(Column(name=name, kind=Kind.BINARY, categories=(0, 1)) for name in "ABC")
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NeighbouringTables:
+    """A table with the target, and what the other world has instead.
+
+    Attributes:
+        choice: How they were chosen, as "worst-case:opposite".
+        account: What they are and why they make a valid game, in words.
+        data: The table with the target, canonical.
+        schema: Its public schema.
+        row: The target's row in it.
+        replacement: For replace-one: the record (one canonical row) in the target's place.
+        neighbours: The relation that they have; None if the audit chooses it.
+
+    Raises:
+        SchemaError: If the schema was inferred from private data.
+    """
+
+    choice: str
+    account: str
+    data: pd.DataFrame
+    schema: Schema
+    row: int
+    replacement: pd.DataFrame | None
+    neighbours: Neighbours | None = None
+
+    def __post_init__(self) -> None:
+        check_public(self.schema, self.choice)
+
+
+def check_public(schema: Schema, choice: str) -> None:
+    """Refuses a schema whose bounds say something about a record.
+
+    Raises:
+        SchemaError: If it was inferred from a table; names what needs a public one.
+    """
+    if schema.inferred:
+        raise SchemaError(
+            f"{choice} needs a public schema, and this one was inferred from a table: give "
+            "`schema` with bounds and categories from the data's documentation"
+        )
+
+
+def worst_case_tables(worst_case: WorstCase, schema: Schema | None) -> NeighbouringTables:
+    """Builds both tables of a worst case.
+
+    Args:
+        worst_case: Which one. `opposite` generalises the four records (0, 0, 0) and the target
+            (1, 1, 1) of Ganev, Annamalai and De Cristofaro 2025; that only the target's combination
+            of values is new in `mixed`, and the few columns of `narrow`, are ideas of Annamalai,
+            Ganev and De Cristofaro 2024. `mst` has the records of Ganev, Annamalai and Kulynych
+            2026.
+        schema: The public schema; None for one that has its own.
+
+    Returns:
+        The tables, the target last; the same for the same schema, whatever is audited.
+
+    Raises:
+        SchemaError: If a schema is missing, inferred, not taken, or has too few columns.
+    """
+    if worst_case.has_own_schema:
+        if schema not in (None, _MST):
+            raise SchemaError(f"the worst case {worst_case} has its own schema: leave out `schema`")
+        schema = _MST
+    if schema is None:
+        raise SchemaError(
+            f"the worst case {worst_case} is built from a schema alone: give `schema`"
+        )
+    if worst_case is WorstCase.NARROW:
+        schema = _narrow(schema)
+    if worst_case is WorstCase.MIXED and len(schema.columns) < 2:
+        raise SchemaError(
+            f"the worst case {worst_case} needs at least 2 columns to mix: take "
+            f"{WorstCase.OPPOSITE} for a schema of one"
+        )
+    columns = {column.name: _values(worst_case, schema, column) for column in schema.columns}
+    data = schema.canonical(pd.DataFrame(columns))
+    return NeighbouringTables(
+        choice=f"worst-case:{worst_case}",
+        account=f"worst case {worst_case}, built from the public schema alone: "
+        f"{worst_case.meaning}; both worlds have the same bounds and are asked for the same "
+        "number of rows",
+        data=data,
+        schema=schema,
+        row=len(data) - 1,
+        replacement=data.iloc[[0]].reset_index(drop=True),
+    )
+
+
+def _narrow(schema: Schema) -> Schema:
+    """The first columns of a schema, with the label in the place of the last if it is not one."""
+    kept = list(schema.columns[:_MOST_NARROW])
+    if schema.label is not None and schema.label not in [column.name for column in kept]:
+        kept[-1] = next(column for column in schema.columns if column.name == schema.label)
+    return replace(schema, columns=tuple(kept))
+
+
+def _values(worst_case: WorstCase, schema: Schema, column: Column) -> list[Category]:
+    """A column of the table, the target's value last."""
+    if worst_case is WorstCase.ONE_HOT:
+        categories = max(len(each.categories) for each in schema.columns)
+        records = min(max(_OTHERS + 1, categories), _MOST_ONE_HOT)
+        *usual, own = _spread(column, records)
+        return [usual[record % len(usual)] for record in range(records - 1)] + [own]
+    low, *_, high = _spread(column, 2)
+    if worst_case is not WorstCase.MIXED:
+        return [low] * _OTHERS + [high]
+    place = schema.columns.index(column)
+    return [low, high] * (_OTHERS // 2) + [low if place % 2 else high]
+
+
+def _spread(column: Column, most: int) -> list[Category]:
+    """Different values of a column from its first to its last, at least 2 and at most so many."""
+    if not column.kind.numeric:
+        values: list[Category] = list(column.categories)
+        if len(values) == 1:  # its other value is a missing one
+            return [*values, math.nan]
+        return values if len(values) <= most else [*values[: most - 1], values[-1]]
+    lower, upper = column.bounds
+    grid = np.linspace(lower, upper, most)
+    if column.kind is Kind.INTEGER:
+        grid = np.unique(np.rint(grid))
+    return [float(value) for value in grid]

@@ -1,0 +1,168 @@
+"""Audits of claims in mu, rho and a privacy curve: verdict, record, report, command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dpaudit
+from dpaudit import AuditResult, AuditSettings
+from dpaudit.auditing.plan import AssumedAttack, needed_shadow_models, power
+from dpaudit.cli.main import app
+from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.probe import probe
+from dpaudit.report.render import render_html, render_markdown
+
+FAST: dict[str, Any] = {"attacks": ("query-target",), "shadow_models": 60, "jobs": 1}
+POINTS = ((0.5, 1e-3), (1.0, 1e-5))
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    table = pd.DataFrame({name: [0] * 39 + [1] for name in ("a", "b", "c")})
+    table["b"] = np.tile([0, 1], 20)
+    return table
+
+
+@pytest.fixture(scope="module")
+def of_mu(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> AuditResult:
+    folder = tmp_path_factory.mktemp("audit") / "run"
+    return dpaudit.audit("copycat", table, mu=0.5, target=39, out=folder, **FAST)
+
+
+def test_a_gross_leak_violates_mu(of_mu: AuditResult) -> None:
+    assert of_mu.verdict is dpaudit.Verdict.VIOLATION
+    assert of_mu.claim == GaussianClaim(mu=0.5, source="given by the caller; generator's own: 1")
+    assert of_mu.reach is not None
+    assert (of_mu.reach.quantity, of_mu.reach.claimed) == ("mu", 0.5)
+    assert of_mu.proved is not None
+    assert of_mu.reach.max_provable is not None
+    assert 2.5 < of_mu.proved <= of_mu.reach.max_provable
+    assert of_mu.max_provable_epsilon is None
+    assert of_mu.epsilon_lower_bound == 0
+    assert of_mu.claimed_epsilon == np.inf
+    assert of_mu.reasons[0].startswith("violates 0.5-Gaussian DP: at 95 % confidence the true mu")
+    assert str(of_mu).startswith("VIOLATION: claimed mu 0.5, proved at least ")
+    assert "--mu 0.5" in of_mu.reproduce
+    assert of_mu.controls is not None
+    assert of_mu.controls.positive.passed
+
+
+def test_the_record_of_mu_is_read_back(of_mu: AuditResult) -> None:
+    document = json.loads(of_mu.to_json())
+    assert document["claim"]["mu"] == 0.5
+    assert "epsilon" not in document["claim"]
+    assert of_mu.folder is not None
+    assert AuditResult.load(of_mu.folder) == of_mu
+
+
+def test_reports_speak_of_mu(of_mu: AuditResult) -> None:
+    page, text = render_html(of_mu), render_markdown(of_mu)
+    for report in (page, text):
+        assert "Gaussian differential privacy with mu 0.5" in report
+        assert "lower bounds on mu" in report
+    assert "Claimed mu: 0.5" in page
+    assert "| Quantity | Mu | Meaning |" in text
+
+
+def test_a_failing_test_says_mu(of_mu: AuditResult) -> None:
+    with pytest.raises(AssertionError, match=r"(?s)claimed mu 0\.5.*0\.5-Gaussian DP.*claim: 0\.5"):
+        of_mu.assert_no_violation()
+
+
+@pytest.mark.parametrize(
+    ("stated", "noun"), [({"rho": 0.1}, "rho"), ({"curve": POINTS}, "curve factor")]
+)
+def test_gross_leaks_violate_rho_and_curves(
+    table: pd.DataFrame, stated: dict[str, Any], noun: str
+) -> None:
+    result = dpaudit.audit("copycat", table, target=39, **stated, **FAST)
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+    assert f"the true {noun} is at least" in result.reasons[0]
+    assert noun in render_markdown(result)
+    assert AuditResult.to_document(result)["reach"]["quantity"] == result.claim.quantity
+
+
+def test_a_generator_that_keeps_its_mu_is_not_flagged(table: pd.DataFrame) -> None:
+    schema = dpaudit.Schema.infer(table)
+    result = dpaudit.audit("gaussian-marginals", table, schema=schema, target=39, **FAST)
+    assert isinstance(result.claim, GaussianClaim)
+    assert result.claim.mu == 0.45
+    assert result.verdict in (dpaudit.Verdict.INCONCLUSIVE, dpaudit.Verdict.CONSISTENT)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"mu": 1.0, "rho": 1.0}, "`mu` and `rho` state one claim each"),
+        ({"mu": 1.0, "delta": 0.1}, "`delta` belongs to `epsilon`"),
+    ],
+)
+def test_one_claim_is_stated(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        AuditSettings(**given)
+
+
+def test_what_bounds_epsilon_alone_refuses_other_claims(table: pd.DataFrame) -> None:
+    for one in ({"sequential": True}, {"one_run": True, "canaries": 20}):
+        with pytest.raises(SettingsError, match=r"bounds epsilon alone, and the claim is 1-zCDP"):
+            dpaudit.audit("null", table, rho=1.0, **one)
+    with pytest.raises(SettingsError, match=r"probe bounds epsilon alone"):
+        probe("gaussian-marginals", table)
+    with pytest.raises(ClaimError, match="which has no delta: leave out `delta`"):
+        dpaudit.audit("gaussian-marginals", table, delta=1e-5)
+
+
+@pytest.mark.parametrize(
+    "claim", [GaussianClaim(mu=0.45), ConcentratedClaim(rho=0.1), CurveClaim(points=POINTS)]
+)
+def test_larger_audits_prove_more(claim: Any) -> None:
+    usual = power(AuditSettings(), claim)
+    larger = power(AuditSettings(shadow_models=1000), claim)
+    assert usual.detectable is not None
+    assert larger.detectable is not None
+    assert claim.value < larger.detectable < usual.detectable < usual.max_provable
+    assert usual.max_provable < larger.max_provable
+
+
+def test_needed_shadow_models_reach_the_power() -> None:
+    claim, settings = GaussianClaim(mu=0.3), AuditSettings()
+    attack = AssumedAttack.of_leak(1.2, claim)
+    assert attack.fpr == pytest.approx(0.2743, abs=1e-3)  # Phi(-0.6)
+    needed = needed_shadow_models(claim, attack, settings)
+    assert needed is not None
+    detected = power(AuditSettings(shadow_models=needed), claim).detectable
+    assert detected == pytest.approx(1.2, abs=0.05)
+
+
+def test_the_command_line_plans_in_mu(tmp_path: Path) -> None:
+    runner = CliRunner()
+    said = runner.invoke(app, ["plan", "--mu", "0.45"])
+    assert said.exit_code == 0
+    assert "claim: 0.45-Gaussian DP" in said.output
+    assert "mu >= " in said.output
+    file = tmp_path / "curve.json"
+    file.write_text(json.dumps(POINTS))
+    planned = runner.invoke(app, ["plan", "--curve", str(file), "--json"])
+    document = json.loads(planned.output)
+    assert document["quantity"] == "factor"
+    assert document["curve"] == [list(point) for point in POINTS]
+    assert document["detectable"] > 1
+    refused = runner.invoke(app, ["plan", "--mu", "1", "--rho", "1"])
+    assert refused.exit_code == 2
+
+
+def test_bounds_of_a_finished_run_are_on_mu(of_mu: AuditResult) -> None:
+    runner, folder = CliRunner(), str(of_mu.folder)
+    found = json.loads(runner.invoke(app, ["bounds", folder, "--json"]).output)
+    assert found["quantity"] == "mu"
+    assert found["bounds"][0]["mu"] == of_mu.proved
+    assert "on mu" in runner.invoke(app, ["bounds", folder]).output
+    assert runner.invoke(app, ["bounds", folder, "--delta", "0.1"]).exit_code == 2

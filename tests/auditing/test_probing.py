@@ -1,0 +1,250 @@
+"""The probes before an audit: when they run, where, and what is kept of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit.auditing import probing
+from dpaudit.auditing.build import build_spec
+from dpaudit.auditing.one_run.spec import OneRunSpec
+from dpaudit.auditing.probing import FIRST_PROBES, PROBES_FILE, is_probed, probe_first
+from dpaudit.auditing.reuse import _mark_of
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.errors import InterruptedRunError
+from dpaudit.game import errand as errands
+from dpaudit.game.errand import run_errand
+from dpaudit.game.pool import kill_workers
+from dpaudit.game.salt import Salt
+from dpaudit.game.store import RunFolder
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.tables import load
+from dpaudit.plugins.modules import carry
+from dpaudit.results.probes import ProbesOutcome
+from dpaudit.versions import versions
+
+
+@pytest.fixture(autouse=True)
+def _no_worker_is_left() -> Iterator[None]:
+    yield
+    kill_workers()
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    return pd.DataFrame({"age": rng.integers(20, 60, 40), "town": rng.choice(["a", "b"], 40)})
+
+
+def noise(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+    """Nothing of the data but its columns."""
+    rng = np.random.default_rng(seed)
+    sys.stdout.write("private\n")
+    return pd.DataFrame(
+        {"age": rng.integers(20, 60, n_rows), "town": rng.choice(["a", "b"], n_rows)}
+    )
+
+
+def reads_range(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+    """Noise, scaled to the oldest and the youngest of the data."""
+    rng = np.random.default_rng(seed)
+    age = np.rint(rng.uniform(data["age"].min(), data["age"].max(), n_rows))
+    return pd.DataFrame({"age": age, "town": rng.choice(["a", "b"], n_rows)})
+
+
+def exits(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+    """Would end any process that it runs in."""
+    raise SystemExit(3)
+
+
+def dies(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+    """Ends the process that it runs in."""
+    os.kill(os.getpid(), 9)
+    return data
+
+
+def fails(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+    """Gives nothing."""
+    raise ValueError("private")
+
+
+class Unloadable:
+    """Cannot be unpickled."""
+
+    claim = PrivacyClaim(epsilon=1.0)
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Unloadable:
+        """Learns nothing."""
+        return self
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        """Gives nothing."""
+        return pd.DataFrame()
+
+    def __setstate__(self, state: object) -> None:
+        raise ValueError("private")
+
+    def __getstate__(self) -> object:
+        return {"anything": 1}
+
+
+for carried in (noise, reads_range, exits, dies, fails, Unloadable):
+    carry(carried)
+
+
+def spec_of(generator: object, table: pd.DataFrame, **settings: Any) -> TwoWorldSpec:
+    spec = build_spec(generator, load(table, None), AuditSettings(epsilon=1.0, **settings))
+    assert isinstance(spec, TwoWorldSpec)
+    return spec
+
+
+def probed(spec: TwoWorldSpec, folder: Path, *, jobs: int = 1) -> ProbesOutcome | None:
+    with RunFolder(folder, spec=spec.stored_specification, versions=versions()) as store:
+        return probe_first(spec, store, jobs=jobs)
+
+
+def test_they_run_before_audits_of_400_models_or_more_unless_that_is_declined() -> None:
+    assert is_probed(AuditSettings())
+    assert is_probed(AuditSettings(shadow_models=400))
+    assert not is_probed(AuditSettings(shadow_models=398))
+    assert not is_probed(AuditSettings(probe=False))
+    assert not is_probed(AuditSettings(one_run=True))
+
+
+def test_where_none_is_to_run_nothing_is_kept(table: pd.DataFrame, tmp_path: Path) -> None:
+    assert probed(spec_of(noise, table, shadow_models=100), tmp_path) is None
+    assert not (tmp_path / PROBES_FILE).exists()
+    one_run = build_spec(
+        noise, load(table, None), AuditSettings(epsilon=1.0, one_run=True, canaries=20)
+    )
+    assert isinstance(one_run, OneRunSpec)
+
+
+def test_what_they_see_is_kept_and_depends_neither_on_jobs_nor_on_a_resume(
+    table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = spec_of(reads_range, table)
+    one = probed(spec, tmp_path / "one")
+    assert one is not None
+    assert one.alarms
+    assert all(alarm.p_value is not None and alarm.p_value < 0.01 / 16 for alarm in one.alarms)
+    assert probed(spec, tmp_path / "two", jobs=2) == one
+
+    def again(*_: object, **__: object) -> None:
+        raise AssertionError("they ran again")
+
+    monkeypatch.setattr(probing, "run_errand", again)
+    assert probed(spec, tmp_path / "one") == one
+    file = tmp_path / "one" / PROBES_FILE
+    whole = file.read_text()
+    for damage in ("", "[]", "{}", whole[:50]):
+        file.write_text(damage)
+        with pytest.raises(AssertionError, match="they ran again"):
+            probed(spec, tmp_path / "one")
+
+
+def test_nothing_that_they_print_or_see_of_the_table_is_kept_but_in_the_log(
+    table: pd.DataFrame, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found = probed(spec_of(noise, table), tmp_path)
+    assert found is not None
+    assert found.alarms == ()
+    assert set(found.passed) >= {"range-follows-record", "rows-copied-verbatim", "seed-ignored"}
+    assert {*found.left_out} <= {"epsilon-ignored"}
+    assert "private" not in capfd.readouterr().out
+    assert "private" in (tmp_path / "workers.log").read_text()
+    assert set(json.loads((tmp_path / PROBES_FILE).read_text())) <= {
+        *("alarms", "passed", "not_applicable", "failed", "left_out", "confidence", "fits"),
+        "why_left_out",
+    }
+    assert (tmp_path / PROBES_FILE).stat().st_mode & 0o077 == 0
+
+
+def test_a_generator_that_fails_or_exits_is_no_alarm(table: pd.DataFrame) -> None:
+    failed = probing._errand(spec_of(fails, table))()
+    assert {*failed.failed} >= {"range-follows-record", "rows-copied-verbatim"}
+    assert failed.alarms == failed.passed == ()
+    exited = probing._errand(spec_of(exits, table))()
+    assert (exited.alarms, exited.left_out) == ((), FIRST_PROBES)
+    assert exited.why_left_out == "they ended with SystemExit"
+    unloadable = probing._errand(spec_of(Unloadable(), table))()
+    assert unloadable.why_left_out == "they ended with ValueError"
+
+
+def test_a_generator_that_ends_its_process_ends_no_audit(
+    table: pd.DataFrame, tmp_path: Path
+) -> None:
+    found = probed(spec_of(dies, table), tmp_path)
+    assert found is not None
+    assert found.left_out == FIRST_PROBES
+    assert found.why_left_out == probing.STOPPED
+
+
+def test_slow_trainings_end_them_after_the_first_probe(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probing, "MOST_SECONDS", 1e-9)
+    found = probing._errand(spec_of(noise, table))()
+    assert found.passed == ("range-follows-record",)
+    assert found.left_out == FIRST_PROBES[1:]
+    assert found.why_left_out == probing.TOO_SLOW
+
+
+def test_they_stop_once_they_have_trained_their_share(table: pd.DataFrame) -> None:
+    errand = probing._errand(spec_of(noise, table))
+    assert errand.most_fits == 40
+    found = replace(errand, most_fits=12)()
+    assert found.why_left_out == probing.ENOUGH
+    assert found.left_out
+    assert 12 <= found.fits <= 24
+
+
+def test_an_errand_over_its_time_is_stopped(tmp_path: Path) -> None:
+    def sleeps() -> str:
+        time.sleep(600)
+        return "never"
+
+    def answers() -> int:
+        return os.getpid()
+
+    start = time.monotonic()
+    with RunFolder(tmp_path, spec={}, versions={}) as store:
+        assert run_errand(sleeps, store, jobs=1, seconds=1.0) is None
+        assert time.monotonic() - start < 60
+        assert run_errand(answers, store, jobs=2, seconds=60.0) != os.getpid()
+    assert not list(tmp_path.glob("payload-*"))
+
+
+def test_an_errand_that_is_interrupted_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(errands, "_awaited", interrupted)
+    with (
+        RunFolder(tmp_path, spec={}, versions={}) as store,
+        pytest.raises(InterruptedRunError, match="what finished is kept"),
+    ):
+        run_errand(os.getpid, store, jobs=1, seconds=1.0)
+
+
+def test_an_audit_without_probes_judges_the_same_trials_alike(table: pd.DataFrame) -> None:
+    """Declining them changes no stream, and is no second look at the trials."""
+    with_probes, without = spec_of(noise, table), spec_of(noise, table, probe=False)
+    assert with_probes.id == without.id
+    assert with_probes.specification != without.specification
+    assert without.reproduce == f"{with_probes.reproduce} --no-probe"
+    salt = Salt("0" * 64)
+    assert _mark_of(with_probes, salt) == _mark_of(without, salt)
