@@ -18,6 +18,8 @@ from dpaudit.auditing.one_run.session import OneRunSession
 from dpaudit.auditing.one_run.spec import OneRunSpec
 from dpaudit.auditing.pairs import audited_table
 from dpaudit.auditing.probing import probe_first
+from dpaudit.auditing.records.session import RecordsSession
+from dpaudit.auditing.records.spec import RecordsSpec
 from dpaudit.auditing.reuse import check_reuse
 from dpaudit.auditing.session import Session
 from dpaudit.auditing.settings import AuditSettings, SettingsGiven
@@ -165,9 +167,11 @@ def _session(
     jobs: int,
     trial_timeout: float | None,
     on_progress: OnProgress,
-) -> Session | OneRunSession:
+) -> Session | OneRunSession | RecordsSession:
     reuse = check_reuse(spec, store)
     if isinstance(spec, OneRunSpec):
         return OneRunSession(spec, store, jobs, trial_timeout, on_progress, reuse)
+    if isinstance(spec, RecordsSpec):
+        return RecordsSession(spec, store, jobs, trial_timeout, on_progress, reuse)
     assert isinstance(spec, TwoWorldSpec)  # a search has found its target
     return Session(spec, store, jobs, trial_timeout, on_progress, reuse)

@@ -61,7 +61,8 @@ STOPPED: Final = (
 
 def is_probed(settings: AuditSettings) -> bool:
     """Whether probes are to run before an audit: one that is large beside them."""
-    return settings.probe and not settings.one_run and _most_fits(settings) >= FEWEST_FITS
+    of_one_target = not settings.one_run and settings.records == 1
+    return settings.probe and of_one_target and _most_fits(settings) >= FEWEST_FITS
 
 
 def probe_first(audit: AuditSpec, store: RunFolder, *, jobs: int) -> ProbesOutcome | None:

@@ -34,6 +34,8 @@ FIT_SHARE: Final = {ThresholdRule.CROSS_VALIDATED: 0.4, ThresholdRule.HOLD_OUT: 
 The hold-out is the split of published audits: 40 % to train, 20 % for the threshold, 40 % to score.
 """
 MIN_SHADOW_MODELS: Final = 20
+FEWEST_WITH_RECORDS: Final = 8
+"""Shadow models of an audit of many records, whose every model gives many guesses."""
 DEFAULT_ATTACKS: Final = ("groundhog", "query-target", "form")
 DEFAULT_CANARIES: Final = 100
 MIN_CANARIES: Final = 20
@@ -83,8 +85,10 @@ class AuditSettings:
             generators; what concerns shadow models must then be left at its default.
         canaries: Of a one-run audit: how many records are each in the table by a fair coin; 100 if
             None.
+        records: Records that every shadow model serves, each by its own coin: those that stand out
+            most. More than 1 gives as many guesses per model, and attacks no single target.
         probe: Whether probes from outside (`dpaudit probe`) run first where they are cheap: in an
-            audit of at least 400 shadow models, never in a one-run audit.
+            audit of at least 400 shadow models of one target.
         seed: Root of every random stream, in [0, 2**63).
 
     Raises:
@@ -112,6 +116,7 @@ class AuditSettings:
     sequential: bool = False
     one_run: bool = False
     canaries: int | None = None
+    records: int = 1
     probe: bool = True
     seed: int = 0
 
@@ -123,6 +128,8 @@ class AuditSettings:
             self._check_one_run()
         elif self.canaries is not None:
             raise SettingsError("`canaries` is for `one_run`: set that too, or leave it out")
+        elif self.records > 1:
+            self._check_records()
 
     def _take_names(self) -> None:
         """Accepts the names of choices, a row's number and a list where the type is stricter."""
@@ -149,7 +156,7 @@ class AuditSettings:
             object.__setattr__(self, name, value)
 
     def _check_ranges(self) -> None:
-        for name in ("shadow_models", "rows", "canaries", "seed"):
+        for name in ("shadow_models", "rows", "canaries", "records", "seed"):
             value = getattr(self, name)
             if value is not None and not _is_whole(value):
                 raise SettingsError(f"`{name}` must be a whole number, got {value!r}")
@@ -159,9 +166,12 @@ class AuditSettings:
             raise SettingsError(
                 f"`neighbours_file` must be the name of a file, got {self.neighbours_file!r}"
             )
-        if self.shadow_models < self.FEWEST or self.shadow_models % 2:
+        if self.records < 1:
+            raise SettingsError(f"`records` must be at least 1, got {self.records}")
+        fewest = min(self.FEWEST, FEWEST_WITH_RECORDS) if self.records > 1 else self.FEWEST
+        if self.shadow_models < fewest or self.shadow_models % 2:
             raise SettingsError(
-                f"`shadow_models` must be an even number of at least {self.FEWEST}, "
+                f"`shadow_models` must be an even number of at least {fewest}, "
                 f"got {self.shadow_models}"
             )
         stated = [
@@ -205,7 +215,15 @@ class AuditSettings:
                 f"`one_run` attacks many canaries, not one target: leave out "
                 f'`target="{VULNERABLE}"`, or leave out `one_run`'
             )
-        unused = ("sequential", "multiplicity", "threshold", "attacks", "target", "shadow_models")
+        unused = (
+            "sequential",
+            "multiplicity",
+            "threshold",
+            "attacks",
+            "target",
+            "shadow_models",
+            "records",
+        )
         defaults = {one.name: one.default for one in fields(self)}
         given = [name for name in unused if getattr(self, name) != defaults[name]]
         if given:
@@ -213,6 +231,29 @@ class AuditSettings:
             raise SettingsError(
                 f"`one_run` trains once and fits no attack: leave out {named}, or leave out "
                 "`one_run`"
+            )
+
+    def _check_records(self) -> None:
+        target = next(one.default for one in fields(self) if one.name == "target")
+        if self.target != target or self.worst_case is not None or self.neighbours_file is not None:
+            raise SettingsError(
+                "`records` attacks many records, those that stand out most: leave out `target`, "
+                "`worst_case` and `neighbours_file`, or leave out `records`"
+            )
+        if self.sequential:
+            raise SettingsError(
+                "`records` scores all models at once: leave out `sequential`, or leave out "
+                "`records`"
+            )
+        if self.threshold is ThresholdRule.HOLD_OUT:
+            raise SettingsError(
+                "`records` weighs guesses of fair coins: leave out "
+                '`threshold="hold-out"`, or leave out `records`'
+            )
+        if self.neighbours is Neighbours.REPLACE_ONE:
+            raise SettingsError(
+                "`records` adds and removes records, so it says nothing about replace-one "
+                "neighbours: audit an add-remove claim, or leave out `records`"
             )
 
     @property
@@ -282,6 +323,7 @@ class SettingsGiven(TypedDict, total=False):
     sequential: bool
     one_run: bool
     canaries: int | None
+    records: int
     probe: bool
     seed: int
 

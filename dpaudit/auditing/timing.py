@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dpaudit.auditing.controls import CONTROLS, first_control_settings
+from dpaudit.auditing.records.controls import control_settings as records_control_settings
 from dpaudit.auditing.session import payload_of
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec
@@ -38,16 +39,19 @@ class TrainingCount(NamedTuple):
 
 
 def trainings(settings: AuditSettings, *, together: bool) -> TrainingCount:
-    """How many models an audit in two worlds trains, its controls included.
+    """How many models an audit with shadow models trains, its controls included.
 
     Args:
         settings: Every choice of the audit.
         together: Whether the generator trains many models at once; one of each world is repeated.
     """
+    if settings.records > 1:
+        control, repeats = records_control_settings(settings).shadow_models, 1
+    else:
+        control = first_control_settings(settings).shadow_models
+        repeats = len(World) if together else 1
     return TrainingCount(
-        models=settings.shadow_models,
-        repeats=len(World) if together else 1,
-        controls=len(CONTROLS) * first_control_settings(settings).shadow_models,
+        models=settings.shadow_models, repeats=repeats, controls=len(CONTROLS) * control
     )
 
 

@@ -15,13 +15,23 @@ that, with probability δ, reveals the coin (Kairouz, Oh and Viswanath 2015, The
 r of m trials are revealed with probability P[Bin(m, δ) > r], which is taken off the error
 probability; otherwise the r heaviest guesses are taken for right. r depends on m, δ and the
 confidence only.
+
+Coins may share trainings: a model that is trained with an independent fair coin for each of k
+records serves k guesses. Trainings that are independent given their coins are together one
+(ε, δ)-DP mechanism in every coin, and given the outputs and the coins before it each coin is still
+guessed right with probability at most p, so under pure ε-DP nothing changes. Under (ε, δ)-DP each
+coin is revealed with probability δ given those before it: any of one training's k coins with
+probability at most kδ, whatever they have to do with each other. Trainings are independent, so more
+than r of n reveal a coin with probability at most P[Bin(n, kδ) > r]; otherwise no more coins that
+were guessed are revealed than the r trainings with the most guesses have, and so many of the
+heaviest guesses are taken for right.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -51,19 +61,23 @@ class CoinGuesses:
         right: Right guesses of each weight.
         made: Guesses of each weight.
         trials: Coins, those without a guess included; at least 1.
+        by_training: Guesses of each training, where trainings serve several coins each, all the
+            same number of them; absent where every coin has a training of its own.
 
     Raises:
-        SettingsError: If a count is not whole, right guesses outnumber guesses, or guesses
-            outnumber trials.
+        SettingsError: If a count is not whole, right guesses outnumber guesses, guesses outnumber
+            trials, or the trainings do not share the coins and the guesses among them.
     """
 
     right: tuple[int, ...]
     made: tuple[int, ...]
     trials: int
+    by_training: tuple[int, ...] | None = field(default=None, metadata={"optional": True})
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "trials", whole_number("trials", self.trials))
-        for name in ("right", "made"):
+        object.__setattr__(self, "by_training", self.by_training or None)
+        for name in ("right", "made", "by_training")[: 3 if self.by_training else 2]:
             counts = tuple(whole_number(name, count) for count in getattr(self, name))
             object.__setattr__(self, name, counts)
         if self.trials < 1:
@@ -81,9 +95,34 @@ class CoinGuesses:
             raise SettingsError(
                 f"`made` is {sum(self.made)} guesses of {self.trials} trials; give one each at most"
             )
+        if self.by_training:
+            self._check_trainings(self.by_training)
+
+    def _check_trainings(self, by_training: tuple[int, ...]) -> None:
+        if self.trials % len(by_training):
+            raise SettingsError(
+                f"`by_training` has {len(by_training)} trainings, which cannot serve equally "
+                f"many of {self.trials} trials: give the guesses of every training"
+            )
+        fits = all(0 <= count <= self.shared for count in by_training)
+        if not fits or sum(by_training) != sum(self.made):
+            raise SettingsError(
+                f"`by_training` has {sum(by_training)} guesses, and `made` {sum(self.made)}, "
+                f"of trainings with {self.shared} coins: give all guesses of every training"
+            )
 
     def __iter__(self) -> Iterator[Any]:
-        yield from (self.right, self.made, self.trials)
+        yield from (self.right, self.made, self.trials, self.by_training)
+
+    @property
+    def trainings(self) -> int:
+        """Trainings, independent given their coins."""
+        return len(self.by_training) if self.by_training else self.trials
+
+    @property
+    def shared(self) -> int:
+        """Coins that each training serves."""
+        return self.trials // self.trainings
 
     @property
     def weight_of_right(self) -> int:
@@ -95,8 +134,8 @@ class SetAside(NamedTuple):
     """What delta costs before anything is seen.
 
     Attributes:
-        revealed: Guesses, the heaviest ones, that are taken for right.
-        probability: That more coins than these are revealed: taken off the error probability.
+        revealed: Trainings with a revealed coin: as many guesses are taken for right as these have.
+        probability: That more trainings than these reveal a coin: taken off the error probability.
     """
 
     revealed: int
@@ -104,7 +143,13 @@ class SetAside(NamedTuple):
 
 
 def fair_coin(
-    right: Sequence[int], made: Sequence[int], trials: int, *, delta: float, confidence: float
+    right: Sequence[int],
+    made: Sequence[int],
+    trials: int,
+    by_training: Sequence[int] | None = None,
+    *,
+    delta: float,
+    confidence: float,
 ) -> float:
     """A lower bound on epsilon from weighted guesses of fair coins.
 
@@ -115,6 +160,7 @@ def fair_coin(
         right: Right guesses of each weight, from 1 on.
         made: Guesses of each weight; shape as `right`.
         trials: Coins, those without a guess included, at least 1.
+        by_training: As of `CoinGuesses`, where trainings serve several coins each.
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence, in (0, 1).
 
@@ -124,12 +170,11 @@ def fair_coin(
     Raises:
         SettingsError: If an argument is out of range.
     """
-    guesses = CoinGuesses(tuple(right), tuple(made), trials)
+    guesses = CoinGuesses(tuple(right), tuple(made), trials, tuple(by_training or ()))
     check_delta(delta)
     check_confidence(confidence)
-    return weight_bound(
-        guesses.made, guesses.weight_of_right, guesses.trials, delta=delta, confidence=confidence
-    )
+    aside = _set_aside_for(guesses, delta=delta, confidence=confidence)
+    return _bound(guesses.made, guesses.weight_of_right, aside, 1.0 - confidence, 0.0)
 
 
 def weight_bound(
@@ -154,8 +199,14 @@ def weight_bound(
     Returns:
         The bound, or `at_least` where that is larger.
     """
-    alpha = 1.0 - confidence
     aside = set_aside(trials, delta=delta, confidence=confidence)
+    return _bound(made, weight, aside, 1.0 - confidence, at_least)
+
+
+def _bound(
+    made: Sequence[int], weight: int, aside: SetAside | None, alpha: float, at_least: float
+) -> float:
+    """The ε at which the p-value is alpha, or `at_least` where that is larger."""
     if aside is None:
         return at_least
 
@@ -177,6 +228,7 @@ def fair_coin_p_value(
     right: Sequence[int],
     made: Sequence[int],
     trials: int,
+    by_training: Sequence[int] | None = None,
     *,
     epsilon: float,
     delta: float,
@@ -188,6 +240,7 @@ def fair_coin_p_value(
         right: Right guesses of each weight, from 1 on.
         made: Guesses of each weight; shape as `right`.
         trials: Coins, those without a guess included, at least 1.
+        by_training: As of `CoinGuesses`, where trainings serve several coins each.
         epsilon: ε of the claim, finite and not negative.
         delta: δ of the claim, in [0, 1).
         confidence: Confidence of the test, which says what is set aside for δ, in (0, 1).
@@ -198,14 +251,19 @@ def fair_coin_p_value(
     Raises:
         SettingsError: If an argument is out of range.
     """
-    guesses = CoinGuesses(tuple(right), tuple(made), trials)
+    guesses = CoinGuesses(tuple(right), tuple(made), trials, tuple(by_training or ()))
     check_epsilon(epsilon)
     check_delta(delta)
     check_confidence(confidence)
-    aside = set_aside(guesses.trials, delta=delta, confidence=confidence)
+    aside = _set_aside_for(guesses, delta=delta, confidence=confidence)
     if aside is None:
         return 1.0
     return _p_value(guesses.made, guesses.weight_of_right, epsilon, aside)
+
+
+def any_revealed(shared: int, delta: float) -> float:
+    """The most probable that a training reveals one of the coins that share it (union bound)."""
+    return min(1.0, shared * delta)
 
 
 @lru_cache(maxsize=256)
@@ -213,8 +271,9 @@ def set_aside(trials: int, *, delta: float, confidence: float) -> SetAside | Non
     """What is set aside for δ: what costs a perfect attack on all trials least.
 
     Args:
-        trials: Coins.
-        delta: δ of the claim, in [0, 1).
+        trials: Trainings: as many as coins, unless coins share them.
+        delta: Probability that a training reveals a coin, in [0, 1]: δ of the claim, or
+            `any_revealed` of it.
         confidence: One-sided confidence, in (0, 1).
 
     Returns:
@@ -234,6 +293,16 @@ def set_aside(trials: int, *, delta: float, confidence: float) -> SetAside | Non
             break
         best, least = SetAside(revealed, probability), cost
     return best
+
+
+def _set_aside_for(guesses: CoinGuesses, *, delta: float, confidence: float) -> SetAside | None:
+    """What is set aside, in guesses: as many as the trainings with the most of them have."""
+    revealed = any_revealed(guesses.shared, delta)
+    aside = set_aside(guesses.trainings, delta=revealed, confidence=confidence)
+    if aside is None or not guesses.by_training:
+        return aside
+    most = sorted(guesses.by_training, reverse=True)[: aside.revealed]
+    return aside._replace(revealed=sum(most))
 
 
 def _p_value(made: Sequence[int], weight: int, epsilon: float, aside: SetAside) -> float:

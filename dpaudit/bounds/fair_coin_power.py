@@ -18,7 +18,7 @@ from dpaudit.bounds._checks import (
     check_power,
 )
 from dpaudit.bounds._gaussian import gaussian_epsilon
-from dpaudit.bounds.fair_coin import fair_coin, set_aside
+from dpaudit.bounds.fair_coin import any_revealed, fair_coin, set_aside
 
 # Randomised response with this much more epsilon than the claim errs with probability < 1e-26.
 _CERTAIN_LEAK = 60.0
@@ -30,7 +30,9 @@ _MARGINS = np.linspace(0.0, 4.0, 81)
 _PARTS = 41
 
 
-def coin_provable(trials: int, *, delta: float, confidence: float, failed: int = 0) -> float:
+def coin_provable(
+    trials: int, *, delta: float, confidence: float, failed: int = 0, shared: int = 1
+) -> float:
     """Largest `fair_coin` bound that an audit of this size can reach: that of a perfect attack.
 
     Args:
@@ -38,6 +40,7 @@ def coin_provable(trials: int, *, delta: float, confidence: float, failed: int =
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence, in (0, 1).
         failed: Trials that failed, on which nothing is guessed.
+        shared: Coins that each training serves; `trials` and `failed` count coins.
 
     Returns:
         The bound of an attack that guesses right on every trial that did not fail.
@@ -46,7 +49,11 @@ def coin_provable(trials: int, *, delta: float, confidence: float, failed: int =
         SettingsError: If a setting is out of range.
     """
     made = (trials - failed,)
-    return fair_coin(made, made, trials, delta=delta, confidence=confidence)
+    by_training: tuple[int, ...] = ()
+    if shared > 1:
+        finished = made[0] // shared
+        by_training = (shared,) * finished + (0,) * (trials // shared - finished)
+    return fair_coin(made, made, trials, by_training, delta=delta, confidence=confidence)
 
 
 def coin_detectable(
@@ -57,6 +64,7 @@ def coin_detectable(
     confidence: float,
     power: float = 0.8,
     failed: int = 0,
+    shared: int = 1,
 ) -> float | None:
     """Smallest true epsilon that `fair_coin` would expose with the given probability.
 
@@ -70,6 +78,7 @@ def coin_detectable(
         confidence: One-sided confidence, in (0, 1).
         power: Probability that the bound exceeds the claim, in (1 − confidence, 1).
         failed: Trials that failed, on which nothing is guessed.
+        shared: Coins that each training serves; `trials` and `failed` count coins.
 
     Returns:
         The smallest such ε, or None where no leak, however large, is exposed.
@@ -78,7 +87,7 @@ def coin_detectable(
         SettingsError: If a setting is out of range.
     """
     made = np.array([trials - failed])
-    fewest = _fewest_right(made, claim_epsilon, trials, delta, confidence, power)
+    fewest = _fewest_right(made, claim_epsilon, trials, delta, confidence, power, shared)
     if fewest is None or fewest[0] > made[0]:
         return None
 
@@ -96,6 +105,7 @@ def coin_detectable_gaussian(
     confidence: float,
     power: float = 0.8,
     failed: int = 0,
+    shared: int = 1,
 ) -> float | None:
     """Smallest true epsilon of a Gaussian leak that `fair_coin` would expose with that probability.
 
@@ -110,6 +120,7 @@ def coin_detectable_gaussian(
         confidence: One-sided confidence, in (0, 1).
         power: Probability that the bound exceeds the claim, in (1 − confidence, 1).
         failed: Trials that failed, on which nothing is guessed.
+        shared: Coins that each training serves; `trials` and `failed` count coins.
 
     Returns:
         ε at δ of the smallest such shift; None at δ = 0, where every Gaussian leak is infinite, and
@@ -119,7 +130,9 @@ def coin_detectable_gaussian(
         SettingsError: If a setting is out of range.
     """
     usable = trials - failed
-    fewest = _fewest_right(np.arange(usable + 1), claim_epsilon, trials, delta, confidence, power)
+    fewest = _fewest_right(
+        np.arange(usable + 1), claim_epsilon, trials, delta, confidence, power, shared
+    )
     if fewest is None or delta == 0.0 or fewest[usable] > usable:
         return None
     middles = (np.arange(_PARTS) + 0.5) / _PARTS
@@ -141,6 +154,7 @@ def _fewest_right(
     delta: float,
     confidence: float,
     power: float,
+    shared: int,
 ) -> FloatArray | None:
     """The fewest right of so many guesses that refute the claim; None where no number does.
 
@@ -151,11 +165,12 @@ def _fewest_right(
     check_delta(delta)
     check_confidence(confidence)
     check_power(power, confidence=confidence)
-    aside = set_aside(trials, delta=delta, confidence=confidence)
+    aside = set_aside(trials // shared, delta=any_revealed(shared, delta), confidence=confidence)
     if aside is None:
         return None
-    left = np.maximum(made - aside.revealed, 0)
+    taken = aside.revealed * shared
+    left = np.maximum(made - taken, 0)
     # P[Bin >= k] must be below what is left of the error probability; isf gives k - 1.
     enough = binom.isf(1.0 - confidence - aside.probability, left, expit(claim_epsilon)) + 1.0
-    fewest: FloatArray = np.where(left > 0, enough + aside.revealed, math.inf)
+    fewest: FloatArray = np.where(left > 0, enough + taken, math.inf)
     return fewest

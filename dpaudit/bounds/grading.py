@@ -58,11 +58,21 @@ class Grading(NamedTuple):
 
     def guesses(self, scores: FloatArray) -> IntArray:
         """The guess on each trial, by its weight: positive for "in", negative for "out", or 0."""
-        odds = self.log_odds(scores)
-        beyond = np.abs(odds) - self.margin
-        steps = np.ceil(WEIGHTS * beyond / (self.top - self.margin))
-        weights: IntArray = np.where(beyond > 0, np.clip(steps, 1, WEIGHTS), 0).astype(int)
-        return np.where(odds > 0, weights, -weights)
+        return weighed(self.log_odds(scores), margin=self.margin, top=self.top)
+
+
+def weighed(odds: FloatArray, *, margin: float, top: float) -> IntArray:
+    """Guesses of coins by their weight: positive for "in", negative for "out", or 0.
+
+    Args:
+        odds: Log odds that each coin fell on "in"; any shape.
+        margin: Log odds up to which nothing is guessed.
+        top: Log odds from which on a guess has the largest weight; above the margin.
+    """
+    beyond = np.abs(odds) - margin
+    steps = np.ceil(WEIGHTS * beyond / (top - margin))
+    weights: IntArray = np.where(beyond > 0, np.clip(steps, 1, WEIGHTS), 0).astype(int)
+    return np.where(odds > 0, weights, -weights)
 
 
 def count_guesses(

@@ -183,7 +183,10 @@ def _attack_rows(attack: AttackOutcome, asked: _Asked) -> Iterator[dict[str, Any
         return
     if attack.guesses is not None:
         yield from _rows(attack.name, Observed.COINS, tuple(attack.guesses), asked)
-        yield from _rows(attack.name, Observed.COUNTS, tuple(attack.counts), asked, chosen=False)
+        if asked.result.records is None:  # errors of coins that share models are not independent
+            yield from _rows(
+                attack.name, Observed.COUNTS, tuple(attack.counts), asked, chosen=False
+            )
     elif attack.bounds[ValidBound.EXACT] is not None:
         yield from _rows(attack.name, Observed.COUNTS, tuple(attack.counts), asked)
     if asked.result.sequential is not None:

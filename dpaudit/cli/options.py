@@ -198,6 +198,14 @@ SETTINGS: dict[str, Any] = {
             shown=False,
         ),
     ],
+    "records": Annotated[
+        int,
+        _option(
+            metavar="K",
+            help="Records that every shadow model serves, each by a fair coin: K guesses a model. "
+            "Attacks no single target.",
+        ),
+    ],
     "probe": Annotated[
         bool,
         _option(

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from dpaudit.auditing.plan import MOST_PLANNED, AssumedAttack, needed_shadow_models, power
+from dpaudit.auditing.records.plan import power as power_of_records
 from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSettings
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
@@ -86,6 +87,7 @@ class _Subject(NamedTuple):
     "confidence",
     "one_run",
     "canaries",
+    "records",
 )
 def plan(
     settings: AuditSettings,
@@ -136,6 +138,8 @@ def plan(
         raise SettingsError(f"--seconds-per-model must be positive, got {seconds_per_model:g}")
     if time_one and (generator is None or data is None):
         raise SettingsError("--time-one needs a GENERATOR with `data`")
+    if time_one and settings.records > 1:
+        raise SettingsError("--time-one is for one target: leave out `records`")
     if time_one and settings.one_run:
         raise SettingsError("--time-one is for shadow models: `one_run` trains but once")
     subject = _subject(generator, data, schema, settings)
@@ -144,7 +148,7 @@ def plan(
         sizing = _canaries(subject, settings, detect=detect, assumed=assumed)
         cost = one_training(seconds_per_model)
     else:
-        sizing = _shadow_models(subject.claim, settings, detect=detect, assumed=assumed)
+        sizing = _shadow_models(subject, settings, detect=detect, assumed=assumed)
         seconds = Seconds(seconds_per_model, None) if seconds_per_model else None
         if time_one and generator is not None and data is not None and seconds is None:
             seconds = timed(generator, data, schema, settings)
@@ -203,30 +207,51 @@ def _subject(
 
 
 def _shadow_models(
-    claim: Claim,
+    subject: _Subject,
     settings: AuditSettings,
     *,
     detect: float | None,
     assumed: AssumedAttack | None,
 ) -> _Sizing:
+    claim = subject.claim
+    if settings.records > 1:
+        _check_records(subject, settings, asks=assumed is not None)
+
     def row(shadow_models: int) -> dict[str, Any]:
         sized = replace(settings, shadow_models=shadow_models)
         fitted = {"fitted": 2 * sized.fitted, "scored": sized.scored}
-        return {"shadow_models": shadow_models, **fitted, **_proves(power(sized, claim), claim)}
+        reached = power_of_records if sized.records > 1 else power
+        return {"shadow_models": shadow_models, **fitted, **_proves(reached(sized, claim), claim)}
 
     needed = None
     if assumed is not None:
         noun = quantity_noun(claim.quantity)
         purpose = f"a true {noun} of {detect:g}" if detect is not None else _rates(assumed)
         needed = _Needed(needed_shadow_models(claim, assumed, settings), purpose)
+    of = f"{len(settings.attacks)} attack(s)"
+    if settings.records > 1:
+        of += f", {settings.records} records"
     return _Sizing(
         unit="shadow_models",
         scored="scored",
         asked=settings.shadow_models,
         rows=_rows(row, {*ALTERNATIVES, settings.shadow_models}),
         needed=needed,
-        of=f"{len(settings.attacks)} attack(s)",
+        of=of,
     )
+
+
+def _check_records(subject: _Subject, settings: AuditSettings, *, asks: bool) -> None:
+    from dpaudit.auditing.records.spec import check_neighbours, check_records
+
+    check_neighbours(subject.claim.neighbours)
+    if subject.table_rows is not None:
+        check_records(settings.records, rows=subject.table_rows)
+    if asks:
+        raise SettingsError(
+            "how many models `records` needs is not known, as records that are trained together "
+            "disturb one another: leave out --detect, --tpr and --fpr, or leave out `records`"
+        )
 
 
 def _canaries(
@@ -354,6 +379,11 @@ def _show(sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: AuditCos
         output.print("cost: one training; its controls train nothing")
     else:
         output.print("cost: time one model with --time-one, or give --seconds-per-model")
+    if settings.records > 1:
+        output.print(
+            f"records: as if all {settings.records} leaked alike and none disturbed another; where "
+            "they do, it takes a larger leak"
+        )
     if claim.quantity is Quantity.FACTOR:
         output.print(f"{CURVE_FACTOR}.")
     if _of_row(_asked(sizing)).most <= claim.value:

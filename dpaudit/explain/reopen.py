@@ -76,6 +76,10 @@ def reopen(path: Path) -> FinishedRun:
         raise RunFolderError(
             f"{folder} is a one-run audit: explain trains shadow models; audit without `one_run`"
         )
+    if result.records is not None:
+        raise RunFolderError(
+            f"{folder} is an audit of many records: explain attacks one; audit without `records`"
+        )
     if result.verdict is not Verdict.VIOLATION:
         raise RunFolderError(
             f"{folder} found no violation (verdict: {result.verdict}): there is nothing to explain"

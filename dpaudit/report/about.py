@@ -32,7 +32,10 @@ def about_the_run(result: AuditRecord) -> tuple[Block, ...]:
 def _controls(result: AuditRecord) -> Iterable[Block]:
     one_run = result.one_run is not None
     copied = "releases its training rows" if one_run else "copies the target"
-    separated = "guesses the coins" if one_run else "tells its worlds apart"
+    if result.records is not None:
+        copied = "copies the records that it saw"
+    coins = one_run or result.records is not None
+    separated = "guesses the coins" if coins else "tells its worlds apart"
     if result.controls is None:
         said = "None was run: every model that was trained before them failed."
         yield Block(title="Controls", paragraphs=(said,))
@@ -125,6 +128,9 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
         ("Target", target(result)),
         ("Shadow models", f"{trained[World.IN]} in, {trained[World.OUT]} out"),
     )
+    if result.records is not None:
+        each = f"{trained[World.OUT]}, each with about half of the records"
+        attacked = (("Target", target(result)), ("Shadow models", each))
     if result.target.tables is not None:
         attacked = (("Both tables", result.target.tables), *attacked)
     if result.one_run is not None:

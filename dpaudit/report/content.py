@@ -45,6 +45,7 @@ def blocks(result: AuditRecord) -> tuple[Block, ...]:
         _claim_against_bound,
         _leaks,
         _one_run,
+        _records,
         _attacks,
         _scores,
     )
@@ -176,10 +177,33 @@ def _one_run(result: AuditRecord) -> Iterable[Block]:
     )
 
 
+def _records(result: AuditRecord) -> Iterable[Block]:
+    found = result.records
+    if found is None or not found.scored:
+        return
+    ordered = sorted(found.each, key=lambda one: (-one.correct, one.guesses, one.row))
+    yield Block(
+        title="Many records per shadow model",
+        paragraphs=(
+            f"Every model was trained with an independent fair coin for each of {len(found.each)} "
+            f"records. On {found.scored} models that nothing was learnt from, the attack "
+            f"{result.attack} guessed the coins where it was sure enough.",
+            *left_out(ordered, "records"),
+        ),
+        table=ReportTable(
+            ("Row", "Guesses", "Right"),
+            tuple(
+                (str(one.row), str(one.guesses), str(one.correct)) for one in ordered[:MOST_ROWS]
+            ),
+            frozenset({0, 1, 2}),
+        ),
+    )
+
+
 def _leaks(result: AuditRecord) -> Iterable[Block]:
     leaks = result.leaks
     violation = result.verdict is Verdict.VIOLATION
-    if result.counts is None or not (leaks or violation):
+    if result.counts is None or result.records is not None or not (leaks or violation):
         return
     title = "Where the leak is" if violation else "What the attack relied on"
     if not leaks:

@@ -24,6 +24,7 @@ from dpaudit.results.fields import (
 )
 from dpaudit.results.probes import ProbeAlarm, ProbesOutcome
 from dpaudit.results.reach import Reach
+from dpaudit.results.records import RecordsOutcome
 from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import Check, Power, Verdict
 
@@ -253,6 +254,9 @@ class AuditRecord:
             a hold-out of it; null in a one-run audit.
         sequential: Null unless the audit was sequential.
         one_run: Null unless the generator was trained once, with many canaries.
+        records: How many records per shadow model were guessed; absent from other audits. All
+            models then count as trials of world out, and counts and scores are of the coins of all
+            records.
         max_provable_epsilon: The bound that a perfect attack would reach with this many trials, in
             nats; null if no trial was scored, or the claim is not stated in epsilon.
         detectable_epsilon: The smallest true epsilon that this audit exposes with 80 % power, in
@@ -303,6 +307,7 @@ class AuditRecord:
     threshold_rule: ThresholdRule | None
     sequential: SequentialOutcome | None
     one_run: OneRunOutcome | None
+    records: RecordsOutcome | None = field(default=None, metadata=OPTIONAL)
     max_provable_epsilon: NonNegative | None
     detectable_epsilon: NonNegative | None
     detectable_gaussian: NonNegative | None = field(default=None, metadata=OPTIONAL)

@@ -76,6 +76,13 @@ def attack_line(result: AuditRecord) -> str:
         )
     if counts is None or result.attack is None:
         return "attack: none was scored"
+    if result.records is not None:
+        each = result.records.each
+        made, right = (sum(getattr(one, name) for one in each) for name in ("guesses", "correct"))
+        return (
+            f"attack: {clipped(printable(result.attack), 20)}, AUC {auc_text(result.auc)}; "
+            f"{right} of {made} guesses right; {len(each)} records"
+        )
     return (
         f"attack: {clipped(printable(result.attack), 20)}, AUC {auc_text(result.auc)}; "
         f"missed {counts.false_negatives} of {counts.n_in} in, "

@@ -29,7 +29,8 @@ class TargetOfAudit:
 
     Attributes:
         choice: How it was chosen: exposing, farthest, vulnerable, row:N, record:FILE,
-            worst-case:NAME or neighbours-file:FILE; canaries in a one-run audit.
+            worst-case:NAME or neighbours-file:FILE; canaries in a one-run audit, records in one
+            of many records per model.
         row: Its row in the table, from 0; null if it is not a row of the table.
         exposures: Of an exposing target, the facts that it was chosen for, what counts most first;
             empty if nothing in the table exposes a record, so that the farthest was taken; absent

@@ -94,6 +94,7 @@ def test_the_command_builds_the_settings_that_were_asked_for(
         *("--threshold", "hold-out", "--multiplicity", "select", "--sequential", "--seed", "7"),
     )
     audit(table, "--one-run", "--canaries", "30")
+    audit(table, "--records", "16", "--shadow-models", "8")
     audit(table, "--neighbours-file", "other.csv")
     CliRunner().invoke(app, ["audit", "null", "--worst-case", "mst"])
     assert built == [
@@ -114,6 +115,7 @@ def test_the_command_builds_the_settings_that_were_asked_for(
             seed=7,
         ),
         AuditSettings(one_run=True, canaries=30),
+        AuditSettings(records=16, shadow_models=8),
         AuditSettings(neighbours_file="other.csv"),
         AuditSettings(worst_case="mst"),  # type: ignore[arg-type]
     ]
@@ -204,6 +206,31 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
         {"one_run": True, "canaries": 20, "neighbours": "replace-one"},
         ["--one-run", "--canaries", "20", "--neighbours", "replace-one"],
         ["one_run"],
+    ),
+    "records in sequence": (
+        {"records": 4, "sequential": True},
+        ["--records", "4", "--sequential"],
+        ["records", "sequential"],
+    ),
+    "target of many records": (
+        {"records": 4, "target": "row:1"},
+        ["--records", "4", "--target", "row:1"],
+        ["records", "target"],
+    ),
+    "records of a published rule": (
+        {"records": 4, "threshold": "hold-out"},
+        ["--records", "4", "--threshold", "hold-out"],
+        ["records", "threshold"],
+    ),
+    "neighbours of many records": (
+        {"records": 4, "neighbours": "replace-one"},
+        ["--records", "4", "--neighbours", "replace-one"],
+        ["records"],
+    ),
+    "records of one run": (
+        {"one_run": True, "records": 4},
+        ["--one-run", "--records", "4"],
+        ["one_run", "records"],
     ),
     "table of a worst case": (
         {"worst_case": "mst"},

@@ -1,0 +1,227 @@
+"""From the models of an audit of many records to its record: checks, verdict, numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dpaudit.auditing.checks import (
+    SIGNIFICANCE,
+    Replay,
+    check_repeats,
+    check_replay,
+    failure_reasons,
+)
+from dpaudit.auditing.conclusion import closing, opening, recorded_bounds
+from dpaudit.auditing.controls import control_check
+from dpaudit.auditing.records.attack import RecordsEvaluation
+from dpaudit.auditing.records.plan import power
+from dpaudit.auditing.records.spec import RecordsSpec
+from dpaudit.bounds import Counts, Direction, Threshold
+from dpaudit.game.outcomes import StoredOutcome
+from dpaudit.game.trial import Role
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.plugins.protocols import BoolArray, World, is_seedable, trains_many
+from dpaudit.results.decide import decide
+from dpaudit.results.record import (
+    AttackOutcome,
+    AuditRecord,
+    ControlOutcome,
+)
+from dpaudit.results.records import RecordOutcome, RecordsOutcome
+from dpaudit.results.target import TargetOfAudit
+from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
+
+EVEN_ODDS = Threshold(0.0, Direction.HIGHER)
+"""Log odds from which on a model rather had a record than not."""
+
+
+class RecordsFindings(NamedTuple):
+    """What the audit's own models showed.
+
+    Attributes:
+        claim: The claim that the verdict is about.
+        outcomes: How every model that was run ended, by number.
+        included: Which records each model had [n, k], those that were not run included.
+        attacked: Every attack that was scored; empty if too few models finished.
+        replays: A model and its second run.
+    """
+
+    claim: PrivacyClaim
+    outcomes: Sequence[StoredOutcome]
+    included: BoolArray
+    attacked: Sequence[RecordsEvaluation]
+    replays: Sequence[Replay]
+
+
+def conclude_records(
+    audit: RecordsSpec,
+    controls: Mapping[Role, ControlOutcome],
+    findings: RecordsFindings | None,
+    *,
+    reuse: Check,
+    seconds: float,
+) -> AuditRecord:
+    """Decides the verdict and records it.
+
+    Args:
+        audit: The audit.
+        controls: How its controls ended.
+        findings: What its models showed; None if a control failed, so that none was trained.
+        reuse: Whether its models were judged before.
+        seconds: Seconds spent in trainings.
+
+    Returns:
+        The record; all models count as trials of world out, for each lacks records.
+    """
+    settings = audit.settings
+    claim = findings.claim if findings else audit.claim
+    outcomes = findings.outcomes if findings else ()
+    fitted = 2 * settings.fitted
+    lost = sum(not end.finished for end in outcomes if end.trial.number >= fitted)
+    left = power(settings, claim, failed=lost)
+    attacked = findings.attacked if findings else ()
+    best = max(attacked, key=lambda one: (one.proved, one.auc), default=None)
+    checks = (*_checks(audit, findings, best), reuse) if findings else ()
+    decision = decide(
+        best.proved if best else 0.0,
+        claim,
+        left,
+        [*(control_check(role, of) for role, of in controls.items()), *checks],
+        confidence=settings.confidence,
+    )
+    failed = sum(not end.finished for end in outcomes)
+    return AuditRecord(
+        **opening(audit, claim, decision),
+        proved=best.proved if best else None,
+        bounds=recorded_bounds(best.bounds) if best else None,
+        threshold_rule=settings.threshold,
+        sequential=None,
+        one_run=None,
+        records=_records(audit, best),
+        max_provable_epsilon=left.max_provable if findings else None,
+        detectable_epsilon=left.detectable if findings else None,
+        detectable_gaussian=left.detectable_gaussian if findings else None,
+        auc=best.auc if best else None,
+        counts=_counts(best) if best else None,
+        shadow_models={World.IN: 0, World.OUT: len(outcomes)},
+        failures={World.IN: 0, World.OUT: failed},
+        failure_reasons=failure_reasons(outcomes),
+        leaks=(),
+        attack=best.name if best else None,
+        attacks=tuple(_attack(one) for one in attacked),
+        threshold=EVEN_ODDS if best else None,
+        scores={
+            World.IN: tuple(best.odds[best.included].tolist()) if best else (),
+            World.OUT: tuple(best.odds[~best.included].tolist()) if best else (),
+        },
+        target=TargetOfAudit(choice="records", row=None),
+        **closing(audit, controls, checks, seconds=seconds),
+    )
+
+
+def _records(audit: RecordsSpec, best: RecordsEvaluation | None) -> RecordsOutcome:
+    nothing = np.zeros(len(audit.positions), dtype=int)
+    made, right = (best.made, best.right) if best else (nothing, nothing)
+    return RecordsOutcome(
+        scored=len(best.odds) if best else 0,
+        each=tuple(
+            RecordOutcome(row=row, guesses=int(guesses), correct=int(correct))
+            for row, guesses, correct in zip(audit.positions, made, right, strict=True)
+        ),
+    )
+
+
+def _counts(one: RecordsEvaluation) -> Counts:
+    """Errors at even odds, over all records of the scored models that finished."""
+    said = one.odds >= EVEN_ODDS.value
+    return Counts(
+        false_negatives=int((~said & one.included).sum()),
+        false_positives=int((said & ~one.included).sum()),
+        n_in=int(one.included.sum()),
+        n_out=int((~one.included).sum()),
+    )
+
+
+def _attack(one: RecordsEvaluation) -> AttackOutcome:
+    return AttackOutcome(
+        name=one.name,
+        auc=one.auc,
+        bounds=recorded_bounds(one.bounds),
+        counts=_counts(one),
+        threshold=EVEN_ODDS,
+        guesses=one.guesses,
+    )
+
+
+def _checks(
+    audit: RecordsSpec, findings: RecordsFindings, best: RecordsEvaluation | None
+) -> list[Check]:
+    outcomes, generator = findings.outcomes, audit.generator.generator
+    checks = []
+    if best is None:
+        detail = "too few models finished to fit and score an attack"
+        checks.append(Check("enough trials", False, detail))
+    checks += [
+        _failures(findings),
+        _randomness(outcomes),
+        check_repeats(outcomes, audit.stream("repeats").rng()),
+        check_replay(
+            findings.replays, seedable=is_seedable(generator), together=trains_many(generator)
+        ),
+    ]
+    if best is not None:
+        checks.append(_order(best))
+    return checks
+
+
+def _failures(findings: RecordsFindings) -> Check:
+    """Whether failing depends on any record (Fisher's exact test for each, Bonferroni)."""
+    from scipy.stats import fisher_exact
+
+    name = "failed trials"
+    failed = np.array([not end.finished for end in findings.outcomes])
+    if not failed.any():
+        return Check(name, True, "every trial finished", Consequence.NOTED)
+    detail = f"{int(failed.sum())} of {len(failed)} trials failed; nothing is guessed on them"
+    smallest = 1.0
+    for had in findings.included[[end.trial.number for end in findings.outcomes]].T:
+        sides = (had, ~had)
+        table = np.array([[(failed & one).sum(), (~failed & one).sum()] for one in sides])
+        smallest = min(smallest, float(fisher_exact(table)[1]))
+    p_value = min(1.0, smallest * findings.included.shape[1])
+    if p_value >= SIGNIFICANCE:
+        return Check(name, False, detail, Consequence.NOTED)
+    detail += f"; failing depends on a record (p = {p_value:.2g}), so failing itself may leak"
+    return Check(name, False, detail, Consequence.WEAKENS)
+
+
+def _randomness(outcomes: Sequence[StoredOutcome]) -> Check:
+    """Whether different seeds give different tables: of the first two models, trained alike."""
+    first, second = (
+        next((end.digest for end in outcomes if end.trial.number == number), None)
+        for number in (0, 1)
+    )
+    if first is None or second is None:
+        detail = "too few trials finished to tell whether different seeds give different tables"
+        return Check("seeds compared", False, detail, Consequence.NOTED)
+    if first != second:
+        detail = "two models of one table with different seeds differ"
+        return Check(DIFFERENT_SEEDS, True, detail, Consequence.NOTED)
+    detail = "two models of one table with different seeds gave attacks the same features"
+    return Check(DIFFERENT_SEEDS, False, detail, Consequence.NOTED)
+
+
+def _order(best: RecordsEvaluation) -> Check:
+    """Whether the mean odds of a model drift with the order of the models (Kendall's rank test)."""
+    from scipy.stats import kendalltau
+
+    means, p_value = best.odds.mean(axis=1), 1.0
+    if len(means) > 2 and len(np.unique(means)) > 1:
+        p_value = float(kendalltau(means, np.arange(len(means))).pvalue)
+    passed = p_value >= SIGNIFICANCE
+    what = "do not drift" if passed else "drift"
+    detail = f"scores of {best.name} {what} with the order of the trials (p = {p_value:.2g})"
+    return Check("trial order", passed, detail)

@@ -1,0 +1,117 @@
+"""Controls of an audit of many records: nothing leaks, and every record that is in does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.auditing.controls import BEYOND_CHANCE, CAUGHT, CONFIDENCE
+from dpaudit.auditing.records.attack import RecordsEvaluation
+from dpaudit.auditing.settings import AuditSettings, Multiplicity
+from dpaudit.formatting import rounded_down
+from dpaudit.game.target import copies_of
+from dpaudit.game.trial import Role
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import Generator, Model
+from dpaudit.results.record import ControlOutcome
+
+MOST_MODELS = 60
+"""Of a control; it has no more than the audit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopiesRecords:
+    """The positive control: releases the audited records that it saw among random rows.
+
+    Attributes:
+        schema: The public schema.
+        records: The audited records, a canonical table [k].
+        null: Draws the random rows.
+    """
+
+    schema: Schema
+    records: pd.DataFrame
+    null: Generator
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> _Copies:
+        """Remembers which of the records are in the table."""
+        table = self.schema.canonical(data)
+        seen = [
+            bool(copies_of(self.records.iloc[[row]].reset_index(drop=True), table, self.schema))
+            for row in range(len(self.records))
+        ]
+        return _Copies(
+            schema=self.schema,
+            records=self.records[seen].reset_index(drop=True),
+            every=len(self.records),
+            model=self.null.fit(data, seed=seed),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Copies:
+    """The records seen, and the model that draws the other rows."""
+
+    schema: Schema
+    records: pd.DataFrame
+    every: int
+    model: Model
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Draws `n` rows; every record that was seen has its share of half of them, at least 1."""
+        table = self.schema.canonical(self.model.sample(n, seed=seed))
+        each = max(1, n // (2 * self.every))
+        copies = self.records.iloc[np.repeat(np.arange(len(self.records)), each)][:n]
+        return pd.concat([copies, table.iloc[len(copies) :]], ignore_index=True)
+
+
+def control_settings(settings: AuditSettings) -> AuditSettings:
+    """The settings of either control: no more models than the audit has, one selected attack.
+
+    Its confidence is as strict as leaves a proof to a perfect separation of so few coins.
+    """
+    models = min(settings.shadow_models, MOST_MODELS)
+    small = replace(settings, shadow_models=models, multiplicity=Multiplicity.SELECT)
+    by_chance = 0.5 ** (small.scored * settings.records)
+    return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
+
+
+def judge(role: Role, found: RecordsEvaluation | None, *, highest: float) -> ControlOutcome:
+    """Whether a control ended as it must.
+
+    Args:
+        role: Which control.
+        found: What its attack achieved; None if too few of its models finished.
+        highest: The largest epsilon that it could prove.
+
+    Returns:
+        The result.
+    """
+    if found is None:
+        detail = f"{role.in_words}: too few of its models finished"
+        return ControlOutcome(
+            passed=False, bound=None, auc=None, max_provable_epsilon=highest, detail=detail
+        )
+    bound, made, right = found.proved, int(found.made.sum()), int(found.right.sum())
+    seen = f"{right} of {made} guesses were right"
+    if role is Role.NULL_CONTROL:
+        passed = bound == 0
+        detail = (
+            f"a generator that ignores its data gave no coin away: {seen}"
+            if passed
+            else f"a generator that ignores its data gave coins away ({seen}): the game leaks"
+        )
+    else:
+        passed = bound >= CAUGHT * highest
+        detail = (
+            f"a generator that copies the records it saw was caught: {seen}"
+            if passed
+            else f"a generator that copies the records it saw was not caught (bound "
+            f"{rounded_down(bound)} of {rounded_down(highest)}): {seen}; these attacks cannot see "
+            "these records"
+        )
+    return ControlOutcome(
+        passed=passed, bound=bound, auc=found.auc, max_provable_epsilon=highest, detail=detail
+    )

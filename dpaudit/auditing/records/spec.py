@@ -1,0 +1,186 @@
+"""The audit of many records per shadow model, complete and validated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.errors import ClaimError, RegistryError, SettingsError
+from dpaudit.game.records import choose_records, draw_included
+from dpaudit.game.selection import SelectionGame
+from dpaudit.game.trial import Role
+from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.currencies import require_epsilon
+from dpaudit.model.tables import Table
+from dpaudit.plugins.adapt import check_table
+from dpaudit.plugins.named import (
+    NamedAttack,
+    claim_under_audit,
+    named_attacks,
+    named_generator,
+    plain_settings,
+)
+from dpaudit.plugins.protocols import GameView
+from dpaudit.plugins.source import source_digest
+
+LARGEST_SHARE = 1 / 4
+"""Of the table's rows; half as many are missing from what a model is trained on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordsSpec(AuditSpec):
+    """A complete audit of many records per shadow model.
+
+    Attributes:
+        claim: The claim under audit, one of epsilon.
+        positions: Positions [k] of the records in the table handed in.
+        attacks: The attacks, each one hypothesis.
+
+    Raises:
+        ClaimError: If the claim is not for add-remove neighbours.
+        SettingsError: If the records are more than a quarter of the rows.
+    """
+
+    TRAINED: ClassVar[tuple[str, ...]] = ("neighbours", "records")
+
+    claim: PrivacyClaim
+    positions: tuple[int, ...]
+    attacks: tuple[NamedAttack, ...]
+
+    def __post_init__(self) -> None:
+        check_records(len(self.positions), rows=len(self.table.data))
+        check_neighbours(self.claim.neighbours)
+
+    @property
+    def own_specification(self) -> dict[str, Any]:
+        """Number of records (which they are follows from the table), attacks, models."""
+        settings = self.settings
+        return {
+            "records": len(self.positions),
+            "attacks": [
+                {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
+                for name, attack in self.attacks
+            ],
+            "shadow_models": settings.shadow_models,
+            "multiplicity": settings.multiplicity.value,
+        }
+
+    @property
+    def own_options(self) -> list[str]:
+        """The same, as words of the command."""
+        words = ["--records", str(len(self.positions))]
+        words += [word for name, _ in self.attacks for word in ("--attack", name)]
+        words += ["--shadow-models", str(self.settings.shadow_models)]
+        return [*words, "--multiplicity", self.settings.multiplicity.value]
+
+    @cached_property
+    def views(self) -> tuple[GameView, ...]:
+        """What the attacker knows when each record [k] is the target: all rows but the records."""
+        data = self.table.data
+        others = data.drop(index=list(self.positions)).reset_index(drop=True)
+        return tuple(
+            GameView(
+                schema=self.table.schema,
+                others=others,
+                target=data.iloc[[row]].reset_index(drop=True),
+                n_rows=self.rows,
+                neighbours=self.claim.neighbours,
+            )
+            for row in self.positions
+        )
+
+    def game(self, role: Role, settings: AuditSettings) -> SelectionGame:
+        """The models of one role, with coins of their own.
+
+        Args:
+            role: The role.
+            settings: Those of the role's trials.
+        """
+        data = self.table.data
+        first = self.views[0]
+        view = GameView(
+            schema=first.schema,
+            others=first.others,
+            target=data.iloc[list(self.positions)].reset_index(drop=True),
+            n_rows=first.n_rows,
+            neighbours=first.neighbours,
+        )
+        included = draw_included(
+            settings.shadow_models,
+            fitted=2 * settings.fitted,
+            records=len(self.positions),
+            rng=self.stream(f"{role}/coins").rng(),
+        )
+        return SelectionGame(view=view, data=data, candidates=self.positions, included=included)
+
+
+def build_records(generator: object, table: Table, settings: AuditSettings) -> RecordsSpec:
+    """Validates everything that an audit of many records needs.
+
+    Args:
+        generator: As for `dpaudit.audit`.
+        table: The table handed in.
+        settings: Every choice of the audit.
+
+    Returns:
+        The audit.
+
+    Raises:
+        InputError: If anything is unusable; says what and how to fix it.
+    """
+    data, schema = table.data, table.schema
+    check_records(settings.records, rows=len(data))
+    attacks = named_attacks(settings.attacks)
+    positions = choose_records(data, schema, settings.records)
+    offered = {"schema": schema}
+    try:
+        named = named_generator(generator, settings.parameters, offered)
+    except RegistryError:
+        one = {**offered, "target": data.iloc[[positions[0]]].reset_index(drop=True)}
+        named = named_generator(generator, settings.parameters, one)  # or that is what is wrong
+        raise SettingsError(
+            f"{named.name} takes one target when it is built, and `records` attacks many: leave "
+            "out `records`"
+        ) from None
+    spec = RecordsSpec(
+        generator=named,
+        table=table,
+        settings=settings,
+        claim=require_epsilon(claim_under_audit(named, settings.stated_claim), method="`records`"),
+        positions=positions,
+        attacks=attacks,
+    )
+    for attack in attacks:
+        for view in spec.views:
+            attack.check(view)
+    check_table(named.generator, data)
+    return spec
+
+
+def check_records(records: int, *, rows: int) -> None:
+    """Refuses more records than a model can do without.
+
+    Raises:
+        SettingsError: If they are more than a quarter of the rows.
+    """
+    if records > LARGEST_SHARE * rows:
+        raise SettingsError(
+            f"`records` must be at most a quarter of the table's {rows} rows, got {records}: half "
+            "of them are missing from what each model is trained on"
+        )
+
+
+def check_neighbours(neighbours: Neighbours) -> None:
+    """Refuses a claim that adding and removing records says nothing about.
+
+    Raises:
+        ClaimError: If it is for replace-one neighbours.
+    """
+    if neighbours is not Neighbours.ADD_REMOVE:
+        raise ClaimError(
+            "`records` adds and removes records, so it says nothing about replace-one "
+            "neighbours: audit an add-remove claim, or leave out `records`"
+        )

@@ -1,0 +1,248 @@
+"""How much scores say about the coins of many records that share their trainings.
+
+As `bounds.grading`, for many records at once. Either one line of log odds serves all records, so
+that records that leak alike lend one another strength; or each has its own, drawn to silence unless
+it separates its trainings by more than chance, so that a record that leaks alone is guessed where
+the others are not. Which of the two, and the margin of silence, are what promises most on trainings
+that are never scored.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, logit, ndtri
+
+from dpaudit.bounds._checks import BoolArray, FloatArray, IntArray
+from dpaudit.bounds.fair_coin import CoinGuesses, any_revealed, fair_coin, set_aside
+from dpaudit.bounds.grading import WEIGHTS, weighed
+from dpaudit.errors import SettingsError
+
+_RIDGE = 0.005
+"""Penalty of a slope, in guesses of unit variance: keeps a perfect separation finite."""
+_WINSOR = 0.001
+"""Share of all scores on either side that count as no more extreme than the others."""
+_BY_CHANCE = 4.0
+"""Likelihood ratio statistic that own lines are shrunk by: 1 on average without a leak."""
+_SILENT = (0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995)
+"""Shares of all guesses that may be met with silence, of which one, or none, is chosen."""
+
+
+class _Lines(Enum):
+    """Whose line of log odds it is."""
+
+    COMMON = auto()
+    """One for all records."""
+    OWN = auto()
+    """One for each record."""
+
+
+class RecordGrading(NamedTuple):
+    """A rule that turns the scores of each record's membership into weighted guesses.
+
+    Attributes:
+        low: Scores of a record below it count as this; shape (k,).
+        high: Scores of a record above it count as this; shape (k,).
+        intercept: Log odds of "in" at score 0; shape (k,).
+        slope: Log odds of "in" for a unit of the score; shape (k,).
+        margin: Log odds up to which nothing is guessed.
+        top: Log odds from which on a guess has the largest weight; above the margin.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    intercept: FloatArray
+    slope: FloatArray
+    margin: float
+    top: float
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Log odds that each training had each record; same shape as the scores (n, k)."""
+        odds: FloatArray = self.intercept + self.slope * np.clip(scores, self.low, self.high)
+        return odds
+
+    def guesses(self, scores: FloatArray) -> IntArray:
+        """The guess of each coin (n, k) by its weight: positive for "in", negative for "out"."""
+        return weighed(self.log_odds(scores), margin=self.margin, top=self.top)
+
+
+class RecordPromise(NamedTuple):
+    """A grading and what it promises.
+
+    Attributes:
+        grading: The rule, fixed on all trainings handed in.
+        bound: The bound on epsilon if the scored trainings are guessed as these were, each half of
+            them by a rule fixed on the other.
+    """
+
+    grading: RecordGrading
+    bound: float
+
+
+def count_record_guesses(guessed: IntArray, included: BoolArray, *, failed: int = 0) -> CoinGuesses:
+    """Counts guesses of coins that share trainings.
+
+    Args:
+        guessed: Guesses by weight, as `RecordGrading.guesses` gives them; shape (n, k).
+        included: Which records each training had; shape (n, k).
+        failed: Trainings without scores, on whose k coins nothing is guessed.
+
+    Returns:
+        The guesses, by weight, and how many each training has.
+    """
+    weights = np.abs(guessed)
+    made = np.bincount(weights.ravel(), minlength=WEIGHTS + 1)[1:]
+    right = np.bincount(weights[(guessed > 0) == included], minlength=WEIGHTS + 1)[1:]
+    by_training = [*np.count_nonzero(weights, axis=1).tolist(), *[0] * failed]
+    trials = len(by_training) * guessed.shape[1]
+    return CoinGuesses(tuple(right.tolist()), tuple(made.tolist()), trials, tuple(by_training))
+
+
+def promise_of_records(
+    scores: FloatArray,
+    included: BoolArray,
+    *,
+    trainings: int,
+    delta: float,
+    confidence: float,
+    rng: np.random.Generator,
+) -> RecordPromise:
+    """Chooses the grading that promises most, by cross-fitting: fixed on one half, tried on both.
+
+    Args:
+        scores: Scores of trainings that are not scored later; shape (n, k), finite.
+        included: Which records each training had; shape (n, k).
+        trainings: Trainings that will be scored.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence of the bound to come, in (0, 1).
+        rng: Draws the halves.
+
+    Returns:
+        The grading and its promise.
+
+    Raises:
+        SettingsError: If the shapes differ, there are fewer than two trainings, or a setting is out
+            of range.
+    """
+    if scores.shape != included.shape or scores.ndim != 2 or len(scores) < 2:
+        raise SettingsError(
+            f"scores of shape {scores.shape} and coins of shape {included.shape}: give both for "
+            "the same records of at least 2 trainings"
+        )
+    asked: dict[str, Any] = {"trainings": trainings, "delta": delta, "confidence": confidence}
+    first = np.zeros(len(scores), dtype=np.bool_)
+    first[rng.permutation(len(scores))[: (len(scores) + 1) // 2]] = True
+    again = _spread_over(len(scores), trainings)
+    best, most = _Lines.COMMON, -1.0
+    for lines in _Lines if scores.shape[1] > 1 else (_Lines.COMMON,):
+        guessed = np.zeros(scores.shape, dtype=np.intp)
+        for fixed in (first, ~first):
+            grading = _choose(scores[fixed], included[fixed], lines, **asked)
+            guessed[~fixed] = grading.guesses(scores[~fixed])
+        counted = count_record_guesses(guessed[again], included[again])
+        bound = fair_coin(*counted, delta=delta, confidence=confidence)
+        if bound > most:
+            best, most = lines, bound
+    return RecordPromise(_choose(scores, included, best, **asked), most)
+
+
+def _choose(
+    scores: FloatArray,
+    included: BoolArray,
+    lines: _Lines,
+    *,
+    trainings: int,
+    delta: float,
+    confidence: float,
+) -> RecordGrading:
+    """The lines with the margin that promises most if guesses are as often right as they say."""
+    fitted = _fitted(scores, included, lines)
+    odds = fitted.log_odds(scores)
+    size = np.abs(odds)
+    top = float(size.max())
+    best, most = fitted._replace(top=max(top, 1e-9)), 0.0
+    revealed = any_revealed(scores.shape[1], delta)
+    aside = set_aside(trainings, delta=revealed, confidence=confidence)
+    if aside is None:
+        return best
+    again = _spread_over(len(scores), trainings)
+    chances = expit(size)[again]
+    z = float(ndtri(confidence + aside.probability))
+    margins = {0.0, *np.quantile(size, _SILENT).tolist()}
+    for margin in sorted(one for one in margins if one < top):
+        weights = np.abs(weighed(odds, margin=margin, top=top))[again]
+        most_made = np.sort(np.count_nonzero(weights, axis=1))[::-1][: aside.revealed]
+        sure = np.argsort(-weights, axis=None, kind="stable")[: most_made.sum()]
+        uncertain = weights.ravel().copy()
+        uncertain[sure] = 0
+        right = float((weights * chances).sum()) - float(weights.ravel()[sure].sum())
+        promised = _approximate(right, uncertain, z)
+        if promised > most:
+            best, most = fitted._replace(margin=margin, top=top), promised
+    return best
+
+
+def _approximate(right: float, weights: IntArray, z: float) -> float:
+    """The bound from this much weight of right guesses if their sum were normal (Wilson 1927)."""
+    if right <= 0.0:
+        return 0.0
+    mean, variance = float(weights.sum()), z**2 * float((weights**2).sum())
+    middle = 2.0 * right * mean + variance
+    square = mean**2 + variance
+    least = (middle - np.sqrt(max(0.0, middle**2 - 4.0 * square * right**2))) / (2.0 * square)
+    return float(logit(least))
+
+
+def _spread_over(known: int, wanted: int) -> IntArray:
+    """Which of the known trainings stands for each of the wanted ones: each about as often."""
+    stands: IntArray = np.arange(wanted) * known // wanted
+    return stands
+
+
+def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> RecordGrading:
+    """Logistic regression, of all records together or of each; nothing is met with silence yet.
+
+    Of each record's scores the middle and the spread are taken out first, so that the records'
+    scales may differ; a record whose scores are all alike has odds of 1 : 1.
+    """
+    centre, spread = scores.mean(axis=0), scores.std(axis=0)
+    varies = spread > 1e-12 * np.maximum(1.0, np.abs(centre))
+    scale = np.where(varies, spread, 1.0)
+    unit = np.where(varies, (scores - centre) / scale, 0.0)
+    low, high = np.quantile(unit[:, varies], [_WINSOR, 1.0 - _WINSOR]) if varies.any() else (0, 0)
+    unit = np.clip(unit, low, high)
+    sign = np.where(included, 1.0, -1.0)
+    lot = 1 if lines is _Lines.COMMON else scores.shape[1]
+
+    def losses(line: FloatArray) -> FloatArray:
+        intercept, slope = line.reshape(2, lot)
+        found: FloatArray = np.logaddexp(0.0, -sign * (intercept + slope * unit)).sum(axis=0)
+        return found
+
+    def loss(line: FloatArray) -> tuple[float, FloatArray]:
+        intercept, slope = line.reshape(2, lot)
+        miss = -sign * expit(-sign * (intercept + slope * unit))
+        steps = np.array([miss.sum(axis=0), (miss * unit).sum(axis=0)])
+        steps = steps if lot > 1 else steps.sum(axis=1, keepdims=True)
+        steps[1] += 2.0 * _RIDGE * slope
+        penalty = _RIDGE * float((slope**2).sum())
+        return float(losses(line).sum()) + penalty, steps.ravel()
+
+    start = np.zeros(2 * lot)
+    line = minimize(loss, start, jac=True, method="L-BFGS-B").x
+    intercept, slope = np.where(varies, line.reshape(2, lot), 0.0)
+    if lines is _Lines.OWN:
+        ratio = 2.0 * (losses(start) - losses(line))
+        kept = np.clip(1.0 - _BY_CHANCE / np.maximum(ratio, _BY_CHANCE), 0.0, 1.0)
+        intercept, slope = kept * intercept, kept * slope
+    return RecordGrading(
+        low=centre + low * scale,
+        high=centre + high * scale,
+        intercept=intercept - slope * centre / scale,
+        slope=slope / scale,
+        margin=0.0,
+        top=1.0,
+    )
