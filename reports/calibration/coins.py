@@ -76,12 +76,12 @@ def preset_weights(budget: Budget) -> Iterator[Cell]:
         worst = [Revealing(e, delta) for e in budget.simulated for delta in DELTAS]
         cases = [(Revealing(e, 0.0), "all alike") for e in (0.0, *budget.epsilons)]
         cases += [(one, weighing) for one in worst for weighing in WEIGHINGS]
-        for mechanism, weighing in cases:
-            where = str(mechanism) if mechanism.delta else _plain(mechanism.epsilon)
+        for case, weighing in cases:
+            where = str(case) if case.delta else _plain(case.epsilon)
             for nominal in NOMINALS:
                 yield enumerated(
                     PRESET, ours=True, where=f"{where}, {weighing}", n=trials, nominal=nominal,
-                    rate=_rate(mechanism, WEIGHINGS[weighing], trials, nominal),
+                    rate=_rate(case, WEIGHINGS[weighing], trials, nominal),
                 )  # fmt: skip
         for mechanism in mechanisms(budget.simulated):
             if mechanism.kind is not Kind.RANDOMISED_RESPONSE:
@@ -157,7 +157,8 @@ def betting(budget: Budget) -> Iterator[Cell]:
     """Looks after every trial, by attacks that know their odds and by others."""
     draws = budget.long_draws
     worst = [Revealing(e, delta) for e in budget.simulated for delta in (0.01, 0.1)]
-    for mechanism in [*mechanisms(budget.epsilons), *worst]:
+    every: list[Mechanism | Revealing] = [*mechanisms(budget.epsilons), *worst]
+    for mechanism in every:
         rng = stream(LOOKS, mechanism)
         largest = {factor: np.empty(draws) for factor in MISJUDGED.values()}
         for draw in range(draws):

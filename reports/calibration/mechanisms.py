@@ -72,7 +72,8 @@ class Mechanism:
     def seen(self, member: BoolArray, rng: np.random.Generator) -> FloatArray:
         """The score of every trial; `member` says whether its world is "in"; shape (n,)."""
         inside, outside = self.scores(len(member), rng)
-        return np.where(member, inside, outside)
+        shown: FloatArray = np.where(member, inside, outside)
+        return shown
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Log odds that the world of each trial is "in", given its score.

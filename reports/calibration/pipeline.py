@@ -72,7 +72,7 @@ class Scored(NamedTuple):
 
     def refutes(self, *, epsilon: float, delta: float, confidence: float) -> bool:
         """Whether the bound that was chosen exceeds epsilon, by its p-value: no root is sought."""
-        claim = {"epsilon": epsilon, "delta": delta, "confidence": confidence}
+        claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "confidence": confidence}
         if self.fitted.by_coins:
             guesses = count_guesses(self.scores, self.trials.scored.member, self.grading)
             return fair_coin_p_value(*guesses, **claim) < 1.0 - confidence

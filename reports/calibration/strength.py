@@ -127,7 +127,7 @@ def _bounds(
     mechanism: Mechanism, per_world: int, rng: np.random.Generator
 ) -> Iterator[tuple[str, float]]:
     """The bound of every rule in one audit."""
-    asked = {"delta": mechanism.delta, "confidence": CONFIDENCE}
+    asked: dict[str, Any] = {"delta": mechanism.delta, "confidence": CONFIDENCE}
     [one] = scored_attacks(mechanism, settings=_settings(per_world), rng=rng)
     yield DECIDING, one.bound(**asked)
     yield "exact, one threshold", exact(*one.counts, **asked)
