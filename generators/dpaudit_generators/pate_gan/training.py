@@ -19,7 +19,7 @@ from dpaudit_generators.pate_gan.source import NoiseSource, RecordSource
 from dpaudit_generators.pate_gan.stack import Critics, Generators, initial
 from dpaudit_generators.pate_gan.student import StudentCritics
 from dpaudit_generators.pate_gan.teachers import Teachers
-from dpaudit_generators.pate_gan.trainee import Trainee, Weights
+from dpaudit_generators.pate_gan.trainee import Trained, Trainee
 
 GAIN: Final = 2.0
 """Factor on the generator's last layer: spreads the first synthetic records over the bounds.
@@ -94,7 +94,7 @@ def train(
     settings: TrainingSettings,
     device: torch.device,
     observer: Observer | None = None,
-) -> list[Weights]:
+) -> list[Trained]:
     """Trains teachers, student and generator of each model, bit-identical to training it alone.
 
     A model stops at the first round whose labels its budget does not pay for.
@@ -108,7 +108,7 @@ def train(
         observer: Follows every round.
 
     Returns:
-        The generator's weights of each model.
+        The networks of each model, as they were when it stopped.
     """
     seeds = [trainee.seed for trainee in trainees]
     start = [
@@ -139,11 +139,15 @@ def train(
     teaching = settings.teacher_steps * batch
     fixed = teaching + settings.generator_steps * batch
 
-    finished: dict[int, Weights] = {}
+    def trained(models: Sequence[int]) -> list[Trained]:
+        networks = zip(generators.weights(models), student.weights(models), strict=True)
+        return [Trained(*both) for both in networks]
+
+    finished: dict[int, Trained] = {}
     for drawn in rounds(streams, noise, plan=plan, settings=settings):
         going = [budget.left >= drawn.queries for budget in budgets]
         stopping = [i for i, goes in enumerate(going) if not goes and i not in finished]
-        finished |= dict(zip(stopping, generators.weights(stopping), strict=True))
+        finished |= dict(zip(stopping, trained(stopping), strict=True))
         if not any(going):
             break
         chosen = teachers.minibatches(drawn.minibatches)
@@ -162,4 +166,4 @@ def train(
         for first in range(teaching, fixed, batch):
             values, generated = source.generate(drawn.noise.part(slice(first, first + batch)))
             source.train(values, generated, student.slope(generated.records))
-    return [finished.get(i, weights) for i, weights in enumerate(generators.weights())]
+    return [finished.get(i, last) for i, last in enumerate(trained(range(len(trainees))))]
