@@ -19,6 +19,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job
 from dpaudit_generators.batches import whole_table
 from dpaudit_generators.pate_gan.bounds import Bounds
+from dpaudit_generators.pate_gan.facts import released, released_names
 from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
 from dpaudit_generators.pate_gan.releases import Proportions, Split, split
 from dpaudit_generators.pate_gan.settings import TrainingSettings
@@ -153,6 +154,11 @@ class PateGan(TrainingSettings):
             epsilon=budget, delta=self.delta, k=self.teachers, labels=most, method="rdp"
         )
 
+    @property
+    def released_facts(self) -> tuple[str, ...]:
+        """Names of what histograms and votes release, summed up."""
+        return released_names(self)
+
     def check(self, data: pd.DataFrame) -> None:
         """Refuses a table that nothing can be learned from; called once, outside the game.
 
@@ -286,6 +292,7 @@ class PateGan(TrainingSettings):
             schema=schema,
             weights=trained.generator,
             student=trained.student,
+            released_numbers=released(self, schema, trainee.proportions, trained.ones),
             proportions=trainee.proportions,
             claim=replace(self.claim, source=f"{self.claim.source}; {noise}"),
         )

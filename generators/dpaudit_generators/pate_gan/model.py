@@ -30,6 +30,7 @@ class PateGanModel:
         claim: The generator's promise, and where the noise of this training came from.
         student: The weights of the critic that learnt from released labels, in the same form; empty
             in a loaded model, because a file has what sampling needs.
+        released_numbers: What `PateGan.released_facts` names; empty in a loaded model, too.
     """
 
     schema: Schema
@@ -37,6 +38,7 @@ class PateGanModel:
     proportions: Sequence[float]
     claim: PrivacyClaim
     student: Weights = ()
+    released_numbers: tuple[float, ...] = ()
 
     def discriminate(self, rows: pd.DataFrame) -> npt.NDArray[np.float64]:
         """The student's logit of each row [n]: how real it looks.
@@ -57,6 +59,10 @@ class PateGanModel:
     def parameters(self) -> npt.NDArray[np.float64]:
         """All weights of generator and student, flat."""
         return flat([*self.weights, *self.student])
+
+    def released(self) -> npt.NDArray[np.float64]:
+        """What `PateGan.released_facts` names."""
+        return np.array(self.released_numbers, dtype=np.float64)
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
         """Draws `n` synthetic records with the scale and the types of the input."""

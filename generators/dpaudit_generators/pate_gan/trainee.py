@@ -23,10 +23,12 @@ class Trained(NamedTuple):
         generator: Makes records.
         student: The critic that the generator learnt from; public, as post-processing of released
             labels, unless a training shows it private records.
+        ones: Share of 1 among the labels released in each round; empty where it is not kept.
     """
 
     generator: Weights
     student: Weights
+    ones: tuple[float, ...] = ()
 
 
 class Records(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -108,7 +109,7 @@ def train(
         observer: Follows every round.
 
     Returns:
-        The networks of each model, as they were when it stopped.
+        The networks of each model, as they were when it stopped, and its labels.
     """
     seeds = [trainee.seed for trainee in trainees]
     start = [
@@ -139,12 +140,15 @@ def train(
     teaching = settings.teacher_steps * batch
     fixed = teaching + settings.generator_steps * batch
 
+    ones = np.zeros((min(settings.rounds, plan.labels), len(trainees)))
+
     def trained(models: Sequence[int]) -> list[Trained]:
+        shares = ones[:, models].T.tolist()
         networks = zip(generators.weights(models), student.weights(models), strict=True)
-        return [Trained(*both) for both in networks]
+        return [Trained(*both, tuple(mine)) for both, mine in zip(networks, shares, strict=True)]
 
     finished: dict[int, Trained] = {}
-    for drawn in rounds(streams, noise, plan=plan, settings=settings):
+    for place, drawn in enumerate(rounds(streams, noise, plan=plan, settings=settings)):
         going = [budget.left >= drawn.queries for budget in budgets]
         stopping = [i for i, goes in enumerate(going) if not goes and i not in finished]
         finished |= dict(zip(stopping, trained(stopping), strict=True))
@@ -160,6 +164,7 @@ def train(
         asked = source.generate(drawn.noise.part(slice(fixed, fixed + drawn.queries)))[1].records
         votes = teachers.votes(asked)
         labels = releases.release(votes, going=going)
+        ones[place] = labels.mean(axis=1)
         if observer is not None:
             observer.on_labels(votes, labels)
         student.train(asked, torch.from_numpy(labels).float().to(device), drawn.replay)

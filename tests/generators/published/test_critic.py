@@ -151,7 +151,7 @@ def test_a_model_is_as_it_would_be_alone(shape, batch):
         for network, other in zip(mine, own, strict=True):
             for part, another in zip(network, other, strict=True):
                 np.testing.assert_array_equal(part, another)
-    for network, other in zip(alone[0], alone[1], strict=True):
+    for network, other in zip(alone[0][:2], alone[1][:2], strict=True):
         assert (network[0] != other[0]).any()
 
 
