@@ -15,6 +15,7 @@ from dpaudit.game.choices import VULNERABLE
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim
+from dpaudit.plugins.access import Access
 from dpaudit.plugins.protocols import World, is_seedable
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
@@ -90,6 +91,7 @@ def conclude(
         threshold=evaluation.threshold if evaluation else None,
         scores={world: _scores(deciding, world) for world in World},
         target=_target(audit),
+        access=None if audit.settings.access is Access.OUTPUT else audit.settings.access,
         **closing(audit, controls, findings.checks, seconds=seconds),
     )
 

@@ -113,7 +113,11 @@ def control_claim(claim: Claim) -> PrivacyClaim:
 
 def control_generator(control: Control, audit: TwoWorldSpec) -> bytes:
     """The pickled generator of a control, built for this audit's schema and target."""
-    offered = {"schema": audit.table.schema, "target": audit.target.record}
+    offered = {
+        "schema": audit.table.schema,
+        "target": audit.target.record,
+        "released_facts": audit.game.view.released_facts,
+    }
     built = build(control.generator, GENERATORS, given={}, offered=offered)
     pickled: bytes = cloudpickle.dumps(built)
     return pickled

@@ -22,11 +22,12 @@ from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import CurvePoint, curve_points
 from dpaudit.model.curve_text import read_curve
 from dpaudit.model.worst_cases import WorstCase
+from dpaudit.plugins.access import Access
 from dpaudit.plugins.named import StatedClaim
 from dpaudit.seeds import check_seed
 
 if TYPE_CHECKING:
-    from dpaudit.plugins.protocols import Attack
+    from dpaudit.plugins.access import AnyAttack
 
 FIT_SHARE: Final = {ThresholdRule.CROSS_VALIDATED: 0.4, ThresholdRule.HOLD_OUT: 0.6}
 """Share of the trials that train the classifier and choose the threshold; the rest is scored.
@@ -37,6 +38,12 @@ MIN_SHADOW_MODELS: Final = 20
 FEWEST_WITH_RECORDS: Final = 8
 """Shadow models of an audit of many records, whose every model gives many guesses."""
 DEFAULT_ATTACKS: Final = ("groundhog", "query-target", "form")
+ATTACKS_AT: Final = {
+    Access.OUTPUT: DEFAULT_ATTACKS,
+    Access.MODEL: (*DEFAULT_ATTACKS, "logan", "parameters"),
+    Access.RELEASED: ("released",),
+}
+"""The default attacks of each access level; those that see nothing of a generator are left out."""
 DEFAULT_CANARIES: Final = 100
 MIN_CANARIES: Final = 20
 
@@ -72,7 +79,10 @@ class AuditSettings:
             the schema alone, in place of a table and a target.
         neighbours_file: The table of world "out": that handed in without one record, or with one
             changed in its place; in place of a target.
-        attacks: Registered names or objects; each is one hypothesis (Bonferroni).
+        access: What the attacker sees: "output" (synthetic rows), "model" (also what the fitted
+            model discloses, such as a discriminator) or "released" (also what the proof protects).
+        attacks: Registered names or objects; each is one hypothesis (Bonferroni). By default those
+            of the access level (`ATTACKS_AT`).
         shadow_models: Trials of both worlds together, an even number of at least 20.
         rows: Synthetic rows requested of every model; those of the table if None.
         confidence: One-sided confidence of the bound, over all attacks together; in (0.5, 1).
@@ -107,7 +117,8 @@ class AuditSettings:
     target: str = EXPOSING
     worst_case: WorstCase | None = None
     neighbours_file: str | None = None
-    attacks: tuple[str | Attack, ...] = DEFAULT_ATTACKS
+    access: Access = Access.OUTPUT
+    attacks: tuple[str | AnyAttack, ...] = DEFAULT_ATTACKS
     shadow_models: int = 400
     rows: int | None = None
     confidence: float = 0.95
@@ -138,8 +149,11 @@ class AuditSettings:
         taken: dict[str, object] = {
             "threshold": _choice("threshold", ThresholdRule, self.threshold),
             "multiplicity": _choice("multiplicity", Multiplicity, self.multiplicity),
+            "access": _choice("access", Access, self.access),
             "attacks": tuple(self.attacks),
         }
+        if taken["attacks"] == DEFAULT_ATTACKS:
+            taken["attacks"] = ATTACKS_AT[Access(self.access)]
         if self.curve is not None:
             given: Any = self.curve
             text = isinstance(given, str | Path)
@@ -210,6 +224,11 @@ class AuditSettings:
                 )
 
     def _check_one_run(self) -> None:
+        if self.access is not Access.OUTPUT:
+            raise SettingsError(
+                "`one_run` looks for canaries in synthetic rows alone: leave out `access`, or "
+                "leave out `one_run`"
+            )
         if self.target == VULNERABLE:
             raise SettingsError(
                 f"`one_run` attacks many canaries, not one target: leave out "
@@ -314,7 +333,8 @@ class SettingsGiven(TypedDict, total=False):
     target: str | int
     worst_case: WorstCase | str | None
     neighbours_file: str | PathLike[str] | None
-    attacks: tuple[str | Attack, ...] | list[str | Attack] | list[str]
+    access: Access | str
+    attacks: tuple[str | AnyAttack, ...] | list[str | AnyAttack] | list[str]
     shadow_models: int
     rows: int | None
     confidence: float

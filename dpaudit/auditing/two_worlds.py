@@ -7,6 +7,7 @@ from typing import Any, ClassVar, cast
 
 import pandas as pd
 
+from dpaudit.auditing.access import attacks_with_access
 from dpaudit.auditing.pairs import audited_pair
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
@@ -20,11 +21,11 @@ from dpaudit.model.currencies import require_epsilon
 from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest
+from dpaudit.plugins.access import Access
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
     NamedAttack,
     claim_under_audit,
-    named_attacks,
     named_generator,
     plain_settings,
 )
@@ -69,8 +70,10 @@ class TwoWorldSpec(AuditSpec):
         }
         if self.pair is not None and self.pair.replacement is not None:
             target["replacement"] = data_digest(self.pair.replacement)
+        beyond = settings.access is not Access.OUTPUT
         return {
             "target": target,
+            **({"access": settings.access.value} if beyond else {}),
             "attacks": [
                 {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
                 for name, attack in self.attacks
@@ -104,6 +107,8 @@ class TwoWorldSpec(AuditSpec):
             words = ["--neighbours-file", settings.neighbours_file]
         elif self.pair is None:
             words = ["--target", self.target.choice if self.selection is None else VULNERABLE]
+        if settings.access is not Access.OUTPUT:
+            words += ["--access", settings.access.value]
         words += [word for name, _ in self.attacks for word in ("--attack", name)]
         words += ["--shadow-models", str(settings.shadow_models)]
         words += ["--threshold", settings.threshold.value]
@@ -126,7 +131,6 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
     Raises:
         InputError: If anything is unusable; says what and how to fix it.
     """
-    attacks = named_attacks(settings.attacks)
     data, schema = table.data, table.schema
     pair = audited_pair(table, settings)
     if pair is None:
@@ -136,6 +140,7 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
         target = Target(pair.choice, pair.row, record)
     offered = {"schema": schema, "target": target.record}
     named = named_generator(generator, settings.parameters, offered)
+    settings, attacks, facts = attacks_with_access(named, settings)
     stated = settings.stated_claim
     if pair is not None and pair.neighbours is not None:
         stated = stated._replace(neighbours=pair.neighbours)
@@ -152,6 +157,7 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
         n_rows=len(data) if settings.rows is None else settings.rows,
         neighbours=claim.neighbours,
         replacement=replacement,
+        released_facts=facts,
     )
     for attack in attacks:
         attack.check(game.view)

@@ -12,7 +12,8 @@ import typer
 from dpaudit.bounds.table import BOUNDS, BoundEntry
 from dpaudit.cli.console import guarded, messages, results
 from dpaudit.model.worst_cases import WorstCase
-from dpaudit.plugins.registry import Plugin, plugins
+from dpaudit.plugins.access import access_of
+from dpaudit.plugins.registry import ATTACKS, GENERATORS, Plugin, plugins
 
 
 class Group(StrEnum):
@@ -37,8 +38,10 @@ def list_registered(
             entries = {entry.key.value: _worth(entry) for entry in BOUNDS}
         elif one is Group.WORST_CASES:
             entries = {case.value: case.meaning for case in WorstCase}
+        elif one is Group.ATTACKS:
+            entries = {name: _attack(value) for name, value in _plugins(ATTACKS)}
         else:
-            entries = {name: _summary(value) for name, value in _plugins(f"dpaudit.{one}")}
+            entries = {name: _summary(value) for name, value in _plugins(GENERATORS)}
         width = max((len(name) for name in entries), default=0)
         for name, summary in entries.items():
             output.print(f"  {name:<{width}}  {summary}")
@@ -59,6 +62,11 @@ def _plugins(group: str) -> list[Plugin]:
     for warning in caught:
         messages().print(f"warning: {warning.message}")
     return found
+
+
+def _attack(value: object) -> str:
+    """What an attack sees and does."""
+    return f"sees {access_of(value)}; {_summary(value)}"
 
 
 def _summary(value: object) -> str:

@@ -20,6 +20,7 @@ from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.bounds import ThresholdRule
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.worst_cases import WorstCase
+from dpaudit.plugins.access import Access
 from dpaudit.plugins.registry import parse_parameters
 
 
@@ -158,13 +159,20 @@ SETTINGS: dict[str, Any] = {
             shown=False,
         ),
     ],
+    "access": Annotated[
+        Access,
+        _option(
+            help="What the attacker sees: synthetic rows; also what the model discloses, such as a "
+            "discriminator; or also what the proof protects, such as noisy counts."
+        ),
+    ],
     "attacks": Annotated[
         list[str] | None,
         _option(
             "--attack",
             metavar="NAME[,KEY=VALUE]",
             help="Attack; repeatable, each costs confidence. "
-            "Default: groundhog, query-target and form.",
+            "Default: groundhog, query-target and form; others with --access.",
             shown=False,
         ),
     ],

@@ -1,9 +1,9 @@
-"""The features that attacks compute from synthetic tables, inside the trial."""
+"""The features that attacks compute from tables and from models, inside the trial."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from dpaudit.errors import AttackError
 from dpaudit.formatting import error_line
 from dpaudit.model.column import OTHER
 from dpaudit.model.encoding import table_of, values_of_table
+from dpaudit.plugins.access import Disclosed, Disclosure
 from dpaudit.plugins.protocols import BatchAttack, FloatArray, GameView
 
 
@@ -23,8 +24,28 @@ class TakesFeatures(Protocol):
         ...
 
 
+@runtime_checkable
+class TakesModelFeatures(Protocol):
+    """The part of an attack on models that runs in the trial."""
+
+    sees: Disclosure
+
+    def model_features(self, disclosed: FloatArray, game: GameView) -> FloatArray:
+        """Features [f] of what one model discloses."""
+        ...
+
+
+FeatureMaker: TypeAlias = TakesFeatures | TakesModelFeatures
+"""What runs in the trial of either kind of attack."""
+NOTHING: Disclosed = {}
+"""Of a model that is attacked through its synthetic table alone."""
+
+
 def features_of_table(
-    table: pd.DataFrame, attacks: Sequence[TakesFeatures], game: GameView
+    table: pd.DataFrame,
+    attacks: Sequence[FeatureMaker],
+    game: GameView,
+    disclosed: Disclosed = NOTHING,
 ) -> FloatArray:
     """The features of all attacks from one canonical table.
 
@@ -32,6 +53,7 @@ def features_of_table(
         table: The table.
         attacks: The attacks.
         game: What the attacker knows.
+        disclosed: What the table's model discloses: at least what the attacks see.
 
     Returns:
         Features [f], those of each attack in turn.
@@ -44,7 +66,9 @@ def features_of_table(
     named = not (values == OTHER).any() or all(c.kind.numeric for c in game.schema.columns)
     return np.concatenate(
         [
-            _of_all(attack, values[None], game)[0]
+            _of_model(attack, disclosed, game)
+            if isinstance(attack, TakesModelFeatures)
+            else _of_all(attack, values[None], game)[0]
             if named and isinstance(attack, BatchAttack)
             else _of_one(attack, table, game)
             for attack in attacks
@@ -53,7 +77,10 @@ def features_of_table(
 
 
 def features_of_values(
-    values: FloatArray, attacks: Sequence[TakesFeatures], game: GameView
+    values: FloatArray,
+    attacks: Sequence[FeatureMaker],
+    game: GameView,
+    disclosed: Sequence[Disclosed],
 ) -> list[FloatArray]:
     """The features of all attacks from each of many tables.
 
@@ -61,6 +88,7 @@ def features_of_values(
         values: Values [M, n, d] of the tables, as `dpaudit.model.encoding.values_of` gives them.
         attacks: The attacks; a `BatchAttack` sees all tables at once.
         game: What the attacker knows.
+        disclosed: What the model of each table discloses.
 
     Returns:
         For each table, features [f], those of each attack in turn.
@@ -69,7 +97,9 @@ def features_of_values(
         AttackError: If an attack raises, or gives something that is not flat and finite.
     """
     parts = [
-        _of_all(attack, values, game)
+        [_of_model(attack, one, game) for one in disclosed]
+        if isinstance(attack, TakesModelFeatures)
+        else _of_all(attack, values, game)
         if isinstance(attack, BatchAttack)
         else [_of_one(attack, table_of(mine, game.schema), game) for mine in values]
         for attack in attacks
@@ -78,7 +108,15 @@ def features_of_values(
 
 
 def _of_one(attack: TakesFeatures, table: pd.DataFrame, game: GameView) -> FloatArray:
-    features = _called(attack, lambda: attack.features(table, game))
+    return _flat(attack, _called(attack, lambda: attack.features(table, game)))
+
+
+def _of_model(attack: TakesModelFeatures, disclosed: Disclosed, game: GameView) -> FloatArray:
+    seen = disclosed[attack.sees]
+    return _flat(attack, _called(attack, lambda: attack.model_features(seen, game)))
+
+
+def _flat(attack: FeatureMaker, features: FloatArray) -> FloatArray:
     if features.ndim != 1 or not np.isfinite(features).all():
         raise AttackError(
             f"attack {type(attack).__name__} must give a flat array of finite features"
@@ -96,7 +134,7 @@ def _of_all(attack: BatchAttack, values: FloatArray, game: GameView) -> FloatArr
     return features
 
 
-def _called(attack: TakesFeatures, compute: Callable[[], FloatArray]) -> FloatArray:
+def _called(attack: FeatureMaker, compute: Callable[[], FloatArray]) -> FloatArray:
     try:
         return np.asarray(compute(), dtype=np.float64)
     except Exception as error:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from dpaudit.errors import ClaimError, RowCountError
+from dpaudit.game.disclosures import disclosed
 from dpaudit.game.features import features_of_table, features_of_values
 from dpaudit.game.synthetic import accept, accept_stack, accept_values
 from dpaudit.game.trial import (
@@ -24,6 +25,7 @@ from dpaudit.game.trial import (
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.model.encoding import values_of_table
+from dpaudit.plugins.access import Disclosed
 from dpaudit.plugins.adapt import train
 from dpaudit.plugins.foreign import patches_apart
 from dpaudit.plugins.protocols import BatchGenerator, Generator, trains_many
@@ -83,16 +85,19 @@ def _together(
             return [_failed(trials[0], error, start)]
         return [run_trial(payload, trial) for trial in trials]
     claims: dict[int, ModelClaim | None] = {}
+    shown: list[Disclosed] = []
     failed: dict[int, Outcome] = {}
     for position, trial in enumerate(trials):
         try:
             accept_values(values[position], schema)
-            claims[position] = _claimed(models[position], game.view.neighbours)
+            claimed = _claimed(models[position], game.view.neighbours)
+            shown.append(disclosed(models[position], payload.seen, game.view))
+            claims[position] = claimed
         except BaseException as error:  # noqa: BLE001 - as above
             failed[position] = _failed(trial, error, start)
     if failed:
         values = values[list(claims)]
-    vectors = features_of_values(values, payload.attacks, game.view) if claims else []
+    vectors = features_of_values(values, payload.attacks, game.view, shown) if claims else []
     seconds = (perf_counter() - start) / len(trials)
     finished = {
         position: Outcome(
@@ -127,15 +132,16 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
             raw = model.sample(n_rows, seed=payload.seed(trial, "sample"))
         table = accept(raw, schema, n_rows)
         claimed = _claimed(model, game.view.neighbours)
+        shown = disclosed(model, payload.seen, game.view)
         if trains_many(generator):  # a replay: bit-identical to its trial
             values = values_of_table(table, schema)
             accept_values(values, schema)
     except BaseException as error:  # noqa: BLE001 - as above
         return _failed(trial, error, start)
     if values is None:
-        features = features_of_table(table, payload.attacks, game.view)
+        features = features_of_table(table, payload.attacks, game.view, shown)
     else:
-        [features] = features_of_values(values[None], payload.attacks, game.view)
+        [features] = features_of_values(values[None], payload.attacks, game.view, [shown])
     return Outcome(
         trial=trial,
         status=TrialStatus.FINISHED,

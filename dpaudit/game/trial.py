@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from dpaudit.errors import TrialError
 from dpaudit.formatting import clipped, error_line
-from dpaudit.game.features import TakesFeatures
+from dpaudit.game.features import FeatureMaker, TakesModelFeatures
 from dpaudit.game.protocol import GameProtocol
+from dpaudit.plugins.access import Disclosure
 from dpaudit.plugins.protocols import FloatArray, Job, World
 from dpaudit.seeds import Stream
 
@@ -137,16 +138,21 @@ class Payload:
         game: The game whose trials they are.
         generators: One pickled generator per role; each trial, or each batch of trials, unpickles
             a fresh one, so that no state passes from one to the next.
-        attacks: Take features of every synthetic table.
+        attacks: Take features of every synthetic table, or of what every model discloses.
         root: Root seed.
         audit: Identifies the audit in the names of random streams.
     """
 
     game: GameProtocol
     generators: dict[Role, bytes]
-    attacks: Sequence[TakesFeatures]
+    attacks: Sequence[FeatureMaker]
     root: int
     audit: str
+
+    @property
+    def seen(self) -> frozenset[Disclosure]:
+        """What the attacks see of a model beside its synthetic table."""
+        return frozenset(one.sees for one in self.attacks if isinstance(one, TakesModelFeatures))
 
     def seed(self, trial: Trial, purpose: str) -> int:
         """The seed of one of a trial's streams."""

@@ -70,6 +70,7 @@ def build_game(
     n_rows: int,
     neighbours: Neighbours,
     replacement: pd.DataFrame | None,
+    released_facts: tuple[str, ...] = (),
 ) -> Game:
     """Builds both worlds from a canonical table and the target.
 
@@ -81,6 +82,7 @@ def build_game(
         neighbours: The neighbouring relation.
         replacement: For replace-one, the record (one canonical row) that stands in the target's
             place in world "out".
+        released_facts: Names of the numbers that every model releases, if the attacker sees them.
 
     Returns:
         The game.
@@ -97,7 +99,12 @@ def build_game(
         added, missing = [*added, replacement], {World.IN: position + 1, World.OUT: position}
     union = pd.concat([others.iloc[:position], *added, others.iloc[position:]])
     view = GameView(
-        schema=schema, others=others, target=target.record, n_rows=n_rows, neighbours=neighbours
+        schema=schema,
+        others=others,
+        target=target.record,
+        n_rows=n_rows,
+        neighbours=neighbours,
+        released_facts=released_facts,
     )
     game = Game(view=view, data=schema.canonical(union), missing=missing)
     if copies_of(target.record, game.table(World.OUT, 0), schema):

@@ -15,13 +15,14 @@ from dpaudit.model.currencies import (
     CurvePoint,
     GaussianClaim,
 )
+from dpaudit.plugins.access import AnyAttack
 from dpaudit.plugins.adapt import as_generator
 from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.modules import carry
-from dpaudit.plugins.protocols import Attack, FeatureName, GameView, Generator
+from dpaudit.plugins.protocols import FeatureName, GameView, Generator
 from dpaudit.plugins.registry import ATTACKS, GENERATORS, build, parse_parameters
 
-_ATTACK_METHODS = ("check", "feature_names", "features", "fit")
+_ATTACK_METHODS = ("check", "feature_names", "fit")
 
 
 class NamedGenerator(NamedTuple):
@@ -42,7 +43,7 @@ class NamedAttack(NamedTuple):
     """An attack and the name that the caller gave."""
 
     name: str
-    attack: Attack
+    attack: AnyAttack
 
     def check(self, view: GameView) -> None:
         """Lets the attack refuse a game before any training.
@@ -102,7 +103,7 @@ def named_generator(
         return NamedGenerator(name, plain_settings(generator), as_generator(generator, name=name))
 
 
-def named_attacks(attacks: Sequence[str | Attack]) -> tuple[NamedAttack, ...]:
+def named_attacks(attacks: Sequence[str | AnyAttack]) -> tuple[NamedAttack, ...]:
     """Builds the attacks that the caller named or handed in.
 
     Args:
@@ -124,10 +125,12 @@ def named_attacks(attacks: Sequence[str | Attack]) -> tuple[NamedAttack, ...]:
         else:
             carry(attack)
             built, attack = attack, type(attack).__name__
-        missing = [name for name in _ATTACK_METHODS if not callable(getattr(built, name, None))]
+        features = "model_features" if hasattr(built, "sees") else "features"
+        methods = (*_ATTACK_METHODS, features)
+        missing = [name for name in methods if not callable(getattr(built, name, None))]
         if missing:
             raise RegistryError(f"attack {attack} lacks the method {missing[0]!r}: add it")
-        found.append(NamedAttack(attack, cast(Attack, built)))
+        found.append(NamedAttack(attack, cast(AnyAttack, built)))
     names = [name for name, _ in found]
     if len(set(names)) < len(names):
         raise SettingsError(f"an attack is named twice: {', '.join(names)}; name each once")

@@ -9,7 +9,9 @@ A generator may also have, each optional:
   (`dpaudit.plugins.recorder`);
 - `fixes() -> Mapping[str, Generator]`: the same generator with one thing fixed, by a name for what
   is fixed. `dpaudit explain` uses it to find out which of them leaks. A fixed generator's own
-  `fixes` are what is left to fix: that is how all are fixed together.
+  `fixes` are what is left to fix: that is how all are fixed together;
+- `discloses` and `released_facts`: what its models show beside synthetic rows
+  (`dpaudit.plugins.access`).
 
 A fitted model may have a `claim` of its own: where the accountant's result depends on the data, or
 to say how its noise was drawn. The audit compares with the largest one it saw in either world,
@@ -137,6 +139,8 @@ class GameView:
         target: The attacked record, a table of one row; in a one-run game the canaries [m].
         n_rows: Synthetic rows requested from every model, in both worlds.
         neighbours: The neighbouring relation of the game.
+        released_facts: Names of the numbers that every model releases; empty unless the attacker
+            sees them.
 
     Raises:
         SettingsError: If fewer than one synthetic row is requested, or more than fit into memory.
@@ -147,6 +151,7 @@ class GameView:
     target: pd.DataFrame
     n_rows: int
     neighbours: Neighbours
+    released_facts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_rows(self.n_rows, self.schema)

@@ -18,7 +18,7 @@ from dpaudit.plugins.protocols import World
 from dpaudit.report.structure import MOST_ROWS, Block, ReportTable, left_out
 from dpaudit.results.leaks import TRIAL_OUTCOMES
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import claim_text, target
+from dpaudit.results.sentences import access, claim_text, target
 
 _LONGEST_ERROR = 300
 
@@ -126,6 +126,7 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
         )
     attacked: tuple[tuple[str, str], ...] = (
         ("Target", target(result)),
+        ("Access", access(result)),
         ("Shadow models", f"{trained[World.IN]} in, {trained[World.OUT]} out"),
     )
     if result.records is not None:

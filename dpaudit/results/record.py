@@ -13,6 +13,7 @@ from typing import Any, Final
 from dpaudit.bounds import CoinGuesses, Counts, Threshold, ThresholdRule
 from dpaudit.bounds.table import ValidBound
 from dpaudit.model.currencies import Claim
+from dpaudit.plugins.access import Access
 from dpaudit.plugins.protocols import World
 from dpaudit.results.fields import (
     OPTIONAL,
@@ -279,6 +280,9 @@ class AuditRecord:
         threshold: Threshold of the deciding attack; null if no trial was scored.
         scores: Membership scores of the deciding attack on the scored trials; higher means in.
         target: The record whose membership is attacked.
+        access: What the attacker sees of every model beside synthetic rows: model: what a fitted
+            model discloses. released: also the facts that the proof protects. Absent where it sees
+            synthetic rows alone.
         probes: What cheap checks from outside saw before the audit; absent if none was asked for,
             and in a one-run or a small audit.
         controls: Audits of generators with a known answer, run through the same game first; null if
@@ -323,6 +327,7 @@ class AuditRecord:
     threshold: Threshold | None
     scores: Mapping[World, tuple[float, ...]]
     target: TargetOfAudit
+    access: Access | None = field(default=None, metadata=OPTIONAL)
     probes: ProbesOutcome | None = field(default=None, metadata=OPTIONAL)
     controls: Controls | None
     checks: tuple[Check, ...]

@@ -18,6 +18,7 @@ from dpaudit.formatting import (
 from dpaudit.game.exposure import Exposure, Fact
 from dpaudit.model.claim import PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.plugins.access import Access
 from dpaudit.results.probes import ProbeAlarm
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import SampleUnit, Verdict
@@ -158,6 +159,12 @@ def probes_alarm(result: AuditRecord) -> tuple[str, ...]:
 def alarms_named(result: AuditRecord) -> str:
     """The alarms of probes: "range-follows-record (violation) and seed-ignored (violation)"."""
     return _joined([f"{alarm.id} ({alarm.severity})" for alarm in result.probe_alarms])
+
+
+def access(result: AuditRecord) -> str:
+    """What the attacker saw: "synthetic rows alone (output)"."""
+    level = result.access or Access.OUTPUT
+    return f"the attacker sees {level.in_words} ({level})"
 
 
 def tried(result: AuditRecord) -> tuple[str, ...]:

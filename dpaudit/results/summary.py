@@ -128,6 +128,8 @@ def _target_lines(result: AuditRecord) -> list[str]:
     """Which record was attacked, unless the caller named it; what was tried in vain."""
     chosen = result.target.choice in (EXPOSING, FARTHEST, VULNERABLE)
     lines = [f"target: {sentences.target(result)}"] if chosen else []
+    if result.access is not None:
+        lines.append(f"access: {sentences.access(result)}")
     if result.verdict is Verdict.CONSISTENT and result.attacks:
         lines.append(f"tried: {sentences.attacks_tried(result)}")
     return lines

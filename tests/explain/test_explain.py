@@ -163,7 +163,7 @@ def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain
         "all-together": "removes",
     }
     assert found["removed_by"] == ["bounds"]
-    assert found["conclusion"].startswith("fixing bounds removes it: bound 2.")
+    assert found["conclusion"].startswith("fixing bounds removes it: bound 3.")
     assert result.stdout.splitlines()[0] == found["conclusion"]
     assert found["before"]["proved"] > found["claim"]["epsilon"] == 1.0
     assert found["before"]["auc"] == 1.0

@@ -227,7 +227,7 @@ def test_the_histogram_is_epsilon_private_and_no_better() -> None:
     trials = 2500
 
     def share_empty(data: pd.DataFrame) -> float:
-        return float(np.mean([toy.fit(data, seed=s).shares[0] == 0 for s in range(trials)]))
+        return float(np.mean([toy.fit(data, seed=s).noisy[0] <= 0 for s in range(trials)]))
 
     # P(Z <= 0) = 1/(1+r), P(Z <= -1) = r/(1+r) with r = 1/e: their ratio is e.
     r = math.exp(-1.0)

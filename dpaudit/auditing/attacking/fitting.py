@@ -23,8 +23,9 @@ from dpaudit.bounds import (
     scaled_errors,
 )
 from dpaudit.errors import AttackError
+from dpaudit.plugins.access import AnyAttack
 from dpaudit.plugins.foreign import refusing
-from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, Scorer
+from dpaudit.plugins.protocols import BoolArray, FloatArray, Scorer
 
 FOLDS = 5
 HELD_OUT_SHARE = 1 / 3
@@ -69,7 +70,7 @@ class Fitted(NamedTuple):
 
 
 def fit_attack(
-    attack: Attack,
+    attack: AnyAttack,
     fitting: Part,
     *,
     settings: AuditSettings,
@@ -144,7 +145,7 @@ def _scores(scorer: Scorer, features: FloatArray) -> FloatArray:
 
 
 def _trained(
-    attack: Attack, features: FloatArray, member: BoolArray, rng: np.random.Generator
+    attack: AnyAttack, features: FloatArray, member: BoolArray, rng: np.random.Generator
 ) -> Scorer:
     seed = _seed(rng)
     with refusing(f"attack {type(attack).__name__}: its fit raises", as_error=AttackError):
@@ -152,7 +153,7 @@ def _trained(
 
 
 def _cross_validated(
-    attack: Attack, features: FloatArray, member: BoolArray, rng: np.random.Generator
+    attack: AnyAttack, features: FloatArray, member: BoolArray, rng: np.random.Generator
 ) -> FloatArray:
     """Scores [n] of the fitting part, each from a classifier that did not see that trial."""
     from sklearn.model_selection import StratifiedKFold

@@ -6,7 +6,7 @@ import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import pandas as pd
 
@@ -19,10 +19,11 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job
 from dpaudit_generators.batches import whole_table
 from dpaudit_generators.pate_gan.bounds import Bounds
+from dpaudit_generators.pate_gan.facts import released, released_names
 from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
 from dpaudit_generators.pate_gan.releases import Proportions, Split, split
 from dpaudit_generators.pate_gan.settings import TrainingSettings
-from dpaudit_generators.pate_gan.trainee import Trainee, Weights
+from dpaudit_generators.pate_gan.trainee import Trained, Trainee
 from dpaudit_generators.tables import require_columns, require_table
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class PateGan(TrainingSettings):
     release_share: float = 0.2
     device: str = "cpu"
 
+    discloses: ClassVar[tuple[str, ...]] = ("discriminator", "parameters")
+
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, kind in (("bounds", Bounds), ("label_proportions", Proportions)):
@@ -150,6 +153,11 @@ class PateGan(TrainingSettings):
         return calibrate(
             epsilon=budget, delta=self.delta, k=self.teachers, labels=most, method="rdp"
         )
+
+    @property
+    def released_facts(self) -> tuple[str, ...]:
+        """Names of what histograms and votes release, summed up."""
+        return released_names(self)
 
     def check(self, data: pd.DataFrame) -> None:
         """Refuses a table that nothing can be learned from; called once, outside the game.
@@ -243,7 +251,7 @@ class PateGan(TrainingSettings):
         self._require_device()
         head = Head(self.schema, given=self.label_proportions is Proportions.PRIVATE)
         prepared = prepare(self, data, jobs, head=head)
-        weights = train(
+        trained = train(
             [one.trainee for one in prepared],
             head=head,
             plan=self.plan,
@@ -251,7 +259,7 @@ class PateGan(TrainingSettings):
             device=torch.device(self.device),
             observer=observer,
         )
-        models = [self._model(*one, own) for one, own in zip(prepared, weights, strict=True)]
+        models = [self._model(*one, own) for one, own in zip(prepared, trained, strict=True)]
         return PateGanBatch(tuple(models))
 
     def trace(
@@ -278,11 +286,13 @@ class PateGan(TrainingSettings):
             return {"bounds-from-data": replace(self, bounds=Bounds.SCHEMA)}
         return {}
 
-    def _model(self, schema: Schema, trainee: Trainee, weights: Weights) -> PateGanModel:
+    def _model(self, schema: Schema, trainee: Trainee, trained: Trained) -> PateGanModel:
         noise = _SYSTEM if trainee.seed is None else _SEEDED
         return PateGanModel(
             schema=schema,
-            weights=weights,
+            weights=trained.generator,
+            student=trained.student,
+            released_numbers=released(self, schema, trainee.proportions, trained.ones),
             proportions=trainee.proportions,
             claim=replace(self.claim, source=f"{self.claim.source}; {noise}"),
         )

@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dpaudit.errors import InputError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.encoding import table_of, values_of
+from dpaudit.model.encoding import encode, table_of, values_of
 from dpaudit.model.schema import Schema
 from dpaudit_generators.batches import TrainedTogether
+from dpaudit_generators.pate_gan.perceptron import flat, logits
 from dpaudit_generators.pate_gan.trainee import Weights
 
 
@@ -26,12 +28,41 @@ class PateGanModel:
         weights: The generator's weights, W1, b1, W2, b2, ..., with a leading axis of one.
         proportions: Released proportions of the label's classes; empty if labels are generated.
         claim: The generator's promise, and where the noise of this training came from.
+        student: The weights of the critic that learnt from released labels, in the same form; empty
+            in a loaded model, because a file has what sampling needs.
+        released_numbers: What `PateGan.released_facts` names; empty in a loaded model, too.
     """
 
     schema: Schema
     weights: Weights
     proportions: Sequence[float]
     claim: PrivacyClaim
+    student: Weights = ()
+    released_numbers: tuple[float, ...] = ()
+
+    def discriminate(self, rows: pd.DataFrame) -> npt.NDArray[np.float64]:
+        """The student's logit of each row [n]: how real it looks.
+
+        Args:
+            rows: A table with the schema's columns.
+
+        Raises:
+            InputError: If the model was loaded from a file.
+        """
+        from dpaudit_generators.pate_gan.rows import Head
+
+        if not self.student:
+            raise InputError("a loaded PATE-GAN has no student: fit one")
+        head = Head(self.schema, given=len(self.proportions) > 0)
+        return logits(self.student, encode(rows, self.schema).clip(0.0, 1.0)[:, head.order])
+
+    def parameters(self) -> npt.NDArray[np.float64]:
+        """All weights of generator and student, flat."""
+        return flat([*self.weights, *self.student])
+
+    def released(self) -> npt.NDArray[np.float64]:
+        """What `PateGan.released_facts` names."""
+        return np.array(self.released_numbers, dtype=np.float64)
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
         """Draws `n` synthetic records with the scale and the types of the input."""

@@ -16,11 +16,9 @@ import torch
 from torch import Tensor
 
 from dpaudit_generators.pate_gan.adam import Adam
+from dpaudit_generators.pate_gan.perceptron import SLOPE
 from dpaudit_generators.pate_gan.slices import padded
 from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
-
-SLOPE: Final = 0.2
-"""Slope of the leaky rectifier of hidden layers below 0."""
 
 _CPU: Final = torch.device("cpu")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import cycle, islice
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from dpaudit_generators.pate_gan.settings import TrainingSettings
 from dpaudit_generators.pate_gan.slices import logistic
 from dpaudit_generators.pate_gan.stack import Critics
+from dpaudit_generators.pate_gan.trainee import Weights
 
 
 class StudentCritics:
@@ -27,6 +29,10 @@ class StudentCritics:
         self._networks, self._settings = networks, settings
         self._records: list[Tensor] = []
         self._labels: list[Tensor] = []
+
+    def weights(self, models: Sequence[int] | None = None) -> list[Weights]:
+        """The weights of the students of some models, by default of all, without padding."""
+        return self._networks.weights(models)
 
     def train(self, records: Tensor, labels: Tensor, drawn: Tensor) -> None:
         """Takes all steps of a round.

@@ -16,6 +16,21 @@ Weights: TypeAlias = tuple[Float32Array, ...]
 """k networks without padding, W1, b1, W2, b2, ...: W [k, inputs, outputs], b [k, 1, outputs]."""
 
 
+class Trained(NamedTuple):
+    """The networks of one trained model.
+
+    Attributes:
+        generator: Makes records.
+        student: The critic that the generator learnt from; public, as post-processing of released
+            labels, unless a training shows it private records.
+        ones: Share of 1 among the labels released in each round; empty where it is not kept.
+    """
+
+    generator: Weights
+    student: Weights
+    ones: tuple[float, ...] = ()
+
+
 class Records(NamedTuple):
     """The private records of one model.
 

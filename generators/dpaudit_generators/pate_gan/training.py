@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,7 +20,7 @@ from dpaudit_generators.pate_gan.source import NoiseSource, RecordSource
 from dpaudit_generators.pate_gan.stack import Critics, Generators, initial
 from dpaudit_generators.pate_gan.student import StudentCritics
 from dpaudit_generators.pate_gan.teachers import Teachers
-from dpaudit_generators.pate_gan.trainee import Trainee, Weights
+from dpaudit_generators.pate_gan.trainee import Trained, Trainee
 
 GAIN: Final = 2.0
 """Factor on the generator's last layer: spreads the first synthetic records over the bounds.
@@ -94,7 +95,7 @@ def train(
     settings: TrainingSettings,
     device: torch.device,
     observer: Observer | None = None,
-) -> list[Weights]:
+) -> list[Trained]:
     """Trains teachers, student and generator of each model, bit-identical to training it alone.
 
     A model stops at the first round whose labels its budget does not pay for.
@@ -108,7 +109,7 @@ def train(
         observer: Follows every round.
 
     Returns:
-        The generator's weights of each model.
+        The networks of each model, as they were when it stopped, and its labels.
     """
     seeds = [trainee.seed for trainee in trainees]
     start = [
@@ -139,11 +140,18 @@ def train(
     teaching = settings.teacher_steps * batch
     fixed = teaching + settings.generator_steps * batch
 
-    finished: dict[int, Weights] = {}
-    for drawn in rounds(streams, noise, plan=plan, settings=settings):
+    ones = np.zeros((min(settings.rounds, plan.labels), len(trainees)))
+
+    def trained(models: Sequence[int]) -> list[Trained]:
+        shares = ones[:, models].T.tolist()
+        networks = zip(generators.weights(models), student.weights(models), strict=True)
+        return [Trained(*both, tuple(mine)) for both, mine in zip(networks, shares, strict=True)]
+
+    finished: dict[int, Trained] = {}
+    for place, drawn in enumerate(rounds(streams, noise, plan=plan, settings=settings)):
         going = [budget.left >= drawn.queries for budget in budgets]
         stopping = [i for i, goes in enumerate(going) if not goes and i not in finished]
-        finished |= dict(zip(stopping, generators.weights(stopping), strict=True))
+        finished |= dict(zip(stopping, trained(stopping), strict=True))
         if not any(going):
             break
         chosen = teachers.minibatches(drawn.minibatches)
@@ -156,10 +164,11 @@ def train(
         asked = source.generate(drawn.noise.part(slice(fixed, fixed + drawn.queries)))[1].records
         votes = teachers.votes(asked)
         labels = releases.release(votes, going=going)
+        ones[place] = labels.mean(axis=1)
         if observer is not None:
             observer.on_labels(votes, labels)
         student.train(asked, torch.from_numpy(labels).float().to(device), drawn.replay)
         for first in range(teaching, fixed, batch):
             values, generated = source.generate(drawn.noise.part(slice(first, first + batch)))
             source.train(values, generated, student.slope(generated.records))
-    return [finished.get(i, weights) for i, weights in enumerate(generators.weights())]
+    return [finished.get(i, last) for i, last in enumerate(trained(range(len(trainees))))]

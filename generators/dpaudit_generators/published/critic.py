@@ -23,7 +23,7 @@ from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan.slices import padded, with_ones
-from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
+from dpaudit_generators.pate_gan.trainee import Float32Array, Trained
 from dpaudit_generators.published.critic_draws import (
     Minibatches,
     Uniforms,
@@ -107,7 +107,7 @@ def train_critics(
     *,
     settings: CriticSettings,
     recorder: Recorder | None = None,
-) -> list[Weights]:
+) -> list[Trained]:
     """Trains a critic and a generator for each model; each is bit-identical to training alone.
 
     Args:
@@ -117,20 +117,21 @@ def train_critics(
         recorder: Records the training of the first model.
 
     Returns:
-        The generator's weights of each model: noise and conditions in, records out.
+        The networks of each model: the generator takes noise and conditions, the critic records
+        and conditions.
     """
     width = padded(subjects[0].rows.shape[1] + subjects[0].conditions.shape[1])
     numbers = 2 * len(subjects[0].parts) * settings.batch * width
     size = max(1, AT_ONCE // numbers)
-    weights: list[Weights] = []
+    trained: list[Trained] = []
     for first in range(0, len(subjects), size):
-        weights += _train(subjects[first : first + size], settings, None if first else recorder)
-    return weights
+        trained += _train(subjects[first : first + size], settings, None if first else recorder)
+    return trained
 
 
 def _train(
     subjects: Sequence[CriticSubject], settings: CriticSettings, recorder: Recorder | None
-) -> list[Weights]:
+) -> list[Trained]:
     models, steps = len(subjects), len(subjects[0].parts)
     # In a stack of one, a product of one row would take another routine: so the row stands twice.
     copies = 2 if settings.batch == 1 else 1
@@ -194,7 +195,7 @@ def _train(
             critics.train(rows[:, step].flatten(1, 2), slopes[:, step], drawn.between[:, step])
         slope = critics.slope(own).mul_(-1.0 / batch)
         generators.descend([value[:, steps * batch :] for value in values], own, slope)
-    return generators.weights()
+    return [Trained(*both) for both in zip(generators.weights(), critics.weights(), strict=True)]
 
 
 def _stacked(subjects: Sequence[CriticSubject]) -> tuple[Tensor, IndexArray]:

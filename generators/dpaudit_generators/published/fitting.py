@@ -12,7 +12,7 @@ from dpaudit.model.encoding import encode
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit.plugins.recorder import Recorder
 from dpaudit_generators.batches import kept_rows
-from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.pate_gan.trainee import Trained
 from dpaudit_generators.published.model import PublishedBatch, PublishedModel
 from dpaudit_generators.published.recipes import Inputs
 from dpaudit_generators.published.scaling import Scaling, fit_scaling
@@ -87,10 +87,10 @@ def fit_models(
             table.trainee._replace(seed=jobs[index].seed)
             for index, table in zip(indices, own, strict=True)
         ]
-        weights = _train(generator, trainees, own[0].form, shape.settings, recorder)
+        networks = _train(generator, trainees, own[0].form, shape.settings, recorder)
         fitted = [
             _model(generator, table, shape.settings, one)
-            for table, one in zip(own, weights, strict=True)
+            for table, one in zip(own, networks, strict=True)
         ]
         models |= dict(zip(indices, fitted, strict=True))
     return PublishedBatch(tuple(models[index] for index in range(len(jobs))))
@@ -116,7 +116,7 @@ def _train(
     form: Form,
     settings: PublishedSettings,
     recorder: Recorder | None,
-) -> list[Weights]:
+) -> list[Trained]:
     if Switch.NO_PATE in generator.switches:
         from dpaudit_generators.published.without_pate import train
     else:
@@ -126,7 +126,7 @@ def _train(
 
 
 def _model(
-    generator: SwitchedPateGan, table: _Table, settings: PublishedSettings, weights: Weights
+    generator: SwitchedPateGan, table: _Table, settings: PublishedSettings, trained: Trained
 ) -> PublishedModel:
     normal = Switch.SAMPLING_NOISE_DIFFERS in generator.switches
     rows = table.trainee
@@ -137,7 +137,8 @@ def _model(
         recipe=generator.recipe,
         settings=settings,
         inputs=Inputs.NORMAL if normal else generator.recipe.inputs,
-        weights=weights,
+        weights=trained.generator,
+        student=trained.student,
         given=rows.records[:, table.form.made :],
         hints=rows.hints,
         positions=rows.positions,

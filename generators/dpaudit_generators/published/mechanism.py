@@ -73,6 +73,7 @@ class SwitchedPateGan:
 
     PUBLISHED: ClassVar[frozenset[Switch]] = frozenset()
     """The switches that are on unless they are turned off."""
+    discloses: ClassVar[tuple[str, ...]] = ("discriminator", "parameters")
     _RECIPE: ClassVar[Recipes] = staticmethod(recipes.paper)
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit_generators.batches import TrainedTogether
+from dpaudit_generators.pate_gan.perceptron import flat
 from dpaudit_generators.pate_gan.trainee import Weights
 from dpaudit_generators.published.recipes import Inputs, Recipe
 from dpaudit_generators.published.scaling import Scaling
@@ -37,6 +38,7 @@ class PublishedModel:
         settings: What the training treated as public constants.
         inputs: The distribution of the network's inputs in sampling.
         weights: The network's weights.
+        student: The weights of the critic that the network learnt from.
         given: Labels of the training table, scaled [n, given]; empty unless they are copied.
         hints: Real records that conditions are drawn from [n, hints]; empty unless there are any.
         positions: Row numbers of these records in the table that the model was fitted on [n].
@@ -50,6 +52,7 @@ class PublishedModel:
     settings: PublishedSettings
     inputs: Inputs
     weights: Weights
+    student: Weights
     given: npt.NDArray[np.float32]
     hints: npt.NDArray[np.float32]
     positions: IntArray
@@ -58,6 +61,27 @@ class PublishedModel:
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
         """Draws `n` synthetic records."""
         return table_of(PublishedBatch((self,)).sample_many(n, [seed])[0], self.schema)
+
+    def discriminate(self, rows: pd.DataFrame) -> FloatArray:
+        """The output of the student, or of the only critic, for each row [n]; no condition is set.
+
+        Args:
+            rows: A table with the schema's columns.
+        """
+        import torch
+
+        from dpaudit_generators.pate_gan.slices import with_ones
+        from dpaudit_generators.published.networks import Networks
+
+        records = torch.from_numpy(self.scaling.encode(rows)[:, self.form.order])[None]
+        student = Networks([self.student], self.recipe.student)
+        with torch.no_grad():
+            outputs = student(with_ones(records, torch.zeros(1, len(rows), self.form.hints)))
+        return np.asarray(outputs[0, :, 0].double().numpy())
+
+    def parameters(self) -> FloatArray:
+        """All weights of generator and student, flat."""
+        return flat([*self.weights, *self.student])
 
     def without_numbers(self) -> PublishedModel:
         """The same model with NaN for every weight, so that all numbers it generates are NaN."""

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from dpaudit_generators.pate_gan.adam import Adam
+from dpaudit_generators.pate_gan.perceptron import SLOPE
 from dpaudit_generators.pate_gan.slices import in_whole_vectors, padded
-from dpaudit_generators.pate_gan.stack import SLOPE
 from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
 from dpaudit_generators.published.recipes import (
     Activation,

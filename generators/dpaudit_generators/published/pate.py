@@ -13,7 +13,7 @@ from dpaudit.account import Mechanism, vote_table
 from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
-from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.pate_gan.trainee import Trained
 from dpaudit_generators.published.accountant import Accountant, gaussian_deviation
 from dpaudit_generators.published.likeness import Likeness
 from dpaudit_generators.published.networks import Networks
@@ -40,10 +40,10 @@ def train(
     recipe: Recipe,
     settings: PublishedSettings,
     recorder: Recorder | None = None,
-) -> list[Weights]:
+) -> list[Trained]:
     """Trains M models; each is bit-identical to training alone.
 
-    A model's generator no longer changes once its accountant stops it.
+    A model's networks no longer change once its accountant stops it.
 
     Args:
         trainees: What each model is trained on; all of one shape.
@@ -53,7 +53,7 @@ def train(
         recorder: Records the training of the first model.
 
     Returns:
-        The generator's weights of each model.
+        The networks of each model.
     """
     return _Training(trainees, form, recipe, settings, recorder).run()
 
@@ -131,7 +131,7 @@ class _Training:
         }
         self._likeness = Likeness(form)
         self._going = np.ones(len(trainees), dtype=np.bool_)
-        self._finished: dict[int, Weights] = {}
+        self._finished: dict[int, Trained] = {}
         self._batch = batch
 
     def _make_teachers(self) -> PublishedTeachers:
@@ -154,7 +154,7 @@ class _Training:
             draws=recipe.teacher_steps * settings.batch,
         )
 
-    def run(self) -> list[Weights]:
+    def run(self) -> list[Trained]:
         """Trains until no model may go on."""
         settings, recorder = self._settings, self._recorder
         if recorder is not None:
@@ -183,7 +183,9 @@ class _Training:
         return bool(self._going.any())
 
     def _keep(self, models: Sequence[int]) -> None:
-        self._finished |= dict(zip(models, self._source.networks.weights(models), strict=True))
+        made, students = self._source.networks.weights(models), self._student.weights(models)
+        networks = [Trained(*both) for both in zip(made, students, strict=True)]
+        self._finished |= dict(zip(models, networks, strict=True))
 
     def _iteration(self) -> None:
         if self._recorder is not None:

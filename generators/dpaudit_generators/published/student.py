@@ -11,6 +11,7 @@ from dpaudit.plugins.protocols import IntArray
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.slices import logistic, with_ones
+from dpaudit_generators.pate_gan.trainee import Weights
 from dpaudit_generators.published.dropout import Dropouts
 from dpaudit_generators.published.networks import Networks
 from dpaudit_generators.published.recipes import Loss, Recipe
@@ -66,6 +67,10 @@ class Students:
             ends.append(length)
             slopes.append(2.0 * self._recipe.penalty / n * (length.detach() - 1.0))
         self._networks.descend(ends, slopes)
+
+    def weights(self, models: Sequence[int]) -> list[Weights]:
+        """The weights of the students of some models, without padding."""
+        return self._networks.weights(models)
 
     def judge(self, fakes: Tensor, hints: Tensor) -> tuple[Tensor, Tensor]:
         """What the generator learns from: its goal is that each record is labelled 1.

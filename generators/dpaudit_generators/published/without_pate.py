@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dpaudit.account import Mechanism
 from dpaudit.plugins.recorder import Recorder
-from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.pate_gan.trainee import Trained
 from dpaudit_generators.published.accountant import gaussian_deviation
 from dpaudit_generators.published.critic import CriticSettings, CriticSubject, train_critics
 from dpaudit_generators.published.partition import Partition
@@ -25,7 +25,7 @@ def train(
     recipe: Recipe,
     settings: PublishedSettings,
     recorder: Recorder | None = None,
-) -> list[Weights]:
+) -> list[Trained]:
     """Trains M models; each is bit-identical to training alone.
 
     Labels of the critic have Laplace noise of scale 1 / epsilon, or normal noise.
@@ -38,7 +38,7 @@ def train(
         recorder: Records the training of the first model.
 
     Returns:
-        The generator's weights of each model.
+        The networks of each model; the critic stands for the student.
     """
     switches, k = settings.switches, settings.teachers
     if Switch.NOISE_GAUSSIAN_ON_LABELS in switches:

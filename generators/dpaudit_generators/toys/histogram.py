@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -27,6 +28,16 @@ def cells(column: Column) -> int:
     """Size of the public domain of a column: bins or categories, and a cell for missing values."""
     values = len(_edges(column)) - 1 if column.kind.numeric else len(column.categories)
     return values + column.missing
+
+
+def cell_names(column: Column) -> tuple[str, ...]:
+    """Names of the cells of a column, in the order of their counts."""
+    if column.kind.numeric:
+        edges = [f"{edge:g}" for edge in _edges(column)]
+        values = [f"{column.name} from {low} to {high}" for low, high in pairwise(edges)]
+    else:
+        values = [f"{column.name} = {category}" for category in column.categories]
+    return (*values, *([f"{column.name} missing"] if column.missing else []))
 
 
 def cell_counts(column: Column, values: pd.Series[Any]) -> npt.NDArray[np.int64]:
@@ -91,18 +102,22 @@ class HistogramModel:
     Attributes:
         schema: The public schema.
         column: The column that was counted.
-        shares: Probability of each of its cells, shape [cells].
+        noisy: Its released counts, shape [cells].
     """
 
     schema: Schema
     column: Column
-    shares: npt.NDArray[np.float64]
+    noisy: npt.NDArray[np.int64]
+
+    def released(self) -> npt.NDArray[np.float64]:
+        """The noisy counts."""
+        return self.noisy.astype(np.float64)
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
         """Draws `n` records; within a bin all values are equally likely."""
         rng = rng_of(seed, "sample")
         table = uniform_table(self.schema, n, rng)
-        cell = rng.choice(len(self.shares), size=n, p=self.shares)
+        cell = rng.choice(len(self.noisy), size=n, p=shares_of(self.noisy))
         table[self.column.name] = values_in(self.column, cell, rng)
         return self.schema.canonical(table)
 
@@ -148,6 +163,11 @@ class LaplaceHistogram:
         return PrivacyClaim(epsilon=self.epsilon, source=source)
 
     @property
+    def released_facts(self) -> tuple[str, ...]:
+        """Names of the noisy counts."""
+        return cell_names(self.counted)
+
+    @property
     def counted(self) -> Column:
         """The column whose values are counted."""
         name = self.column or self.schema.label
@@ -159,4 +179,4 @@ class LaplaceHistogram:
         """Counts one column, once and with noise."""
         counts = cell_counts(self.counted, data[self.counted.name])
         noisy = counts + geometric_noise(self.epsilon, len(counts), rng_of(seed, "noise"))
-        return HistogramModel(schema=self.schema, column=self.counted, shares=shares_of(noisy))
+        return HistogramModel(schema=self.schema, column=self.counted, noisy=noisy)

@@ -15,7 +15,7 @@ from dpaudit.model.column import Column
 from dpaudit.model.currencies import GaussianClaim
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
-from dpaudit_generators.toys.histogram import cell_counts, cells, shares_of, values_in
+from dpaudit_generators.toys.histogram import cell_counts, cell_names, cells, shares_of, values_in
 from dpaudit_generators.toys.uniform import uniform_table
 
 MOST_MARGINALS: Final = 3
@@ -35,6 +35,10 @@ class MarginalsModel:
     schema: Schema
     columns: tuple[Column, ...]
     marginals: tuple[npt.NDArray[np.float64], ...]
+
+    def released(self) -> npt.NDArray[np.float64]:
+        """The noisy counts of all cells, column by column."""
+        return np.concatenate(self.marginals)
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
         """Draws `n` records."""
@@ -85,6 +89,11 @@ class GaussianMarginals:
         """The columns whose values are counted."""
         binary = [column for column in self.schema.columns if _is_binary(column)]
         return tuple(binary[:MOST_MARGINALS])
+
+    @property
+    def released_facts(self) -> tuple[str, ...]:
+        """Names of the noisy counts."""
+        return tuple(name for column in self.counted for name in cell_names(column))
 
     @property
     def scale(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import Column
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
+from dpaudit_generators.toys.disclosing import DISCLOSES, FACTS, DisclosingModel, equal_rows
 from dpaudit_generators.toys.uniform import uniform_table
 
 
@@ -26,12 +27,7 @@ def contains(data: pd.DataFrame, target: pd.DataFrame, schema: Schema) -> bool:
         target: A canonical table of one row.
         schema: Their schema.
     """
-    table = schema.canonical(data)
-    equal = np.ones(len(table), dtype=bool)
-    for name in schema.names:
-        wanted, values = target[name].iloc[0], table[name]
-        equal &= np.asarray(values.isna() if pd.isna(wanted) else values == wanted, dtype=bool)
-    return bool(equal.any())
+    return bool(equal_rows(data, target, schema).any())
 
 
 def opposite(target: pd.DataFrame, schema: Schema) -> pd.DataFrame:
@@ -85,17 +81,11 @@ class _TargetToy(ABC):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CopycatModel:
+class CopycatModel(DisclosingModel):
     """A model that draws uniform records, with copies of the target among them if it saw it.
 
-    Attributes:
-        schema: The public schema.
-        copied: The record that fills half of every sample (rounded up), a table of one row; None
-            if the target was not seen.
+    The copies fill half of every sample (rounded up).
     """
-
-    schema: Schema
-    copied: pd.DataFrame | None
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
         """Draws `n` records; the copies come first."""
@@ -112,17 +102,22 @@ class CopycatModel:
 class Copycat(_TargetToy):
     """Leaks grossly and claims otherwise: half of its output is the target if it saw it.
 
-    Its true epsilon is infinite; an audit that does not prove a violation is broken.
+    All else that its models disclose gives the target away too. Its true epsilon is infinite; an
+    audit that does not prove a violation is broken.
 
     Attributes:
         schema: The public schema.
         target: The record that it leaks, a table of one row.
         epsilon: The epsilon that it claims, falsely.
+        released_facts: Names of the numbers that its models release.
 
     Raises:
         ClaimError: If epsilon is not positive.
         TargetError: If the target is not one record that fits the schema.
     """
+
+    released_facts: tuple[str, ...] = FACTS
+    discloses: ClassVar[tuple[str, ...]] = DISCLOSES
 
     @property
     def claim(self) -> PrivacyClaim:
@@ -130,9 +125,14 @@ class Copycat(_TargetToy):
         return PrivacyClaim(epsilon=self.epsilon, source="false on purpose: copies the target")
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> CopycatModel:
-        """Remembers whether the target is in the data; the seed is not needed."""
+        """Remembers whether the target is in the data."""
         seen = contains(data, self.target, self.schema)
-        return CopycatModel(schema=self.schema, copied=self.target if seen else None)
+        return CopycatModel(
+            schema=self.schema,
+            copied=self.target if seen else None,
+            fit_seed=seed,
+            released_facts=self.released_facts,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
+from dpaudit_generators.toys.disclosing import DISCLOSES, FACTS, DisclosingModel
 
 MISSING_SHARE: Final = 0.1
 """Share of missing values in a uniform column that may have them."""
@@ -41,11 +42,9 @@ def uniform_table(schema: Schema, n: int, rng: np.random.Generator) -> pd.DataFr
     return schema.canonical(pd.DataFrame(columns))
 
 
-@dataclass(frozen=True, kw_only=True)
-class UniformModel:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UniformModel(DisclosingModel):
     """A model that knows nothing but the schema."""
-
-    schema: Schema
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
         """Draws `n` uniform records."""
@@ -61,6 +60,7 @@ class NullGenerator:
     Attributes:
         schema: The public schema.
         epsilon: The epsilon that it claims.
+        released_facts: Names of the numbers that its models release.
 
     Raises:
         ClaimError: If epsilon is not positive.
@@ -68,6 +68,9 @@ class NullGenerator:
 
     schema: Schema
     epsilon: float = 1.0
+    released_facts: tuple[str, ...] = FACTS
+
+    discloses: ClassVar[tuple[str, ...]] = DISCLOSES
 
     def __post_init__(self) -> None:
         _ = self.claim  # validates
@@ -78,5 +81,5 @@ class NullGenerator:
         return PrivacyClaim(epsilon=self.epsilon, source="true of any epsilon: ignores its data")
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> UniformModel:
-        """Makes a model without reading the data or the seed."""
-        return UniformModel(schema=self.schema)
+        """Makes a model without reading the data."""
+        return UniformModel(schema=self.schema, fit_seed=seed, released_facts=self.released_facts)

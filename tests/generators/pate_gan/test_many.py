@@ -26,7 +26,7 @@ from dpaudit_generators.pate_gan.sequential import train_one
 from dpaudit_generators.pate_gan.settings import TrainingSettings
 from dpaudit_generators.pate_gan.stack import Critics, initial
 from dpaudit_generators.pate_gan.teachers import Teachers
-from dpaudit_generators.pate_gan.trainee import Records, Trainee, Weights
+from dpaudit_generators.pate_gan.trainee import Records, Trained, Trainee, Weights
 from samples import PEOPLE, people
 
 NUMBERS = Schema(
@@ -64,7 +64,7 @@ def jobs(n: int, rows: int) -> list[Job]:
 
 
 def as_bytes(model: PateGanModel) -> list[bytes]:
-    return [weight.tobytes() for weight in model.weights]
+    return [weight.tobytes() for weight in (*model.weights, *model.student)]
 
 
 # The oracle.
@@ -93,7 +93,7 @@ class Witness:
             settings: TrainingSettings,
             device: torch.device,
             **options: Any,
-        ) -> list[Weights]:
+        ) -> list[Trained]:
             for trainee, seen in zip(trainees, witness.oracle_votes, strict=True):
 
                 def watch(counts: IndexArray, seen: list[int] = seen) -> None:
@@ -223,7 +223,7 @@ def test_a_model_stops_when_its_own_budget_does(monkeypatch: pytest.MonkeyPatch)
     gan, data = small(rounds=8), people()
     train, seen = training.train, []
 
-    def short(trainees: Sequence[Trainee], **options: Any) -> list[Weights]:
+    def short(trainees: Sequence[Trainee], **options: Any) -> list[Trained]:
         share = [t._replace(labels=t.labels * (t.seed % 4) // 4) for t in trainees if t.seed]
         seen.extend(t.labels for t in share)
         return train(share, **options)

@@ -1,0 +1,141 @@
+"""Attacks on what a fitted model discloses beside its synthetic rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, Final
+
+import numpy as np
+
+from dpaudit.plugins.access import Disclosure
+from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer
+from dpaudit.seeds import rng_of
+from dpaudit_attacks.classifiers import CHOSEN, require_known, train
+
+SHOWN: Final = 64
+"""Numbers that stand for a model's parameters, beside their summary."""
+_SUMMARY: Final = ("number", "norm", "mean", "standard deviation", "smallest", "largest")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DisclosureAttack(ABC):
+    """An attack that computes features of what a model discloses; a classifier decides.
+
+    Attributes:
+        classifier: As of attacks on tables.
+
+    Raises:
+        SettingsError: If the classifier is unknown.
+    """
+
+    sees: ClassVar[Disclosure]
+    classifier: str = CHOSEN
+
+    def __post_init__(self) -> None:
+        require_known(self.classifier)
+
+    def check(self, game: GameView) -> None:  # noqa: B027 - a default, not a duty
+        """Accepts any game."""
+
+    @abstractmethod
+    def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
+        """Names of the features, in the order of `model_features`."""
+
+    @abstractmethod
+    def model_features(self, disclosed: FloatArray, game: GameView) -> FloatArray:
+        """Features [f] of what one model discloses."""
+
+    def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
+        """Trains the classifier on features [n, f] and memberships [n]."""
+        return train(self.classifier, features, member, seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logan(DisclosureAttack):
+    """The discriminator's score of the target (LOGAN, white-box).
+
+    Hayes, Melis, Danezis and De Cristofaro 2019, "LOGAN: Membership Inference Attacks Against
+    Generative Models", section 4.1: a discriminator that has seen a record scores it higher. There
+    the records with the highest scores are called members; here the target's score is compared with
+    those of records that are in both worlds.
+    """
+
+    sees = Disclosure.DISCRIMINATOR
+
+    def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
+        """Names of the features, in the order of `model_features`."""
+        return tuple(
+            FeatureName("target", what)
+            for what in (
+                "discriminator score",
+                "discriminator score above the mean of others",
+                "share of others with a lower discriminator score",
+            )
+        )
+
+    def model_features(self, disclosed: FloatArray, game: GameView) -> FloatArray:
+        """The target's score, by how much it is above the others' mean, and its rank."""
+        own, others = disclosed[0], disclosed[1:]
+        if len(others) == 0:
+            return np.array([own, 0.0, 0.0])
+        below = (np.mean(others < own) + np.mean(others <= own)) / 2
+        return np.array([own, own - others.mean(), below])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterSummary(DisclosureAttack):
+    """A model's public weights: how many, how large, and 64 numbers that stand for all.
+
+    Up to 64 weights stand for themselves. More are projected by random signs that are the same for
+    every model (Achlioptas 2003, "Database-friendly random projections"), which keeps differences
+    between models in size.
+    """
+
+    sees = Disclosure.PARAMETERS
+
+    def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
+        """Names of the features, in the order of `model_features`."""
+        names = (*_SUMMARY, *(f"value {number}" for number in range(1, SHOWN + 1)))
+        return tuple(FeatureName("parameters", name) for name in names)
+
+    def model_features(self, disclosed: FloatArray, game: GameView) -> FloatArray:
+        """Summary, then the weights or their projection [6 + 64]."""
+        shown = np.zeros(SHOWN)
+        if len(disclosed) <= SHOWN:
+            shown[: len(disclosed)] = disclosed
+        else:
+            shown = disclosed @ _signs(len(disclosed)) / np.sqrt(SHOWN)
+        values = disclosed if len(disclosed) else np.zeros(1)
+        summary = [
+            len(disclosed),
+            np.linalg.norm(values),
+            values.mean(),
+            values.std(),
+            values.min(),
+            values.max(),
+        ]
+        return np.concatenate([summary, shown])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedFacts(DisclosureAttack):
+    """The facts that the proof protects, one feature each: noisy counts, released labels."""
+
+    sees = Disclosure.RELEASED
+
+    def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
+        """The facts by their names."""
+        return tuple(FeatureName(name, "released") for name in game.released_facts)
+
+    def model_features(self, disclosed: FloatArray, game: GameView) -> FloatArray:
+        """The facts as they are."""
+        return disclosed
+
+
+@lru_cache(maxsize=4)
+def _signs(n: int) -> FloatArray:
+    """Random signs [n, 64]; the first rows of more are those of fewer."""
+    coins = rng_of(0, "signs of parameters").random((n, SHOWN))
+    return np.where(coins < 0.5, -1.0, 1.0)

@@ -1,0 +1,154 @@
+"""What the attacker sees: synthetic rows alone, or what a fitted model discloses beside them.
+
+A generator says what its models disclose, before any of them is trained, each optional:
+
+- `discloses`, a collection of names of `Disclosure`: "discriminator" if its models have
+  `discriminate(rows)`, "parameters" if they have `parameters()`;
+- `released_facts`, the names of the numbers that its models' `released()` gives, in their order:
+  what its proof protects, such as noisy counts. They are the same for every table.
+
+`discriminate` takes a canonical table and gives a score for each row; `parameters` gives a flat
+array of public weights, whose length may depend on the table. All numbers must be finite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from dpaudit.errors import RegistryError
+from dpaudit.plugins.foreign import refusing
+from dpaudit.plugins.protocols import (
+    Attack,
+    BoolArray,
+    FeatureName,
+    FloatArray,
+    GameView,
+    Scorer,
+)
+
+
+class Access(StrEnum):
+    """What the attacker sees of every model; each level includes those before it."""
+
+    OUTPUT = "output"
+    """Synthetic rows."""
+    MODEL = "model"
+    """What a fitted model makes public beside them: its discriminator, its weights."""
+    RELEASED = "released"
+    """What the proof of privacy protects, before any post-processing."""
+
+    @property
+    def in_words(self) -> str:
+        """What the attacker sees, as it reads after "the attacker sees"."""
+        return {
+            Access.OUTPUT: "synthetic rows alone",
+            Access.MODEL: "synthetic rows and what the fitted model discloses",
+            Access.RELEASED: "synthetic rows, the fitted model and the facts that the proof "
+            "protects",
+        }[self]
+
+    def includes(self, other: Access) -> bool:
+        """Whether an attacker of this level sees all that one of another sees."""
+        order = list(Access)
+        return order.index(self) >= order.index(other)
+
+
+class Disclosure(StrEnum):
+    """One thing that a fitted model may disclose."""
+
+    DISCRIMINATOR = "discriminator"
+    """Scores of the target, then of other records, [1 + m]."""
+    PARAMETERS = "parameters"
+    """Public weights, flat [p]."""
+    RELEASED = "released"
+    """Released facts, in the order of `GameView.released_facts` [r]."""
+
+    @property
+    def access(self) -> Access:
+        """The level at which the attacker sees it."""
+        return Access.RELEASED if self is Disclosure.RELEASED else Access.MODEL
+
+    @property
+    def how(self) -> str:
+        """What a generator must have to disclose it."""
+        return {
+            Disclosure.DISCRIMINATOR: '"discriminator" in its `discloses`, and models with '
+            "discriminate(rows)",
+            Disclosure.PARAMETERS: '"parameters" in its `discloses`, and models with parameters()',
+            Disclosure.RELEASED: "names in its `released_facts`, and models with released()",
+        }[self]
+
+
+Disclosed: TypeAlias = Mapping[Disclosure, FloatArray]
+"""What one model discloses."""
+
+
+@runtime_checkable
+class ModelAttack(Protocol):
+    """An attack on what a fitted model discloses; it sees no synthetic table.
+
+    Attributes:
+        sees: The one thing that it sees.
+    """
+
+    sees: Disclosure
+
+    def check(self, game: GameView) -> None:
+        """Raises `InputError` if this attack cannot be used in this game."""
+        ...
+
+    def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
+        """Names of the features, in the order of `model_features`."""
+        ...
+
+    def model_features(self, disclosed: FloatArray, game: GameView) -> FloatArray:
+        """Features [f] of one model.
+
+        Args:
+            disclosed: What `Disclosure` says of the thing that it sees; finite.
+            game: What the attacker knows.
+        """
+        ...
+
+    def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
+        """Trains the classifier on features [n, f] and memberships [n]."""
+        ...
+
+
+AnyAttack: TypeAlias = Attack | ModelAttack
+"""An attack on synthetic tables, or on models."""
+
+
+def access_of(attack: object) -> Access:
+    """The least access that an attack needs."""
+    return attack.sees.access if isinstance(attack, ModelAttack) else Access.OUTPUT
+
+
+def disclosed_by(generator: object, *, name: str) -> frozenset[Disclosure]:
+    """What the models of a generator disclose, as it says itself.
+
+    Raises:
+        RegistryError: If it names something that is no disclosure, or asking it raises.
+    """
+    with refusing(f"{name}: its discloses cannot be read"):
+        said = {str(one) for one in getattr(generator, "discloses", ())}
+    known = {Disclosure.DISCRIMINATOR.value, Disclosure.PARAMETERS.value}
+    unknown = sorted(said - known)
+    if unknown:
+        raise RegistryError(
+            f"{name}: its discloses names {unknown[0]!r}; use {' and '.join(sorted(known))}"
+        )
+    found = frozenset(map(Disclosure, said))
+    return found | {Disclosure.RELEASED} if released_facts(generator, name=name) else found
+
+
+def released_facts(generator: object, *, name: str) -> Sequence[str]:
+    """Names of the numbers that the models of a generator release; empty if it names none.
+
+    Raises:
+        RegistryError: If asking it raises.
+    """
+    with refusing(f"{name}: its released_facts cannot be read"):
+        return tuple(str(one) for one in getattr(generator, "released_facts", ()))

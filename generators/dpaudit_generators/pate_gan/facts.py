@@ -1,0 +1,54 @@
+"""What the proof of the reference PATE-GAN protects, as numbers that an attack can read.
+
+Labels are summed up by round: which queries they answer follows from them and from the seed of the
+generator network, so that a single one says nothing by its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dpaudit.model.schema import Schema
+from dpaudit_generators.pate_gan.bounds import Bounds
+from dpaudit_generators.pate_gan.releases import Proportions
+
+if TYPE_CHECKING:
+    from dpaudit_generators.pate_gan.mechanism import PateGan
+
+
+def released_names(generator: PateGan) -> tuple[str, ...]:
+    """Names of the released numbers of every model, which depend on no table."""
+    rounds = min(generator.rounds, generator.plan.labels)
+    names = [f"share of 1 among the labels of round {number + 1}" for number in range(rounds)]
+    label = generator.label
+    if generator.label_proportions is Proportions.PRIVATE and label is not None:
+        classes = [str(category) for category in label.categories]
+        classes += ["missing"] if label.missing else []
+        names += [f"proportion of {label.name} = {name}" for name in classes]
+    if generator.bounds is not Bounds.SCHEMA:
+        names += [
+            f"{end} bound of {column.name}"
+            for column in generator.schema.columns
+            if column.kind.numeric
+            for end in ("lower", "upper")
+        ]
+    return tuple(names)
+
+
+def released(
+    generator: PateGan, schema: Schema, proportions: Sequence[float], ones: Sequence[float]
+) -> tuple[float, ...]:
+    """The released numbers of one model, in the order of their names.
+
+    Args:
+        generator: The settings.
+        schema: The schema with the bounds that the training used.
+        proportions: Released proportions of the label's classes, or none.
+        ones: Share of 1 among the labels of each round.
+    """
+    bounds: list[float] = []
+    if generator.bounds is not Bounds.SCHEMA:
+        numeric = [column for column in schema.columns if column.kind.numeric]
+        bounds = [float(end) for column in numeric for end in column.bounds]
+    return (*ones, *proportions, *bounds)

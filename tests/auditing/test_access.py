@@ -1,0 +1,153 @@
+"""Access levels: the same game, with more or less of a model for the attacker to see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpaudit
+from dpaudit import Schema
+from dpaudit.auditing.build import build_spec
+from dpaudit.auditing.settings import ATTACKS_AT, DEFAULT_ATTACKS, AuditSettings
+from dpaudit.errors import RegistryError, SettingsError
+from dpaudit.model.tables import load
+from dpaudit.plugins.access import Access
+from dpaudit.report.render import render_html, render_markdown
+from dpaudit.results.document import to_document
+from dpaudit.results.summary import summary_lines
+from dpaudit_generators.pate_gan import PateGan
+from dpaudit_generators.toys import LaplaceHistogram
+from hidden import Hidden, HiddenTogether, schema_of_bits, table_of_bits
+
+MODELS = 100
+
+
+def audited(generator: object, **settings: Any) -> dpaudit.AuditResult:
+    data = table_of_bits()
+    given = {"shadow_models": MODELS, "target": "row:11", "jobs": 2, "probe": False} | settings
+    return dpaudit.audit(generator, data, schema=schema_of_bits(), **given)
+
+
+def spec_of(generator: object, **settings: Any) -> Any:
+    table = load(table_of_bits(), schema_of_bits())
+    return build_spec(generator, table, AuditSettings(target="row:11", **settings))
+
+
+def test_rows_alone_are_harmless() -> None:
+    result = audited(Hidden())
+    assert result.verdict == "consistent"
+    assert result.access is None
+    assert "access" not in to_document(result)
+
+
+@pytest.mark.parametrize("generator", [Hidden(), HiddenTogether()])
+@pytest.mark.parametrize(("access", "attack"), [("model", "parameters"), ("released", "released")])
+def test_a_hidden_leak_is_proved(
+    generator: object, access: str, attack: str, tmp_path: Path
+) -> None:
+    result = audited(generator, access=access, out=tmp_path / "run")
+    assert result.verdict == "violation", result.reasons
+    assert result.attack == attack
+    assert result.access is Access(access)
+    assert result.claim.value == 1.0  # what the attacker sees is no part of the promise
+    assert f"--access {access}" in result.reproduce
+    assert result.controls is not None
+    assert all(control.passed for control in result.controls.named().values())
+    assert to_document(result)["access"] == access
+    seen = Access(access).in_words
+    texts = (render_html(result), render_markdown(result), " ".join(summary_lines(result)))
+    for text in texts:
+        assert seen in " ".join(text.split())
+
+
+def test_an_honest_count_is_not_flagged() -> None:
+    honest = Hidden(strength=1.0)  # Laplace noise of scale 1 on a count: exactly epsilon 1
+    result = audited(honest, access="released")
+    assert result.verdict != "violation"
+    assert result.proved is not None
+    assert result.proved <= 1.0
+    assert result.controls is not None
+    assert result.controls.positive.passed
+
+
+def test_noisy_counts_are_attacked_where_they_are_released() -> None:
+    toy = LaplaceHistogram(schema=schema_of_bits(), column="a", epsilon=1.0)
+    result = audited(toy, access="released")
+    assert result.verdict != "violation"
+    assert result.leaks == () or result.leaks[0].feature == "released"
+
+
+def test_default_attacks_follow_what_is_disclosed() -> None:
+    assert AuditSettings().attacks == DEFAULT_ATTACKS
+    assert AuditSettings(access="model").attacks == ATTACKS_AT[Access.MODEL]
+    audit = spec_of(Hidden(), access="model")
+    names = (*DEFAULT_ATTACKS, "parameters")  # it has no discriminator
+    assert tuple(name for name, _ in audit.attacks) == names == audit.settings.attacks
+    assert audit.settings.hypotheses.count == 4
+    both = replace(Hidden(), discloses=("parameters", "discriminator"))
+    assert len(spec_of(both, access="model").attacks) == 5
+    assert audit.game.view.released_facts == ()
+    assert spec_of(Hidden(), access="released").game.view.released_facts == ("records",)
+
+
+def test_the_specification_names_the_level_only_beyond_rows() -> None:
+    rows, model = spec_of(Hidden()), spec_of(Hidden(), access="model")
+    assert "access" not in rows.specification
+    assert model.specification["access"] == "model"
+    assert rows.id == model.id  # the same trainings
+
+
+@pytest.mark.parametrize(
+    ("generator", "settings", "message"),
+    [
+        (replace(Hidden(), discloses=()), {"access": "model"}, "discloses nothing of the kind"),
+        (replace(Hidden(), released_facts=()), {"access": "released"}, "released_facts"),
+        (Hidden(), {"attacks": ["parameters"]}, 'set `access="model"`'),
+        (Hidden(), {"access": "model", "attacks": ["released"]}, 'set `access="released"`'),
+        (Hidden(), {"access": "model", "attacks": ["logan"]}, "discriminate"),
+        (Hidden(), {"access": "model", "attacks": ["groundhog"]}, "no attack looks at"),
+    ],
+)
+def test_refusals_come_before_any_training(
+    generator: object, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SettingsError, match=message):
+        spec_of(generator, **settings)
+
+
+def test_refusals_of_settings() -> None:
+    with pytest.raises(SettingsError, match="not one of output, model, released"):
+        AuditSettings(access="all")
+    with pytest.raises(SettingsError, match="leave out `access`"):
+        AuditSettings(access="model", one_run=True)
+    with pytest.raises(RegistryError, match="discloses names 'weights'"):
+        spec_of(replace(Hidden(), discloses=("weights",)), access="model")
+
+
+def test_a_model_that_lacks_what_its_generator_promises_fails_its_trials() -> None:
+    class Promises(Hidden):
+        def fit(self, data: Any, *, seed: int | None) -> Any:
+            model = super().fit(data, seed=seed)
+            return type("Bare", (), {"sample": staticmethod(model.sample)})()
+
+    result = audited(Promises(), access="model")
+    assert result.verdict in ("invalid", "inconclusive")
+    assert "no method parameters" in result.failure_reasons[0].error
+
+
+@pytest.mark.parametrize("access", ["model", "released"])
+def test_the_reference_pate_gan_is_consistent(access: str) -> None:
+    schema: Schema = schema_of_bits()
+    gan = PateGan(schema=schema, teachers=4, rounds=3)
+    result = audited(gan, access=access, shadow_models=60)
+    assert result.verdict in ("consistent", "inconclusive"), result.reasons
+    assert not result.failure_reasons
+    assert result.proved is not None
+    assert result.proved < 1.0
+    assert result.controls is not None
+    assert result.controls.positive.passed
+    names = {attack.name for attack in result.attacks}
+    assert names >= ({"logan", "parameters"} if access == "model" else {"released"})
