@@ -259,6 +259,11 @@ class AuditSettings:
                 "`records` attacks many records, those that stand out most: leave out `target`, "
                 "`worst_case` and `neighbours_file`, or leave out `records`"
             )
+        if self.access is not Access.OUTPUT:
+            raise SettingsError(
+                "`records` looks for records in synthetic rows alone: leave out `access`, or leave "
+                "out `records`"
+            )
         if self.sequential:
             raise SettingsError(
                 "`records` scores all models at once: leave out `sequential`, or leave out "

@@ -26,7 +26,7 @@ from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import require_epsilon
 from dpaudit.plugins.foreign import pickled
-from dpaudit.plugins.protocols import Generator, World
+from dpaudit.plugins.protocols import Attack, Generator, World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import AuditRecord, ControlOutcome
 from dpaudit.results.verdict import Check
@@ -130,7 +130,7 @@ class RecordsSession:
         return Payload(
             game=game,
             generators={role: trained, Role.REPLAY: trained},
-            attacks=[FeaturesOfRecords(attack, views) for _, attack in audit.attacks],
+            attacks=[FeaturesOfRecords(cast(Attack, attack), views) for _, attack in audit.attacks],
             root=audit.settings.seed,
             audit=audit.id,
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+from dpaudit.auditing.access import attacks_with_access
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import ClaimError, RegistryError, SettingsError
@@ -19,7 +20,6 @@ from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
     NamedAttack,
     claim_under_audit,
-    named_attacks,
     named_generator,
     plain_settings,
 )
@@ -133,7 +133,6 @@ def build_records(generator: object, table: Table, settings: AuditSettings) -> R
     """
     data, schema = table.data, table.schema
     check_records(settings.records, rows=len(data))
-    attacks = named_attacks(settings.attacks)
     positions = choose_records(data, schema, settings.records)
     offered = {"schema": schema}
     try:
@@ -145,6 +144,7 @@ def build_records(generator: object, table: Table, settings: AuditSettings) -> R
             f"{named.name} takes one target when it is built, and `records` attacks many: leave "
             "out `records`"
         ) from None
+    attacks = attacks_with_access(named, settings).attacks
     spec = RecordsSpec(
         generator=named,
         table=table,
