@@ -171,8 +171,8 @@ SETTINGS: dict[str, Any] = {
         _option(
             "--attack",
             metavar="NAME[,KEY=VALUE]",
-            help="Attack; repeatable, each costs confidence. "
-            "Default: groundhog, query-target and form; others with --access.",
+            help="Attack; repeatable, each costs confidence; --access has more. "
+            "Default: groundhog, query-target and form.",
             shown=False,
         ),
     ],

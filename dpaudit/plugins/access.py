@@ -44,9 +44,8 @@ class Access(StrEnum):
         """What the attacker sees, as it reads after "the attacker sees"."""
         return {
             Access.OUTPUT: "synthetic rows alone",
-            Access.MODEL: "synthetic rows and what the fitted model discloses",
-            Access.RELEASED: "synthetic rows, the fitted model and the facts that the proof "
-            "protects",
+            Access.MODEL: "rows and what the fitted model discloses",
+            Access.RELEASED: "rows, model and what the proof protects",
         }[self]
 
     def includes(self, other: Access) -> bool:

@@ -165,7 +165,8 @@ def test_a_model_holds_no_data() -> None:
     generator = _small()
     model = generator.fit(data, seed=1)
     assert isinstance(model, Model)
-    assert set(vars(model)) == {"schema", "weights", "proportions", "claim"}
+    own = {"schema", "weights", "student", "released_numbers", "proportions", "claim"}
+    assert set(vars(model)) == own
     pickled = cloudpickle.dumps(model)
     values = data["income"].dropna().to_numpy()
     encoded = encode(data, MIXED)[:, 3][data["income"].notna()]

@@ -213,10 +213,11 @@ def test_a_value_beyond_the_released_bounds_counts_as_the_bound(
 ) -> None:
     seen: list[Any] = []
 
-    def train(trainees: Any, **_: Any) -> list[tuple[()]]:
+    def train(trainees: Any, **given: Any) -> list[Any]:
         seen.extend(trainee.records.rows for trainee in trainees)
-        return [()]
+        return trained(trainees, **given)
 
+    trained = training.train
     monkeypatch.setattr(training, "train", train)
     data = table()
     data.loc[17, "income"] = 999.0

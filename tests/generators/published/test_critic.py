@@ -123,7 +123,7 @@ def by_autograd(one, settings):
 @pytest.mark.parametrize("law", [Mechanism.GAUSSIAN, Mechanism.LAPLACE])
 def test_weights_are_those_of_autograd(law, given):
     one, settings = subject(given=given), replace(SETTINGS, law=law)
-    ((mine, _),) = train_critics([one], settings=settings)
+    ((mine, *_),) = train_critics([one], settings=settings)
     layers = Architecture(hidden=(13, 11)).layers(3 + given, 13)
     start = drawn(Start.HE, layers, rng_of(0, "generator weights"))
     for part, other, before in zip(mine, by_autograd(one, settings), start, strict=True):
@@ -193,8 +193,8 @@ class Diary:
 )
 def test_a_recorder_is_told_and_changes_nothing(law, distribution):
     settings, diary, one = replace(SETTINGS, law=law), Diary(), subject()
-    ((watched, _),) = train_critics([one], settings=settings, recorder=diary)
-    ((alone, _),) = train_critics([one], settings=settings)
+    ((watched, *_),) = train_critics([one], settings=settings, recorder=diary)
+    ((alone, *_),) = train_critics([one], settings=settings)
     for part, other in zip(watched, alone, strict=True):
         np.testing.assert_array_equal(part, other)
     assert diary.constants == {"batch": 16, "teachers": 3, "gradient_penalty": 10.0}
@@ -258,7 +258,7 @@ def test_noise_on_labels_hides_two_clusters():
         settings = replace(
             SETTINGS, iterations=500, batch=32, scale=scale, generator_hidden=(16, 16)
         )
-        ((weights, _),) = train_critics([one], settings=settings)
+        ((weights, *_),) = train_critics([one], settings=settings)
         values = np.random.default_rng(6).uniform(-1, 1, (500, 3))
         layers = list(zip(weights[::2], weights[1::2], strict=True))
         for layer, (weight, bias) in enumerate(layers):
