@@ -11,7 +11,6 @@ from dpaudit.explain.effect import Effect, FixedAudit, allowed_auc
 from dpaudit.explain.suspects import TOGETHER
 from dpaudit.formatting import auc_text, duration, percent, printable, rounded, rounded_down
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.plugins.protocols import World
 from dpaudit.results.document import to_document
 from dpaudit.results.verdict import Verdict
 
@@ -149,7 +148,7 @@ def _entry(one: FixedAudit) -> dict[str, Any]:
         "auc_limits": None if one.limits is None else list(one.limits),
         "max_provable_epsilon": one.result.max_provable_epsilon,
         "detectable_epsilon": one.result.detectable_epsilon,
-        "shadow_models": 2 * one.result.shadow_models[World.IN],
+        "shadow_models": sum(one.result.shadow_models.values()),
         "seconds": one.result.seconds,
         "folder": one.folder,
     }

@@ -18,7 +18,6 @@ from dpaudit.game.salt import SALTED, salt_of
 from dpaudit.game.store import STORE_FILE, RunFolder, changed_keys, specification_of
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, Table, load, load_table
-from dpaudit.plugins.protocols import World
 from dpaudit.results.result import RESULT_FILE, AuditResult
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import versions
@@ -48,7 +47,7 @@ class FinishedRun(NamedTuple):
     @property
     def models(self) -> int:
         """Shadow models that were trained, of both worlds together."""
-        return 2 * self.result.shadow_models[World.IN]
+        return sum(self.result.shadow_models.values())
 
 
 def reopen(path: Path) -> FinishedRun:

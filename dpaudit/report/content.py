@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable
 from dpaudit.bounds import Direction, Threshold
 from dpaudit.formatting import auc_text, percent, rounded, rounded_down, rounded_up
 from dpaudit.report.about import about_the_run
-from dpaudit.report.curves import has_scores, histogram, largest_tpr, operating_point, shown_bounds
+from dpaudit.report.curves import (
+    attack_bounds,
+    has_scores,
+    histogram,
+    largest_tpr,
+    operating_point,
+    shown_bounds,
+)
 from dpaudit.report.structure import MOST_ROWS, Block, Level, Picture, ReportTable, left_out
 from dpaudit.results.leaks import (
     MANY,
@@ -249,7 +256,8 @@ def _carried(result: AuditRecord) -> str:
 def _attacks(result: AuditRecord) -> Iterable[Block]:
     if not result.attacks:
         return
-    shown = shown_bounds(result)
+    labels = attack_bounds(result)
+    shown = tuple(labels)
     rows = tuple(
         (
             attack.name,
@@ -257,20 +265,20 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
             _rule(attack.threshold),
             f"{attack.counts.false_negatives} of {attack.counts.n_in}",
             f"{attack.counts.false_positives} of {attack.counts.n_out}",
-            *(rounded_down(attack.bounds[bound.key]) for bound in shown),
+            *(rounded_down(attack.bounds[key]) for key in shown),
         )
         for attack in result.attacks
     )
     header = (
         *("Attack", "AUC", "Guesses in", "In missed", "Out mistaken"),
-        *(_capital(bound.entry.label) for bound in shown),
+        *(_capital(labels[key]) for key in shown),
     )
     yield Block(
         title="Attacks",
         paragraphs=(
             f"The deciding attack is {result.attack}. Thresholds were fixed before these "
-            "trials were scored; the last columns are lower bounds on "
-            f"{quantity_noun(result.claim.quantity)}. {_multiplicity(result)}",
+            "trials were scored, and so was the rule that bounds each attack; the last columns are "
+            f"lower bounds on {quantity_noun(result.claim.quantity)}. {_multiplicity(result)}",
         ),
         table=ReportTable(header, rows, frozenset(range(1, len(header)))),
     )

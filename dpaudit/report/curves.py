@@ -63,6 +63,16 @@ def shown_bounds(result: AuditRecord) -> list[ShownBound]:
     ]
 
 
+def attack_bounds(result: AuditRecord) -> dict[ValidBound, str]:
+    """Labels of the bounds that any of the attacks has, in the table's order."""
+    return {
+        entry.key: entry.label
+        for entry in BOUNDS
+        if isinstance(entry.key, ValidBound)
+        and any(one.bounds.get(entry.key) is not None for one in result.attacks)
+    }
+
+
 def has_scores(result: AuditRecord) -> bool:
     """Whether there are scores of both worlds to draw, with a threshold if there must be."""
     scores = result.scores
