@@ -48,7 +48,7 @@ HEADS = (
     "what is released",
     "limit on",
     "true value",
-    "exact, median (range)",
+    "proved, median (range)",
     "Clopper-Pearson",
     "above the truth",
 )
