@@ -19,7 +19,7 @@ from dpaudit.cli.costs import AuditCost, Seconds, cost_of, one_training, timed
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.formatting import rounded_down, rounded_up
 from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
-from dpaudit.model.currencies import Claim, require_epsilon
+from dpaudit.model.currencies import Claim, require_add_remove, require_epsilon
 from dpaudit.results.sentences import CURVE_FACTOR, quantity_noun
 from dpaudit.results.verdict import Power
 
@@ -242,9 +242,9 @@ def _shadow_models(
 
 
 def _check_records(subject: _Subject, settings: AuditSettings, *, asks: bool) -> None:
-    from dpaudit.auditing.records.spec import check_neighbours, check_records
+    from dpaudit.auditing.records.spec import check_records
 
-    check_neighbours(subject.claim.neighbours)
+    require_add_remove(subject.claim.neighbours, method="`records`")
     if subject.table_rows is not None:
         check_records(settings.records, rows=subject.table_rows)
     if asks:
@@ -263,11 +263,11 @@ def _canaries(
 ) -> _Sizing:
     from dpaudit.auditing.one_run import plan as one_run
     from dpaudit.auditing.one_run.attack import guesses_of
-    from dpaudit.auditing.one_run.spec import check_canaries, check_neighbours
+    from dpaudit.auditing.one_run.spec import check_canaries
 
     claim = require_epsilon(subject.claim, method="`one_run`")
     confidence = settings.attack_confidence
-    check_neighbours(claim.neighbours)
+    require_add_remove(claim.neighbours, method="`one_run`")
     asked = DEFAULT_CANARIES if settings.canaries is None else settings.canaries
     if subject.table_rows is not None:
         check_canaries(asked, rows=subject.table_rows)
