@@ -9,7 +9,7 @@ odds are no larger than ε speaks for (ε, δ)-DP, not against it: silence loses
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +35,8 @@ _SILENT = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 class Grading(NamedTuple):
     """A rule that turns scores into weighted guesses.
 
+    Of many records that share their trainings, the first four have one entry for each; shape (k,).
+
     Attributes:
         low: Scores below it count as this.
         high: Scores above it count as this.
@@ -44,15 +46,15 @@ class Grading(NamedTuple):
         top: Log odds from which on a guess has the largest weight; above the margin.
     """
 
-    low: float
-    high: float
-    intercept: float
-    slope: float
+    low: float | FloatArray
+    high: float | FloatArray
+    intercept: float | FloatArray
+    slope: float | FloatArray
     margin: float
     top: float
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
-        """Log odds that each trial's world is "in"; same shape as the scores."""
+        """Log odds that each coin fell on "in"; same shape as the scores, (n,) or (n, k)."""
         odds: FloatArray = self.intercept + self.slope * np.clip(scores, self.low, self.high)
         return odds
 
@@ -139,25 +141,6 @@ def choose_grading(
         if bound > most:
             best, most = candidate, bound
     return best
-
-
-def scaled(
-    right: Sequence[float], made: Sequence[int], share: float, *, trials: int
-) -> CoinGuesses:
-    """Guesses of so many trials that are as frequent, and as often right, as those of others.
-
-    Args:
-        right: Right guesses of each weight, from 1 on.
-        made: Guesses of each weight.
-        share: What each count is multiplied with; guesses are rounded down.
-        trials: Trials of the result.
-
-    Returns:
-        The guesses.
-    """
-    most = tuple(int(share * count) for count in made)
-    hits = tuple(min(round(share * count), top) for count, top in zip(right, most, strict=True))
-    return CoinGuesses(hits, most, trials)
 
 
 def _log_odds_line(scores: FloatArray, member: BoolArray) -> Grading:

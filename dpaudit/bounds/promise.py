@@ -7,6 +7,7 @@ more clearly in some trials than in others. Only the chosen one is computed on t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +15,8 @@ import numpy as np
 from dpaudit.bounds._checks import BoolArray, FloatArray
 from dpaudit.bounds.counts import Counts
 from dpaudit.bounds.exact import exact
-from dpaudit.bounds.fair_coin import fair_coin
-from dpaudit.bounds.grading import WEIGHTS, choose_grading, count_guesses, scaled
+from dpaudit.bounds.fair_coin import CoinGuesses, fair_coin
+from dpaudit.bounds.grading import WEIGHTS, choose_grading, count_guesses
 from dpaudit.bounds.threshold import choose_threshold
 
 _PREFERENCE = 0.1
@@ -84,7 +85,7 @@ def promise(
         right += guesses.right
         made += guesses.made
     share = scored / (len(member) + sum(failed))
-    coins = scaled(right.tolist(), made.tolist(), share, trials=scored)
+    coins = _scaled_guesses(right.tolist(), made.tolist(), share, trials=scored)
     by_coins = fair_coin(*coins, delta=delta, confidence=confidence)
     n_in, n_out = int(member.sum()), int((~member).sum())
     counts = Counts(int(errors[0]), int(errors[1]), n_in, n_out)
@@ -113,6 +114,25 @@ def scaled_errors(counts: Counts, failed: FailedTrials, *, scored: int) -> Count
         min(size, -(-count * size // all_of)) for count, all_of in zip(wrong, of, strict=True)
     )
     return Counts(missed, mistaken, size, size)
+
+
+def _scaled_guesses(
+    right: Sequence[float], made: Sequence[int], share: float, *, trials: int
+) -> CoinGuesses:
+    """Guesses of so many trials that are as frequent, and as often right, as those of others.
+
+    Args:
+        right: Right guesses of each weight, from 1 on.
+        made: Guesses of each weight.
+        share: What each count is multiplied with; guesses are rounded down.
+        trials: Trials of the result.
+
+    Returns:
+        The guesses.
+    """
+    most = tuple(int(share * count) for count in made)
+    hits = tuple(min(round(share * count), top) for count, top in zip(right, most, strict=True))
+    return CoinGuesses(hits, most, trials)
 
 
 def _half(member: BoolArray, rng: np.random.Generator) -> BoolArray:

@@ -18,7 +18,7 @@ from scipy.special import expit, logit, ndtri
 
 from dpaudit.bounds._checks import BoolArray, FloatArray, IntArray
 from dpaudit.bounds.fair_coin import CoinGuesses, any_revealed, fair_coin, set_aside
-from dpaudit.bounds.grading import WEIGHTS, weighed
+from dpaudit.bounds.grading import WEIGHTS, Grading, weighed
 from dpaudit.errors import SettingsError
 
 _RIDGE = 0.005
@@ -40,35 +40,6 @@ class _Lines(Enum):
     """One for each record."""
 
 
-class RecordGrading(NamedTuple):
-    """A rule that turns the scores of each record's membership into weighted guesses.
-
-    Attributes:
-        low: Scores of a record below it count as this; shape (k,).
-        high: Scores of a record above it count as this; shape (k,).
-        intercept: Log odds of "in" at score 0; shape (k,).
-        slope: Log odds of "in" for a unit of the score; shape (k,).
-        margin: Log odds up to which nothing is guessed.
-        top: Log odds from which on a guess has the largest weight; above the margin.
-    """
-
-    low: FloatArray
-    high: FloatArray
-    intercept: FloatArray
-    slope: FloatArray
-    margin: float
-    top: float
-
-    def log_odds(self, scores: FloatArray) -> FloatArray:
-        """Log odds that each training had each record; same shape as the scores (n, k)."""
-        odds: FloatArray = self.intercept + self.slope * np.clip(scores, self.low, self.high)
-        return odds
-
-    def guesses(self, scores: FloatArray) -> IntArray:
-        """The guess of each coin (n, k) by its weight: positive for "in", negative for "out"."""
-        return weighed(self.log_odds(scores), margin=self.margin, top=self.top)
-
-
 class RecordPromise(NamedTuple):
     """A grading and what it promises.
 
@@ -78,7 +49,7 @@ class RecordPromise(NamedTuple):
             them by a rule fixed on the other.
     """
 
-    grading: RecordGrading
+    grading: Grading
     bound: float
 
 
@@ -86,7 +57,7 @@ def count_record_guesses(guessed: IntArray, included: BoolArray, *, failed: int 
     """Counts guesses of coins that share trainings.
 
     Args:
-        guessed: Guesses by weight, as `RecordGrading.guesses` gives them; shape (n, k).
+        guessed: Guesses by weight, as `Grading.guesses` gives them; shape (n, k).
         included: Which records each training had; shape (n, k).
         failed: Trainings without scores, on whose k coins nothing is guessed.
 
@@ -157,7 +128,7 @@ def _choose(
     trainings: int,
     delta: float,
     confidence: float,
-) -> RecordGrading:
+) -> Grading:
     """The lines with the margin that promises most if guesses are as often right as they say."""
     fitted = _fitted(scores, included, lines)
     odds = fitted.log_odds(scores)
@@ -202,7 +173,7 @@ def _spread_over(known: int, wanted: int) -> IntArray:
     return stands
 
 
-def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> RecordGrading:
+def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> Grading:
     """Logistic regression, of all records together or of each; nothing is met with silence yet.
 
     Of each record's scores the middle and the spread are taken out first, so that the records'
@@ -238,7 +209,7 @@ def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> RecordGra
         ratio = 2.0 * (losses(start) - losses(line))
         kept = np.clip(1.0 - _BY_CHANCE / np.maximum(ratio, _BY_CHANCE), 0.0, 1.0)
         intercept, slope = kept * intercept, kept * slope
-    return RecordGrading(
+    return Grading(
         low=centre + low * scale,
         high=centre + high * scale,
         intercept=intercept - slope * centre / scale,

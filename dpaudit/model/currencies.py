@@ -252,3 +252,20 @@ def require_epsilon(claim: Claim, *, method: str) -> PrivacyClaim:
         f"{method} bounds epsilon alone, and the claim is {claim.in_words}: state one with "
         f"`epsilon` and `delta`, or do without {method}"
     )
+
+
+def require_add_remove(neighbours: Neighbours, *, method: str) -> None:
+    """Refuses a claim that adding and removing records says nothing about.
+
+    Args:
+        neighbours: Those of the claim.
+        method: What adds and removes records, for the message.
+
+    Raises:
+        ClaimError: If it is for replace-one neighbours.
+    """
+    if neighbours is not Neighbours.ADD_REMOVE:
+        raise ClaimError(
+            f"{method} adds and removes records, so it says nothing about replace-one "
+            f"neighbours: audit an add-remove claim, or leave out {method}"
+        )

@@ -101,12 +101,12 @@ def fit_attack(
         chosen = _held_out(member, rng)
         share = np.count_nonzero(chosen) / len(member)
         failed = FailedTrials(*(round(share * count) for count in failed))
-        scorer = _trained(attack, features[~chosen], member[~chosen], rng)
+        scorer = trained(attack, features[~chosen], member[~chosen], rng)
         member = member[chosen]
         scores = score(scorer, features[chosen])
     else:
         scores = _cross_validated(attack, features, member, rng)
-        scorer = _trained(attack, features, member, rng)
+        scorer = trained(attack, features, member, rng)
     confidence = settings.attack_confidence
     threshold = choose_threshold_by(scores, member, guarantee.promise, confidence=confidence)
     if held_out or guarantee.delta is None:
@@ -144,9 +144,14 @@ def _scores(scorer: Scorer, features: FloatArray) -> FloatArray:
     return scores
 
 
-def _trained(
+def trained(
     attack: AnyAttack, features: FloatArray, member: BoolArray, rng: np.random.Generator
 ) -> Scorer:
+    """The scorer that an attack learns from some trials.
+
+    Raises:
+        AttackError: If its `fit` raises.
+    """
     seed = _seed(rng)
     with refusing(f"attack {type(attack).__name__}: its fit raises", as_error=AttackError):
         return attack.fit(features, member, seed=seed)
@@ -164,7 +169,7 @@ def _cross_validated(
     for train, held_out in splitter.split(features, member):
         # No name for the scorer: a forest of many trials is large, and one at a time is enough.
         scores[held_out] = score(
-            _trained(attack, features[train], member[train], rng), features[held_out]
+            trained(attack, features[train], member[train], rng), features[held_out]
         )
     return scores
 

@@ -11,10 +11,10 @@ import numpy as np
 from dpaudit.auditing.one_run.attack import guesses_of
 from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSettings
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.errors import SettingsError
 from dpaudit.game.canaries import CanaryGame, choose_canaries, flip_coins
-from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.currencies import require_epsilon
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import require_add_remove, require_epsilon
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import claim_under_audit, named_generator
@@ -40,7 +40,7 @@ class OneRunSpec(AuditSpec):
 
     def __post_init__(self) -> None:
         check_canaries(self.canaries, rows=len(self.table.data))
-        check_neighbours(self.claim.neighbours)
+        require_add_remove(self.claim.neighbours, method="`one_run`")
 
     @property
     def canaries(self) -> int:
@@ -123,17 +123,4 @@ def check_canaries(canaries: int, *, rows: int) -> None:
         raise SettingsError(
             f"`canaries` must be a number from {MIN_CANARIES} to half of the table's "
             f"{rows} rows, got {canaries}"
-        )
-
-
-def check_neighbours(neighbours: Neighbours) -> None:
-    """Refuses a claim that one run says nothing about.
-
-    Raises:
-        ClaimError: If it is for replace-one neighbours.
-    """
-    if neighbours is not Neighbours.ADD_REMOVE:
-        raise ClaimError(
-            "`one_run` adds and removes records, so it says nothing about replace-one "
-            "neighbours: audit an add-remove claim, or leave out `one_run`"
         )

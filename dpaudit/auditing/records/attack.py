@@ -9,17 +9,11 @@ from typing import NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.attacking.fitting import score
+from dpaudit.auditing.attacking.fitting import score, trained
 from dpaudit.auditing.attacking.parts import MIN_FITTED
-from dpaudit.bounds import CoinGuesses, auc
-from dpaudit.bounds.record_grading import (
-    RecordGrading,
-    count_record_guesses,
-    promise_of_records,
-)
+from dpaudit.bounds import CoinGuesses, Grading, auc
+from dpaudit.bounds.record_grading import count_record_guesses, promise_of_records
 from dpaudit.bounds.table import Observed, ValidBound, proved, valid_bounds
-from dpaudit.errors import AttackError
-from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, GameView, IntArray, Scorer
 
@@ -59,7 +53,7 @@ class FittedRecords(NamedTuple):
 
     attack: NamedAttack
     scores: ScoreRecords
-    grading: RecordGrading
+    grading: Grading
     promise: float
 
 
@@ -145,9 +139,9 @@ def fit_records(
         )
         found.append((promised, way))
     promised, way = max(found, key=lambda one: one[0].bound)
-    trained = way(attack, unit, included, rng)
+    scores = way(attack, unit, included, rng)
     return FittedRecords(
-        named, lambda rows: trained(standard(rows)), promised.grading, promised.bound
+        named, lambda rows: scores(standard(rows)), promised.grading, promised.bound
     )
 
 
@@ -251,6 +245,4 @@ def _trained(
     """The scorer; None where there is one class only."""
     if member.all() or not member.any():
         return None
-    seed = int(rng.integers(2**32))
-    with refusing(f"attack {type(attack).__name__}: its fit raises", as_error=AttackError):
-        return attack.fit(features, member, seed=seed)
+    return trained(attack, features, member, rng)

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from dpaudit.auditing.access import attacks_with_access
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.errors import ClaimError, RegistryError, SettingsError
+from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.game.records import choose_records, draw_included
 from dpaudit.game.selection import SelectionGame
 from dpaudit.game.trial import Role
-from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.currencies import require_epsilon
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import require_add_remove, require_epsilon
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
@@ -52,7 +52,7 @@ class RecordsSpec(AuditSpec):
 
     def __post_init__(self) -> None:
         check_records(len(self.positions), rows=len(self.table.data))
-        check_neighbours(self.claim.neighbours)
+        require_add_remove(self.claim.neighbours, method="`records`")
 
     @property
     def own_specification(self) -> dict[str, Any]:
@@ -170,17 +170,4 @@ def check_records(records: int, *, rows: int) -> None:
         raise SettingsError(
             f"`records` must be at most a quarter of the table's {rows} rows, got {records}: half "
             "of them are missing from what each model is trained on"
-        )
-
-
-def check_neighbours(neighbours: Neighbours) -> None:
-    """Refuses a claim that adding and removing records says nothing about.
-
-    Raises:
-        ClaimError: If it is for replace-one neighbours.
-    """
-    if neighbours is not Neighbours.ADD_REMOVE:
-        raise ClaimError(
-            "`records` adds and removes records, so it says nothing about replace-one "
-            "neighbours: audit an add-remove claim, or leave out `records`"
         )
