@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from dpaudit.seeds import rng_of
 from dpaudit_attacks.calibration import Calibration, calibrate
 from dpaudit_attacks.logistic import LogOdds, fit_log_odds
 from dpaudit_attacks.rules import FeatureRule, Judged, best_rule, judge
+from dpaudit_attacks.trees import Trees, grow
 
 FOLDS: Final = 3
 SCREENED: Final = 64
@@ -29,6 +30,8 @@ FEW: Final = 8
 TREES: Final = 50
 TRIED_TREES: Final = 16
 """Trees of a forest that is only tried."""
+CUTS: Final = 64
+"""Random cuts that a node of a tree chooses from."""
 PENALTY: Final = 10.0
 """Of the squared weights of standardised features (1 / C in scikit-learn)."""
 PROMISING: Final = 0.6
@@ -94,13 +97,12 @@ class Forest:
     """Log-odds of a forest's smoothed share of votes."""
 
     prepare: Standardised
-    model: Any
+    trees: Trees
 
     def __call__(self, features: FloatArray) -> FloatArray:
         """Log-odds [n] of feature vectors [n, f]."""
-        trees = len(self.model.estimators_)
-        share = self.model.predict_proba(self.prepare(features))[:, 1] * trees
-        return np.asarray(np.log((share + 0.5) / (trees - share + 0.5)), dtype=np.float64)
+        votes = self.trees.votes(self.prepare(features))
+        return np.asarray(np.log((votes + 0.5) / (len(self.trees) - votes + 0.5)), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -168,16 +170,10 @@ class _Learner:
         return Linear(prepare, fit_log_odds(standard, target, penalty=PENALTY))
 
     def forest(self, *, tried: bool) -> Scorer:
-        from sklearn.ensemble import RandomForestClassifier
-
         prepare, standard = standardised(self.best, self.places)
-        model = RandomForestClassifier(
-            n_estimators=TRIED_TREES if tried else TREES,
-            max_features=1 / 3,
-            random_state=self.seed,
-            n_jobs=1,
-        )
-        return Forest(prepare, model.fit(standard, self.member))
+        trees = TRIED_TREES if tried else TREES
+        rng = rng_of(self.seed, "forest")
+        return Forest(prepare, grow(standard, self.member, trees=trees, cuts=CUTS, rng=rng))
 
 
 def _screened(judged: Judged) -> IntArray:
