@@ -27,7 +27,7 @@ SCREENED: Final = 64
 """Features that the linear score and the forest see: half by AUC, half by their best cut."""
 FEW: Final = 8
 """Features of the linear score that sees only the best ones by AUC."""
-TREES: Final = 50
+TREES: Final = 100
 TRIED_TREES: Final = 16
 """Trees of a forest that is only tried."""
 CUTS: Final = 64
