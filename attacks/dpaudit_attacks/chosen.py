@@ -30,8 +30,8 @@ FEW: Final = 8
 TREES: Final = 100
 TRIED_TREES: Final = 16
 """Trees of a forest that is only tried."""
-CUTS: Final = 64
-"""Random cuts that a node of a tree chooses from."""
+CUTS: Final = 2
+"""Random cuts that a node of a tree chooses from, for each feature that the forest sees."""
 PENALTY: Final = 10.0
 """Of the squared weights of standardised features (1 / C in scikit-learn)."""
 PROMISING: Final = 0.6
@@ -173,9 +173,14 @@ class _Learner:
 
     def forest(self, *, tried: bool) -> Scorer:
         prepare, standard = standardised(self.best, self.places)
-        trees = TRIED_TREES if tried else TREES
-        rng = rng_of(self.seed, "forest")
-        return Forest(prepare, grow(standard, self.member, trees=trees, cuts=CUTS, rng=rng))
+        trees = grow(
+            standard,
+            self.member,
+            trees=TRIED_TREES if tried else TREES,
+            cuts=CUTS * len(self.places),
+            rng=rng_of(self.seed, "forest"),
+        )
+        return Forest(prepare, trees)
 
 
 def _screened(judged: Judged) -> IntArray:

@@ -177,7 +177,8 @@ def _best_cuts(
     trials, starts, nodes = level
     tried = rng.integers(coded.codes.shape[1], size=(len(nodes), cuts))
     owner = level.owner
-    codes = coded.codes[trials[:, None], tried[owner]]
+    # A row for each trial of a node, a column for each cut; a flat index is read faster than two.
+    codes = np.take(coded.codes, trials[:, None] * coded.codes.shape[1] + tried[owner])
     low = np.minimum.reduceat(codes, starts, axis=0)
     high = np.maximum.reduceat(codes, starts, axis=0)
     place = low + (rng.random(low.shape) * (high - low)).astype(np.int32)  # low, ..., high - 1
