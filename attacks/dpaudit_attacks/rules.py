@@ -74,53 +74,48 @@ def _judged(rows: FloatArray, member: BoolArray) -> Judged:
     ends = np.empty((f, n), dtype=np.bool_)
     np.not_equal(ordered[:, 1:], ordered[:, :-1], out=ends[:, :-1])
     ends[:, -1] = True
-    runs = ends.sum(axis=1)
-    last = runs.cumsum() - 1
-    counted = member[order].cumsum(axis=1, dtype=np.int64)
-    below_in = counted[ends]
-    below = np.broadcast_to(np.arange(1, n + 1), (f, n))[ends]
-    below_out = below - below_in
+    below_in = member[order].cumsum(axis=1, dtype=np.int64)
+    below = np.arange(1, n + 1)
 
     table = n_log_n(n)
-    constant = table + table[::-1]  # what either side loses by its size
-    likelihood = (
-        table[below_in]
-        + table[below_out]
-        + table[n_in - below_in]
-        + table[n - n_in - below_out]
-        - constant[below]
-    )
-    likelihood[last] = -np.inf
-    spread = np.full((f, n), -np.inf)
-    spread[ends] = likelihood
-    place = spread.argmax(axis=1)
+    of_in, of_out = (table[: size + 1] + table[size::-1] for size in (n_in, n - n_in))
+    likelihood = of_in[below_in]
+    likelihood += of_out[below - below_in]
+    likelihood -= (table + table[::-1])[1:]
+    likelihood[~ends] = -np.inf
+    likelihood[:, -1] = -np.inf
+    place = likelihood.argmax(axis=1)
     best = (np.arange(f), place)
     low, high = ordered[best], ordered[best[0], np.minimum(place + 1, n - 1)]
-    cut_in = counted[best]
+    cut_in = below_in[best]
     middle = low / 2 + high / 2
+    runs = ends.sum(axis=1)
     none = table[n_in] + table[n - n_in] - table[n]
     return Judged(
-        separation=_separation(below_in, below_out, last),
-        gains=spread[best] - none - np.log(np.maximum(runs - 1, 1)),
+        separation=_separation(
+            below_in[ends], np.broadcast_to(below, ends.shape)[ends], runs.cumsum() - 1
+        ),
+        gains=likelihood[best] - none - np.log(np.maximum(runs - 1, 1)),
         cuts=np.where((low <= middle) & (middle < high), middle, low),
         below_in=cut_in.astype(np.float64),
         below_out=(place + 1 - cut_in).astype(np.float64),
     )
 
 
-def _separation(below_in: IntArray, below_out: IntArray, last: IntArray) -> FloatArray:
-    """|AUC - 1/2| [f], from how many of each world have at most the value of each run.
+def _separation(below_in: IntArray, below: IntArray, last: IntArray) -> FloatArray:
+    """|AUC - 1/2| [f], from how many trials have at most the value of each run.
 
     Args:
-        below_in: Trials of world "in" [runs of all features], feature by feature.
-        below_out: The same for world "out".
+        below_in: Those of world "in" [runs of all features], feature by feature.
+        below: Those of both worlds.
         last: Where each feature's last run is [f].
     """
     first = np.append(0, last[:-1] + 1)
-    own_in, own_out = np.diff(below_in, prepend=0), np.diff(below_out, prepend=0)
-    own_in[first], own_out[first] = below_in[first], below_out[first]
+    below_out = below - below_in
+    own_in, lower_out = np.diff(below_in, prepend=0), np.append(0, below_out[:-1])
+    own_in[first], lower_out[first] = below_in[first], 0
     # Twice how often "in" is above "out"; ties count one half.
-    above = np.add.reduceat(own_in * (2 * below_out - own_out), first)
+    above = np.add.reduceat(own_in * (lower_out + below_out), first)
     auc = above / (2.0 * below_in[last] * below_out[last])
     return np.asarray(np.abs(auc - 0.5), dtype=np.float64)
 
