@@ -9,6 +9,7 @@ without PATE has a critic in the student's place; it learns from noisy labels, t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from dpaudit_generators.published.scaling import Scaling
 from dpaudit_generators.published.switches import Switch
 from dpaudit_generators.published.trainee import Form, Shown, stretches
 
-_NONE = 0.5
+ONE_BY_ONE: Final = 32
+"""Most columns of a schema whose means are released one by one; of more, the mean of all is."""
+_NONE: Final = 0.5
 """Share of 1 among no labels."""
 
 
@@ -37,7 +40,8 @@ def released_names(
         iterations: Most iterations of a training.
         switches: Deviations.
     """
-    columns = (*schema.names, "all columns")
+    own = schema.names if len(schema.names) <= ONE_BY_ONE else ()
+    columns = (*own, "all columns")
     names = ["labels", "iterations with labels", "share of 1 among labels"]
     parts = stretches(iterations)
     names += [f"share of 1 among labels, part {part + 1} of {parts}" for part in range(parts)]
@@ -80,7 +84,8 @@ def _share(counts: IntArray) -> float:
 def _means(sums: FloatArray, n: int) -> Sequence[float]:
     """Means of each column and of all, given their sums over n records; 0 if there are none."""
     means = sums / max(n, 1)
-    return [*means.tolist(), float(means.mean())]
+    own = means.tolist() if len(means) <= ONE_BY_ONE else []
+    return [*own, float(means.mean())]
 
 
 def _code(scaling: Scaling) -> FloatArray:

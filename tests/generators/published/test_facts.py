@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 import torch
 
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
 from dpaudit.trace.collector import Collector
 from dpaudit_generators.published import SwitchedPateGan
-from dpaudit_generators.published.facts import released
+from dpaudit_generators.published.facts import ONE_BY_ONE, released
 from dpaudit_generators.published.scaling import Span, fit_scaling
 from dpaudit_generators.published.shown import ShownRecords
 from dpaudit_generators.published.trainee import Form
@@ -102,3 +104,16 @@ def test_sums_are_those_of_the_labelled_records() -> None:
         for label, start in ((0, 19), (1, 19 + len(PEOPLE.names) + 1)):
             mean = places[wanted == label].mean()
             assert numbers[start + age] == pytest.approx(mean, abs=1e-4)
+
+
+def test_of_many_columns_only_the_mean_of_all_is_released() -> None:
+    columns = tuple(
+        Column(name=f"c{i}", kind=Kind.INTEGER, lower=0.0, upper=1.0) for i in range(ONE_BY_ONE + 1)
+    )
+    wide = SwitchedPateGan(schema=Schema(columns=columns), teachers=1, iterations=1)
+    few = SwitchedPateGan(schema=Schema(columns=columns[1:]), teachers=1, iterations=1)
+    assert len(wide.released_facts) == 3 + 1 + 2
+    assert len(few.released_facts) == 3 + 1 + 2 * (ONE_BY_ONE + 1)
+    data = pd.DataFrame(np.zeros((3, len(columns)), dtype=int), columns=wide.schema.names)
+    everything = facts_of(wide, data, seed=1)
+    assert 0.0 < everything["mean of all columns where the label is 1"] < 1.0
