@@ -14,6 +14,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar
 
+from dpaudit.auditing.one_run.attack import ATTACKS as CANARY_ATTACKS
 from dpaudit.bounds import Hypotheses, ThresholdRule, attack_confidence
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
@@ -316,7 +317,9 @@ class AuditSettings:
 
         Thresholds, directions and the target are fixed before.
         """
-        selected = self.one_run or self.multiplicity is Multiplicity.SELECT
+        if self.one_run:
+            return Hypotheses(attacks=len(CANARY_ATTACKS))
+        selected = self.multiplicity is Multiplicity.SELECT
         return Hypotheses(attacks=1 if selected else len(self.attacks))
 
     @property

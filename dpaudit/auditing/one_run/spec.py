@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.auditing.one_run.attack import guesses_of
 from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import SettingsError
@@ -46,11 +45,6 @@ class OneRunSpec(AuditSpec):
     def canaries(self) -> int:
         """Number of canaries."""
         return len(self.canary_rows)
-
-    @property
-    def guesses(self) -> int:
-        """Canaries whose coin is guessed; fixed by their number."""
-        return guesses_of(self.canaries)
 
     @property
     def own_specification(self) -> dict[str, Any]:
