@@ -14,7 +14,6 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar
 
-from dpaudit.auditing.one_run.attack import ATTACKS as CANARY_ATTACKS
 from dpaudit.bounds import Hypotheses, ThresholdRule, attack_confidence
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
@@ -47,6 +46,8 @@ ATTACKS_AT: Final = {
 """The default attacks of each access level; those that see nothing of a generator are left out."""
 DEFAULT_CANARIES: Final = 100
 MIN_CANARIES: Final = 20
+CANARY_ATTACKS: Final = ("closest-record", "canary-matches", "canary-marginals")
+"""The attacks of every one-run audit, each with an equal share of the error probability."""
 
 Choice = TypeVar("Choice", bound=StrEnum)
 

@@ -1,34 +1,34 @@
 """A lower bound on epsilon from one training, for any number of guesses at once.
 
-As `bounds.one_run`, but the coins of the canaries are looked at in turn, the surest guess first, and
-the evidence may be taken after any number of them. Which canary comes next, and what is guessed of
-it, may depend on the output and on the coins seen so far.
+As `bounds.one_run`, but the coins of the canaries are looked at in turn, the surest guess first,
+and the evidence may be taken after any number of them. Which canary comes next, and what is guessed
+of it, may depend on the output and on the coins seen so far.
 
-Theorem. Let each of m coins be fair and independent, and M be (ε, δ)-DP in each coin. Then every turn
-k is revealed or not, N turns in all with E[N] ≤ m δ, and a guess that is not revealed is right with
-probability at most p = e^ε/(1 + e^ε), whatever happened before it.
+Theorem. Let each of m coins be fair and independent, and M be (ε, δ)-DP in each coin. Then every
+turn k is revealed or not, N turns in all with E[N] ≤ m δ, and a guess that is not revealed is right
+with probability at most p = e^ε/(1 + e^ε), whatever happened before it.
 
 Proof. Let coin i be the k-th, and s the coins seen before it. Write a(y), b(y) for the densities of
-the output given s and that the guess of coin i is right, or wrong; the coins yet unseen are averaged
-over. Reveal the turn with probability (a - e^ε b)⁺/a if the guess is right, never if not. Given y, s,
-which turns before were revealed, and that this one is not, the odds of the guess are min(a, e^ε b) : b,
-at most e^ε : 1. At δ = 0 nothing is revealed. Else the probability that coin i has turn k and is
-revealed is half of the integral of (a - e^ε b)⁺, averaged over s, over the outputs that bring coin i
-to that turn. (·)⁺ is convex, so it grows if all other coins are conditioned on instead of s. Given
-these, every output brings coin i to one turn: the turns' integrals add up to at most one over the
-outputs on which "in" is guessed of it and one over those with "out". By (ε, δ)-DP each is at most δ,
-so that coin i adds at most δ/2 + δ/2 to E[N].  ∎
+the output given s and that the guess of coin i is right, or wrong; the coins yet unseen are
+averaged over. Reveal the turn with probability (a - e^ε b)⁺/a if the guess is right, never if not.
+Given y, s, which turns before were revealed, and that this one is not, the odds of the guess are
+min(a, e^ε b) : b, at most e^ε : 1. At δ = 0 nothing is revealed. Else the probability that coin i
+has turn k and is revealed is half of the integral of (a - e^ε b)⁺, averaged over s, over the
+outputs that bring coin i to that turn. (·)⁺ is convex, so it grows if all other coins are
+conditioned on instead of s. Given these, every output brings coin i to one turn: the turns'
+integrals add up to at most one over the outputs on which "in" is guessed of it and one over those
+with "out". By (ε, δ)-DP each is at most δ, so that coin i adds at most δ/2 + δ/2 to E[N].  ∎
 
 Steinke, Nasr and Jagielski 2023, Theorem 5.2, has the case of an order and guesses that depend on
 the output alone, and a number of guesses fixed beforehand.
 
 The bound. Of the first k guesses at most N + S(k - N) are right, where S is a walk of independent
-Bernoulli(p) steps. With r fixed beforehand, N > r has probability at most m δ/(r + 1) (Markov), which
-is taken off the error probability; else the right guesses are at most r + S(k - r), and everything
-that grows with them is dominated by the same of the walk. The statistic is the smallest binomial
-tail probability over all numbers of guesses. Its p-value, that the walk ever comes as high, is
-computed exactly, step by step, where a union bound over the numbers, or Ville's inequality for an
-e-process, would only limit it.
+Bernoulli(p) steps. With r fixed beforehand, N > r has probability at most m δ/(r + 1) (Markov),
+which is taken off the error probability; else the right guesses are at most r + S(k - r), and
+everything that grows with them is dominated by the same of the walk. The statistic is the smallest
+binomial tail probability over all numbers of guesses. Its p-value, that the walk ever comes as
+high, is computed exactly, step by step, where a union bound over the numbers, or Ville's inequality
+for an e-process, would only limit it.
 """
 
 from __future__ import annotations
@@ -138,6 +138,8 @@ def one_run_in_turn_p_value(
         return 1.0
     counts = _without_revealed(guessed, aside)
     [least] = _least_tails(counts, np.array([epsilon]))
+    if least * _TIE >= 1.0:  # not one guess was right
+        return 1.0
     reached = _ever_reached(_heights(len(counts), float(least), epsilon), epsilon)
     return min(1.0, reached + aside.probability)
 
@@ -152,7 +154,7 @@ def strongest_prefix(right: npt.ArrayLike, *, epsilon: float) -> Prefix:
     Returns:
         The number of guesses with the smallest binomial tail probability, and of right ones.
     """
-    counts = np.cumsum(_checked(right))
+    counts: IntArray = np.cumsum(_checked(right))
     place = int(_tails(counts, np.array([epsilon]))[0].argmin())
     return Prefix(place + 1, int(counts[place]))
 
@@ -220,8 +222,8 @@ def set_aside_in_turn(canaries: int, *, delta: float, confidence: float) -> SetA
         confidence: One-sided confidence, in (0, 1).
 
     Returns:
-        The right guesses taken for revealed, and the probability that δ gives away more; None where nothing
-        is left to prove anything with.
+        The right guesses taken for revealed, and the probability that δ gives away more; None where
+        nothing is left to prove anything with.
     """
     if delta == 0.0:
         return SetAside(0, 0.0)

@@ -50,7 +50,7 @@ class Observed(StrEnum):
     BETS = "bets"
     """The log odds of world "in" [trials], then the worlds [trials], in the order they were run."""
     CANARIES = "canaries"
-    """Right guesses, guesses and canaries of one training, in which the guesses had a fixed number."""
+    """Right guesses, guesses (a number fixed beforehand) and canaries of one training."""
     IN_TURN = "in-turn"
     """Whether the guess of each canary of one training is right [m], the surest first."""
 

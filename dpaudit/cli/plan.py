@@ -20,6 +20,7 @@ from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.formatting import rounded_down, rounded_up
 from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, require_add_remove, require_epsilon
+from dpaudit.model.tables import Table
 from dpaudit.results.sentences import CURVE_FACTOR, quantity_noun
 from dpaudit.results.verdict import Power
 
@@ -49,6 +50,8 @@ class _Sizing(NamedTuple):
         rows: What each size can prove.
         needed: How large it must be; None if that was not asked.
         of: What else the bounds depend on, in words.
+        most: The largest size that `needed` looks at.
+        interference: How much canaries disturb one another; None if that is not known.
     """
 
     unit: str
@@ -57,6 +60,8 @@ class _Sizing(NamedTuple):
     rows: list[dict[str, Any]]
     needed: _Needed | None
     of: str
+    most: int = MOST_PLANNED
+    interference: float | None = None
 
 
 class _Subject(NamedTuple):
@@ -64,13 +69,18 @@ class _Subject(NamedTuple):
 
     Attributes:
         claim: The claim.
-        table_rows: Rows of the table; None if none was handed in.
+        table: The table; None if none was handed in.
         together: Whether the generator trains many models at once.
     """
 
     claim: Claim
-    table_rows: int | None = None
+    table: Table | None = None
     together: bool = False
+
+    @property
+    def table_rows(self) -> int | None:
+        """Rows of the table; None if none was handed in."""
+        return None if self.table is None else len(self.table.data)
 
 
 @guarded
@@ -203,7 +213,7 @@ def _subject(
     offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
     named = named_generator(generator, settings.parameters, offered)
     claim = claim_under_audit(named, settings.stated_claim)
-    return _Subject(claim, len(table.data), trains_many(named.generator))
+    return _Subject(claim, table, trains_many(named.generator))
 
 
 def _shadow_models(
@@ -262,7 +272,6 @@ def _canaries(
     assumed: AssumedAttack | None,
 ) -> _Sizing:
     from dpaudit.auditing.one_run import plan as one_run
-    from dpaudit.auditing.one_run.attack import guesses_of
     from dpaudit.auditing.one_run.spec import check_canaries
 
     claim = require_epsilon(subject.claim, method="`one_run`")
@@ -278,9 +287,9 @@ def _canaries(
 
     def row(canaries: int) -> dict[str, Any]:
         proves = _proves(one_run.power(canaries, claim, confidence), claim)
-        return {"canaries": canaries, "guesses": guesses_of(canaries), **proves}
+        return {"canaries": canaries, "guesses": canaries, **proves}
 
-    most = MOST_PLANNED if subject.table_rows is None else subject.table_rows // 2
+    most = one_run.MOST_PLANNED if subject.table_rows is None else subject.table_rows // 2
     needed = None
     if detect is not None:
         size = one_run.needed_canaries(claim, detect, confidence)
@@ -288,11 +297,28 @@ def _canaries(
     return _Sizing(
         unit="canaries",
         scored="guesses",
+        most=one_run.MOST_PLANNED,
+        interference=_interference(subject.table, settings, asked, claim),
         asked=asked,
         rows=_rows(row, {asked, *(size for size in ALTERNATIVE_CANARIES if size <= most)}),
         needed=needed,
-        of="one training",
+        of=f"one training, {settings.hypotheses.count} attacks",
     )
+
+
+def _interference(
+    table: Table | None, settings: AuditSettings, canaries: int, claim: PrivacyClaim
+) -> float | None:
+    """How much the canaries of a table disturb one another, before anything is trained."""
+    from dpaudit.auditing.one_run.marginals import interference
+    from dpaudit.auditing.one_run.spec import view_of
+    from dpaudit.game.canaries import choose_canaries
+
+    if table is None:
+        return None
+    chosen = choose_canaries(table.data, table.schema, canaries)
+    rows = len(table.data) if settings.rows is None else settings.rows
+    return interference(view_of(table, chosen, rows=rows, neighbours=claim.neighbours))
 
 
 def _proves(reached: Power, claim: Claim) -> dict[str, Any]:
@@ -324,6 +350,7 @@ def _document(
         "attacks": settings.hypotheses.count if settings.one_run else len(settings.attacks),
         "confidence": settings.confidence,
         "one_run": settings.one_run,
+        "interference": sizing.interference,
         "seconds": None if cost is None else cost.seconds,
         "trainings": None if cost is None else cost.trained,
         "alternatives": sizing.rows,
@@ -358,7 +385,7 @@ def _show(sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: AuditCos
     noun = quantity_noun(claim.quantity)
     if sizing.needed is not None:
         size, purpose = sizing.needed
-        count = f"not with up to {MOST_PLANNED:,}" if size is None else f"about {size}"
+        count = f"not with up to {sizing.most:,}" if size is None else f"about {size}"
         output.print(f"80 % power against {purpose}: {count} {unit}")
     output.print(f"claim: {_claim_text(claim)}; confidence {settings.confidence:g}, {sizing.of}")
     output.print("")
@@ -379,6 +406,16 @@ def _show(sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: AuditCos
         output.print("cost: one training; its controls train nothing")
     else:
         output.print("cost: time one model with --time-one, or give --seconds-per-model")
+    if sizing.interference is not None:
+        output.print(
+            f"interference: {100.0 * sizing.interference:.0f} % of what marginals say of a canary "
+            "is lost because other coins are unknown"
+        )
+    elif settings.one_run:
+        output.print(
+            "interference: as if no canary disturbed another; give a generator and --data to see "
+            "how much they do"
+        )
     if settings.records > 1:
         output.print(
             f"records: as if all {settings.records} leaked alike and none disturbed another; where "

@@ -100,6 +100,9 @@ class OneRunOutcome:
         correct: Right ones of these; null if the generator was not trained or its training failed.
         gaussian_estimate: Epsilon that assumes a Gaussian trade-off curve, in nats: an estimate,
             not a proof, and never decides. Null at delta 0, and as above.
+        interference: Share of what one- and two-way marginals, kept without noise, would say of a
+            canary that is lost because other coins are unknown; computed before the training.
+            Absent from results of earlier versions.
         attacks: What each attack came to; empty without guesses. Absent from results of earlier
             versions, whose one attack guessed a fixed number of coins.
     """
@@ -109,6 +112,7 @@ class OneRunOutcome:
     guesses: Positive
     correct: Whole | None
     gaussian_estimate: NonNegative | None
+    interference: Probability | None = field(default=None, metadata=OPTIONAL)
     attacks: tuple[CanaryOutcome, ...] | None = field(default=None, metadata=OPTIONAL)
 
 

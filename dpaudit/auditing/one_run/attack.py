@@ -1,4 +1,4 @@
-"""The attacks of a one-run audit: no fitting, one score per canary, a guess of every coin in turn."""
+"""The attacks of a one-run audit: no fitting, a score for each canary, guesses in turn."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import pandas as pd
 
 from dpaudit.auditing.one_run.marginals import CanaryMarginals
 from dpaudit.auditing.one_run.matches import CanaryMatches
+from dpaudit.auditing.settings import CANARY_ATTACKS
 from dpaudit.bounds import Prefix, auc, one_run_in_turn, strongest_prefix
 from dpaudit.game.features import FeatureMaker
 from dpaudit.model.encoding import encode
 from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView, IntArray
 
+_CLOSEST, _MATCHES, _MARGINALS = CANARY_ATTACKS
 FARTHEST: Final = 10.0
 """Encoded values beyond this count as this: a generator may return any finite number."""
 
@@ -84,11 +86,11 @@ class CanaryAttack(NamedTuple):
 
 
 ATTACKS: Final = (
-    CanaryAttack("closest-record", ClosestRecord(), in_then_out),
-    CanaryAttack("canary-matches", CanaryMatches(), in_then_out),
-    CanaryAttack("canary-marginals", CanaryMarginals(), surest_first),
+    CanaryAttack(_CLOSEST, ClosestRecord(), in_then_out),
+    CanaryAttack(_MATCHES, CanaryMatches(), in_then_out),
+    CanaryAttack(_MARGINALS, CanaryMarginals(), surest_first),
 )
-"""The attacks of every one-run audit, each with an equal share of the error probability."""
+"""The attacks of every one-run audit."""
 
 
 class Guessed(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dpaudit.auditing.conclusion import closing, opening, recorded_bounds
 from dpaudit.auditing.controls import control_check
 from dpaudit.auditing.one_run.attack import Guessed
+from dpaudit.auditing.one_run.marginals import interference
 from dpaudit.auditing.one_run.spec import OneRunSpec
 from dpaudit.bounds import Prefix, one_run_gaussian
 from dpaudit.bounds.table import ValidBound
@@ -81,6 +82,7 @@ def conclude_one_run(
             guesses=prefix.guesses if prefix else audit.canaries,
             correct=prefix.correct if prefix else None,
             gaussian_estimate=_gaussian(prefix, audit.canaries, delta, confidence),
+            interference=interference(audit.game.view),
             attacks=tuple(
                 CanaryOutcome(
                     name=of.attack, auc=of.auc, bound=bound, right=tuple(of.right.tolist())

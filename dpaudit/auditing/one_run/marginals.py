@@ -10,9 +10,12 @@ for another.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy.sparse import csr_array
 
@@ -39,34 +42,96 @@ class CanaryMarginals:
 
     def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
         """Scores [m] of the canaries; larger means "in", 0 that nothing is known."""
-        schema = game.schema
-        coded = [
-            codes_of(values_of_table(rows, schema), schema)
-            for rows in (game.others, game.target, table)
-        ]
-        tables, cells = tuple(codes for codes, _ in coded), coded[0][1]
-        known_rows, canaries, drawn = (len(codes) for codes in tables)
-        scale = (known_rows + canaries / 2.0) / max(1, drawn)
-        inverse = np.zeros((canaries, canaries))
-        evidence = np.zeros(canaries)
-        for marginal in marginals_of(schema):
-            joint = list(joint_codes(tables, cells, marginal))
-            found, place = np.unique(np.concatenate(joint), return_inverse=True)
-            size, parts = len(found), np.split(place, np.cumsum([known_rows, canaries]))
-            known, own, seen = (np.bincount(part, minlength=size).astype(float) for part in parts)
-            residual = scale * seen - known - own / 2.0
-            sampling = np.maximum(scale * (known + own / 2.0), _LEAST_VARIANCE)
-            beyond = extra_variance(residual, sampling + own * _PRIOR)
+        m = len(game.target)
+        information, evidence = np.zeros((m, m)), np.zeros(m)
+        scale = _scale(game, len(table))
+        for counts in _counts(game, table):
+            residual = scale * counts.drawn - counts.known - counts.canaries / 2.0
+            sampling = counts.variance(scale)
+            beyond = extra_variance(residual, sampling + counts.canaries * _PRIOR)
             weight = 1.0 / (sampling + beyond)
-            rows = parts[1]
-            of_cell = csr_array(
-                (np.ones(canaries), (np.arange(canaries), rows)), shape=(canaries, size)
-            )
-            inverse += (of_cell * weight[None, :] @ of_cell.T).toarray()
-            evidence += (weight * residual)[rows]
-        covariance = np.linalg.inv(inverse + np.eye(canaries) / _PRIOR)
+            information += counts.shared(weight)
+            evidence += (weight * residual)[counts.cell]
+        covariance = np.linalg.inv(information + np.eye(m) / _PRIOR)
         scores: FloatArray = (covariance @ evidence) / np.diag(covariance)
         return scores
+
+
+def interference(game: GameView) -> float:
+    """The share of what marginals say of one canary that is lost because other coins are unknown.
+
+    A canary is an excess of one in each of its cells, which may be that of another canary in the
+    same cell. What is compared is the precision (inverse variance) with which its coin is estimated
+    and with which it were if all other coins were known, each in the mean over canaries, if the
+    generator keeps all one- and two-way marginals without noise.
+
+    Args:
+        game: The game; nothing is trained.
+
+    Returns:
+        The share, from 0 (no cell is shared) to 1.
+    """
+    m = len(game.target)
+    information = np.zeros((m, m))
+    scale = _scale(game, game.n_rows)
+    for counts in _counts(game, game.target.iloc[:0]):
+        information += counts.shared(1.0 / counts.variance(scale))
+    covariance = np.linalg.inv(information + np.eye(m) / _PRIOR)
+    kept = (1.0 / np.diag(covariance) - 1.0 / _PRIOR).mean() / np.diag(information).mean()
+    return float(np.clip(1.0 - kept, 0.0, 1.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Counts:
+    """The cells of one marginal that some record is in.
+
+    Attributes:
+        known: Known records in each; shape (cells,).
+        canaries: Canaries in each, included or not; shape (cells,).
+        drawn: Synthetic rows in each; shape (cells,).
+        cell: The cell of each canary; shape (m,).
+    """
+
+    known: FloatArray
+    canaries: FloatArray
+    drawn: FloatArray
+    cell: npt.NDArray[np.intp]
+
+    def variance(self, scale: float) -> FloatArray:
+        """Variance of each count from drawing synthetic rows, at the scale of the table."""
+        expected = scale * (self.known + self.canaries / 2.0)
+        variance: FloatArray = np.maximum(expected, _LEAST_VARIANCE)
+        return variance
+
+    def shared(self, weight: FloatArray) -> FloatArray:
+        """For each pair of canaries, the weight of their cell if it is the same; shape (m, m)."""
+        m = len(self.cell)
+        held = csr_array((np.ones(m), (np.arange(m), self.cell)), shape=(m, len(weight)))
+        shared = csr_array(held * weight[None, :]) @ held.T
+        return np.asarray(shared.todense(), dtype=np.float64)
+
+
+def _counts(game: GameView, table: pd.DataFrame) -> Iterator[_Counts]:
+    schema = game.schema
+    coded = [
+        codes_of(values_of_table(rows, schema), schema)
+        for rows in (game.others, game.target, table)
+    ]
+    tables, cells = tuple(codes for codes, _ in coded), coded[0][1]
+    ends = np.cumsum([len(codes) for codes in tables[:2]])
+    for marginal in marginals_of(schema):
+        joint = list(joint_codes(tables, cells, marginal))
+        found, place = np.unique(np.concatenate(joint), return_inverse=True)
+        parts = np.split(place, ends)
+        known, own, drawn = (
+            np.bincount(part, minlength=len(found)).astype(float) for part in parts
+        )
+        yield _Counts(known=known, canaries=own, drawn=drawn, cell=parts[1])
+
+
+def _scale(game: GameView, drawn: int) -> float:
+    """Records of the table trained on, as expected, for each synthetic row."""
+    return (len(game.others) + len(game.target) / 2.0) / max(1, drawn)
 
 
 def extra_variance(residual: FloatArray, variance: FloatArray) -> float:
