@@ -408,13 +408,12 @@ def _show(sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: AuditCos
         output.print("cost: time one model with --time-one, or give --seconds-per-model")
     if sizing.interference is not None:
         output.print(
-            f"interference: {100.0 * sizing.interference:.0f} % of what marginals say of a canary "
-            "is lost because other coins are unknown"
+            f"interference: {100.0 * sizing.interference:.0f} % of what marginals say of a coin is "
+            "lost to other canaries"
         )
     elif settings.one_run:
         output.print(
-            "interference: as if no canary disturbed another; give a generator and --data to see "
-            "how much they do"
+            "interference: as if no canary disturbed another; GENERATOR and --data say more"
         )
     if settings.records > 1:
         output.print(
