@@ -40,7 +40,7 @@ def lone_aucs(
     """
     loaded = load(table, schema)
     watched = far_records(loaded.data, loaded.schema)[:WATCHED]
-    trainings, found = (2 if quick else 60), []
+    trainings, found = (2 if quick else 40), []
     for canaries in NUMBERS:
         if canaries == 1:
             sets = [np.array([row]) for row in watched]

@@ -69,7 +69,7 @@ SCORES: dict[str, Callable[[int, Rng], Bools]] = {
 
 def rules(quick: bool) -> Rows:
     """Median bounds of both rules on the same guesses."""
-    rows = []
+    rows: Rows = []
     for name, draw in SCORES.items():
         for m in (100, 500):
             rng = Stream(5, "", f"one-run/{name}", m).rng()
@@ -123,6 +123,7 @@ MU = 1.0
 def honest(quick: bool) -> Rows:
     """How often mechanisms at exactly their claim are accused."""
     draws, rows = (5 if quick else 1000), []
+    trainings = 5 if quick else 300
     coins_alone: dict[str, tuple[float, float, Callable[[Bools, Rng], Any]]] = {
         "randomised response": (1.0, 0.0, _respond),
         "Laplace noise on each coin": (1.0, 0.0, _laplace),
@@ -147,9 +148,9 @@ def honest(quick: bool) -> Rows:
         ("noisy chain", chain, chain_table(300), CHAIN_SCHEMA, 1.0, 0.0),
     ):
         given = {"epsilon": epsilon, "delta": delta, "canaries": 100, "rows": 3000}
-        found = games(generator, table, schema, number=draws, **given)
+        found = games(generator, table, schema, number=trainings, **given)
         flagged = sum(one.proved > epsilon for one in found)
-        rows.append({"mechanism": name, "epsilon": epsilon, "draws": draws, "flagged": flagged})
+        rows.append({"mechanism": name, "epsilon": epsilon, "draws": trainings, "flagged": flagged})
     return rows
 
 
@@ -174,7 +175,7 @@ def _revealing(coins: Bools, rng: Rng) -> Any:
 
 def audits(quick: bool) -> Rows:
     """Whole audits, controls included, of the noisy histogram at exactly its claim."""
-    draws, flagged = (2 if quick else 120), 0
+    draws, flagged = (2 if quick else 100), 0
     for seed in range(draws):
         result = dpaudit.audit(
             HISTOGRAM,
@@ -182,7 +183,7 @@ def audits(quick: bool) -> Rows:
             schema=TOWN_SCHEMA,
             one_run=True,
             canaries=100,
-            rows=3000,
+            rows=1000,
             seed=seed,
             jobs=1,
         )
@@ -202,7 +203,11 @@ def fixed_noise(quick: bool) -> Rows:
         given = {"epsilon": 1.0, "delta": DELTA, "canaries": canaries, "rows": records * factor}
         number = 2 if quick else 30
         found = list(games(FIXED, chain_table(records), CHAIN_SCHEMA, number=number, **given))
-        row = {"records": records, "canaries": canaries, "synthetic rows": records * factor}
+        row: dict[str, Any] = {
+            "records": records,
+            "canaries": canaries,
+            "synthetic rows": records * factor,
+        }
         for key in ("nearest", "proved"):
             bounds = [getattr(one, key) for one in found]
             row[key] = round(float(np.median(bounds)), 2)
