@@ -32,6 +32,8 @@ TRIED_TREES: Final = 16
 """Trees of a forest that is only tried."""
 CUTS: Final = 2
 """Random cuts that a node of a tree chooses from, for each feature that the forest sees."""
+MANY: Final = 256
+"""Trials from which on it chooses from one for each feature: they make up for it."""
 PENALTY: Final = 10.0
 """Of the squared weights of standardised features (1 / C in scikit-learn)."""
 PROMISING: Final = 0.6
@@ -177,7 +179,7 @@ class _Learner:
             standard,
             self.member,
             trees=TRIED_TREES if tried else TREES,
-            cuts=CUTS * len(self.places),
+            cuts=len(self.places) * (CUTS if len(self.member) < MANY else 1),
             rng=rng_of(self.seed, "forest"),
         )
         return Forest(prepare, trees)

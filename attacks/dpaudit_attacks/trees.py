@@ -18,11 +18,13 @@ from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 
 BLOCK: Final = 2**21
 """Values compared at once while trees grow, so that memory does not grow with their number."""
+SMALLEST: Final = 1 / 50
+"""Share of all trials that a node needs to be split, so that the depth does not grow with them."""
 LEAF: Final = -1
 """Stands where a node that splits has its feature."""
 
 
-class Group(NamedTuple):
+class TreeGroup(NamedTuple):
     """Trees that were grown together, as arrays over the nodes [m] of all of them.
 
     Attributes:
@@ -61,7 +63,7 @@ class Trees:
         groups: Its trees.
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[TreeGroup, ...]
 
     def __len__(self) -> int:
         return sum(group.roots for group in self.groups)
@@ -73,7 +75,7 @@ class Trees:
 
 
 class _Level(NamedTuple):
-    """The nodes of one level of all trees that hold trials of both worlds.
+    """The nodes of one level of all trees that may be split.
 
     Attributes:
         trials: The trials [k] in those nodes, node by node.
@@ -109,7 +111,7 @@ class _Cuts(NamedTuple):
 def grow(
     features: FloatArray, member: BoolArray, *, trees: int, cuts: int, rng: np.random.Generator
 ) -> Trees:
-    """Grows trees until every leaf is of one world, or nothing that was tried splits it.
+    """Grows trees until every leaf is of one world, or small, or nothing that was tried splits it.
 
     Args:
         features: Feature vectors [n, f].
@@ -153,9 +155,9 @@ def _coded(features: FloatArray) -> _Coded:
 
 def _grown(
     coded: _Coded, member: BoolArray, trees: int, cuts: int, rng: np.random.Generator
-) -> Group:
+) -> TreeGroup:
     n = len(member)
-    grown = Group(
+    grown = TreeGroup(
         roots=trees,
         feature=np.full(trees, LEAF),
         cut=np.zeros(trees),
@@ -201,8 +203,8 @@ def _best_cuts(
 
 
 def _split(
-    grown: Group, level: _Level, cuts: _Cuts, coded: _Coded, member: BoolArray
-) -> tuple[Group, _Level]:
+    grown: TreeGroup, level: _Level, cuts: _Cuts, coded: _Coded, member: BoolArray
+) -> tuple[TreeGroup, _Level]:
     """The trees with the children of a level's nodes, and these as the next level."""
     feature, place = cuts.feature[cuts.found], cuts.place[cuts.found]
     parents = level.nodes[cuts.found]
@@ -222,9 +224,9 @@ def _split(
     side, trials = side[order], trials[order]
     count = np.bincount(side, minlength=2 * len(parents))
     inside = np.bincount(side, weights=member[trials], minlength=2 * len(parents))
-    mixed = (inside > 0) & (inside < count)
+    mixed = (inside > 0) & (inside < count) & (count >= SMALLEST * len(member))
     none = np.zeros(len(count), dtype=np.int64)
-    longer = Group(
+    longer = TreeGroup(
         roots=grown.roots,
         feature=np.concatenate([grown.feature, none + LEAF]),
         cut=np.concatenate([grown.cut, none]),
