@@ -52,7 +52,7 @@ class Sizing(NamedTuple):
     interference: float | None = None
 
 
-class Subject(NamedTuple):
+class PlanSubject(NamedTuple):
     """What is to be audited.
 
     Attributes:
@@ -72,7 +72,7 @@ class Subject(NamedTuple):
 
 
 def size_canaries(
-    subject: Subject,
+    subject: PlanSubject,
     settings: AuditSettings,
     *,
     detect: float | None,
