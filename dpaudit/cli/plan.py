@@ -15,7 +15,7 @@ from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
 from dpaudit.cli import options, plan_records
 from dpaudit.cli.console import guarded, results
 from dpaudit.cli.costs import AuditCost, Seconds, cost_of, one_training, timed
-from dpaudit.cli.sizing import Needed, Sizing, Subject, proves, rows_of, size_canaries
+from dpaudit.cli.sizing import Needed, PlanSubject, Sizing, proves, rows_of, size_canaries
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.formatting import rounded_down, rounded_up
 from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
@@ -134,7 +134,7 @@ def _assumed(
 
 def _subject(
     generator: str | None, data: str | None, schema: Path | None, settings: AuditSettings
-) -> Subject:
+) -> PlanSubject:
     if generator is None or data is None:
         stated = settings.stated_claim.made(
             relation=settings.neighbours or Neighbours.ADD_REMOVE,
@@ -146,7 +146,7 @@ def _subject(
                 "plan needs a claim: give `epsilon`, `mu`, `rho` or `curve`, or a GENERATOR with "
                 "`data`"
             )
-        return Subject(stated)
+        return PlanSubject(stated)
     from dpaudit.model.tables import load
     from dpaudit.plugins.named import claim_under_audit, named_generator
     from dpaudit.plugins.protocols import trains_many
@@ -155,11 +155,11 @@ def _subject(
     offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
     named = named_generator(generator, settings.parameters, offered)
     claim = claim_under_audit(named, settings.stated_claim)
-    return Subject(claim, table, trains_many(named.generator))
+    return PlanSubject(claim, table, trains_many(named.generator))
 
 
 def _shadow_models(
-    subject: Subject,
+    subject: PlanSubject,
     settings: AuditSettings,
     *,
     detect: float | None,

@@ -55,7 +55,7 @@ class Sizing(NamedTuple):
     choices: Sequence[Caught] = ()
 
 
-class Subject(NamedTuple):
+class PlanSubject(NamedTuple):
     """What is to be audited.
 
     Attributes:
@@ -75,7 +75,7 @@ class Subject(NamedTuple):
 
 
 def size_canaries(
-    subject: Subject,
+    subject: PlanSubject,
     settings: AuditSettings,
     *,
     detect: float | None,

@@ -25,8 +25,9 @@ from dpaudit.results.leaks import (
     carrier,
     feature,
 )
+from dpaudit.results.one_run import OneRunOutcome
 from dpaudit.results.probes import ProbeAlarm
-from dpaudit.results.record import AuditRecord, OneRunOutcome
+from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import PROVES_NOTHING, as_clearly, claim_and_proof, quantity_noun
 from dpaudit.results.verdict import Verdict
 

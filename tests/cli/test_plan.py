@@ -156,6 +156,8 @@ def test_a_one_run_plan_agrees_with_its_audit() -> None:
     result, plan = json.loads(done.stdout), planned("null", *words)
     for key in ("max_provable_epsilon", "detectable_epsilon"):
         assert plan[key] == result[key]
+    assert plan["interference"] == result["one_run"]["interference"]
+    assert plan["guesses"] == result["one_run"]["canaries"] == 30
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,11 @@ from dpaudit.game.trial import Outcome, Role
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.decide import decide
+from dpaudit.results.one_run import CanaryOutcome, OneRunOutcome
 from dpaudit.results.record import (
     AuditRecord,
-    CanaryOutcome,
     ControlOutcome,
     FailureReason,
-    OneRunOutcome,
 )
 from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import Check, Power, SampleUnit
