@@ -1,6 +1,6 @@
 """One training, many canaries: what it proves, how often it accuses, what interference costs.
 
-Usage: python -m reports.one_run.run [PART ...]   (about 12 minutes on one core; resumes)
+Usage: python -m reports.one_run.run [PART ...]   (about 20 minutes on one core; resumes)
 
 Parts: rules (a fixed fifth of guesses against guesses in turn, on simulated scores), honest (false
 violations of mechanisms that keep their claim exactly, games without controls), audits (the same by

@@ -19,7 +19,7 @@ RESULTS = Path(study.__file__).parent / "results" / "found.json"
 @pytest.fixture(scope="module")
 def found() -> dict[str, list[dict[str, Any]]]:
     parts: dict[str, list[dict[str, Any]]] = json.loads(RESULTS.read_text())["parts"]
-    assert set(parts) <= set(study.PARTS)
+    assert list(parts) == list(study.PARTS)
     return parts
 
 
@@ -37,7 +37,7 @@ def test_guesses_in_turn_keep_up_and_gain_where_few_or_all_leak(
 def test_no_honest_mechanism_is_accused_more_often_than_promised(
     found: dict[str, list[dict[str, Any]]],
 ) -> None:
-    rows = [*found["honest"], *found.get("audits", ())]
+    rows = [*found["honest"], *found["audits"]]
     assert sum(row["draws"] for row in rows) >= 1000 + 100
     for row in rows:
         # So many or more of 5 % would come by chance once in a hundred.
