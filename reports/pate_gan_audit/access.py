@@ -33,17 +33,15 @@ from dpaudit.seeds import Stream
 from reports import cervical
 from reports.pate_gan_audit.access_settings import (
     AVERAGE_ITERATIONS,
-    REFERENCE,
     SPENT,
     SUBJECTS,
-    SWITCHES,
     WORST,
     Worst,
     generator_of,
 )
 from reports.pate_gan_audit.kept import Record, kept
 from reports.pate_gan_audit.plan import Plan
-from reports.pate_gan_audit.published import CONFIDENCE, DELTA, SIX
+from reports.pate_gan_audit.published import CONFIDENCE, DELTA
 from reports.pate_gan_audit.setting import TEACHERS, average_schema, average_table
 from reports.pate_gan_audit.worst import COUNTED
 
@@ -87,14 +85,12 @@ class Game(NamedTuple):
     seed: int
 
 
-def run(plan: Plan) -> None:
+def run(plan: Plan, *, cases: Sequence[str] = ("worst", "average")) -> None:
     """Runs what is not kept yet: the worst case first, in each the six first."""
-    for name in plan.chosen(SUBJECTS):
-        kept(plan.out / PART / f"worst-{name}.json", *_asked(_worst(name, plan), "worst", name))
-    if plan.data is not None:
+    for case in cases:
         for name in plan.chosen(SUBJECTS):
-            game = _average(name, plan)
-            kept(plan.out / PART / f"average-{name}.json", *_asked(game, "average", name))
+            game = _worst(name, plan) if case == "worst" else _average(name, plan)
+            kept(plan.out / PART / f"{case}-{name}.json", *_asked(game, case, name))
 
 
 def _asked(game: Game, case: str, name: str) -> tuple[Record, Any]:
@@ -275,8 +271,3 @@ def _seen(attack: Any, batch: Any, values: FloatArray, view: GameView) -> list[F
         attack.model_features(disclosed(model, [Disclosure(attack.sees)], view)[attack.sees], view)
         for model in batch.models
     ]
-
-
-def names_of(rows: str) -> Sequence[str]:
-    """Names of the generators in one part of the table."""
-    return {"six": SIX, "reference": (REFERENCE,), "switches": SWITCHES}[rows]
