@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
+import torch
 
 from dpaudit.auditing.attacking.evaluation import Evaluation, evaluate
 from dpaudit.auditing.attacking.fitting import fit_attack
@@ -156,6 +157,7 @@ def _average(name: str, plan: Plan) -> Game:
 
 def play(game: Game) -> Record:
     """Plays a game and attacks it at all levels."""
+    torch.set_num_threads(1)  # as in dpaudit's workers: the same result on every machine
     generator = cast(
         Any,
         build(game.generator, GENERATORS, given=game.parameters, offered={"schema": game.schema}),

@@ -77,12 +77,13 @@ def run(plan: Plan) -> None:
 def told(generator: SwitchedPateGan) -> Record:
     """Epsilon of the labels at the claim's delta; nothing if they have no votes."""
     if Switch.NO_PATE in generator.switches:
-        return {"labels": None, "moved": None, "epsilon": None}
+        return {"labels": None, "epsilon": None}
     labels = labels_of(generator)
     return {
         "labels": labels.number,
         "moved": labels.moved,
         "chance": labels.chance,
+        "at_most": Switch.QUERIES_NOT_ACCOUNTED in generator.switches,
         "epsilon": round(epsilon_of(labels, delta=DELTA), 3),
     }
 

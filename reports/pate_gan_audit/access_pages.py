@@ -36,9 +36,9 @@ positive one.
 *Labels alone* is exact, not measured: the ε at δ 1e-5 that a perfect attacker gets from the labels
 at the published settings (686 records, k 5, λ 0.001, at most 1000 iterations), if the target moves
 the votes of every query, one vote or, where the partition lets one record reach all teachers, all
-of them. Free labels count as if they told as much as others. Without a deviation it is 0.35, for
-the accountant charges much more than such labels tell. Where it is below 1 and nothing else
-depends on the table, the deviation breaks the proof but not the claim.
+of them. *At most*: free labels are thrown away, and count here as if they were not. Without a
+deviation it is 0.35, for the accountant charges much more than such labels tell. Where it is below
+1 and nothing else depends on the table, the deviation breaks the proof but not the claim.
 """
 
 
@@ -116,6 +116,8 @@ def _exact(record: Record | None) -> str:
         return "no votes"
     if record["epsilon"] >= LARGEST:
         return f"**over {LARGEST:g}**"
+    if record["at_most"]:
+        return f"at most {record['epsilon']:.2f}"
     return _cell(record["epsilon"])
 
 

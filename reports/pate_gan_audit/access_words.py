@@ -16,14 +16,14 @@ WHY: Final = {
     "borealis": "released: the batch, so the number of labels, follows the number of records; a "
     "perfect attacker gets more than 1 from labels only if all five parts shift to the target's "
     "advantage",
-    "smartnoise": "released: k is 1 of 1999 records and 2 of 2000, and two teachers' tie is a coin; "
-    "at λ 100 one iteration of labels without noise is spent before the budget is checked; at "
-    "λ 0.001 labels tell less than is claimed",
+    "smartnoise": "released: k is 1 of 1999 records and 2 of 2000, and two teachers' tie is a "
+    "coin; at λ 100 one iteration of labels without noise is spent before the budget is checked; "
+    "at λ 0.001 labels tell less than is claimed",
     "pate-gan-switched": "keeps its promise; the null control of this table",
     "no-pate": "the critic reads the records: its score tells, and generated rows follow; what it "
     "learns from is the records",
-    "partition-all-rows": "one record moves all k votes, hidden by noise of 1/λ; a perfect attacker "
-    "would prove it, but teachers of all records hardly move for one",
+    "partition-all-rows": "one record moves all k votes, hidden by noise of 1/λ; a perfect "
+    "attacker would prove it, but teachers of all records hardly move for one",
     "partition-last-only": "one record moves all votes or none: in the last part with chance 1/k; "
     "the rest of the time it is not used at all",
     "partition-reshuffled": "one record reaches all teachers in time; as `partition-all-rows`",
