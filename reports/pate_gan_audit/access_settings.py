@@ -6,7 +6,7 @@ because the largest proof is looked for: all of them are public, and the claim h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pandas as pd
@@ -83,7 +83,7 @@ class Worst:
 _LONG: Final = Worst(columns=40, records=2, teachers=1, gamma=5e-4, iterations=132, models=160)
 """As many labels as the budget pays for, and time for teachers to learn."""
 _CRITIC: Final = Worst(
-    columns=48, kind=Kind.CONTINUOUS, records=2, iterations=1500, models=60, chosen=True
+    columns=48, kind=Kind.CONTINUOUS, records=2, iterations=1200, models=60, chosen=True
 )
 
 WORST: Final[dict[str, Worst]] = {
@@ -101,7 +101,7 @@ WORST: Final[dict[str, Worst]] = {
     "noise-scale-inverted": _LONG,
     "noise-gaussian-on-labels": _LONG,
     "no-pate": _CRITIC,
-    "penalty-from-teachers": _CRITIC,
+    "penalty-from-teachers": replace(_CRITIC, columns=24, iterations=600),
     "student-sees-real-rows": Worst(columns=24, records=2, iterations=20, models=200),
     "generator-sees-real-rows": Worst(records=2, iterations=33, models=200, rows=200),
     "conditions-from-data": Worst(records=2, rows=500, chosen=True),
@@ -118,9 +118,9 @@ AVERAGE_ITERATIONS: Final = {
     "original": 200,
     "turing": 200,
     "updated": 40,
-    "synthcity": 2,
-    "no-pate": 200,
-    "penalty-from-teachers": 200,
+    "synthcity": 1,
+    "no-pate": 100,
+    "penalty-from-teachers": 100,
 }
 """Iterations in the average case."""
 SPENT: Final = 33

@@ -61,7 +61,7 @@ def readme(found: Mapping[str, Part]) -> str:
     sections = [
         INTRODUCTION,
         "## What changes against the paper\n",
-        bullets(findings.changes(found)),
+        bullets((*findings.changes(found), *access_pages.answers(found["access"]))),
         READING,
         "## Table 2: deviations named by `dpaudit trace`\n",
         matrix.table_2(found["tables"]),
