@@ -7,6 +7,7 @@ because the largest proof is looked for: all of them are public, and the claim h
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import cycle, islice
 from typing import Any, Final
 
 import pandas as pd
@@ -35,12 +36,13 @@ needed, as the switch alone shows.
 
 @dataclass(frozen=True, kw_only=True)
 class Worst:
-    """A worst case: equal records of zeros, and one of ones, which is the target.
+    """A worst case: records of equal values, and one of ones, which is the target.
 
     Attributes:
         columns: Their number.
         kind: Of every column, from 0 to 1.
         records: Records of the table of world "in".
+        others: Values of those that are not the target, in turn; each has one in every column.
         teachers: Their number k.
         gamma: Inverse noise scale (lambda in the papers).
         iterations: Most iterations of a training.
@@ -52,6 +54,7 @@ class Worst:
     columns: int = 3
     kind: Kind = Kind.INTEGER
     records: int = 5
+    others: tuple[float, ...] = (0.0,)
     teachers: int = 2
     gamma: float = 1e-3
     iterations: int = 5
@@ -62,8 +65,9 @@ class Worst:
     @property
     def table(self) -> pd.DataFrame:
         """World "in", the target first."""
-        zeros = [0] * (self.records - 1)
-        return pd.DataFrame({name: [1, *zeros] for name in self.schema.names})
+        others = islice(cycle(self.others), self.records - 1)
+        values = [1.0, *others]
+        return pd.DataFrame({name: values for name in self.schema.names})
 
     @property
     def schema(self) -> Schema:
@@ -72,6 +76,13 @@ class Worst:
         return Schema(
             columns=tuple(Column(name=name, kind=self.kind, lower=0.0, upper=1.0) for name in names)
         )
+
+    @property
+    def unusual(self) -> dict[str, Any]:
+        """What makes the table another than one of whole numbers 0 and 1."""
+        if self.kind is Kind.INTEGER:
+            return {}
+        return {"kind": str(self.kind), "others": list(self.others)}
 
     @property
     def output_attack(self) -> str:
@@ -102,6 +113,7 @@ WORST: Final[dict[str, Worst]] = {
     "noise-gaussian-on-labels": _LONG,
     "no-pate": _CRITIC,
     "penalty-from-teachers": replace(_CRITIC, columns=24, iterations=300),
+    "bounds-from-data": Worst(kind=Kind.CONTINUOUS, others=(0.0, 0.5)),
     "student-sees-real-rows": Worst(columns=24, records=2, iterations=20),
     "generator-sees-real-rows": Worst(records=2, iterations=33, rows=200),
     "conditions-from-data": Worst(records=2, rows=500, chosen=True),
@@ -113,12 +125,11 @@ WORST: Final[dict[str, Worst]] = {
 """The worst case of each; the default where nothing was found that shows more."""
 
 AVERAGE_ITERATIONS: Final = {
-    "original": 100,
-    "turing": 100,
-    "updated": 20,
-    "synthcity": 1,
-    "no-pate": 100,
-    "penalty-from-teachers": 100,
+    "original": 300,
+    "turing": 300,
+    "updated": 158,
+    "synthcity": 5,
+    "no-pate": 300,
 }
 """Iterations in the average case."""
 NOT_AVERAGE: Final = frozenset(
