@@ -16,7 +16,8 @@ Part = Mapping[str, Record]
 CASES = ("worst", "average")
 
 INTRODUCTION = """\
-In a valid game (equal rows and public bounds in both worlds), what is the largest ε proved of
+In a valid game (equal rows and public bounds in both worlds; original without the copied labels,
+which its published audit's copy has not, either), what is the largest ε proved of
 each implementation, and of each deviation alone on the common trainer, by what the attacker sees?
 *output*: synthetic rows. *model*: also the student's (or critic's) score of the target and all
 weights. *released*: also the student's training set in sums, its records with their noisy labels,

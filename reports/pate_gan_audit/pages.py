@@ -30,6 +30,8 @@ game**, whose two worlds differ in one record and in nothing else: the same publ
 number of rows. As published means bounds read off each
 world's table, by the implementation itself (original, updated, synthcity, borealis) or by the
 harness (turing, smartnoise), and in the worst case 4 rows asked in one world and 5 in the other.
+Beyond the paper, [one section](#six-in-a-valid-game-what-each-access-level-proves) asks what an
+attacker of a valid game proves who sees more than synthetic rows, or makes the worst case worse.
 
     python -m reports.pate_gan_audit.run --data DIR
 
