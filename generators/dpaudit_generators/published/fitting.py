@@ -18,7 +18,7 @@ from dpaudit_generators.published.recipes import Inputs
 from dpaudit_generators.published.scaling import Scaling, fit_scaling
 from dpaudit_generators.published.switches import Switch
 from dpaudit_generators.published.trainee import (
-    Fitted,
+    TrainedAndShown,
     Form,
     PublishedSettings,
     PublishedTrainee,
@@ -117,7 +117,7 @@ def _train(
     form: Form,
     settings: PublishedSettings,
     recorder: Recorder | None,
-) -> list[Fitted]:
+) -> list[TrainedAndShown]:
     if Switch.NO_PATE in generator.switches:
         from dpaudit_generators.published.without_pate import train
     else:
@@ -127,7 +127,7 @@ def _train(
 
 
 def _model(
-    generator: SwitchedPateGan, table: _Table, settings: PublishedSettings, fitted: Fitted
+    generator: SwitchedPateGan, table: _Table, settings: PublishedSettings, fitted: TrainedAndShown
 ) -> PublishedModel:
     normal = Switch.SAMPLING_NOISE_DIFFERS in generator.switches
     rows = table.trainee
