@@ -18,10 +18,10 @@ from dpaudit_generators.published.recipes import Inputs
 from dpaudit_generators.published.scaling import Scaling, fit_scaling
 from dpaudit_generators.published.switches import Switch
 from dpaudit_generators.published.trainee import (
-    TrainedAndShown,
     Form,
     PublishedSettings,
     PublishedTrainee,
+    TrainedAndShown,
     form_of,
 )
 

@@ -31,10 +31,10 @@ from dpaudit_generators.published.teachers import (
     bank,
 )
 from dpaudit_generators.published.trainee import (
-    TrainedAndShown,
     Form,
     PublishedSettings,
     PublishedTrainee,
+    TrainedAndShown,
 )
 from dpaudit_generators.published.votes import Labeller
 

@@ -13,10 +13,10 @@ from dpaudit_generators.published.recipes import Recipe
 from dpaudit_generators.published.shown import ShownRecords
 from dpaudit_generators.published.switches import Switch
 from dpaudit_generators.published.trainee import (
-    TrainedAndShown,
     Form,
     PublishedSettings,
     PublishedTrainee,
+    TrainedAndShown,
 )
 
 PENALTY = 10.0
