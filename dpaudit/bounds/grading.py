@@ -24,7 +24,7 @@ WEIGHTS = 8
 """Weights that a guess can have."""
 _WINSOR = (0.01, 0.1, 0.2, 0.3, 0.4)
 """Shares of the scores on either side that may count as no more extreme than the others."""
-_BY_CHANCE = 1.0
+_BY_CHANCE = 2.0
 """By which the log likelihood of a larger share must be better, so that chance seldom takes it."""
 _RIDGE = 0.005
 """Penalty of the regression, in trials of unit variance: keeps a perfect separation finite."""

@@ -19,7 +19,7 @@ from dpaudit.bounds.fair_coin import CoinGuesses, fair_coin
 from dpaudit.bounds.grading import WEIGHTS, choose_grading, count_guesses
 from dpaudit.bounds.threshold import choose_threshold, count_errors
 
-_PREFERENCE = 0.1
+_PREFERENCE = 0.2
 """By which the exact bound must promise more to be chosen.
 
 Measured on Gaussian shifts, Laplace noise and randomised response with 200 trials of each world:
