@@ -16,8 +16,7 @@ from torch import Tensor
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit_generators.published.trainee import Shown, stretches
 
-_GRID: Final = 2.0**16  # sums of its multiples are exact, in whatever order
-_LARGEST: Final = 2.0**10
+_TO_GRID: Final = 192.0  # added and taken off again, leaves float32 a multiple of 2**-16
 
 
 class _Sums(NamedTuple):
@@ -68,11 +67,10 @@ class ShownRecords:
         chosen: Tensor | slice = slice(None)
         if isinstance(going, np.ndarray):
             chosen = torch.from_numpy(np.flatnonzero(going))
-        rows, ones = records[chosen, :, : self._width], labels[chosen].double()
+        ones = labels[chosen].double()
         weights = torch.stack([1.0 - ones, ones], dim=1)  # [m, 2, n]
-        grid = _on_grid(rows)
-        for label in (0, 1):
-            sums.records[going, label] += (grid * weights[:, label, :, None]).sum(1).numpy()
+        found = torch.bmm(weights, _on_grid(records[chosen]))
+        sums.records[going] += found[..., : self._width].numpy()
         sums.counts[going, stretch] += weights.sum(2).long().numpy()
         sums.iterations[going] = iteration + 1
         if hints is not None and hints.shape[-1]:
@@ -83,11 +81,12 @@ class ShownRecords:
         sums = self._sums
         return Shown(
             counts=sums.counts[model].copy(),
-            records=sums.records[model] / _GRID,
-            hints=sums.hints[model] / _GRID,
+            records=sums.records[model].copy(),
+            hints=sums.hints[model].copy(),
             iterations=int(sums.iterations[model]),
         )
 
 
 def _on_grid(values: Tensor) -> Tensor:
-    return values.clamp(-_LARGEST, _LARGEST).mul(_GRID).round_().double()
+    """Rounded, so that sums are exact: the same in whatever order, and in any stack of models."""
+    return values.add(_TO_GRID).sub_(_TO_GRID).double()
