@@ -34,7 +34,7 @@ published: 33 spend the budget, of updated 158; original and turing have 300, sy
 how hard one record among 686 is to see, not that it is safe. Switches that let nothing of the table
 through are left out there. The audits are played by this study's own loop with dpaudit's parts, in
 one process: the trainer without a deviation is their null control, `labels-copied` the positive
-one.
+one. A dash: not run.
 
 *Labels alone* is exact, not measured: the ε at δ 1e-5 that a perfect attacker gets from the labels
 at the published settings (686 records, k 5, λ 0.001, at most 1000 iterations), if the target moves
