@@ -33,7 +33,8 @@ the other four 100, the common trainer 60; 60 % of them are scored) and fewer it
 published: 33 spend the budget, of updated 158; original and turing have 300, synthcity 5. It shows
 how hard one record among 686 is to see, not that it is safe. Of the switches few are audited there.
 The audits are played by this study's own loop with dpaudit's parts, in one process: the trainer
-without a deviation is their null control, `labels-copied` in the worst case the positive one. A dash: not run.
+without a deviation is their null control, `labels-copied` in the worst case the positive one.
+A dash: not run.
 
 *Labels alone* is exact, not measured: the ε at δ 1e-5 that a perfect attacker gets from the labels
 at the published settings (686 records, k 5, λ 0.001, at most 1000 iterations), if the target moves
