@@ -33,8 +33,8 @@ from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.seeds import Stream
 from reports import cervical
 from reports.pate_gan_audit.access_settings import (
+    AVERAGE,
     AVERAGE_ITERATIONS,
-    NOT_AVERAGE,
     SPENT,
     SUBJECTS,
     WORST,
@@ -50,10 +50,9 @@ from reports.pate_gan_audit.worst import COUNTED
 PART = "access"
 SEEDS = {"worst": 1, "average": 2}
 """Of the trials, by case; settings were chosen on those of other seeds."""
-MODELS, FEWER = 300, 100
+MODELS = dict.fromkeys(SIX, 100) | {"original": 300, "updated": 300}
+FEWER_MODELS = 60
 """Shadow models of the average case, of both worlds together: of the six, and of the others."""
-MANY = frozenset(SIX) - {"synthcity"}
-"""Those of the six that are not slow."""
 LEVELS = {
     "output": Access.OUTPUT,
     "logan": Access.MODEL,
@@ -94,9 +93,7 @@ class Game(NamedTuple):
 def run(plan: Plan, *, cases: Sequence[str] = ("worst", "average")) -> None:
     """Runs what is not kept yet: the worst case first, in each the six first."""
     for case in cases:
-        for name in plan.chosen(SUBJECTS):
-            if case == "average" and name in NOT_AVERAGE:
-                continue
+        for name in plan.chosen(SUBJECTS if case == "worst" else AVERAGE):
             game = _worst(name, plan) if case == "worst" else _average(name, plan)
             kept(plan.out / PART / f"{case}-{name}.json", *_asked(game, case, name))
 
@@ -157,7 +154,7 @@ def _average(name: str, plan: Plan) -> Game:
         schema=average_schema(),
         target=cervical.TARGET,
         rows=len(table),
-        models=2 * plan.models if plan.models else (MODELS if name in MANY else FEWER),
+        models=2 * plan.models if plan.models else MODELS.get(name, FEWER_MODELS),
         attacks=_attacks("groundhog-naive", chosen=False),
         seed=plan.seed + SEEDS["average"],
         unusual={},

@@ -37,7 +37,8 @@ WHY: Final = {
     "delta-xor": "3.8 times as many labels, which the accountant's slack pays for",
     "delta-multiplied": "24 times as many labels: a perfect attacker gets 2 from them, which takes "
     "thousands of models to prove",
-    "labels-copied": "synthetic labels are the table's, in its order",
+    "labels-copied": "synthetic labels are the table's, in its order; the naive features of the "
+    "average case do not show it",
     "teachers-refitted": "no matter of privacy: any teacher may be asked",
     "output-not-inverted": "a fixed function of the output",
     "integers-truncated": "a fixed function of the output",
