@@ -26,6 +26,8 @@ AUDITS: Final = {200: 40, 400: 60, 1000: 24, 2000: 16, 4000: 8}
 """Simulated audits by shadow models of both worlds together."""
 LARGEST: Final = {8000: 4}
 """Of Gaussian leaks alone."""
+CLOSER: Final = {("Laplace ε 1", 2000): 100}
+"""More audits where the fair coin and one cut are so close that few of them say too little."""
 QUICK: Final = {60: 2}
 
 
@@ -96,7 +98,8 @@ def plan(parts: Sequence[str], *, quick: bool) -> Iterator[tuple[Leak, int, int]
             sizes = QUICK if quick else AUDITS
             if leak.part == "Gaussian" and not quick:
                 sizes = sizes | LARGEST
-            yield from ((leak, models, audits) for models, audits in sizes.items())
+            for models, audits in sizes.items():
+                yield leak, models, CLOSER.get((str(leak), models), audits)
 
 
 def page(cases: Sequence[dict[str, Any]]) -> str:
