@@ -13,6 +13,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.errors import InputError
 from dpaudit.game.engine import run_trials
+from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
@@ -90,6 +91,7 @@ def time_one(audit: TwoWorldSpec) -> ModelSeconds:
         RunFolder(
             Path(folder) / "run", spec=audit.stored_specification, versions=versions()
         ) as store,
+        workers_ended(),
     ):
         for trial in trials:
             run_trials([trial], payload, store, jobs=1)

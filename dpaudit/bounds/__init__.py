@@ -14,6 +14,7 @@ from dpaudit.bounds.fair_coin import CoinGuesses, fair_coin, fair_coin_p_value
 from dpaudit.bounds.fair_coin_power import (
     coin_detectable,
     coin_detectable_gaussian,
+    coin_detectable_shift,
     coin_provable,
 )
 from dpaudit.bounds.grading import Grading, choose_grading, count_guesses
@@ -71,6 +72,7 @@ __all__ = [
     "coin_bound",
     "coin_detectable",
     "coin_detectable_gaussian",
+    "coin_detectable_shift",
     "coin_provable",
     "count_errors",
     "count_guesses",

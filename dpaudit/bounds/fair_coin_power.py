@@ -109,6 +109,46 @@ def coin_detectable_gaussian(
 ) -> float | None:
     """Smallest true epsilon of a Gaussian leak that `fair_coin` would expose with that probability.
 
+    Args:
+        claim_epsilon: As of `coin_detectable_shift`, and so are the others.
+        trials: See there.
+        delta: See there.
+        confidence: See there.
+        power: See there.
+        failed: See there.
+        shared: See there.
+
+    Returns:
+        ε at δ of the smallest such shift; None at δ = 0, where every Gaussian leak is infinite, and
+        where no leak is exposed.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    shift = coin_detectable_shift(
+        claim_epsilon=claim_epsilon,
+        trials=trials,
+        delta=delta,
+        confidence=confidence,
+        power=power,
+        failed=failed,
+        shared=shared,
+    )
+    return None if shift is None or delta == 0.0 else gaussian_epsilon(shift, delta)
+
+
+def coin_detectable_shift(
+    *,
+    claim_epsilon: float,
+    trials: int,
+    delta: float,
+    confidence: float,
+    power: float = 0.8,
+    failed: int = 0,
+    shared: int = 1,
+) -> float | None:
+    """Smallest Gaussian leak that `fair_coin` would expose with the given probability.
+
     The leak shifts a normal score by mu standard deviations (mu-GDP: Dong, Roth and Su 2022). The
     attack guesses where the score is further from the middle than a margin, the best one for the
     audit, and all guesses weigh the same: weights that grow with the odds do a little better.
@@ -123,8 +163,7 @@ def coin_detectable_gaussian(
         shared: Coins that each training serves; `trials` and `failed` count coins.
 
     Returns:
-        ε at δ of the smallest such shift; None at δ = 0, where every Gaussian leak is infinite, and
-        where no leak is exposed.
+        mu of the smallest such shift; None where no leak is exposed.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -133,7 +172,7 @@ def coin_detectable_gaussian(
     fewest = _fewest_right(
         np.arange(usable + 1), claim_epsilon, trials, delta, confidence, power, shared
     )
-    if fewest is None or delta == 0.0 or fewest[usable] > usable:
+    if fewest is None or fewest[usable] > usable:
         return None
     middles = (np.arange(_PARTS) + 0.5) / _PARTS
 
@@ -144,7 +183,7 @@ def coin_detectable_gaussian(
         reached = np.asarray(binom.sf(fewest[made] - 1, made, (right / guessed)[:, None]))
         return float(reached.mean(axis=1).max()) - power
 
-    return gaussian_epsilon(float(brentq(shortfall, 0.0, _CERTAIN_SHIFT, xtol=1e-6)), delta)
+    return float(brentq(shortfall, 0.0, _CERTAIN_SHIFT, xtol=1e-6))
 
 
 def _fewest_right(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -11,9 +11,15 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from dpaudit.auditing.plan import MOST_PLANNED, AssumedAttack, needed_shadow_models, power
-from dpaudit.auditing.records.plan import power as power_of_records
-from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSettings
-from dpaudit.cli import options
+from dpaudit.auditing.records import plan as of_records
+from dpaudit.auditing.records.interference import Caught
+from dpaudit.auditing.settings import (
+    DEFAULT_CANARIES,
+    MIN_CANARIES,
+    MIN_SHADOW_MODELS,
+    AuditSettings,
+)
+from dpaudit.cli import options, plan_records
 from dpaudit.cli.console import guarded, results
 from dpaudit.cli.costs import AuditCost, Seconds, cost_of, one_training, timed
 from dpaudit.errors import ClaimError, SettingsError
@@ -49,6 +55,7 @@ class _Sizing(NamedTuple):
         rows: What each size can prove.
         needed: How large it must be; None if that was not asked.
         of: What else the bounds depend on, in words.
+        choices: What other numbers of records catch; empty if one record is attacked.
     """
 
     unit: str
@@ -57,6 +64,7 @@ class _Sizing(NamedTuple):
     rows: list[dict[str, Any]]
     needed: _Needed | None
     of: str
+    choices: Sequence[Caught] = ()
 
 
 class _Subject(NamedTuple):
@@ -138,8 +146,6 @@ def plan(
         raise SettingsError(f"--seconds-per-model must be positive, got {seconds_per_model:g}")
     if time_one and (generator is None or data is None):
         raise SettingsError("--time-one needs a GENERATOR with `data`")
-    if time_one and settings.records > 1:
-        raise SettingsError("--time-one is for one target: leave out `records`")
     if time_one and settings.one_run:
         raise SettingsError("--time-one is for shadow models: `one_run` trains but once")
     subject = _subject(generator, data, schema, settings)
@@ -151,7 +157,9 @@ def plan(
         sizing = _shadow_models(subject, settings, detect=detect, assumed=assumed)
         seconds = Seconds(seconds_per_model, None) if seconds_per_model else None
         if time_one and generator is not None and data is not None and seconds is None:
-            seconds = timed(generator, data, schema, settings)
+            # With many records each model is trained on half of them: as good as on all but one.
+            one = replace(settings, records=1, shadow_models=MIN_SHADOW_MODELS)
+            seconds = timed(generator, data, schema, one)
         cost = (
             None
             if seconds is None
@@ -214,44 +222,37 @@ def _shadow_models(
     assumed: AssumedAttack | None,
 ) -> _Sizing:
     claim = subject.claim
-    if settings.records > 1:
-        _check_records(subject, settings, asks=assumed is not None)
+    many = settings.records > 1
+    if many and assumed is not None and detect is None:
+        raise SettingsError("--tpr and --fpr are for one target: with `records` give --detect")
+    choices = plan_records.choices(settings, claim, rows=subject.table_rows) if many else []
 
     def row(shadow_models: int) -> dict[str, Any]:
         sized = replace(settings, shadow_models=shadow_models)
         fitted = {"fitted": 2 * sized.fitted, "scored": sized.scored}
-        reached = power_of_records if sized.records > 1 else power
+        reached = of_records.power if many else power
         return {"shadow_models": shadow_models, **fitted, **_proves(reached(sized, claim), claim)}
 
     needed = None
     if assumed is not None:
         noun = quantity_noun(claim.quantity)
         purpose = f"a true {noun} of {detect:g}" if detect is not None else _rates(assumed)
-        needed = _Needed(needed_shadow_models(claim, assumed, settings), purpose)
+        if many and detect is not None:
+            purpose += " on every record"
+            size = of_records.needed_shadow_models(claim, detect, settings)
+        else:
+            size = needed_shadow_models(claim, assumed, settings)
+        needed = _Needed(size, purpose)
     of = f"{len(settings.attacks)} attack(s)"
-    if settings.records > 1:
-        of += f", {settings.records} records"
     return _Sizing(
         unit="shadow_models",
         scored="scored",
         asked=settings.shadow_models,
         rows=_rows(row, {*ALTERNATIVES, settings.shadow_models}),
         needed=needed,
-        of=of,
+        of=f"{of}, {settings.records} records" if many else of,
+        choices=choices,
     )
-
-
-def _check_records(subject: _Subject, settings: AuditSettings, *, asks: bool) -> None:
-    from dpaudit.auditing.records.spec import check_records
-
-    require_add_remove(subject.claim.neighbours, method="`records`")
-    if subject.table_rows is not None:
-        check_records(settings.records, rows=subject.table_rows)
-    if asks:
-        raise SettingsError(
-            "how many models `records` needs is not known, as records that are trained together "
-            "disturb one another: leave out --detect, --tpr and --fpr, or leave out `records`"
-        )
 
 
 def _canaries(
@@ -327,7 +328,7 @@ def _document(
         "seconds": None if cost is None else cost.seconds,
         "trainings": None if cost is None else cost.trained,
         "alternatives": sizing.rows,
-    }
+    } | ({"records": plan_records.document(sizing.choices)} if sizing.choices else {})
 
 
 def _asked(sizing: _Sizing) -> dict[str, Any]:
@@ -379,11 +380,10 @@ def _show(sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: AuditCos
         output.print("cost: one training; its controls train nothing")
     else:
         output.print("cost: time one model with --time-one, or give --seconds-per-model")
-    if settings.records > 1:
-        output.print(
-            f"records: as if all {settings.records} leaked alike and none disturbed another; where "
-            "they do, it takes a larger leak"
-        )
+    if sizing.choices:
+        output.print("")
+        for line in plan_records.lines(sizing.choices, settings):
+            output.print(line)
     if claim.quantity is Quantity.FACTOR:
         output.print(f"{CURVE_FACTOR}.")
     if _of_row(_asked(sizing)).most <= claim.value:

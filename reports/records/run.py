@@ -17,6 +17,7 @@ import numpy as np
 
 from dpaudit.bounds import choose_grading, count_guesses, fair_coin
 from dpaudit.bounds.record_grading import count_record_guesses, promise_of_records
+from dpaudit.plugins.protocols import BoolArray, FloatArray
 from dpaudit.seeds import Stream
 from dpaudit.versions import versions
 from reports import markdown
@@ -28,11 +29,20 @@ DELTA, CONFIDENCE = 1e-5, 0.95
 
 
 class Leak(NamedTuple):
-    """A case of the study: records per model, those of them that leak, and their shift."""
+    """A case of the study: records per model, those of them that leak, and their shift.
+
+    Attributes:
+        records: Records per model.
+        leaking: Those of them that leak.
+        mu: Their shift.
+        together: Whether they all shift one statistic, so that each hides the others; else each
+            shifts its own.
+    """
 
     records: int
     leaking: int
     mu: float
+    together: bool = False
 
 
 LEAKS = {
@@ -44,17 +54,18 @@ LEAKS = {
     "16 records, mu 2": Leak(16, 16, 2.0),
     "one of 16, mu 2": Leak(16, 1, 2.0),
     "none of 16": Leak(16, 0, 0.0),
+    "4 records, one statistic": Leak(4, 4, 1.0, together=True),
+    "16 records, one statistic": Leak(16, 16, 1.0, together=True),
 }
 
 
 def audited(leak: Leak, rng: np.random.Generator) -> float:
     """The bound of one audit; of one record by the rule that audits of one target use."""
-    shifts = np.where(np.arange(leak.records) < leak.leaking, leak.mu, 0.0)
     halves = np.repeat((np.arange(FITTED) % 2 == 0)[:, None], leak.records, axis=1)
     included = rng.permuted(halves, axis=0)
-    scores = rng.normal(size=included.shape) + shifts * included
+    scores = _scores(leak, included, rng)
     coins = rng.integers(2, size=(SCORED, leak.records)).astype(np.bool_)
-    scored = rng.normal(size=coins.shape) + shifts * coins
+    scored = _scores(leak, coins, rng)
     if leak.records == 1:
         grading = choose_grading(
             scores[:, 0], included[:, 0], trials=SCORED, delta=DELTA, confidence=CONFIDENCE
@@ -68,6 +79,15 @@ def audited(leak: Leak, rng: np.random.Generator) -> float:
     return fair_coin(*guesses, delta=DELTA, confidence=CONFIDENCE)
 
 
+def _scores(leak: Leak, included: BoolArray, rng: np.random.Generator) -> FloatArray:
+    """Scores of each record [n, k] by models that had some of them [n, k]."""
+    shifts = np.where(np.arange(leak.records) < leak.leaking, leak.mu, 0.0) * included
+    if not leak.together:
+        return rng.normal(size=included.shape) + shifts
+    seen = rng.normal(size=(len(included), 1)) + shifts.sum(axis=1, keepdims=True)
+    return np.repeat(seen, leak.records, axis=1)
+
+
 def case(name: str, audits: int) -> dict[str, Any]:
     """All audits of one case."""
     rngs = [Stream(3, "", f"records/{name}", number).rng() for number in range(audits)]
@@ -75,7 +95,7 @@ def case(name: str, audits: int) -> dict[str, Any]:
     return {**LEAKS[name]._asdict(), "bounds": bounds}
 
 
-HEADS = ("records", "that leak", "mu", "audits", "median bound", "middle half", "above 0")
+HEADS = ("records", "that leak", "shift", "mu", "audits", "median bound", "middle half", "above 0")
 
 
 def page(cases: dict[str, dict[str, Any]]) -> str:
@@ -88,6 +108,7 @@ def _row(one: dict[str, Any]) -> Sequence[object]:
     return (
         one["records"],
         one["leaking"],
+        "one statistic" if one["together"] else "their own",
         f"{one['mu']:g}",
         len(one["bounds"]),
         f"{middle:.2f}",

@@ -123,6 +123,7 @@ def test_a_generator_that_cannot_be_timed_is_one_line(name: str, says: str) -> N
     assert line.startswith(f"error: bad.py:{name}: its one model could not be timed: ")
     assert says in line
     assert "Traceback" not in done.stderr
+    assert "leaked" not in done.stderr
 
 
 def test_the_cost_includes_the_controls() -> None:

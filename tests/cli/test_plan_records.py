@@ -33,16 +33,52 @@ def test_more_records_prove_more_of_as_many_models() -> None:
     assert many["max_provable_epsilon"] == expected
 
 
-def test_it_says_that_records_disturb_one_another() -> None:
-    said = plan("--shadow-models", "8", "--records", "16", "--seconds-per-model", "10").stdout
+def test_it_says_what_records_that_are_trained_together_cost_each_other() -> None:
+    said = plan("--shadow-models", "400", "--records", "16", "--seconds-per-model", "10").stdout
     assert "16 records" in said
-    assert "none disturbed another" in said
+    assert "400 models, 1 repeat and 120 controls" in said
+    assert "best: 64 records if each shifts its own statistic, one record if all shift" in said
+    assert all(len(line) <= 80 for line in said.splitlines())
+    rows = json.loads(plan("--records", "20", "--json").stdout)["records"]
+    assert [row["records"] for row in rows] == [1, 4, 16, 20, 64]
+    assert rows[0]["detectable_mu_apart"] == rows[0]["detectable_mu_together"]
+    assert rows[1]["detectable_mu_apart"] < rows[1]["detectable_mu_together"]
+    assert rows[2]["detectable_mu_together"] is None
+
+
+def test_as_few_models_as_an_audit_of_many_records_takes_can_be_planned() -> None:
+    said = plan("--shadow-models", "8", "--records", "16", "--seconds-per-model", "10").stdout
     assert "8 models, 1 repeat and 16 controls" in said
+    assert "best: 64 records if each shifts its own statistic\n" in said
+
+
+def test_more_records_than_the_table_allows_are_refused() -> None:
+    data = ("null", "--data", "sample:breast-cancer")
+    refused = plan(*data, "--records", "160")
+    assert refused.exit_code == 2
+    assert "at most a quarter" in refused.stderr
+
+
+def test_larger_leaks_and_more_records_need_fewer_models() -> None:
+    def needed(*words: str) -> int:
+        return int(json.loads(plan(*words, "--json").stdout)["needed_shadow_models"])
+
+    assert needed("--records", "16", "--detect", "2") < needed("--records", "2", "--detect", "2")
+    assert needed("--records", "2", "--detect", "3") < needed("--records", "2", "--detect", "2")
+    size = needed("--records", "16", "--detect", "1.2")
+    asked = json.loads(plan("--records", "16", "--shadow-models", str(size), "--json").stdout)
+    assert asked["detectable_epsilon"] <= 1.2
+    said = plan("--records", "16", "--detect", "2").stdout
+    assert "80 % power against a true epsilon of 2 on every record: about" in said
+
+
+def test_one_model_is_timed_for_many_records() -> None:
+    data = ("null", "--data", "sample:breast-cancer", "--shadow-models", "8")
+    assert "s a control" in plan(*data, "--records", "16", "--time-one").stdout
 
 
 def test_questions_without_an_answer_are_refused() -> None:
-    for words in (("--detect", "3"), ("--tpr", ".9", "--fpr", ".1")):
-        refused = plan("--records", "16", *words)
-        assert refused.exit_code == 2
-        assert "--records" in refused.stderr
+    refused = plan("--records", "16", "--tpr", ".9", "--fpr", ".1")
+    assert refused.exit_code == 2
+    assert "--detect" in refused.stderr
     assert plan("--records", "16", "--neighbours", "replace-one").exit_code == 2

@@ -34,6 +34,11 @@ def test_one_leak_among_sixteen_costs_at_most_a_fifth(
     assert medians[f"one of 16{shift}"] >= 0.8 * medians[f"one record{shift}"]
 
 
+def test_records_that_shift_one_statistic_hide_one_another(medians: dict[str, float]) -> None:
+    assert 0 < medians["16 records, one statistic"] < medians["one record"]
+    assert medians["16 records, one statistic"] < medians["4 records, one statistic"]
+
+
 def test_none_is_accused_without_a_leak(medians: dict[str, float]) -> None:
     assert medians["none of 16"] == 0.0
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.plan import MOST_PLANNED, fewest
+from dpaudit.auditing.settings import FEWEST_WITH_RECORDS, AuditSettings
 from dpaudit.bounds import coin_detectable, coin_detectable_gaussian, coin_provable
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim, require_epsilon
 from dpaudit.results.verdict import POWER, Power
 
@@ -13,9 +16,8 @@ from dpaudit.results.verdict import POWER, Power
 def power(settings: AuditSettings, claim: Claim, *, failed: int = 0) -> Power:
     """What an audit of this size can prove against a claim.
 
-    It is that of as many coins as records and scored models have together. Records that are trained
-    together disturb one another, so that each shows less than it would alone: that costs power,
-    and no plan knows how much.
+    It is that of as many coins as records and scored models have together, as if records did not
+    disturb one another (`interference` says what it costs where they do).
 
     Args:
         settings: Those of the audit.
@@ -29,15 +31,58 @@ def power(settings: AuditSettings, claim: Claim, *, failed: int = 0) -> Power:
         ClaimError: If the claim is not one of epsilon.
     """
     claim = require_epsilon(claim, method="`records`")
-    size: dict[str, Any] = {
-        "trials": settings.scored * settings.records,
-        "shared": settings.records,
-        "failed": failed * settings.records,
-        "delta": claim.delta,
-        "confidence": settings.attack_confidence,
-    }
+    size = size_of(settings, claim, records=settings.records, failed=failed)
     highest = coin_provable(**size)
     if highest <= claim.epsilon:
         return Power(highest, None)
     leak: dict[str, Any] = {"claim_epsilon": claim.epsilon, "power": POWER}
     return Power(highest, coin_detectable(**leak, **size), coin_detectable_gaussian(**leak, **size))
+
+
+def needed_shadow_models(claim: Claim, epsilon: float, settings: AuditSettings) -> int | None:
+    """How many shadow models prove that every record leaks more than the claim, with 80 % power.
+
+    Args:
+        claim: The claim under audit.
+        epsilon: The true epsilon of every record, which shows as in randomised response, and is
+            not disturbed by the other records.
+        settings: Confidence, attacks and records; its number of shadow models does not matter.
+
+    Returns:
+        The number, to within 4; None if more than 200,000 are needed.
+
+    Raises:
+        ClaimError: If the claim is not one of epsilon.
+    """
+    asked = require_epsilon(claim, method="`records`")
+
+    def enough(shadow_models: int) -> bool:
+        sized = replace(settings, shadow_models=shadow_models)
+        size = size_of(sized, asked, records=settings.records)
+        caught = coin_detectable(claim_epsilon=asked.epsilon, power=POWER, **size)
+        return caught is not None and caught <= epsilon
+
+    return fewest(enough, least=FEWEST_WITH_RECORDS, most=MOST_PLANNED)
+
+
+def size_of(
+    settings: AuditSettings, claim: PrivacyClaim, *, records: int, failed: int = 0
+) -> dict[str, Any]:
+    """The size of an audit as the fair-coin bound sees it.
+
+    Args:
+        settings: Those of the audit; its own number of records does not matter.
+        claim: The claim under audit.
+        records: Records that each model serves.
+        failed: Scored models that failed, and have no guesses.
+
+    Returns:
+        Arguments of the functions of `bounds` that plan for fair coins.
+    """
+    return {
+        "trials": settings.scored * records,
+        "shared": records,
+        "failed": failed * records,
+        "delta": claim.delta,
+        "confidence": settings.attack_confidence,
+    }
