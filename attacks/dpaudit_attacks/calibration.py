@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_expit
 
 from dpaudit.plugins.protocols import BoolArray, FloatArray
 from dpaudit_attacks.logistic import fit_log_odds
@@ -53,7 +52,7 @@ def calibrate(scores: FloatArray, member: BoolArray) -> Calibration:
     line = fit_log_odds(standard[:, None], target, penalty=RIDGE)
     raised = max(float(line.weights[0]), LEAST_SLOPE)
     odds = line.intercept + raised * standard
-    likelihood = log_expit(np.where(member, odds, -odds)).mean()
+    likelihood = -np.logaddexp(0.0, np.where(member, -odds, odds)).mean()
     shares = np.array([n_in, n_out]) / len(member)
     return Calibration(
         slope=raised / spread,

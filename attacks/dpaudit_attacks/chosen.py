@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,15 +20,20 @@ from dpaudit.seeds import rng_of
 from dpaudit_attacks.calibration import Calibration, calibrate
 from dpaudit_attacks.logistic import LogOdds, fit_log_odds
 from dpaudit_attacks.rules import FeatureRule, Judged, best_rule, judge
+from dpaudit_attacks.trees import Trees, grow
 
 FOLDS: Final = 3
 SCREENED: Final = 64
 """Features that the linear score and the forest see: half by AUC, half by their best cut."""
 FEW: Final = 8
 """Features of the linear score that sees only the best ones by AUC."""
-TREES: Final = 50
+TREES: Final = 100
 TRIED_TREES: Final = 16
 """Trees of a forest that is only tried."""
+CUTS: Final = 2
+"""Random cuts that a node of a tree chooses from, for each feature that the forest sees."""
+MANY: Final = 256
+"""Trials from which on it chooses from one for each feature: they make up for it."""
 PENALTY: Final = 10.0
 """Of the squared weights of standardised features (1 / C in scikit-learn)."""
 PROMISING: Final = 0.6
@@ -85,7 +90,9 @@ class Linear:
 
     def __call__(self, features: FloatArray) -> FloatArray:
         """Log-odds [n] of feature vectors [n, f]."""
-        found: FloatArray = self.prepare(features) @ self.line.weights + self.line.intercept
+        # Not a matrix product, whose last digits depend on how many vectors there are.
+        weighted = np.ascontiguousarray(self.prepare(features) * self.line.weights)
+        found: FloatArray = weighted.sum(axis=1) + self.line.intercept
         return found
 
 
@@ -94,13 +101,12 @@ class Forest:
     """Log-odds of a forest's smoothed share of votes."""
 
     prepare: Standardised
-    model: Any
+    trees: Trees
 
     def __call__(self, features: FloatArray) -> FloatArray:
         """Log-odds [n] of feature vectors [n, f]."""
-        trees = len(self.model.estimators_)
-        share = self.model.predict_proba(self.prepare(features))[:, 1] * trees
-        return np.asarray(np.log((share + 0.5) / (trees - share + 0.5)), dtype=np.float64)
+        votes = self.trees.votes(self.prepare(features))
+        return np.asarray(np.log((votes + 0.5) / (len(self.trees) - votes + 0.5)), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -168,16 +174,15 @@ class _Learner:
         return Linear(prepare, fit_log_odds(standard, target, penalty=PENALTY))
 
     def forest(self, *, tried: bool) -> Scorer:
-        from sklearn.ensemble import RandomForestClassifier
-
         prepare, standard = standardised(self.best, self.places)
-        model = RandomForestClassifier(
-            n_estimators=TRIED_TREES if tried else TREES,
-            max_features=1 / 3,
-            random_state=self.seed,
-            n_jobs=1,
+        trees = grow(
+            standard,
+            self.member,
+            trees=TRIED_TREES if tried else TREES,
+            cuts=len(self.places) * (CUTS if len(self.member) < MANY else 1),
+            rng=rng_of(self.seed, "forest"),
         )
-        return Forest(prepare, model.fit(standard, self.member))
+        return Forest(prepare, trees)
 
 
 def _screened(judged: Judged) -> IntArray:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Scorer
 from dpaudit_attacks.chosen import train_chosen
+
+# scikit-learn and `scipy.stats` take a second to import, and so are imported where they are used:
+# workers, which only compute features, load neither.
 
 TREES = 100
 SCREENED = 64
@@ -41,15 +43,13 @@ def separation(features: FloatArray, member: npt.ArrayLike) -> FloatArray:
     Returns:
         Separations [f] in [0, 1/2].
     """
+    from scipy.stats import rankdata
+
     inside = np.asarray(member, dtype=bool)
     n_in, n_out = int(inside.sum()), int((~inside).sum())
     rank_sum = rankdata(features, axis=0)[inside].sum(axis=0)
     auc = (rank_sum - n_in * (n_in + 1) / 2) / (n_in * n_out)
     return np.asarray(np.abs(auc - 0.5), dtype=np.float64)
-
-
-# scikit-learn is imported where it is used, so that workers that only compute features do not load
-# it.
 
 
 def _random_forest(seed: int, n_features: int) -> Any:

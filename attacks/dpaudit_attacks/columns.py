@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -99,13 +99,16 @@ def edges(column: Column, bins: int) -> FloatArray:
     return np.asarray(cuts, dtype=np.float64)
 
 
+@lru_cache(maxsize=4096)
 def limits(column: Column, bins: int) -> FloatArray:
     """Limits [bins + 1] of the same bins: bin k holds numbers >= limit k and < limit k + 1.
 
     The last limit is the next number above the upper bound, so that the last bin holds the bound.
+    Not to be written to.
     """
     cuts = edges(column, bins)
     cuts[-1] = np.nextafter(cuts[-1], np.inf)
+    cuts.flags.writeable = False
     return cuts
 
 
@@ -120,11 +123,12 @@ def bin_counts(ordered: FloatArray, cuts: FloatArray) -> IntArray:
         Counts [M, bins + 3]: below, in each bin, above, missing.
     """
     # How many numbers are below a limit is found by binary search; NaN is above all numbers.
-    wanted = np.append(cuts, np.nan)
-    smaller = np.empty((len(ordered), len(wanted)), dtype=np.int64)
+    smaller = np.zeros((len(ordered), len(cuts) + 3), dtype=np.int64)
     for row, numbers in zip(smaller, ordered, strict=True):
-        row[:] = numbers.searchsorted(wanted)
-    return np.diff(smaller, prepend=0, append=ordered.shape[1])
+        row[1:-2] = numbers.searchsorted(cuts)
+        row[-2] = numbers.searchsorted(np.nan)
+    smaller[:, -1] = ordered.shape[1]
+    return smaller[:, 1:] - smaller[:, :-1]
 
 
 def slot_counts(slots: IntArray, n_slots: int) -> IntArray:

@@ -17,7 +17,7 @@ from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 
 SMOOTHING = 0.5
 """Added to every count of which log-odds are taken (Jeffreys)."""
-BLOCK = 2**18
+BLOCK = 2**16
 """Numbers sorted at once, so that memory does not grow with the number of features."""
 
 
@@ -67,48 +67,56 @@ def judge(features: FloatArray, member: BoolArray, places: IntArray) -> Judged:
 
 def _judged(rows: FloatArray, member: BoolArray) -> Judged:
     """Judges features [f, n]."""
+    (f, n), n_in = rows.shape, int(member.sum())
     order = rows.argsort(axis=1)
-    ordered, inside = np.take_along_axis(rows, order, axis=1), member[order]
-    n, n_in = len(member), int(member.sum())
+    ordered = np.take_along_axis(rows, order, axis=1)
+    # A feature's values fall into runs of equal ones; a cut is possible after each but the last.
+    ends = np.empty((f, n), dtype=np.bool_)
+    np.not_equal(ordered[:, 1:], ordered[:, :-1], out=ends[:, :-1])
+    ends[:, -1] = True
+    below_in = member[order].cumsum(axis=1, dtype=np.int64)
+    below = np.arange(1, n + 1)
+
     table = n_log_n(n)
-    below_in = inside.cumsum(axis=1)[:, :-1]
-    below = np.arange(1, n)
-    likelihood = (
-        table[below_in]
-        + table[below - below_in]
-        + table[n_in - below_in]
-        + table[n - below - n_in + below_in]
-        - table[below]
-        - table[n - below]
-    )
-    possible = np.diff(ordered, axis=1) > 0
-    likelihood = np.where(possible, likelihood, -np.inf)
-    place = likelihood.argmax(axis=1)[:, None]
-    best, low, high, cut_in = (
-        np.take_along_axis(found, place, axis=1)[:, 0]
-        for found in (likelihood, ordered[:, :-1], ordered[:, 1:], below_in)
-    )
-    none = table[n_in] + table[n - n_in] - table[n]
+    of_in, of_out = (table[: size + 1] + table[size::-1] for size in (n_in, n - n_in))
+    likelihood = of_in[below_in]
+    likelihood += of_out[below - below_in]
+    likelihood -= (table + table[::-1])[1:]
+    likelihood[~ends] = -np.inf
+    likelihood[:, -1] = -np.inf
+    place = likelihood.argmax(axis=1)
+    best = (np.arange(f), place)
+    low, high = ordered[best], ordered[best[0], np.minimum(place + 1, n - 1)]
+    cut_in = below_in[best]
     middle = low / 2 + high / 2
+    runs = ends.sum(axis=1)
+    none = table[n_in] + table[n - n_in] - table[n]
     return Judged(
-        separation=_separation(ordered, inside, n_in),
-        gains=best - none - np.log(np.maximum(possible.sum(axis=1), 1)),
+        separation=_separation(
+            below_in[ends], np.broadcast_to(below, ends.shape)[ends], runs.cumsum() - 1
+        ),
+        gains=likelihood[best] - none - np.log(np.maximum(runs - 1, 1)),
         cuts=np.where((low <= middle) & (middle < high), middle, low),
         below_in=cut_in.astype(np.float64),
-        below_out=(place[:, 0] + 1 - cut_in).astype(np.float64),
+        below_out=(place + 1 - cut_in).astype(np.float64),
     )
 
 
-def _separation(ordered: FloatArray, inside: BoolArray, n_in: int) -> FloatArray:
-    """|AUC - 1/2| [f] of sorted features [f, n], from the mean ranks of ties."""
-    n = ordered.shape[1]
-    place = np.arange(n)
-    new = np.diff(ordered, axis=1, prepend=-np.inf) > 0
-    first = np.maximum.accumulate(np.where(new, place, 0), axis=1)
-    ends = np.where(np.roll(new, -1, axis=1), place, n - 1)
-    last = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
-    ranks = np.where(inside, first + last, 0).sum(axis=1) / 2 + n_in
-    auc = (ranks - n_in * (n_in + 1) / 2) / (n_in * (n - n_in))
+def _separation(below_in: IntArray, below: IntArray, last: IntArray) -> FloatArray:
+    """|AUC - 1/2| [f], from how many trials have at most the value of each run.
+
+    Args:
+        below_in: Those of world "in" [runs of all features], feature by feature.
+        below: Those of both worlds.
+        last: Where each feature's last run is [f].
+    """
+    first = np.append(0, last[:-1] + 1)
+    below_out = below - below_in
+    own_in, lower_out = np.diff(below_in, prepend=0), np.append(0, below_out[:-1])
+    own_in[first], lower_out[first] = below_in[first], 0
+    # Twice how often "in" is above "out"; ties count one half.
+    above = np.add.reduceat(own_in * (lower_out + below_out), first)
+    auc = above / (2.0 * below_in[last] * below_out[last])
     return np.asarray(np.abs(auc - 0.5), dtype=np.float64)
 
 

@@ -65,7 +65,7 @@ class ControlSettings(AuditSettings):
 
 
 def control_settings(settings: AuditSettings) -> ControlSettings:
-    """The settings of a control in full: 30 trials in each world, the same rules, one analysis."""
+    """The settings of a control in full: 60 trials, the same rules, one analysis."""
     same = {one.name: getattr(settings, one.name) for one in fields(settings)}
     return ControlSettings(
         **same
@@ -162,8 +162,8 @@ def judge(
         )
     if not settings.is_full:
         detail += (
-            f"; with {settings.per_world} trials of each world, so as to cost no more than the "
-            "audit: only a gross fault would show"
+            f"; with {settings.shadow_models} trials, so as to cost no more than the audit: only a "
+            "gross fault would show"
         )
     return ControlOutcome(
         passed=passed,

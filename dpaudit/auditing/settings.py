@@ -46,6 +46,8 @@ ATTACKS_AT: Final = {
 """The default attacks of each access level; those that see nothing of a generator are left out."""
 DEFAULT_CANARIES: Final = 100
 MIN_CANARIES: Final = 20
+CANARY_ATTACKS: Final = ("closest-record", "canary-matches", "canary-marginals")
+"""The attacks of every one-run audit, each with an equal share of the error probability."""
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -316,7 +318,9 @@ class AuditSettings:
 
         Thresholds, directions and the target are fixed before.
         """
-        selected = self.one_run or self.multiplicity is Multiplicity.SELECT
+        if self.one_run:
+            return Hypotheses(attacks=len(CANARY_ATTACKS))
+        selected = self.multiplicity is Multiplicity.SELECT
         return Hypotheses(attacks=1 if selected else len(self.attacks))
 
     @property

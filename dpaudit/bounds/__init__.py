@@ -26,6 +26,13 @@ from dpaudit.bounds.one_run import (
     one_run_gaussian,
     one_run_p_value,
 )
+from dpaudit.bounds.one_run_in_turn import (
+    Prefix,
+    one_run_in_turn,
+    one_run_in_turn_detectable,
+    one_run_in_turn_p_value,
+    strongest_prefix,
+)
 from dpaudit.bounds.power import (
     detectable_epsilon,
     detectable_gaussian,
@@ -41,6 +48,7 @@ from dpaudit.bounds.threshold import (
     Threshold,
     ThresholdRule,
     auc,
+    aucs,
     choose_threshold,
     choose_threshold_by,
     count_errors,
@@ -57,6 +65,7 @@ __all__ = [
     "Grading",
     "Guarantee",
     "Hypotheses",
+    "Prefix",
     "Promised",
     "RocCurve",
     "ScoredBlock",
@@ -64,6 +73,7 @@ __all__ = [
     "ThresholdRule",
     "attack_confidence",
     "auc",
+    "aucs",
     "bonferroni",
     "choose_grading",
     "choose_threshold",
@@ -91,6 +101,9 @@ __all__ = [
     "one_run",
     "one_run_detectable",
     "one_run_gaussian",
+    "one_run_in_turn",
+    "one_run_in_turn_detectable",
+    "one_run_in_turn_p_value",
     "one_run_p_value",
     "p_value",
     "promise",
@@ -98,5 +111,6 @@ __all__ = [
     "roc",
     "scaled_errors",
     "statistic",
+    "strongest_prefix",
     "upper_limits",
 ]

@@ -16,6 +16,7 @@ from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import exact
 from dpaudit.bounds.fair_coin import fair_coin
 from dpaudit.bounds.one_run import one_run, one_run_gaussian
+from dpaudit.bounds.one_run_in_turn import one_run_in_turn
 from dpaudit.bounds.sequential import coin_bound
 
 
@@ -27,6 +28,7 @@ class ValidBound(StrEnum):
     CLOPPER_PEARSON = "clopper_pearson"
     SEQUENTIAL = "sequential"
     ONE_RUN = "one_run"
+    ONE_RUN_IN_TURN = "one_run_in_turn"
 
 
 class Estimate(StrEnum):
@@ -48,7 +50,9 @@ class Observed(StrEnum):
     BETS = "bets"
     """The log odds of world "in" [trials], then the worlds [trials], in the order they were run."""
     CANARIES = "canaries"
-    """Right guesses, guesses and canaries of one training."""
+    """Right guesses, guesses (a number fixed beforehand) and canaries of one training."""
+    IN_TURN = "in-turn"
+    """Whether the guess of each canary of one training is right [m], the surest first."""
 
 
 class Assumption(StrEnum):
@@ -133,11 +137,20 @@ BOUNDS: tuple[BoundEntry, ...] = (
     BoundEntry(
         key=ValidBound.ONE_RUN,
         label="one-run",
-        meaning="from the right guesses of the coins in one training",
+        meaning="from a fixed number of guesses of the coins in one training",
         observed=Observed.CANARIES,
         function=one_run,
         decides=True,
         source="Steinke, Nasr and Jagielski 2023, Theorem 5.2",
+    ),
+    BoundEntry(
+        key=ValidBound.ONE_RUN_IN_TURN,
+        label="one-run, in turn",
+        meaning="from guesses of the coins in one training, over all numbers of them at once",
+        observed=Observed.IN_TURN,
+        function=one_run_in_turn,
+        decides=True,
+        source="Steinke, Nasr and Jagielski 2023, Theorem 5.2, for coins looked at in turn",
     ),
     BoundEntry(
         key=Estimate.JEFFREYS,

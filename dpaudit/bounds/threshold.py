@@ -244,6 +244,22 @@ def auc(scores: FloatArray, member: BoolArray) -> float:
     return (rank_sum - n_in * (n_in + 1) / 2.0) / (n_in * n_out)
 
 
+def aucs(scores: FloatArray, member: BoolArray) -> FloatArray:
+    """`auc` of many attacks on the same trials, without a loop over them.
+
+    Args:
+        scores: Finite scores of each trial by each attack; shape (n, k).
+        member: Whether the trial is of the "in" world; shape (n,), both worlds present.
+
+    Returns:
+        Areas, shape (k,).
+    """
+    n_in = int(np.count_nonzero(member))
+    rank_sums = rankdata(scores, axis=0)[member].sum(axis=0)
+    found = (rank_sums - n_in * (n_in + 1) / 2.0) / (n_in * (member.size - n_in))
+    return np.asarray(found, dtype=np.float64)
+
+
 def roc(scores: FloatArray, member: BoolArray) -> RocCurve:
     """Traces the ROC curve of guessing "in" for high scores.
 

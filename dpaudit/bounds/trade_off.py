@@ -38,7 +38,7 @@ class TradeOff(Hashable, Protocol):
 
         Args:
             fpr: False-positive rates, in [0, 1]; shape (m,).
-            level: The level. Below 0: the curve of what lies beyond a blind guess.
+            level: The level. Below 0: the curve of rates worse than chance.
 
         Returns:
             The rates, not increasing in fpr nor in level; shape (m,).
@@ -53,7 +53,7 @@ class TradeOff(Hashable, Protocol):
             fpr: False-positive rates, in (0, 1]; broadcast with fnr.
 
         Returns:
-            The levels; negative beyond a blind guess, minus infinity where a rate is 1.
+            The levels; negative for rates worse than chance, minus infinity where a rate is 1.
         """
         ...
 
@@ -102,7 +102,7 @@ class ConcentratedTradeOff:
         return np.where(fpr >= 1.0, 0.0, np.where(fpr <= 0.0, 1.0, ndtr(-least)))
 
     def level(self, fnr: FloatArray, fpr: FloatArray) -> FloatArray:
-        """The largest D_α/α over orders and directions, negative beyond a blind guess."""
+        """The largest D_α/α over orders and directions, negative for rates worse than chance."""
         fnr, fpr = np.broadcast_arrays(np.asarray(fnr, dtype=float), np.asarray(fpr, dtype=float))
         into = np.clip(-ndtri(fnr), -_LARGEST_SCORE, _LARGEST_SCORE).ravel()
         out = np.clip(-ndtri(fpr), -_LARGEST_SCORE, _LARGEST_SCORE).ravel()

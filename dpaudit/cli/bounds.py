@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dpaudit.bounds import attack_confidence, guarantee_of
-from dpaudit.bounds.table import Assumption, Observed, ValidBound, entries_for
+from dpaudit.bounds.table import Assumption, Estimate, Observed, ValidBound, entries_for
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import InputError, SettingsError
@@ -201,7 +201,15 @@ def _one_run_rows(asked: _Asked) -> Iterator[dict[str, Any]]:
     found = result.one_run
     assert found is not None  # of a one-run audit
     observed = (found.correct, found.guesses, found.canaries)
-    yield from _rows(str(result.attack), Observed.CANARIES, observed, asked)
+    if found.attacks is None:
+        yield from _rows(str(result.attack), Observed.CANARIES, observed, asked)
+        return
+    for attack in found.attacks:
+        yield from _rows(attack.name, Observed.IN_TURN, (attack.right,), asked)
+    # The number of guesses was chosen with the coins in view: an estimate may do that.
+    for row in _rows(str(result.attack), Observed.CANARIES, observed, asked):
+        if row["method"] in {*Estimate}:
+            yield row
 
 
 def _rows(

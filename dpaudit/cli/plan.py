@@ -3,82 +3,26 @@
 from __future__ import annotations
 
 import json as json_module
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from dpaudit.auditing.plan import MOST_PLANNED, AssumedAttack, needed_shadow_models, power
+from dpaudit.auditing.plan import AssumedAttack, needed_shadow_models, power
 from dpaudit.auditing.records import plan as of_records
-from dpaudit.auditing.records.interference import Caught
-from dpaudit.auditing.settings import (
-    DEFAULT_CANARIES,
-    MIN_CANARIES,
-    MIN_SHADOW_MODELS,
-    AuditSettings,
-)
+from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
 from dpaudit.cli import options, plan_records
 from dpaudit.cli.console import guarded, results
 from dpaudit.cli.costs import AuditCost, Seconds, cost_of, one_training, timed
+from dpaudit.cli.sizing import Needed, PlanSubject, Sizing, proves, rows_of, size_canaries
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.formatting import rounded_down, rounded_up
 from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
-from dpaudit.model.currencies import Claim, require_add_remove, require_epsilon
+from dpaudit.model.currencies import Claim
 from dpaudit.results.sentences import CURVE_FACTOR, quantity_noun
-from dpaudit.results.verdict import Power
 
 ALTERNATIVES = (50, 100, 200, 400, 1000, 2000)
-ALTERNATIVE_CANARIES = (50, 100, 200, 500, 1000, 2000)
-
-
-class _Needed(NamedTuple):
-    """The answer to --detect, or to --tpr with --fpr.
-
-    Attributes:
-        size: Shadow models or canaries; None if more than are planned.
-        purpose: What they are enough for, in words.
-    """
-
-    size: int | None
-    purpose: str
-
-
-class _Sizing(NamedTuple):
-    """Sizes of one kind of audit, and what each can prove.
-
-    Attributes:
-        unit: What a size counts, as the key of a row.
-        scored: Key of what is scored for it.
-        asked: The size that was asked for.
-        rows: What each size can prove.
-        needed: How large it must be; None if that was not asked.
-        of: What else the bounds depend on, in words.
-        choices: What other numbers of records catch; empty if one record is attacked.
-    """
-
-    unit: str
-    scored: str
-    asked: int
-    rows: list[dict[str, Any]]
-    needed: _Needed | None
-    of: str
-    choices: Sequence[Caught] = ()
-
-
-class _Subject(NamedTuple):
-    """What is to be audited.
-
-    Attributes:
-        claim: The claim.
-        table_rows: Rows of the table; None if none was handed in.
-        together: Whether the generator trains many models at once.
-    """
-
-    claim: Claim
-    table_rows: int | None = None
-    together: bool = False
 
 
 @guarded
@@ -151,7 +95,7 @@ def plan(
     subject = _subject(generator, data, schema, settings)
     assumed = _assumed(subject.claim, detect=detect, tpr=tpr, fpr=fpr)
     if settings.one_run:
-        sizing = _canaries(subject, settings, detect=detect, assumed=assumed)
+        sizing = size_canaries(subject, settings, detect=detect, assumed=assumed)
         cost = one_training(seconds_per_model)
     else:
         sizing = _shadow_models(subject, settings, detect=detect, assumed=assumed)
@@ -190,7 +134,7 @@ def _assumed(
 
 def _subject(
     generator: str | None, data: str | None, schema: Path | None, settings: AuditSettings
-) -> _Subject:
+) -> PlanSubject:
     if generator is None or data is None:
         stated = settings.stated_claim.made(
             relation=settings.neighbours or Neighbours.ADD_REMOVE,
@@ -202,7 +146,7 @@ def _subject(
                 "plan needs a claim: give `epsilon`, `mu`, `rho` or `curve`, or a GENERATOR with "
                 "`data`"
             )
-        return _Subject(stated)
+        return PlanSubject(stated)
     from dpaudit.model.tables import load
     from dpaudit.plugins.named import claim_under_audit, named_generator
     from dpaudit.plugins.protocols import trains_many
@@ -211,16 +155,16 @@ def _subject(
     offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
     named = named_generator(generator, settings.parameters, offered)
     claim = claim_under_audit(named, settings.stated_claim)
-    return _Subject(claim, len(table.data), trains_many(named.generator))
+    return PlanSubject(claim, table, trains_many(named.generator))
 
 
 def _shadow_models(
-    subject: _Subject,
+    subject: PlanSubject,
     settings: AuditSettings,
     *,
     detect: float | None,
     assumed: AssumedAttack | None,
-) -> _Sizing:
+) -> Sizing:
     claim = subject.claim
     many = settings.records > 1
     if many and assumed is not None and detect is None:
@@ -231,7 +175,7 @@ def _shadow_models(
         sized = replace(settings, shadow_models=shadow_models)
         fitted = {"fitted": 2 * sized.fitted, "scored": sized.scored}
         reached = of_records.power if many else power
-        return {"shadow_models": shadow_models, **fitted, **_proves(reached(sized, claim), claim)}
+        return {"shadow_models": shadow_models, **fitted, **proves(reached(sized, claim), claim)}
 
     needed = None
     if assumed is not None:
@@ -242,72 +186,17 @@ def _shadow_models(
             size = of_records.needed_shadow_models(claim, detect, settings)
         else:
             size = needed_shadow_models(claim, assumed, settings)
-        needed = _Needed(size, purpose)
+        needed = Needed(size, purpose)
     of = f"{len(settings.attacks)} attack(s)"
-    return _Sizing(
+    return Sizing(
         unit="shadow_models",
         scored="scored",
         asked=settings.shadow_models,
-        rows=_rows(row, {*ALTERNATIVES, settings.shadow_models}),
+        rows=rows_of(row, {*ALTERNATIVES, settings.shadow_models}),
         needed=needed,
         of=f"{of}, {settings.records} records" if many else of,
         choices=choices,
     )
-
-
-def _canaries(
-    subject: _Subject,
-    settings: AuditSettings,
-    *,
-    detect: float | None,
-    assumed: AssumedAttack | None,
-) -> _Sizing:
-    from dpaudit.auditing.one_run import plan as one_run
-    from dpaudit.auditing.one_run.attack import guesses_of
-    from dpaudit.auditing.one_run.spec import check_canaries
-
-    claim = require_epsilon(subject.claim, method="`one_run`")
-    confidence = settings.attack_confidence
-    require_add_remove(claim.neighbours, method="`one_run`")
-    asked = DEFAULT_CANARIES if settings.canaries is None else settings.canaries
-    if subject.table_rows is not None:
-        check_canaries(asked, rows=subject.table_rows)
-    elif asked < MIN_CANARIES:
-        raise SettingsError(f"`canaries` must be at least {MIN_CANARIES}, got {asked}")
-    if assumed is not None and detect is None:
-        raise SettingsError("--tpr and --fpr are for shadow models: with `one_run` give --detect")
-
-    def row(canaries: int) -> dict[str, Any]:
-        proves = _proves(one_run.power(canaries, claim, confidence), claim)
-        return {"canaries": canaries, "guesses": guesses_of(canaries), **proves}
-
-    most = MOST_PLANNED if subject.table_rows is None else subject.table_rows // 2
-    needed = None
-    if detect is not None:
-        size = one_run.needed_canaries(claim, detect, confidence)
-        needed = _Needed(size, f"a true epsilon of {detect:g}")
-    return _Sizing(
-        unit="canaries",
-        scored="guesses",
-        asked=asked,
-        rows=_rows(row, {asked, *(size for size in ALTERNATIVE_CANARIES if size <= most)}),
-        needed=needed,
-        of="one training",
-    )
-
-
-def _proves(reached: Power, claim: Claim) -> dict[str, Any]:
-    """What a size proves; the keys are of epsilon, or of the quantity beside the row."""
-    suffix = "_epsilon" if claim.quantity is Quantity.EPSILON else ""
-    return {
-        f"max_provable{suffix}": reached.max_provable,
-        f"detectable{suffix}": reached.detectable,
-        "detectable_gaussian": reached.detectable_gaussian,
-    }
-
-
-def _rows(row: Callable[[int], dict[str, Any]], sizes: set[int]) -> list[dict[str, Any]]:
-    return [row(size) for size in sorted(sizes)]
 
 
 def _rates(attack: AssumedAttack) -> str:
@@ -315,7 +204,7 @@ def _rates(attack: AssumedAttack) -> str:
 
 
 def _document(
-    sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None
+    sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None
 ) -> dict[str, Any]:
     return {
         f"needed_{sizing.unit}": None if sizing.needed is None else sizing.needed.size,
@@ -325,13 +214,14 @@ def _document(
         "attacks": settings.hypotheses.count if settings.one_run else len(settings.attacks),
         "confidence": settings.confidence,
         "one_run": settings.one_run,
+        "interference": sizing.interference,
         "seconds": None if cost is None else cost.seconds,
         "trainings": None if cost is None else cost.trained,
         "alternatives": sizing.rows,
     } | ({"records": plan_records.document(sizing.choices)} if sizing.choices else {})
 
 
-def _asked(sizing: _Sizing) -> dict[str, Any]:
+def _asked(sizing: Sizing) -> dict[str, Any]:
     return next(row for row in sizing.rows if row[sizing.unit] == sizing.asked)
 
 
@@ -354,12 +244,12 @@ def _claim_text(claim: Claim) -> str:
     return claim.in_words
 
 
-def _show(sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> None:
+def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> None:
     output, unit = results(), sizing.unit.replace("_", " ")
     noun = quantity_noun(claim.quantity)
     if sizing.needed is not None:
         size, purpose = sizing.needed
-        count = f"not with up to {MOST_PLANNED:,}" if size is None else f"about {size}"
+        count = f"not with up to {sizing.most:,}" if size is None else f"about {size}"
         output.print(f"80 % power against {purpose}: {count} {unit}")
     output.print(f"claim: {_claim_text(claim)}; confidence {settings.confidence:g}, {sizing.of}")
     output.print("")
@@ -380,6 +270,15 @@ def _show(sizing: _Sizing, claim: Claim, settings: AuditSettings, cost: AuditCos
         output.print("cost: one training; its controls train nothing")
     else:
         output.print("cost: time one model with --time-one, or give --seconds-per-model")
+    if sizing.interference is not None:
+        output.print(
+            f"interference: {100.0 * sizing.interference:.0f} % of what marginals say of a coin is "
+            "lost to other canaries"
+        )
+    elif settings.one_run:
+        output.print(
+            "interference: as if no canary disturbed another; GENERATOR and --data say more"
+        )
     if sizing.choices:
         output.print("")
         for line in plan_records.lines(sizing.choices, settings):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import DataError, RowCountError, SchemaError, TrialError
 from dpaudit.model.column import MISSING, Column, as_numbers, is_plain
-from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit.model.schema import Schema, canonical_table
+from dpaudit.plugins.protocols import FloatArray
 
 
 def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:
@@ -38,11 +39,11 @@ def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:
     if len(table) != n_rows:
         raise RowCountError(len(table), n_rows)
     # The same as `schema.canonical`, with each column taken out and read once.
-    return pd.DataFrame({c.name: _accepted(c, table[c.name]) for c in schema.columns})
+    return canonical_table({c.name: _accepted(c, table[c.name]) for c in schema.columns})
 
 
-def _accepted(column: Column, values: pd.Series[Any]) -> pd.Series[Any] | FloatArray | IntArray:
-    """One column's values [n] in canonical form, as a series only if they are categories."""
+def _accepted(column: Column, values: pd.Series[Any]) -> npt.NDArray[Any]:
+    """One column's values [n] in canonical form."""
     numbers = None
     if column.kind.numeric and is_plain(values):
         numbers = as_numbers(values)

@@ -164,14 +164,14 @@ class Column:
             )
         return found
 
-    def canonical(self, values: pd.Series[Any]) -> pd.Series[Any]:
+    def canonical(self, values: pd.Series[Any]) -> npt.NDArray[Any]:
         """This column's values [n] with the dtype of `Schema.canonical`.
 
         Raises:
             SchemaError: If the column is numeric and holds something that is not a number.
         """
         if self.kind.numeric:
-            return pd.Series(self.canonical_numbers(as_numbers(values)), name=self.name)
+            return self.canonical_numbers(as_numbers(values))
         codes = self.codes(values)
         kept = np.array(values.astype(object), dtype=object)
         named = codes >= 0
@@ -179,7 +179,7 @@ class Column:
         categories[:] = self.categories
         kept[named] = categories[codes[named]]  # 1.0 and True become the category 1
         kept[codes == MISSING] = np.nan
-        return pd.Series(kept, name=self.name, dtype=object)
+        return kept
 
     def canonical_numbers(
         self, numbers: npt.NDArray[np.float64]

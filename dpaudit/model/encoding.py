@@ -5,7 +5,7 @@ The layout follows from the schema alone, never from a table.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import pandas as pd
 
 from dpaudit.errors import SettingsError
 from dpaudit.model.column import MISSING, Column, Kind, as_numbers
-from dpaudit.model.schema import Schema
+from dpaudit.model.schema import Schema, canonical_table
 
 
 class EncodedColumn(NamedTuple):
@@ -188,13 +188,13 @@ def values_of_table(data: pd.DataFrame, schema: Schema) -> npt.NDArray[np.float6
 
 def table_of(values: npt.NDArray[np.float64], schema: Schema) -> pd.DataFrame:
     """The canonical table of values [n, d], as `values_of` gives them."""
-    table = {}
+    table: dict[str, npt.NDArray[Any]] = {}
     for column, numbers in zip(schema.columns, values.T, strict=True):
         if column.kind.numeric:
-            table[column.name] = pd.Series(numbers)
+            table[column.name] = column.canonical_numbers(numbers)
         else:
             choices = np.empty(len(column.categories) + 1, dtype=object)
             choices[:-1] = column.categories
             choices[-1] = np.nan  # a missing code of -1 counts from the end
-            table[column.name] = pd.Series(choices[numbers.astype(np.int64)], dtype=object)
-    return schema.canonical(pd.DataFrame(table))
+            table[column.name] = choices[numbers.astype(np.int64)]
+    return canonical_table(table)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import SchemaError
@@ -128,8 +129,7 @@ class Schema:
         Raises:
             SchemaError: If a numeric column holds something that is not a number.
         """
-        series = {column.name: column.canonical(data[column.name]) for column in self.columns}
-        return pd.DataFrame(series).reset_index(drop=True)
+        return canonical_table({c.name: c.canonical(data[c.name]) for c in self.columns})
 
     def to_document(self) -> dict[str, Any]:
         """This schema as a JSON document, as `save` writes it."""
@@ -182,3 +182,20 @@ class Schema:
             label=document.get("label"),
             inferred=truth_of(document, "inferred", "the schema"),
         )
+
+
+def canonical_table(columns: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
+    """The table whose columns hold values that are canonical already (`Column.canonical`).
+
+    Args:
+        columns: The values [n] by name of the column, in schema order; the table has copies.
+    """
+    rows = pd.RangeIndex(len(next(iter(columns.values()))))
+    # With one index for all, pandas aligns nothing; texts keep their dtype as a series alone.
+    return pd.DataFrame(
+        {
+            name: pd.Series(values, index=rows, dtype=object) if values.dtype == object else values
+            for name, values in columns.items()
+        },
+        index=rows,
+    )

@@ -25,6 +25,7 @@ from dpaudit.results.leaks import (
     carrier,
     feature,
 )
+from dpaudit.results.one_run import OneRunOutcome
 from dpaudit.results.probes import ProbeAlarm
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import PROVES_NOTHING, as_clearly, claim_and_proof, quantity_noun
@@ -166,10 +167,16 @@ def _one_run(result: AuditRecord) -> Iterable[Block]:
     rows = [
         ("Canaries", str(found.canaries), "records far from others, each by its own fair coin"),
         ("Included", str(found.included), "in the table that the generator was trained on"),
-        ("Guessed in", str(found.guesses), "a number fixed beforehand; no guess on the rest"),
-        ("Guessed right", str(found.correct), "by chance: half of the guesses"),
+        *(_fixed_guesses if found.attacks is None else _guesses_in_turn)(found),
         ("AUC", auc_text(result.auc), "of the scores of all canaries; 0.5 is chance"),
+        *(
+            (f"Bound, {one.name}", rounded_down(one.bound), f"AUC {auc_text(one.auc)}")
+            for one in found.attacks or ()
+        ),
     ]
+    if found.interference is not None:
+        meaning = "of what marginals say of a canary is lost because other coins are unknown"
+        rows.append(("Interference", f"{100.0 * found.interference:.0f} %", meaning))
     if estimate is not None:
         meaning = "assumes a Gaussian trade-off curve; an estimate, not a proof; never decides"
         rows.append(("Epsilon, estimated", rounded_down(estimate), meaning))
@@ -178,10 +185,21 @@ def _one_run(result: AuditRecord) -> Iterable[Block]:
         paragraphs=(
             f"The generator was trained once. The attack {result.attack} looked for each "
             "canary in the synthetic table and guessed which were in the training table; what "
-            "(epsilon, delta)-DP allows of right guesses gives the bound.",
+            "(epsilon, delta)-DP allows of right guesses gives the bound"
+            + ("." if found.attacks is None else ", after any number of them."),
         ),
         table=ReportTable(("Quantity", "Number", "Meaning"), tuple(rows), frozenset({1})),
     )
+
+
+def _fixed_guesses(found: OneRunOutcome) -> Iterable[tuple[str, str, str]]:
+    yield "Guessed in", str(found.guesses), "a number fixed beforehand; no guess on the rest"
+    yield "Guessed right", str(found.correct), "by chance: half of the guesses"
+
+
+def _guesses_in_turn(found: OneRunOutcome) -> Iterable[tuple[str, str, str]]:
+    yield "Guesses", str(found.guesses), "the surest ones; the bound holds for any number"
+    yield "Guessed right", str(found.correct), "by chance: half of the guesses"
 
 
 def _records(result: AuditRecord) -> Iterable[Block]:

@@ -23,6 +23,7 @@ from dpaudit.results.fields import (
     Separation,
     Whole,
 )
+from dpaudit.results.one_run import OneRunOutcome
 from dpaudit.results.probes import ProbeAlarm, ProbesOutcome
 from dpaudit.results.reach import Reach
 from dpaudit.results.records import RecordsOutcome
@@ -68,26 +69,6 @@ class SequentialOutcome:
     cap: Positive
     stopped_early: bool
     guessed_by: Mapping[str, Positive] | None = field(default=None, metadata=OPTIONAL)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OneRunOutcome:
-    """How a one-run audit ended.
-
-    Attributes:
-        canaries: Records that were each included by a fair coin.
-        included: Canaries whose coin fell on in.
-        guesses: Canaries guessed in, a number fixed beforehand.
-        correct: Right guesses; null if the generator was not trained or its training failed.
-        gaussian_estimate: Epsilon that assumes a Gaussian trade-off curve, in nats: an estimate,
-            not a proof, and never decides. Null at delta 0, and as above.
-    """
-
-    canaries: Positive
-    included: Whole
-    guesses: Positive
-    correct: Whole | None
-    gaussian_estimate: NonNegative | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,10 +70,11 @@ def attack_line(result: AuditRecord) -> str:
     """What the deciding attack achieved."""
     counts, one_run = result.counts, result.one_run
     if one_run is not None and one_run.correct is not None:
-        return (
-            f"attack: one training, {one_run.canaries} canaries; "
-            f"{one_run.correct} of {one_run.guesses} guesses of coins right"
-        )
+        said = f"attack: one training, {one_run.canaries} canaries; "
+        right = f"{one_run.correct} of {one_run.guesses} guesses"
+        if one_run.attacks is None:
+            return f"{said}{right} of coins right"
+        return f"{said}{result.attack}: {right} right"
     if counts is None or result.attack is None:
         return "attack: none was scored"
     if result.records is not None:

@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,14 +39,14 @@ AT_ONCE = 5
 
 
 class Size(NamedTuple):
-    """How many audits of each case, with how many shadow models, and of how many cases a path."""
+    """How many audits of a case, with how many shadow models, and of how many cases a path."""
 
     audits: int
     shadow_models: int
     cases: int | None = None
 
 
-FULL = Size(audits=60, shadow_models=200)
+FULL = Size(audits=30, shadow_models=200)
 QUICK = Size(audits=1, shadow_models=20, cases=1)
 
 
@@ -61,6 +61,7 @@ class Case:
         truth: The claim that it keeps exactly, which the audit must judge by.
         settings: Those of the audit that make the path.
         reveals: Whether it reveals anything; else its true epsilon is 0.
+        times: How many times as many audits as of other cases.
     """
 
     path: str
@@ -69,6 +70,7 @@ class Case:
     truth: dpaudit.PrivacyClaim
     settings: dict[str, Any] = field(default_factory=dict)
     reveals: bool = True
+    times: int = 1
 
     @property
     def name(self) -> str:
@@ -86,12 +88,13 @@ class Case:
         Raises:
             RuntimeError: If the audit was of another claim.
         """
-        one_run = "one_run" in self.settings
+        one_run, many = "one_run" in self.settings, "records" in self.settings
+        ids = honest.WIDE_ID_SCHEMA if many else honest.ID_SCHEMA
         models: dict[str, Any] = {} if one_run else {"shadow_models": size.shadow_models}
         result = dpaudit.audit(
             self.generator,
-            honest.id_table() if one_run else honest.count_table(),
-            schema=honest.ID_SCHEMA if one_run else honest.COUNT_SCHEMA,
+            honest.id_table() if one_run or many else honest.count_table(),
+            schema=ids if one_run or many else honest.COUNT_SCHEMA,
             seed=Stream(number, "calibration", self.name).seed(),
             confidence=1.0 - NOMINAL,
             jobs=1,
@@ -161,14 +164,16 @@ def _cases() -> Iterator[Case]:
     built_in = dpaudit.AuditSettings().attacks
     for mechanism in MECHANISMS:
         yield _counts("default", mechanism)
-    for mechanism in ("randomised response", "Laplace count", "null"):
-        yield _counts("default, the default attacks", mechanism, attacks=built_in)
+    for mechanism in MECHANISMS:
+        one = _counts("default, the default attacks", mechanism, attacks=built_in)
+        yield replace(one, times=3)
     yield _counts("hold-out", "randomised response", threshold="hold-out")
     for mechanism in ("randomised response", "Laplace count", "geometric count", "null"):
         yield _counts("select", mechanism, attacks=two_attacks, multiplicity="select")
     for mechanism in ("randomised response", "geometric count", "report noisy max"):
         yield _counts("sequential", mechanism, sequential=True)
     yield from _one_run()
+    yield from _many_records()
     yield from _failures()
     yield from _fitted_claims()
     tenth = _claim(1.0, 0.1)
@@ -202,6 +207,21 @@ def _one_run() -> Iterator[Case]:
             generator=honest.AnswersEach(claim=truth, mechanism=draw),
             truth=truth,
             settings=settings,
+            reveals=draw is not honest.nothing,
+        )
+
+
+def _many_records() -> Iterator[Case]:
+    for name, draw in (
+        ("randomised response", honest.randomised_response),
+        ("null", honest.nothing),
+    ):
+        yield Case(
+            path="many records",
+            mechanism=name,
+            generator=honest.AnswersEach(claim=_claim(), mechanism=draw),
+            truth=_claim(),
+            settings={"records": 8, "attacks": ("form",)},
             reveals=draw is not honest.nothing,
         )
 
@@ -321,10 +341,12 @@ def _code() -> str:
 
 def _tasks(found: dict[str, Any], size: Size) -> Iterator[Task]:
     """What is left to run, of every case in turn."""
-    for start in range(0, size.audits, AT_ONCE):
+    most = max(CASES[name].times for name in found["cases"])
+    for start in range(0, most * size.audits, AT_ONCE):
         for name, case in found["cases"].items():
             first = max(start, len(case["bounds"]))
-            numbers = tuple(range(first, min(start + AT_ONCE, size.audits)))
+            planned = CASES[name].times * size.audits
+            numbers = tuple(range(first, min(start + AT_ONCE, planned)))
             if numbers:
                 yield Task(name, numbers, size)
 

@@ -1,6 +1,6 @@
 """Generators that keep their claims exactly, and attacks that see all there is to see.
 
-All but those for one-run audits count the records whose value is `MARKED`, release a private
+All but those for audits of many coins count the records whose value is `MARKED`, release a private
 version of that number, and return tables in which every value is that number: removing one record
 changes the count by 1, and no smaller (epsilon, delta) than the claimed one holds. Of honest
 generators these are the hardest on an audit.
@@ -33,6 +33,8 @@ COUNT_SCHEMA = Schema(
 )
 IDS = 200
 ID_SCHEMA = Schema(columns=(Column(name="id", kind=Kind.INTEGER, lower=0, upper=IDS - 1),))
+WIDE_ID_SCHEMA = Schema(columns=(Column(name="id", kind=Kind.INTEGER, lower=0, upper=99_999),))
+"""Of audits of many records, whose positive control hides copies among random ids."""
 CANARIES = 100
 CHOICES = 5
 """Of report-noisy-max."""
@@ -47,7 +49,7 @@ def count_table() -> pd.DataFrame:
 
 
 def id_table() -> pd.DataFrame:
-    """The table of one-run audits: every id once."""
+    """The table of audits with a coin for each of many records: every id once."""
     return pd.DataFrame({"id": np.arange(IDS)})
 
 

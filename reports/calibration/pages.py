@@ -61,14 +61,6 @@ EARLIER: tuple[tuple[str, str, int, float], ...] = (
 """Rates at nominal 5 % that were measured before, by other code: rule, where, n, rate."""
 
 
-OF_EARLIER_RULES = """\
-**The numbers of the rules below are older than the rules.** They were measured before worlds became
-fair coins, when as many trials of each world were scored, by the exact bound at one threshold, and
-the e-process looked at pairs. The code of this folder measures the present rules; it has not been
-run in full. What is said of `exact` and `clopper_pearson` at preset thresholds, of bands, of one
-training and of the rules of other tools holds of the present ones: they have not changed.
-"""
-
 WHOLE = """\
 ## Whole audits
 
@@ -77,14 +69,8 @@ verdict. The generators keep their claims exactly, so that no smaller ε or δ h
 null is 0), and the attacks read off what is released, except on the path with the default ones.
 Audits in two worlds have {models} shadow models. The bound may exceed the true ε in {nominal:g} %
 of audits; it did in {above} of {audits}, so with 99 % confidence in {low} to {high}.
-They were run with code of digest `{code}`{before}.
+They were run with code of digest `{code}`.
 """
-
-BEFORE_COINS = "fddeaab6ab3235c0306da5a2467d9121"
-"""Code of audits from before worlds became fair coins."""
-BEFORE = """: that of the rules before the present ones, under which as many trials
-of each world were scored, by the exact bound at one threshold; the e-process looked at pairs; and
-there were two default attacks, on the farthest record"""
 
 
 def readme(found: Record, audited: Record | None = None) -> str:
@@ -97,7 +83,6 @@ def readme(found: Record, audited: Record | None = None) -> str:
     cells = found["cells"]
     parts = [
         INTRODUCTION,
-        *(() if of_present_rules(found) else (OF_EARLIER_RULES,)),
         "## Worst false-violation rate\n",
         worst(cells),
         "![Worst false-violation rates](results/rates.svg)\n",
@@ -114,14 +99,7 @@ def readme(found: Record, audited: Record | None = None) -> str:
     return "\n".join(parts)
 
 
-def of_present_rules(found: Record) -> bool:
-    """Whether numbers are those of the present rules; earlier ones have no `violations`."""
-    return "violations" in found
-
-
 def _strength(found: Record) -> list[str]:
-    if not of_present_rules(found):
-        return []
     return [
         "## How much is proved\n",
         _tightness(found["tightness"]),
@@ -177,7 +155,6 @@ def whole(audited: Record) -> list[str]:
             high=_percent(total.high),
             models=audited["shadow_models"],
             code=audited["code"],
-            before=BEFORE if audited["code"] == BEFORE_COINS else "",
         ),
         f"Verdicts: {shown}.\n",
         table(

@@ -19,6 +19,7 @@ from dpaudit.report.render import render_html, render_markdown
 from dpaudit.results.document import to_document
 from dpaudit.results.summary import summary_lines
 from dpaudit_generators.pate_gan import PateGan
+from dpaudit_generators.published import SwitchedPateGan
 from dpaudit_generators.toys import LaplaceHistogram
 from hidden import Hidden, HiddenTogether, schema_of_bits, table_of_bits
 
@@ -139,9 +140,12 @@ def test_a_model_that_lacks_what_its_generator_promises_fails_its_trials() -> No
 
 
 @pytest.mark.parametrize("access", ["model", "released"])
-def test_the_reference_pate_gan_is_consistent(access: str) -> None:
+@pytest.mark.parametrize("name", ["pate-gan", "pate-gan-switched"])
+def test_the_reference_pate_gan_is_consistent(name: str, access: str) -> None:
     schema: Schema = schema_of_bits()
-    gan = PateGan(schema=schema, teachers=4, rounds=3)
+    gan: object = PateGan(schema=schema, teachers=4, rounds=3)
+    if name == "pate-gan-switched":
+        gan = SwitchedPateGan(schema=schema, teachers=4, gamma=3e-3)
     result = audited(gan, access=access, shadow_models=60)
     assert result.verdict in ("consistent", "inconclusive"), result.reasons
     assert not result.failure_reasons

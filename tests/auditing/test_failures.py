@@ -197,7 +197,7 @@ def test_small_controls_say_so_and_one_that_does_not_pass_is_run_in_full(
     small = {**FAST, "shadow_models": 28}
     result = dpaudit.audit("null", table, **small)
     assert result.controls is not None
-    assert "7 trials of each world" in result.controls.null.detail
+    assert "with 14 trials" in result.controls.null.detail
     small["attacks"] = (SeesNothing(),)
     result = dpaudit.audit(
         "null", table, on_progress=lambda event: counts.update([event.role]), **small

@@ -24,6 +24,7 @@ from dpaudit.bounds import (
     joint_beta,
     one_run,
     one_run_gaussian,
+    one_run_in_turn,
 )
 from dpaudit.bounds.table import (
     BOUNDS,
@@ -45,12 +46,14 @@ DOCS = Path(__file__).parents[2] / "docs"
 BY_KEY = {entry.key: entry for entry in BOUNDS}
 MEMBER = np.random.default_rng(8).random(80) < 0.5
 BETS = (np.where(MEMBER, 3.0, -3.0), MEMBER)
+RIGHT = np.arange(100) % 20 > 0
 COINS = ((20, 70), (25, 75), 240)
 OBSERVED: dict[Observed, tuple[Any, ...]] = {
     Observed.COUNTS: (3, 1, 120, 120),
     Observed.COINS: COINS,
     Observed.BETS: BETS,
     Observed.CANARIES: (19, 20, 100),
+    Observed.IN_TURN: (RIGHT,),
 }
 DIRECTLY: dict[str, Callable[..., float]] = {
     "exact": lambda **asked: exact(3, 1, 120, 120, **asked),
@@ -58,6 +61,7 @@ DIRECTLY: dict[str, Callable[..., float]] = {
     "fair_coin": lambda **asked: fair_coin(*COINS, **asked),
     "sequential": lambda **asked: coin_bound(*BETS, **asked),
     "one_run": lambda **asked: one_run(19, 20, 100, **asked),
+    "one_run_in_turn": lambda **asked: one_run_in_turn(RIGHT, **asked),
     "jeffreys": lambda **asked: jeffreys(3, 1, 120, 120, **asked),
     "joint_beta": lambda **asked: joint_beta(3, 1, 120, 120, **asked),
     "gdp": lambda **asked: gdp(3, 1, 120, 120, assume="gaussian", **asked),

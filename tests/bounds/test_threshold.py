@@ -16,6 +16,7 @@ from dpaudit.bounds import (
     Threshold,
     ThresholdRule,
     auc,
+    aucs,
     choose_threshold,
     clopper_pearson,
     count_errors,
@@ -142,6 +143,16 @@ def test_auc_matches_scikit_learn_and_pairs() -> None:
     pairs = scores[member][:, None] - scores[~member][None, :]
     assert auc(scores, member) == pytest.approx(np.mean((np.sign(pairs) + 1.0) / 2.0))
     assert auc(-scores, member) == pytest.approx(1.0 - auc(scores, member))
+
+
+def test_aucs_of_many_attacks_are_those_of_each() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(30, 4))
+    scores[:, 1:3] = scores[:, 1:3].round()  # ties
+    scores[:, 3] = 1.0
+    member = rng.permutation(np.arange(30) < 12)
+    expected = [auc(column, member) for column in scores.T]
+    np.testing.assert_allclose(aucs(scores, member), expected, atol=1e-15)
 
 
 def test_auc_of_constant_and_perfect_scores() -> None:

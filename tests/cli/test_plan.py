@@ -137,17 +137,17 @@ def test_the_cost_includes_the_controls() -> None:
 def test_a_one_run_audit_is_planned_by_its_canaries(delta: str) -> None:
     claim = ("--epsilon", "1", "--delta", delta, "--one-run")
     usual = planned(*claim)
-    assert (usual["canaries"], usual["guesses"], usual["attacks"]) == (100, 20, 1)
+    assert (usual["canaries"], usual["guesses"], usual["attacks"]) == (100, 100, 3)
     larger = planned(*claim, "--canaries", "500")
-    assert 1.8 < usual["max_provable_epsilon"] < 1.9
-    assert 3.4 < larger["max_provable_epsilon"] < 3.5  # as docs/statistics.md has it
+    assert 3.1 < usual["max_provable_epsilon"] < 3.2
+    assert 4.7 < larger["max_provable_epsilon"] < 4.9  # as docs/statistics.md has it
     assert larger["detectable_epsilon"] < usual["detectable_epsilon"]
     needed = planned(*claim, "--detect", "2")["needed_canaries"]
     assert planned(*claim, "--canaries", str(needed))["detectable_epsilon"] <= 2
     assert planned(*claim, "--canaries", str(needed - 5))["detectable_epsilon"] > 2
     spoken = dpaudit("plan", *claim, "--canaries", "500", "--detect", "2").stdout.splitlines()
     assert spoken[0] == f"80 % power against a true epsilon of 2: about {needed} canaries"
-    assert any(line.split()[:2] == ["500", "100"] and "<- asked" in line for line in spoken)
+    assert any(line.split()[:2] == ["500", "500"] and "<- asked" in line for line in spoken)
 
 
 def test_a_one_run_plan_agrees_with_its_audit() -> None:
@@ -156,6 +156,8 @@ def test_a_one_run_plan_agrees_with_its_audit() -> None:
     result, plan = json.loads(done.stdout), planned("null", *words)
     for key in ("max_provable_epsilon", "detectable_epsilon"):
         assert plan[key] == result[key]
+    assert plan["interference"] == result["one_run"]["interference"]
+    assert plan["guesses"] == result["one_run"]["canaries"] == 30
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ class MissingOfData(Toy):
             return lambda table, _: table
         [column] = [c for c in self.schema.columns if c.name == "income"]
         return lambda table, draw: table.assign(
-            income=uniform_values(column, len(table), draw).fillna(column.lower)
+            income=np.nan_to_num(uniform_values(column, len(table), draw), nan=column.lower)
         )
 
 

@@ -52,11 +52,16 @@ def values(view: Beside) -> FloatArray:
     ordered = view.stack.ordered / view.widths
     last = np.maximum(view.present - 1, 0)
 
-    def at(place: IntArray) -> FloatArray:
-        inside = np.clip(place, 0, last)
-        found = np.take_along_axis(ordered, inside[..., None], axis=-1)[..., 0]
-        return np.where(view.present == 0, 0.0, found)
+    def at(*places: IntArray) -> list[FloatArray]:
+        inside = np.minimum(np.maximum(np.stack(places, axis=-1), 0), last[..., None])
+        found = np.take_along_axis(ordered, inside, axis=-1)
+        return list(np.moveaxis(np.where(view.present[..., None] == 0, 0.0, found), -1, 0))
 
+    first = np.zeros_like(last)
+    lowest, second, third = at(first, first + 1, first + 2)
+    highest, next_highest, third_highest = at(last, last - 1, last - 2)
+    low, high = at(last // 4, last - last // 4)
+    quantiles = at(*(np.rint(last * quantile).astype(np.int64) for quantile in QUANTILES))
     gaps = np.diff(ordered, axis=-1)
     positive = gaps > 0  # not where a number is missing
     there = np.arange(view.n_rows) < view.present[..., None]
@@ -64,7 +69,6 @@ def values(view: Beside) -> FloatArray:
     final = np.concatenate([positive, there[..., -1:]], axis=-1)
     final |= np.arange(view.n_rows) == last[..., None]
     repeated = np.where(there[..., 1:], positive, True)
-    low, high = at(last // 4), at(last - last // 4)
     lower = np.array([c.bounds.lower for c in view.schema.columns if c.kind.numeric])
     bottom = lower.reshape(-1, 1)
     return flat(
@@ -74,15 +78,15 @@ def values(view: Beside) -> FloatArray:
             longest_run(repeated),
             np.where(positive, gaps, 1.0).min(axis=-1, initial=1.0),
             np.where(positive, gaps, 0.0).max(axis=-1, initial=0.0),
-            at(last * 0 + 1),
-            at(last * 0 + 2),
-            at(last - 2),
-            at(last - 1),
-            *(at(np.rint(last * quantile).astype(np.int64)) for quantile in QUANTILES),
-            at(last * 0 + 1) - at(last * 0),
-            at(last * 0 + 2) - at(last * 0 + 1),
-            at(last - 1) - at(last - 2),
-            at(last) - at(last - 1),
+            second,
+            third,
+            third_highest,
+            next_highest,
+            *quantiles,
+            second - lowest,
+            third - second,
+            next_highest - third_highest,
+            highest - next_highest,
             high - low,
             (view.stack.numbers <= bottom).sum(axis=-1),
             (view.stack.numbers >= bottom + view.widths).sum(axis=-1),

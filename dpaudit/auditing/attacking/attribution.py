@@ -10,7 +10,7 @@ import numpy as np
 from dpaudit.auditing.attacking.evaluation import Evaluation
 from dpaudit.auditing.attacking.fitting import score
 from dpaudit.auditing.attacking.parts import Part
-from dpaudit.bounds import Direction, auc
+from dpaudit.bounds import Direction, auc, aucs
 from dpaudit.plugins.protocols import FeatureName, FloatArray
 from dpaudit.results.leaks import in_order
 from dpaudit.results.record import Leak
@@ -21,6 +21,9 @@ REPEATS = 5
 """Permutations that an importance is the mean of."""
 MOST_TRIALS = 8192
 """Scored trials that an explanation is measured on; of more, so many at equal distances."""
+
+BLOCK = 2**18
+"""Feature values that are ranked at once, so that memory does not grow with their number."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,13 @@ def attribute(
     step = -(-len(scored.member) // MOST_TRIALS)
     member, original = scored.member[::step], evaluation.scores[::step]
     features = scored.features[::step]
-    separation = np.array([abs(auc(column, member) - 0.5) for column in features.T])
+    at_once = max(1, BLOCK // len(member))
+    separation = np.concatenate(
+        [
+            np.abs(aucs(features[:, start : start + at_once], member) - 0.5)
+            for start in range(0, features.shape[1], at_once)
+        ]
+    )
     candidates = np.argsort(-separation, kind="stable")[:MEASURED]
     candidates = candidates[separation[candidates] > 0]
     sign = 1.0 if evaluation.threshold.direction is Direction.HIGHER else -1.0

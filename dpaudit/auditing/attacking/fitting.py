@@ -25,7 +25,7 @@ from dpaudit.bounds import (
 from dpaudit.errors import AttackError
 from dpaudit.plugins.access import AnyAttack
 from dpaudit.plugins.foreign import refusing
-from dpaudit.plugins.protocols import BoolArray, FloatArray, Scorer
+from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray, Scorer
 
 FOLDS = 5
 HELD_OUT_SHARE = 1 / 3
@@ -161,17 +161,24 @@ def _cross_validated(
     attack: AnyAttack, features: FloatArray, member: BoolArray, rng: np.random.Generator
 ) -> FloatArray:
     """Scores [n] of the fitting part, each from a classifier that did not see that trial."""
-    from sklearn.model_selection import StratifiedKFold
-
-    folds = min(FOLDS, int(member.sum()), int((~member).sum()))
-    splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=_seed(rng))
+    folds = _folds(member, min(FOLDS, int(member.sum()), int((~member).sum())), rng)
     scores = np.empty(len(member), dtype=np.float64)
-    for train, held_out in splitter.split(features, member):
+    for fold in range(folds.max() + 1):
+        held_out = folds == fold
         # No name for the scorer: a forest of many trials is large, and one at a time is enough.
         scores[held_out] = score(
-            trained(attack, features[train], member[train], rng), features[held_out]
+            trained(attack, features[~held_out], member[~held_out], rng), features[held_out]
         )
     return scores
+
+
+def _folds(member: BoolArray, n_folds: int, rng: np.random.Generator) -> IntArray:
+    """The fold [n] of each trial, at random, each world in equal parts."""
+    folds = np.empty(len(member), dtype=np.int64)
+    for world in (True, False):
+        own = rng.permutation(np.flatnonzero(member == world))
+        folds[own] = np.arange(len(own)) % n_folds
+    return folds
 
 
 def _held_out(member: BoolArray, rng: np.random.Generator) -> BoolArray:

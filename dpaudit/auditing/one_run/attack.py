@@ -1,24 +1,23 @@
-"""The attack of a one-run audit: no fitting, one score per canary, a fixed number of guesses."""
+"""The attacks of a one-run audit: no fitting, a score for each canary, guesses in turn."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dpaudit.bounds import auc, one_run
+from dpaudit.auditing.one_run.marginals import CanaryMarginals
+from dpaudit.auditing.one_run.matches import CanaryMatches
+from dpaudit.auditing.settings import CANARY_ATTACKS
+from dpaudit.bounds import Prefix, auc, one_run_in_turn, strongest_prefix
+from dpaudit.game.features import FeatureMaker
 from dpaudit.model.encoding import encode
-from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView
+from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView, IntArray
 
-NAME = "closest-record"
-GUESSED = 0.2
-"""Share of the canaries whose coin is guessed.
-
-Chosen once, on generators that release (noisy) training rows: resampling n of n rows releases a
-row with probability 0.63, so about 0.31 of all canaries are seen, and a fifth is safely among them.
-"""
-FARTHEST = 10.0
+_CLOSEST, _MATCHES, _MARGINALS = CANARY_ATTACKS
+FARTHEST: Final = 10.0
 """Encoded values beyond this count as this: a generator may return any finite number."""
 
 
@@ -42,18 +41,70 @@ class ClosestRecord:
         return scores
 
 
-class Guessed(NamedTuple):
-    """What the guesses of one training came to.
+class InTurn(NamedTuple):
+    """Guesses of all coins in the order in which they are looked at.
 
     Attributes:
-        correct: Canaries guessed in that were.
-        guesses: Canaries guessed in.
-        coins: Which canaries [m] were in.
-        scores: Their scores [m].
+        order: Positions [m] of the canaries.
+        inside: Whether each is guessed in, in this order; shape (m,).
     """
 
-    correct: int
-    guesses: int
+    order: IntArray
+    inside: BoolArray
+
+
+def in_then_out(scores: FloatArray) -> InTurn:
+    """Guesses "in" for the better half, from the best on; then "out" for the rest, from the worst.
+
+    For scores whose scale is unknown: a generator that memorises shows what it was trained on, and
+    less surely what it was not.
+    """
+    best = np.argsort(-scores, kind="stable")
+    half = (len(scores) + 1) // 2
+    order = np.concatenate([best[:half], best[half:][::-1]])
+    return InTurn(order, np.arange(len(scores)) < half)
+
+
+def surest_first(scores: FloatArray) -> InTurn:
+    """Guesses each coin by the sign of its log odds, the largest odds first."""
+    order = np.argsort(-np.abs(scores), kind="stable")
+    return InTurn(order, scores[order] > 0.0)
+
+
+class CanaryAttack(NamedTuple):
+    """One attack on the canaries; fixed before any training.
+
+    Attributes:
+        name: Its name in results.
+        scorer: Scores the canaries from the synthetic table.
+        guess: Turns the scores into guesses; sees nothing else.
+    """
+
+    name: str
+    scorer: FeatureMaker
+    guess: Callable[[FloatArray], InTurn]
+
+
+ATTACKS: Final = (
+    CanaryAttack(_CLOSEST, ClosestRecord(), in_then_out),
+    CanaryAttack(_MATCHES, CanaryMatches(), in_then_out),
+    CanaryAttack(_MARGINALS, CanaryMarginals(), surest_first),
+)
+"""The attacks of every one-run audit."""
+
+
+class Guessed(NamedTuple):
+    """What the guesses of one attack came to.
+
+    Attributes:
+        attack: Its name.
+        right: Whether each guess is right, in the order of the guesses; shape (m,).
+        coins: Which canaries were in, in the order of the table; shape (m,).
+        scores: Their scores; shape (m,).
+    """
+
+    attack: str
+    right: BoolArray
     coins: BoolArray
     scores: FloatArray
 
@@ -63,30 +114,26 @@ class Guessed(NamedTuple):
         return auc(self.scores, self.coins) if 0 < self.coins.sum() < len(self.coins) else 0.5
 
     def bound(self, *, delta: float, confidence: float) -> float:
-        """Proved lower bound on epsilon."""
-        return one_run(
-            self.correct, self.guesses, len(self.coins), delta=delta, confidence=confidence
-        )
+        """Proved lower bound on epsilon, for all numbers of guesses at once."""
+        return one_run_in_turn(self.right, delta=delta, confidence=confidence)
+
+    def strongest(self, bound: float) -> Prefix:
+        """The guesses that carry the bound."""
+        return strongest_prefix(self.right, epsilon=bound)
 
 
-def guesses_of(canaries: int) -> int:
-    """How many of a number of canaries are guessed: fixed before any training."""
-    return round(GUESSED * canaries)
-
-
-def guess(scores: FloatArray, coins: BoolArray) -> Guessed:
-    """Guesses "in" for the best scores and abstains on the rest.
-
-    No canary is guessed "out": a generator that memorises shows what it was trained on, hardly what
-    it was not. Which canaries are guessed depends on the output alone; how many, on nothing.
+def guess(features: FloatArray, coins: BoolArray) -> tuple[Guessed, ...]:
+    """Guesses every coin, by each attack.
 
     Args:
-        scores: Scores [m]; ties go to the earlier canary.
+        features: Scores of the attacks, one after another; shape (attacks * m,).
         coins: Which canaries [m] were in; only compared with the guesses.
 
     Returns:
-        The guesses.
+        The guesses of each attack, in the order of `ATTACKS`.
     """
-    count = guesses_of(len(scores))
-    chosen = np.argsort(-scores, kind="stable")[:count]
-    return Guessed(int(coins[chosen].sum()), count, coins, scores)
+    found = []
+    for attack, scores in zip(ATTACKS, features.reshape(len(ATTACKS), len(coins)), strict=True):
+        order, inside = attack.guess(scores)
+        found.append(Guessed(attack.name, coins[order] == inside, coins, scores))
+    return tuple(found)

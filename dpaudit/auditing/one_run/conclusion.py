@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dpaudit.auditing.conclusion import closing, opening, recorded_bounds
 from dpaudit.auditing.controls import control_check
-from dpaudit.auditing.one_run.attack import NAME, Guessed
+from dpaudit.auditing.one_run.attack import Guessed
+from dpaudit.auditing.one_run.marginals import interference
 from dpaudit.auditing.one_run.spec import OneRunSpec
-from dpaudit.bounds import one_run_gaussian
-from dpaudit.bounds.table import Observed, proved, valid_bounds
+from dpaudit.bounds import Prefix, one_run_gaussian
+from dpaudit.bounds.table import ValidBound
 from dpaudit.game.trial import Outcome, Role
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.decide import decide
+from dpaudit.results.one_run import CanaryOutcome, OneRunOutcome
 from dpaudit.results.record import (
     AuditRecord,
     ControlOutcome,
     FailureReason,
-    OneRunOutcome,
 )
 from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import Check, Power, SampleUnit
@@ -30,7 +31,7 @@ def conclude_one_run(
     outcome: Outcome | None,
     *,
     claim: PrivacyClaim,
-    guessed: Guessed | None,
+    guessed: Sequence[Guessed],
     power: Power,
     reuse: Check,
     seconds: float,
@@ -42,7 +43,7 @@ def conclude_one_run(
         controls: How its controls ended.
         outcome: The training; None if a control failed, so that it was not run.
         claim: The claim that the verdict is about.
-        guessed: The guesses; None unless the training finished.
+        guessed: The guesses of each attack; none unless the training finished.
         power: What this audit could prove.
         reuse: Whether the training was judged before.
         seconds: Seconds spent in trainings.
@@ -51,36 +52,46 @@ def conclude_one_run(
         The record.
     """
     delta, confidence = claim.delta, audit.settings.confidence
-    bounds = None
-    if guessed is not None:
-        observed = (guessed.correct, guessed.guesses, len(guessed.coins))
-        bounds = valid_bounds(Observed.CANARIES, *observed, delta=delta, confidence=confidence)
+    each = audit.settings.attack_confidence
+    bounds = [of.bound(delta=delta, confidence=each) for of in guessed]
+    # The first of equals, so that without any evidence it is the first attack.
+    deciding = max(range(len(bounds)), key=bounds.__getitem__, default=None)
+    best = None if deciding is None else guessed[deciding]
+    proved = None if deciding is None else bounds[deciding]
     checks = (_training_check(outcome, guessed), reuse) if outcome else ()
     decision = decide(
-        proved(bounds) if bounds else 0.0,
+        proved or 0.0,
         claim,
         power,
         [*(control_check(role, of) for role, of in controls.items()), *checks],
         confidence=confidence,
         unit=SampleUnit.CANARIES,
     )
-    failed = outcome is not None and guessed is None
+    failed = outcome is not None and best is None
+    prefix = None if best is None or proved is None else best.strongest(proved)
     return AuditRecord(
         **opening(audit, claim, decision),
-        proved=proved(bounds) if bounds else None,
-        bounds=recorded_bounds(bounds) if bounds else None,
+        proved=proved,
+        bounds=None if proved is None else recorded_bounds({ValidBound.ONE_RUN_IN_TURN: proved}),
         threshold_rule=None,
         sequential=None,
         one_run=OneRunOutcome(
             canaries=audit.canaries,
             included=int(audit.coins.sum()),
-            guesses=audit.guesses,
-            correct=guessed.correct if guessed else None,
-            gaussian_estimate=_gaussian(guessed, delta, confidence),
+            guesses=prefix.guesses if prefix else audit.canaries,
+            correct=prefix.correct if prefix else None,
+            gaussian_estimate=_gaussian(prefix, audit.canaries, delta, confidence),
+            interference=interference(audit.game.view),
+            attacks=tuple(
+                CanaryOutcome(
+                    name=of.attack, auc=of.auc, bound=bound, right=tuple(of.right.tolist())
+                )
+                for of, bound in zip(guessed, bounds, strict=True)
+            ),
         ),
-        max_provable_epsilon=power.max_provable if guessed else None,
-        detectable_epsilon=power.detectable if guessed else None,
-        auc=guessed.auc if guessed else None,
+        max_provable_epsilon=power.max_provable if best else None,
+        detectable_epsilon=power.detectable if best else None,
+        auc=best.auc if best else None,
         counts=None,
         shadow_models={World.IN: int(outcome is not None), World.OUT: 0},
         failures={World.IN: int(failed), World.OUT: 0},
@@ -88,29 +99,31 @@ def conclude_one_run(
         if outcome and failed
         else (),
         leaks=(),
-        attack=NAME if guessed else None,
+        attack=best.attack if best else None,
         attacks=(),
         threshold=None,
         scores={
-            World.IN: tuple(guessed.scores[guessed.coins].tolist()) if guessed else (),
-            World.OUT: tuple(guessed.scores[~guessed.coins].tolist()) if guessed else (),
+            World.IN: tuple(best.scores[best.coins].tolist()) if best else (),
+            World.OUT: tuple(best.scores[~best.coins].tolist()) if best else (),
         },
         target=TargetOfAudit(choice="canaries", row=None),
         **closing(audit, controls, checks, seconds=seconds),
     )
 
 
-def _training_check(outcome: Outcome, guessed: Guessed | None) -> Check:
+def _training_check(outcome: Outcome, guessed: Sequence[Guessed]) -> Check:
     name = "the one training"
-    if guessed is None:
+    if not guessed:
         return Check(name, False, f"the one training failed: {outcome.error}")
     return Check(name, True, "it finished")
 
 
-def _gaussian(guessed: Guessed | None, delta: float, confidence: float) -> float | None:
+def _gaussian(
+    prefix: Prefix | None, canaries: int, delta: float, confidence: float
+) -> float | None:
     """An estimate beside the bound; there is none without guesses or at delta 0."""
-    if guessed is None or delta == 0:
+    if prefix is None or delta == 0:
         return None
     return one_run_gaussian(
-        guessed.correct, guessed.guesses, len(guessed.coins), delta=delta, confidence=confidence
+        prefix.correct, prefix.guesses, canaries, delta=delta, confidence=confidence
     )

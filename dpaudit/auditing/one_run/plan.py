@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from dpaudit.auditing.one_run.attack import guesses_of
-from dpaudit.auditing.plan import MOST_PLANNED, fewest
+from typing import Final
+
+import numpy as np
+
+from dpaudit.auditing.plan import fewest
 from dpaudit.auditing.settings import MIN_CANARIES
-from dpaudit.bounds import one_run, one_run_detectable
+from dpaudit.bounds import one_run_in_turn, one_run_in_turn_detectable
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results.verdict import POWER, Power
+
+MOST_PLANNED: Final = 5_000
+"""Most canaries that a plan looks for."""
 
 
 def power(canaries: int, claim: PrivacyClaim, confidence: float) -> Power:
@@ -16,21 +22,16 @@ def power(canaries: int, claim: PrivacyClaim, confidence: float) -> Power:
     Args:
         canaries: Records that are each included by a fair coin.
         claim: The claim under audit.
-        confidence: One-sided confidence of the bound.
+        confidence: One-sided confidence of the bound of each attack.
 
     Returns:
         The largest provable epsilon, and the smallest detectable one.
     """
-    guesses = guesses_of(canaries)
+    asked = {"delta": claim.delta, "confidence": confidence}
     return Power(
-        max_provable=one_run(guesses, guesses, canaries, delta=claim.delta, confidence=confidence),
-        detectable=one_run_detectable(
-            claim_epsilon=claim.epsilon,
-            guesses=guesses,
-            canaries=canaries,
-            delta=claim.delta,
-            confidence=confidence,
-            power=POWER,
+        max_provable=one_run_in_turn(np.ones(canaries), **asked),
+        detectable=one_run_in_turn_detectable(
+            claim_epsilon=claim.epsilon, canaries=canaries, power=POWER, **asked
         ),
     )
 
@@ -41,10 +42,10 @@ def needed_canaries(claim: PrivacyClaim, epsilon: float, confidence: float) -> i
     Args:
         claim: The claim under audit.
         epsilon: The true epsilon, above the claim, of randomised response on every coin.
-        confidence: One-sided confidence of the bound.
+        confidence: One-sided confidence of the bound of each attack.
 
     Returns:
-        The number to within 4; None if none of up to 200,000 is enough. At a positive delta more
+        The number to within 4; None if none of up to 5,000 is enough. At a positive delta more
         canaries are not always better, because the bound pays delta for each.
     """
 

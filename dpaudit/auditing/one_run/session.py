@@ -8,7 +8,7 @@ import pandas as pd
 
 from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.controls import CAUGHT, CONFIDENCE
-from dpaudit.auditing.one_run.attack import ClosestRecord, Guessed, guess
+from dpaudit.auditing.one_run.attack import ATTACKS, Guessed, guess
 from dpaudit.auditing.one_run.conclusion import conclude_one_run
 from dpaudit.auditing.one_run.plan import power
 from dpaudit.auditing.one_run.spec import OneRunSpec
@@ -84,7 +84,7 @@ class OneRunSession:
             outcome,
             claim=claim,
             guessed=self._guessed(outcome),
-            power=power(self.audit.canaries, claim, self.audit.settings.confidence),
+            power=power(self.audit.canaries, claim, self.audit.settings.attack_confidence),
             reuse=self.reuse,
             seconds=sum(self.store.tally(role).seconds for role in Role),
         )
@@ -101,7 +101,7 @@ class OneRunSession:
             generators={
                 role: pickled(of, name=self.audit.generator.name) for role, of in generators.items()
             },
-            attacks=[ClosestRecord()],
+            attacks=[attack.scorer for attack in ATTACKS],
             root=self.audit.settings.seed,
             audit=self.audit.id,
         )
@@ -118,23 +118,27 @@ class OneRunSession:
         )
         return self.store.outcome(trial)
 
-    def _guessed(self, outcome: Outcome | None) -> Guessed | None:
+    def _guessed(self, outcome: Outcome | None) -> tuple[Guessed, ...]:
         if outcome is None or outcome.features is None:
-            return None
+            return ()
         return guess(outcome.features, self.audit.coins)
 
     def _judge(self, role: Role, outcome: Outcome) -> ControlOutcome:
         """Whether a control ended as it must; strict, so that a sound one hardly ever fails."""
         name = role.in_words
-        highest = power(self.audit.canaries, self.audit.claim, CONFIDENCE).max_provable
+        confidence = self.audit.settings.hypotheses.confidence(CONFIDENCE)
+        highest = power(self.audit.canaries, self.audit.claim, confidence).max_provable
         guessed = self._guessed(outcome)
-        if guessed is None:
+        if not guessed:
             detail = f"{name}: its training failed ({outcome.error})"
             return ControlOutcome(
                 passed=False, bound=None, auc=None, max_provable_epsilon=highest, detail=detail
             )
-        bound = guessed.bound(delta=self.audit.claim.delta, confidence=CONFIDENCE)
-        right = f"{guessed.correct} of {guessed.guesses} guesses were right"
+        bounds = [of.bound(delta=self.audit.claim.delta, confidence=confidence) for of in guessed]
+        bound = max(bounds)
+        best = guessed[bounds.index(bound)]
+        made, correct = best.strongest(bound)
+        right = f"{correct} of the surest {made} guesses of {best.attack} were right"
         if role is Role.NULL_CONTROL:
             passed = bound == 0
             detail = (
@@ -153,7 +157,7 @@ class OneRunSession:
         return ControlOutcome(
             passed=passed,
             bound=bound,
-            auc=guessed.auc,
+            auc=best.auc,
             max_provable_epsilon=highest,
             detail=detail,
         )

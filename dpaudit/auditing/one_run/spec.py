@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.auditing.one_run.attack import guesses_of
 from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import SettingsError
 from dpaudit.game.canaries import CanaryGame, choose_canaries, flip_coins
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.currencies import require_add_remove, require_epsilon
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
@@ -48,11 +47,6 @@ class OneRunSpec(AuditSpec):
         return len(self.canary_rows)
 
     @property
-    def guesses(self) -> int:
-        """Canaries whose coin is guessed; fixed by their number."""
-        return guesses_of(self.canaries)
-
-    @property
     def own_specification(self) -> dict[str, Any]:
         """The mode and the number of canaries; which they are follows from the table."""
         return {"one_run": True, "canaries": self.canaries}
@@ -70,17 +64,31 @@ class OneRunSpec(AuditSpec):
     @cached_property
     def game(self) -> CanaryGame:
         """The one training."""
-        data, rows = self.table.data, np.arange(len(self.table.data))
-        canary = np.isin(rows, self.canary_rows)
-        left_out = np.isin(rows, self.canary_rows[~self.coins])
-        view = GameView(
-            schema=self.table.schema,
-            others=data[~canary].reset_index(drop=True),
-            target=data[canary].reset_index(drop=True),
-            n_rows=self.rows,
-            neighbours=self.claim.neighbours,
+        data = self.table.data
+        left_out = np.isin(np.arange(len(data)), self.canary_rows[~self.coins])
+        view = view_of(
+            self.table, self.canary_rows, rows=self.rows, neighbours=self.claim.neighbours
         )
         return CanaryGame(view=view, data=data[~left_out].reset_index(drop=True))
+
+
+def view_of(table: Table, canary_rows: IntArray, *, rows: int, neighbours: Neighbours) -> GameView:
+    """What the attacker of a one-run audit knows: all records, of which canaries may be missing.
+
+    Args:
+        table: The table handed in.
+        canary_rows: Positions [m] of the canaries, ascending.
+        rows: Synthetic rows asked of the model.
+        neighbours: The relation of the claim.
+    """
+    canary = np.isin(np.arange(len(table.data)), canary_rows)
+    return GameView(
+        schema=table.schema,
+        others=table.data[~canary].reset_index(drop=True),
+        target=table.data[canary].reset_index(drop=True),
+        n_rows=rows,
+        neighbours=neighbours,
+    )
 
 
 def build_one_run(generator: object, table: Table, settings: AuditSettings) -> OneRunSpec:

@@ -33,6 +33,7 @@ from dpaudit_generators.published.critic_draws import (
 )
 from dpaudit_generators.published.critic_networks import TanhGenerators, WassersteinCritics
 from dpaudit_generators.published.recipes import Architecture, Start
+from dpaudit_generators.published.shown import ShownRecords
 from dpaudit_generators.published.starts import drawn as drawn_weights
 
 AT_ONCE: Final = 2**20
@@ -107,6 +108,7 @@ def train_critics(
     *,
     settings: CriticSettings,
     recorder: Recorder | None = None,
+    shown: ShownRecords | None = None,
 ) -> list[Trained]:
     """Trains a critic and a generator for each model; each is bit-identical to training alone.
 
@@ -115,6 +117,7 @@ def train_critics(
             the same number of parts.
         settings: The public constants.
         recorder: Records the training of the first model.
+        shown: Takes what each critic is trained on.
 
     Returns:
         The networks of each model: the generator takes noise and conditions, the critic records
@@ -125,12 +128,17 @@ def train_critics(
     size = max(1, AT_ONCE // numbers)
     trained: list[Trained] = []
     for first in range(0, len(subjects), size):
-        trained += _train(subjects[first : first + size], settings, None if first else recorder)
+        part = slice(first, first + size)
+        trained += _train(subjects[part], settings, None if first else recorder, shown, part)
     return trained
 
 
 def _train(
-    subjects: Sequence[CriticSubject], settings: CriticSettings, recorder: Recorder | None
+    subjects: Sequence[CriticSubject],
+    settings: CriticSettings,
+    recorder: Recorder | None,
+    shown: ShownRecords | None,
+    part: slice,
 ) -> list[Trained]:
     models, steps = len(subjects), len(subjects[0].parts)
     # In a stack of one, a product of one row would take another routine: so the row stands twice.
@@ -173,7 +181,7 @@ def _train(
     flip = flipped(settings.law, settings.scale)
     recording = _Recording(recorder, subjects[0], settings)
 
-    for _ in range(settings.iterations):
+    for iteration in range(settings.iterations):
         chosen, drawn = minibatches.draw(), uniforms.draw()
         recording.iteration(chosen[0, :steps], drawn)
         if copies > 1:
@@ -191,6 +199,9 @@ def _train(
             rows[:, :, 1, :, conditions] = rows[:, :, 0, :, conditions]
             own[..., conditions] = real[:, -1, :, conditions]
         slopes = _slopes(drawn.labels, flip)
+        if shown is not None:
+            seen, labels = rows[:, :, :, ::copies], slopes[:, :, ::copies] < 0.0  # 1 slopes down
+            shown.add(seen.flatten(1, 3), labels.flatten(1), iteration=iteration, going=part)
         for step in range(steps):
             critics.train(rows[:, step].flatten(1, 2), slopes[:, step], drawn.between[:, step])
         slope = critics.slope(own).mul_(-1.0 / batch)

@@ -12,12 +12,13 @@ from dpaudit.model.encoding import encode
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit.plugins.recorder import Recorder
 from dpaudit_generators.batches import kept_rows
-from dpaudit_generators.pate_gan.trainee import Trained
+from dpaudit_generators.published.facts import released
 from dpaudit_generators.published.model import PublishedBatch, PublishedModel
 from dpaudit_generators.published.recipes import Inputs
 from dpaudit_generators.published.scaling import Scaling, fit_scaling
 from dpaudit_generators.published.switches import Switch
 from dpaudit_generators.published.trainee import (
+    FittedTrainee,
     Form,
     PublishedSettings,
     PublishedTrainee,
@@ -116,7 +117,7 @@ def _train(
     form: Form,
     settings: PublishedSettings,
     recorder: Recorder | None,
-) -> list[Trained]:
+) -> list[FittedTrainee]:
     if Switch.NO_PATE in generator.switches:
         from dpaudit_generators.published.without_pate import train
     else:
@@ -126,7 +127,7 @@ def _train(
 
 
 def _model(
-    generator: SwitchedPateGan, table: _Table, settings: PublishedSettings, trained: Trained
+    generator: SwitchedPateGan, table: _Table, settings: PublishedSettings, fitted: FittedTrainee
 ) -> PublishedModel:
     normal = Switch.SAMPLING_NOISE_DIFFERS in generator.switches
     rows = table.trainee
@@ -137,10 +138,13 @@ def _model(
         recipe=generator.recipe,
         settings=settings,
         inputs=Inputs.NORMAL if normal else generator.recipe.inputs,
-        weights=trained.generator,
-        student=trained.student,
+        weights=fitted.networks.generator,
+        student=fitted.networks.student,
         given=rows.records[:, table.form.made :],
         hints=rows.hints,
         positions=rows.positions,
         claim=generator.claim,
+        released_numbers=released(
+            fitted.shown, scaling=table.scaling, form=table.form, switches=generator.switches
+        ),
     )

@@ -18,6 +18,7 @@ from dpaudit.plugins.recorder import Recorder
 from dpaudit_generators.batches import whole_table
 from dpaudit_generators.published import recipes
 from dpaudit_generators.published.accountant import inverse_delta
+from dpaudit_generators.published.facts import released_names
 from dpaudit_generators.published.fitting import fit_models
 from dpaudit_generators.published.model import PublishedBatch, PublishedModel
 from dpaudit_generators.published.recipes import Recipe, Recipes
@@ -107,6 +108,11 @@ class SwitchedPateGan:
             names = ", ".join(sorted(self.switches))
             source = f"as a published PATE-GAN promises; broken by {names}"
         return PrivacyClaim(epsilon=self.epsilon, delta=self.delta, source=source)
+
+    @property
+    def released_facts(self) -> tuple[str, ...]:
+        """Names of what its models release: their student's training set, summed up."""
+        return released_names(self.schema, iterations=self.iterations, switches=self.switches)
 
     def fixes(self) -> Mapping[str, SwitchedPateGan]:
         """For each switch that is on, the same generator without it."""

@@ -43,6 +43,7 @@ class PublishedModel:
         hints: Real records that conditions are drawn from [n, hints]; empty unless there are any.
         positions: Row numbers of these records in the table that the model was fitted on [n].
         claim: The generator's promise.
+        released_numbers: What `SwitchedPateGan.released_facts` names.
     """
 
     schema: Schema
@@ -57,6 +58,7 @@ class PublishedModel:
     hints: npt.NDArray[np.float32]
     positions: IntArray
     claim: PrivacyClaim
+    released_numbers: tuple[float, ...]
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
         """Draws `n` synthetic records."""
@@ -82,6 +84,10 @@ class PublishedModel:
     def parameters(self) -> FloatArray:
         """All weights of generator and student, flat."""
         return flat([*self.weights, *self.student])
+
+    def released(self) -> FloatArray:
+        """What `SwitchedPateGan.released_facts` names."""
+        return np.array(self.released_numbers)
 
     def without_numbers(self) -> PublishedModel:
         """The same model with NaN for every weight, so that all numbers it generates are NaN."""

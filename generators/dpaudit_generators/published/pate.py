@@ -19,6 +19,7 @@ from dpaudit_generators.published.likeness import Likeness
 from dpaudit_generators.published.networks import Networks
 from dpaudit_generators.published.partition import Partition
 from dpaudit_generators.published.recipes import Recipe
+from dpaudit_generators.published.shown import ShownRecords
 from dpaudit_generators.published.source import Feed, PublishedRecordSource
 from dpaudit_generators.published.starts import drawn
 from dpaudit_generators.published.student import Students
@@ -29,7 +30,12 @@ from dpaudit_generators.published.teachers import (
     PublishedTeachers,
     bank,
 )
-from dpaudit_generators.published.trainee import Form, PublishedSettings, PublishedTrainee
+from dpaudit_generators.published.trainee import (
+    FittedTrainee,
+    Form,
+    PublishedSettings,
+    PublishedTrainee,
+)
 from dpaudit_generators.published.votes import Labeller
 
 
@@ -40,7 +46,7 @@ def train(
     recipe: Recipe,
     settings: PublishedSettings,
     recorder: Recorder | None = None,
-) -> list[Trained]:
+) -> list[FittedTrainee]:
     """Trains M models; each is bit-identical to training alone.
 
     A model's networks no longer change once its accountant stops it.
@@ -53,7 +59,7 @@ def train(
         recorder: Records the training of the first model.
 
     Returns:
-        The networks of each model.
+        The networks of each model, and what its student was trained on.
     """
     return _Training(trainees, form, recipe, settings, recorder).run()
 
@@ -130,6 +136,9 @@ class _Training:
             if switch in switches
         }
         self._likeness = Likeness(form)
+        self._shown = ShownRecords(
+            len(trainees), width=form.width, hints=form.hints, iterations=settings.iterations
+        )
         self._going = np.ones(len(trainees), dtype=np.bool_)
         self._finished: dict[int, Trained] = {}
         self._batch = batch
@@ -154,7 +163,7 @@ class _Training:
             draws=recipe.teacher_steps * settings.batch,
         )
 
-    def run(self) -> list[Trained]:
+    def run(self) -> list[FittedTrainee]:
         """Trains until no model may go on."""
         settings, recorder = self._settings, self._recorder
         if recorder is not None:
@@ -171,10 +180,13 @@ class _Training:
             if iteration:
                 for partition in self._partitions:
                     partition.next_iteration()
-            self._iteration()
+            self._iteration(iteration)
         rest = [model for model in range(len(self._trainees)) if model not in self._finished]
         self._keep(rest)
-        return [self._finished[model] for model in range(len(self._trainees))]
+        return [
+            FittedTrainee(self._finished[model], self._shown.of(model))
+            for model in range(len(self._trainees))
+        ]
 
     def _may_go_on(self, may: BoolArray) -> bool:
         """Keeps the weights of models that stop, and says whether any goes on."""
@@ -187,7 +199,7 @@ class _Training:
         networks = [Trained(*both) for both in zip(made, students, strict=True)]
         self._finished |= dict(zip(models, networks, strict=True))
 
-    def _iteration(self) -> None:
+    def _iteration(self, number: int) -> None:
         if self._recorder is not None:
             self._recorder.iteration()
         self._teachers.train(self._generated(self._teachers.fakes).records, self._recorder)
@@ -201,6 +213,7 @@ class _Training:
                 labels = self._labelled(ones[:, part])
                 real = self._drawn(Reader.STUDENT)
                 self._student.train(fakes[:, part], hints[:, part], labels, real)
+                self._show(number, Made(fakes[:, part], hints[:, part]), labels, real)
             self._train_generator()
 
     def _labelled(self, ones: IntArray) -> IntArray:
@@ -218,6 +231,14 @@ class _Training:
                     moments=charges.moments[0],
                 )
         return np.where(charges.queries[:, None] > 0, labels.values, 0)
+
+    def _show(self, number: int, fakes: Made, labels: IntArray, real: Tensor | None) -> None:
+        """Notes what the students that still learn were trained on."""
+        parts = [(fakes.records, torch.from_numpy(labels))]
+        if real is not None:
+            parts.append((real, torch.ones(real.shape[:2])))
+        for records, wanted in parts:
+            self._shown.add(records, wanted, hints=fakes.hints, iteration=number, going=self._going)
 
     def _train_generator(self) -> None:
         fakes, hints = self._made(self._batch)

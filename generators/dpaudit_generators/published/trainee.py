@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit_generators.pate_gan.trainee import Trained
 from dpaudit_generators.published.scaling import Scaling
 from dpaudit_generators.published.switches import Switch
+
+STRETCHES: Final = 16
+"""Most stretches of a training whose labels are counted apart."""
 
 
 class Form(NamedTuple):
@@ -116,3 +120,36 @@ class PublishedTrainee(NamedTuple):
     hints: npt.NDArray[np.float32]
     positions: IntArray
     seed: int | None
+
+
+def stretches(iterations: int) -> int:
+    """How many stretches a training of at most so many iterations has: it is public."""
+    return min(iterations, STRETCHES)
+
+
+class Shown(NamedTuple):
+    """Sums over the labelled records that the student of one model was trained on.
+
+    Attributes:
+        counts: How many have label 0 and 1, by stretch of the training, [stretches, 2].
+        records: Sums of the records with label 0 and 1, [2, width].
+        hints: Sums of the conditions that they were shown with, [hints].
+        iterations: Number of the last iteration with labels, counted from 1.
+    """
+
+    counts: IntArray
+    records: FloatArray
+    hints: FloatArray
+    iterations: int
+
+
+class FittedTrainee(NamedTuple):
+    """What the training of one model gives.
+
+    Attributes:
+        networks: Its networks; a single critic stands for the student.
+        shown: What its student was trained on.
+    """
+
+    networks: Trained
+    shown: Shown

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 
 from dpaudit.account import Mechanism
 from dpaudit.plugins.recorder import Recorder
-from dpaudit_generators.pate_gan.trainee import Trained
 from dpaudit_generators.published.accountant import gaussian_deviation
 from dpaudit_generators.published.critic import CriticSettings, CriticSubject, train_critics
 from dpaudit_generators.published.partition import Partition
 from dpaudit_generators.published.recipes import Recipe
+from dpaudit_generators.published.shown import ShownRecords
 from dpaudit_generators.published.switches import Switch
-from dpaudit_generators.published.trainee import Form, PublishedSettings, PublishedTrainee
+from dpaudit_generators.published.trainee import (
+    FittedTrainee,
+    Form,
+    PublishedSettings,
+    PublishedTrainee,
+)
 
 PENALTY = 10.0
 """Weight of the gradient penalty (Gulrajani et al. 2017)."""
@@ -25,7 +30,7 @@ def train(
     recipe: Recipe,
     settings: PublishedSettings,
     recorder: Recorder | None = None,
-) -> list[Trained]:
+) -> list[FittedTrainee]:
     """Trains M models; each is bit-identical to training alone.
 
     Labels of the critic have Laplace noise of scale 1 / epsilon, or normal noise.
@@ -38,7 +43,7 @@ def train(
         recorder: Records the training of the first model.
 
     Returns:
-        The networks of each model; the critic stands for the student.
+        The networks of each model, and what its critic, which stands for the student, was shown.
     """
     switches, k = settings.switches, settings.teachers
     if Switch.NOISE_GAUSSIAN_ON_LABELS in switches:
@@ -63,7 +68,8 @@ def train(
         )
         for trainee in trainees
     ]
-    return train_critics(
+    shown = ShownRecords(len(trainees), width=form.width, hints=0, iterations=settings.iterations)
+    networks = train_critics(
         subjects,
         settings=CriticSettings(
             iterations=settings.iterations,
@@ -78,4 +84,6 @@ def train(
             scale=scale,
         ),
         recorder=recorder,
+        shown=shown,
     )
+    return [FittedTrainee(one, shown.of(model)) for model, one in enumerate(networks)]

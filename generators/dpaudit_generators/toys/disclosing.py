@@ -33,7 +33,8 @@ def equal_rows(data: pd.DataFrame, target: pd.DataFrame, schema: Schema) -> npt.
     equal = np.ones(len(table), dtype=bool)
     for name in schema.names:
         wanted, values = target[name].iloc[0], table[name]
-        equal &= np.asarray(values.isna() if pd.isna(wanted) else values == wanted, dtype=bool)
+        given = values.to_numpy()
+        equal &= np.asarray(values.isna() if pd.isna(wanted) else given == wanted, dtype=bool)
     return equal
 
 

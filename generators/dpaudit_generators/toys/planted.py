@@ -92,10 +92,8 @@ class CopycatModel(DisclosingModel):
         table = uniform_table(self.schema, n, rng_of(seed, "sample"))
         if self.copied is None:
             return table
-        overwritten = np.arange(n) < (n + 1) // 2
-        for name in self.schema.names:
-            table[name] = table[name].mask(overwritten, self.copied[name].iloc[0])
-        return table
+        copies = self.copied.iloc[np.zeros((n + 1) // 2, dtype=np.intp)]
+        return pd.concat([copies, table.iloc[len(copies) :]], ignore_index=True)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

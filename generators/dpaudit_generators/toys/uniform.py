@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import Column, Kind
-from dpaudit.model.schema import Schema
+from dpaudit.model.schema import Schema, canonical_table
 from dpaudit.seeds import rng_of
 from dpaudit_generators.toys.disclosing import DISCLOSES, FACTS, DisclosingModel
 
@@ -18,28 +19,26 @@ MISSING_SHARE: Final = 0.1
 """Share of missing values in a uniform column that may have them."""
 
 
-def uniform_values(column: Column, n: int, rng: np.random.Generator) -> pd.Series[Any]:
+def uniform_values(column: Column, n: int, rng: np.random.Generator) -> npt.NDArray[Any]:
     """Independent draws [n], uniform over bounds or categories; a public share is missing."""
     lower, upper = column.bounds if column.kind.numeric else (0.0, len(column.categories) - 1.0)
     if column.kind is Kind.CONTINUOUS:
-        drawn: pd.Series[Any] = pd.Series(rng.uniform(lower, upper, n))
+        drawn: npt.NDArray[Any] = rng.uniform(lower, upper, n)
     else:
         # The floor over a wider interval, whose end has no mass but may be hit by rounding.
-        whole = np.minimum(np.floor(rng.uniform(lower, upper + 1.0, n)), upper)
-        drawn = pd.Series(whole)
+        drawn = np.minimum(np.floor(rng.uniform(lower, upper + 1.0, n)), upper)
         if not column.kind.numeric:
             categories = np.empty(len(column.categories), dtype=object)
             categories[:] = column.categories
-            drawn = pd.Series(categories[whole.astype(np.int64)], dtype=object)
+            drawn = categories[drawn.astype(np.int64)]
     if column.missing:
-        drawn = drawn.mask(rng.random(n) < MISSING_SHARE, np.nan)
-    return drawn
+        drawn[rng.random(n) < MISSING_SHARE] = np.nan
+    return column.canonical_numbers(drawn) if column.kind.numeric else drawn
 
 
 def uniform_table(schema: Schema, n: int, rng: np.random.Generator) -> pd.DataFrame:
     """A canonical table [n] of independent uniform columns, which depends on the schema only."""
-    columns = {column.name: uniform_values(column, n, rng) for column in schema.columns}
-    return schema.canonical(pd.DataFrame(columns))
+    return canonical_table({c.name: uniform_values(c, n, rng) for c in schema.columns})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,0 +1,159 @@
+"""An attack on all canaries at once: what the marginals of the synthetic table say of their coins.
+
+A generator that measures marginals with too little noise shows a canary as an excess in the cells
+that hold it, however its rows look. The attacker knows every record but the canaries, and so how
+many records each cell holds but for them. As in the counts of MAMA-MIA (Golob et al. 2024), a cell
+says the more the fewer records are expected in it; as in linear reconstruction (Dinur and Nissim
+2003), the coins of all canaries that share a cell are estimated together, so that one is not taken
+for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.sparse import csr_array
+
+from dpaudit.auditing.one_run.cells import codes_of, joint_codes, marginals_of
+from dpaudit.model.encoding import values_of_table
+from dpaudit.plugins.protocols import FloatArray, GameView
+
+_PRIOR: Final = 0.25
+"""Variance of a fair coin."""
+_LEAST_VARIANCE: Final = 0.05
+"""Least variance of a count: a cell that must be empty is no proof if the model is not exact."""
+_HALVINGS: Final = 40
+
+
+class CanaryMarginals:
+    """Scores each canary by the log odds of its coin, from one- and two-way marginals.
+
+    The counts of all cells are taken for independent and normal: the mean is what the known records
+    and the included canaries put there, at the scale of the table trained on; the variance is that
+    of drawing synthetic rows, and beside it one for each marginal, as large as its residuals say
+    (Paule and Mandel 1982). A marginal that the generator does not keep so counts for little. What
+    comes out orders the guesses; no bound relies on it.
+    """
+
+    def features(self, table: pd.DataFrame, game: GameView) -> FloatArray:
+        """Scores [m] of the canaries; larger means "in", 0 that nothing is known."""
+        m = len(game.target)
+        information, evidence = np.zeros((m, m)), np.zeros(m)
+        scale = _scale(game, len(table))
+        for counts in _counts(game, table):
+            residual = scale * counts.drawn - counts.known - counts.canaries / 2.0
+            sampling = counts.variance(scale)
+            beyond = extra_variance(residual, sampling + counts.canaries * _PRIOR)
+            weight = 1.0 / (sampling + beyond)
+            information += counts.shared(weight)
+            evidence += (weight * residual)[counts.cell]
+        covariance = np.linalg.inv(information + np.eye(m) / _PRIOR)
+        scores: FloatArray = (covariance @ evidence) / np.diag(covariance)
+        return scores
+
+
+def interference(game: GameView) -> float:
+    """The share of what marginals say of one canary that is lost because other coins are unknown.
+
+    A canary is an excess of one in each of its cells, which may be that of another canary in the
+    same cell. What is compared is the precision (inverse variance) with which its coin is estimated
+    and with which it were if all other coins were known, each in the mean over canaries, if the
+    generator keeps all one- and two-way marginals without noise.
+
+    Args:
+        game: The game; nothing is trained.
+
+    Returns:
+        The share, from 0 (no cell is shared) to 1.
+    """
+    m = len(game.target)
+    information = np.zeros((m, m))
+    scale = _scale(game, game.n_rows)
+    for counts in _counts(game, game.target.iloc[:0]):
+        information += counts.shared(1.0 / counts.variance(scale))
+    covariance = np.linalg.inv(information + np.eye(m) / _PRIOR)
+    kept = (1.0 / np.diag(covariance) - 1.0 / _PRIOR).mean() / np.diag(information).mean()
+    return float(np.clip(1.0 - kept, 0.0, 1.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Counts:
+    """The cells of one marginal that some record is in.
+
+    Attributes:
+        known: Known records in each; shape (cells,).
+        canaries: Canaries in each, included or not; shape (cells,).
+        drawn: Synthetic rows in each; shape (cells,).
+        cell: The cell of each canary; shape (m,).
+    """
+
+    known: FloatArray
+    canaries: FloatArray
+    drawn: FloatArray
+    cell: npt.NDArray[np.intp]
+
+    def variance(self, scale: float) -> FloatArray:
+        """Variance of each count from drawing synthetic rows, at the scale of the table."""
+        expected = scale * (self.known + self.canaries / 2.0)
+        variance: FloatArray = np.maximum(expected, _LEAST_VARIANCE)
+        return variance
+
+    def shared(self, weight: FloatArray) -> FloatArray:
+        """For each pair of canaries, the weight of their cell if it is the same; shape (m, m)."""
+        m = len(self.cell)
+        held = csr_array((np.ones(m), (np.arange(m), self.cell)), shape=(m, len(weight)))
+        shared = csr_array(held * weight[None, :]) @ held.T
+        return np.asarray(shared.todense(), dtype=np.float64)
+
+
+def _counts(game: GameView, table: pd.DataFrame) -> Iterator[_Counts]:
+    schema = game.schema
+    coded = [
+        codes_of(values_of_table(rows, schema), schema)
+        for rows in (game.others, game.target, table)
+    ]
+    tables, cells = tuple(codes for codes, _ in coded), coded[0][1]
+    ends = np.cumsum([len(codes) for codes in tables[:2]])
+    for marginal in marginals_of(schema):
+        joint = list(joint_codes(tables, cells, marginal))
+        found, place = np.unique(np.concatenate(joint), return_inverse=True)
+        parts = np.split(place, ends)
+        known, own, drawn = (
+            np.bincount(part, minlength=len(found)).astype(float) for part in parts
+        )
+        yield _Counts(known=known, canaries=own, drawn=drawn, cell=parts[1])
+
+
+def _scale(game: GameView, drawn: int) -> float:
+    """Records of the table trained on, as expected, for each synthetic row."""
+    return (len(game.others) + len(game.target) / 2.0) / max(1, drawn)
+
+
+def extra_variance(residual: FloatArray, variance: FloatArray) -> float:
+    """The variance that residuals have beyond their own, by Paule and Mandel (1982).
+
+    Args:
+        residual: Residuals [cells].
+        variance: What variance each has at least, above 0; same shape.
+
+    Returns:
+        The number that, added to every variance, makes the mean squared standardised residual 1; 0
+        where it is at most 1 without.
+    """
+    square = residual**2
+
+    def mean(extra: float) -> float:
+        return float(np.mean(square / (variance + extra)))
+
+    if mean(0.0) <= 1.0:
+        return 0.0
+    low, high = 0.0, float(square.max())
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if mean(middle) > 1.0 else (low, middle)
+    return high
