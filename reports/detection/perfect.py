@@ -62,10 +62,10 @@ def provable(rates: Shown, models: int) -> float:
     """
     settings = AuditSettings(shadow_models=models)
     scored = settings.scored
-    changed = int(scored * (rates.seen + rates.unseen) / 2)
+    changed = round(scored * (rates.seen + rates.unseen) / 2)
     rest = scored - changed
     larger = max(1.0 - rates.seen, 1.0 - rates.unseen)
-    right = changed + int(scored * larger / 2)
+    right = changed + min(rest, round(scored * larger / 2))
     return max(
         fair_coin([hits], [made], scored, delta=0.0, confidence=settings.confidence)
         for hits, made in ((changed, changed), (right, changed + rest))

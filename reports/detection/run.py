@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -29,7 +29,7 @@ from reports import markdown
 from reports.command import StudyParser, start, write_json
 from reports.detection import planted_a, planted_b
 from reports.detection.alone import proved_alone
-from reports.detection.leak import SCHEMA, Leak, Planted, training_table
+from reports.detection.leak import SCHEMA, Certainty, Leak, Planted, training_table
 from reports.detection.perfect import provable, shown
 
 CLAIM: Final = 1.0
@@ -43,7 +43,7 @@ QUICK_MODELS, QUICK_LEAKS = 20, 1
 def audited(leak: Leak, models: int, jobs: int | None) -> dict[str, Any]:
     """One audit: what it proved and by which attack, and what others prove."""
     begun = time.perf_counter()
-    settings = AuditSettings(shadow_models=models, target="row:0")
+    settings = AuditSettings(shadow_models=models, target="row:0", probe=False)
     table = audited_table(training_table(), SCHEMA, settings)
     spec = build_spec(Planted(leak=leak, epsilon=CLAIM), table, settings)
     assert isinstance(spec, TwoWorldSpec)  # the target is named
@@ -69,13 +69,30 @@ def audited(leak: Leak, models: int, jobs: int | None) -> dict[str, Any]:
     }
 
 
-ATTACKERS: Final[dict[str, Callable[[dict[str, Any]], float | None]]] = {
+def plan(
+    halves: Sequence[str], models: Sequence[int], *, quick: bool
+) -> Iterator[tuple[str, Leak, int]]:
+    """Half, leak and shadow models of every audit: with as many models the deterministic first."""
+    for size in [QUICK_MODELS] if quick else models:
+        for certainty in Certainty:
+            for half in halves:
+                leaks = HALVES[half][: QUICK_LEAKS if quick else None]
+                yield from ((half, leak, size) for leak in leaks if leak.certainty is certainty)
+
+
+def _place(row: dict[str, Any]) -> tuple[int, str, int]:
+    """Where an audit stands in the results."""
+    names = [leak.name for leak in HALVES[row["half"]]]
+    return row["models"], row["half"], names.index(row["leak"])
+
+
+ATTACKERS: Final[dict[str, Callable[[dict[str, Any]], float]]] = {
     "default audit": lambda row: row["proved"] or 0.0,
-    "GroundHog alone": lambda row: row["alone"].get("groundhog"),
-    "target queries alone": lambda row: row["alone"].get("query-target"),
+    "GroundHog alone": lambda row: row["alone"]["groundhog"],
+    "target queries alone": lambda row: row["alone"]["query-target"],
     "shown the leak": lambda row: row["perfect"],
 }
-"""What each attacker proved in an audit, 0 where there was nothing to score; None if not run."""
+"""What each attacker proved in an audit; 0 where there was nothing to score."""
 
 
 def summary(rows: Iterable[dict[str, Any]]) -> list[tuple[object, ...]]:
@@ -84,9 +101,9 @@ def summary(rows: Iterable[dict[str, Any]]) -> list[tuple[object, ...]]:
     for row in rows:
         groups.setdefault((row["certainty"], row["half"], row["models"]), []).append(row)
 
-    def share(bounds: Iterable[float | None]) -> str:
-        run = [bound for bound in bounds if bound is not None]
-        return f"{sum(bound > CLAIM for bound in run)} of {len(run)}" if run else "–"
+    def share(bounds: Iterable[float]) -> str:
+        exceed = [bound > CLAIM for bound in bounds]
+        return f"{sum(exceed)} of {len(exceed)}"
 
     return [
         (*group, *(share(map(proved, own)) for proved in ATTACKERS.values()))
@@ -114,10 +131,8 @@ def page(rows: list[dict[str, Any]]) -> str:
     return markdown.table(heads, summary(rows)) + "\n" + markdown.table(each, lines)
 
 
-def _bound(proved: float | None) -> str:
+def _bound(proved: float) -> str:
     """A bound; in italics if it does not exceed the claim."""
-    if proved is None:
-        return "–"
     return f"{proved:.2f}" if proved > CLAIM else f"*{proved:.2f}*"
 
 
@@ -130,16 +145,15 @@ def main(given: Sequence[str] | None = None) -> None:
     path = run.out / "detection.json"
     rows: list[dict[str, Any]] = json.loads(path.read_text())["audits"] if path.exists() else []
     done = {(row["half"], row["leak"], row["models"]) for row in rows}
-    for models in [QUICK_MODELS] if run.quick else options.models:
-        for half in run.parts:
-            for leak in HALVES[half][: QUICK_LEAKS if run.quick else None]:
-                if (half, leak.name, models) in done:
-                    continue
-                rows.append({"half": half} | audited(leak, models, run.jobs))
-                write_json(path, {"versions": versions(), "claim": CLAIM, "audits": rows})
-                if run.is_whole:
-                    markdown.replace_table(run.home / "README.md", page(rows))
-                print(rows[-1], flush=True)
+    for half, leak, models in plan(run.parts, options.models, quick=run.quick):
+        if (half, leak.name, models) in done:
+            continue
+        rows.append({"half": half} | audited(leak, models, run.jobs))
+        rows.sort(key=_place)
+        write_json(path, {"versions": versions(), "claim": CLAIM, "audits": rows})
+        if run.is_whole:
+            markdown.replace_table(run.home / "README.md", page(rows))
+        print(half, models, leak.name, flush=True)
 
 
 if __name__ == "__main__":

@@ -73,6 +73,13 @@ def test_the_summary_counts_what_exceeds_the_claim() -> None:
     ]
 
 
+def test_every_leak_is_audited_with_every_number_of_models() -> None:
+    planned = list(run.plan(("a", "b"), (100, 400), quick=False))
+    assert len(planned) == 2 * len(LEAKS) == len(set(planned))
+    certain = [leak.certainty for _, leak, models in planned if models == 400]
+    assert certain == sorted(certain, key=list(Certainty).index)
+
+
 def test_published_attacks_judge_the_trials_of_the_default_audit() -> None:
     leak = next(leak for leak in LEAKS if leak.name == "largest weight is a hundred")
     row = run.audited(leak, 60, 1)
