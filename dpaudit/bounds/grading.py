@@ -22,8 +22,10 @@ from dpaudit.bounds.fair_coin import CoinGuesses, weight_bound
 
 WEIGHTS = 8
 """Weights that a guess can have."""
-_WINSOR = 0.01
-"""Share of the scores on either side that count as no more extreme than the others."""
+_WINSOR = (0.01, 0.1, 0.2, 0.3, 0.4)
+"""Shares of the scores on either side that may count as no more extreme than the others."""
+_BY_CHANCE = 2.0
+"""By which the log likelihood of a larger share must be better, so that chance seldom takes it."""
 _RIDGE = 0.005
 """Penalty of the regression, in trials of unit variance: keeps a perfect separation finite."""
 _CAUTION = 0.84
@@ -143,13 +145,33 @@ def choose_grading(
     return best
 
 
+class _Line(NamedTuple):
+    """A regression line and its penalised loss, in nats."""
+
+    grading: Grading
+    loss: float
+
+
 def _log_odds_line(scores: FloatArray, member: BoolArray) -> Grading:
-    """The regression alone: no silence, and hardly any difference in weight."""
-    low, high = (float(edge) for edge in np.quantile(scores, [_WINSOR, 1.0 - _WINSOR]))
+    """The regression alone: no silence, and hardly any difference in weight.
+
+    Odds that grow no further from some score on, as those of Laplace noise, are met by winsorising
+    more of the scores: a line that went on growing would give the tails a weight that they do not
+    deserve.
+    """
+    best, *others = (_fitted_line(scores, member, share) for share in _WINSOR)
+    for line in others:
+        if line.loss < best.loss - _BY_CHANCE:
+            best = line
+    return best.grading
+
+
+def _fitted_line(scores: FloatArray, member: BoolArray, share: float) -> _Line:
+    low, high = (float(edge) for edge in np.quantile(scores, [share, 1.0 - share]))
     clipped = np.clip(scores, low, high)
     centre, spread = float(clipped.mean()), float(clipped.std())
     if spread <= 1e-12 * max(1.0, abs(centre)):
-        return Grading(low, high, 0.0, 0.0, 0.0, 1.0)
+        return _Line(Grading(low, high, 0.0, 0.0, 0.0, 1.0), math.inf)
     unit = (clipped - centre) / spread
     sign = np.where(member, 1.0, -1.0)
 
@@ -159,9 +181,11 @@ def _log_odds_line(scores: FloatArray, member: BoolArray) -> Grading:
         value = float(np.logaddexp(0.0, -odds).sum() + _RIDGE * line[1] ** 2)
         return value, np.array([miss.sum(), (miss * unit).sum() + 2.0 * _RIDGE * line[1]])
 
-    intercept, slope = minimize(loss, np.zeros(2), jac=True, method="BFGS").x
+    found = minimize(loss, np.zeros(2), jac=True, method="BFGS")
+    intercept, slope = found.x
     slope /= spread
-    return Grading(low, high, float(intercept - slope * centre), float(slope), 0.0, 1.0)
+    grading = Grading(low, high, float(intercept - slope * centre), float(slope), 0.0, 1.0)
+    return _Line(grading, float(found.fun))
 
 
 def _candidates(line: Grading, size: FloatArray) -> Iterator[Grading]:

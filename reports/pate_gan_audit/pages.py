@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from reports.command import Run, write_text
 from reports.markdown import bullets, number, picture, table
-from reports.pate_gan_audit import findings, matrix, pictures
+from reports.pate_gan_audit import access_pages, findings, matrix, pictures
 from reports.pate_gan_audit.average import REFERENCE
 from reports.pate_gan_audit.kept import Record, read
 from reports.pate_gan_audit.published import AVERAGE, EPSILON, PARTITIONS, SIX, WORST, Row
@@ -15,7 +15,8 @@ from reports.pate_gan_audit.worst import NULLS
 
 Part = Mapping[str, Record]
 FIGURES = "figures"
-PARTS = ("tables", "settings", "training", "average", "worst", "sequential", "remains")
+PARTS = ("tables", "settings", "training", "average", "worst", "sequential", "remains",
+         "access", "exact")  # fmt: skip
 
 INTRODUCTION = """\
 # Six published PATE-GANs, audited again
@@ -29,6 +30,8 @@ game**, whose two worlds differ in one record and in nothing else: the same publ
 number of rows. As published means bounds read off each
 world's table, by the implementation itself (original, updated, synthcity, borealis) or by the
 harness (turing, smartnoise), and in the worst case 4 rows asked in one world and 5 in the other.
+Beyond the paper, [one section](#six-in-a-valid-game-what-each-access-level-proves) asks what an
+attacker of a valid game proves who sees more than synthetic rows, or makes the worst case worse.
 
     python -m reports.pate_gan_audit.run --data DIR
 
@@ -60,7 +63,7 @@ def readme(found: Mapping[str, Part]) -> str:
     sections = [
         INTRODUCTION,
         "## What changes against the paper\n",
-        bullets(findings.changes(found)),
+        bullets((*findings.changes(found), *access_pages.answers(found["access"]))),
         READING,
         "## Table 2: deviations named by `dpaudit trace`\n",
         matrix.table_2(found["tables"]),
@@ -89,6 +92,8 @@ def readme(found: Mapping[str, Part]) -> str:
         _audits(found["worst"], WORST, tuple(Game)),
         "## What remains in a valid game\n",
         _remains(found),
+        "## Six in a valid game: what each access level proves\n",
+        access_pages.section(found["access"], found["exact"]),
         "## Sequential mode: how soon a published violation is proved\n",
         _sequential(found["sequential"]),
         "## Figure 12: Bayesian estimates\n",

@@ -14,7 +14,18 @@ from functools import partial
 from pathlib import Path
 
 from reports.command import StudyParser, start
-from reports.pate_gan_audit import average, pages, remains, sequential, tables, training, worst
+from reports.pate_gan_audit import (
+    access,
+    access_exact,
+    average,
+    pages,
+    remains,
+    sequential,
+    tables,
+    training,
+    worst,
+)
+from reports.pate_gan_audit.access_settings import SUBJECTS
 from reports.pate_gan_audit.average import REFERENCE
 from reports.pate_gan_audit.plan import Plan
 from reports.pate_gan_audit.worst import NULLS
@@ -29,6 +40,8 @@ FULL: dict[str, Part] = {
     "worst": worst.run,
     "sequential": sequential.run,
     "remains": remains.run,
+    "access": access.run,
+    "exact": access_exact.run,
 }
 QUICK: dict[str, Part] = FULL | {
     "training": partial(training.run, lambdas=(1.0,)),
@@ -36,7 +49,7 @@ QUICK: dict[str, Part] = FULL | {
     "remains": lambda plan: None,  # explains violations of a valid game, which this has not found
 }
 QUICK_NAMES = ("borealis", "null")
-KNOWN = (*tables.NAMES, *NULLS, REFERENCE)
+KNOWN = tuple(dict.fromkeys((*tables.NAMES, *NULLS, REFERENCE, *SUBJECTS)))
 
 
 def main(given: Sequence[str] | None = None) -> None:

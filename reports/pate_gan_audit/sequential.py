@@ -16,8 +16,6 @@ from reports.pate_gan_audit.setting import Game, average_schema, average_table, 
 CAP = 300
 """Shadow models of each world at most."""
 SEEDS = 3
-FEWER_SEEDS = {"original": 2, "synthcity": 1, "turing": 1}
-"""Audits of the slow implementations."""
 
 
 def run(plan: Plan, *, seeds: int | None = None) -> None:
@@ -31,7 +29,7 @@ def run(plan: Plan, *, seeds: int | None = None) -> None:
     cap = plan.models or CAP
     for name in plan.chosen(SIX):
         given = parameters(name, Game.PUBLISHED, iterations=plan.iterations or ITERATIONS)
-        for seed in range(plan.seed, plan.seed + (seeds or FEWER_SEEDS.get(name, SEEDS))):
+        for seed in range(plan.seed, plan.seed + (seeds or SEEDS)):
             question = {
                 "generator": name,
                 "parameters": given,

@@ -57,4 +57,4 @@ def test_the_error_probability_is_shared_among_attacks_and_tests() -> None:
     assert AuditSettings(sequential=True).attack_confidence == pytest.approx(1 - 0.05 / 6)
     selected = AuditSettings(sequential=True, multiplicity=Multiplicity.SELECT)
     assert selected.attack_confidence == pytest.approx(1 - 0.05 / 2)
-    assert AuditSettings(one_run=True).hypotheses.count == 1
+    assert AuditSettings(one_run=True).hypotheses.count == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 
@@ -13,6 +14,7 @@ from scipy.stats import binom
 
 from dpaudit.bounds import (
     CoinGuesses,
+    FailedTrials,
     choose_grading,
     coin_detectable,
     coin_detectable_gaussian,
@@ -21,6 +23,7 @@ from dpaudit.bounds import (
     exact,
     fair_coin,
     fair_coin_p_value,
+    promise,
 )
 from dpaudit.bounds.fair_coin import set_aside, weight_reached
 from dpaudit.errors import SettingsError
@@ -276,3 +279,50 @@ def test_the_p_value_is_the_error_at_the_bound() -> None:
     bound = fair_coin(*guesses, **LEVEL)
     assert fair_coin_p_value(*guesses, epsilon=bound, **LEVEL) == pytest.approx(0.05, abs=1e-6)
     assert fair_coin_p_value(*guesses, epsilon=bound + 0.1, **LEVEL) > 0.05
+
+
+@pytest.mark.parametrize(
+    ("noise", "saturates"), [("laplace", True), ("normal", False)], ids=["Laplace", "Gaussian"]
+)
+def test_guesses_weigh_alike_where_odds_grow_no_further(noise: str, saturates: bool) -> None:
+    rng = np.random.default_rng(3)
+    member = np.arange(2000) % 2 == 0
+    scores = getattr(rng, noise)(size=2000) + member
+    grading = choose_grading(scores, member, trials=3000, delta=0.0, confidence=0.95)
+    # Laplace noise of scale 1 says all that it says about a shift of 1 between 0 and 1.
+    assert (float(grading.low) > -1.0 and float(grading.high) < 2.0) == saturates
+
+
+def test_laplace_noise_is_proved_by_guesses_as_by_a_cut() -> None:
+    rng = np.random.default_rng(5)
+    fits = np.arange(2000) < 800
+    bounds = []
+    for _ in range(9):
+        member = np.where(fits, np.arange(2000) % 2 == 0, rng.random(2000) < 0.5)
+        scores = rng.laplace(size=2000) + member
+        grading = choose_grading(scores[fits], member[fits], trials=1200, **PURE)
+        bounds.append(fair_coin(*count_guesses(scores[~fits], member[~fits], grading), **PURE))
+    assert 0.8 < np.median(bounds) < 1.0
+
+
+def test_a_cut_is_promised_what_it_proves_though_halves_choose_other_cuts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Of a Gaussian leak a cut for either kind of error proves much, errors of two such cuts little.
+    module = importlib.import_module("dpaudit.bounds.promise")  # the function has its name
+    monkeypatch.setattr(module, "fair_coin", lambda *given, **asked: 0.0)
+    rng = np.random.default_rng(4)
+    member = np.arange(1600) % 2 == 0
+    found = [
+        promise(
+            rng.normal(size=1600) + member,
+            member,
+            failed=FailedTrials(0, 0),
+            scored=2400,
+            rng=rng,
+            **LEVEL,
+        )
+        for _ in range(9)
+    ]
+    assert not any(one.by_coins for one in found)
+    assert 1.2 < np.median([one.bound for one in found]) < 1.9

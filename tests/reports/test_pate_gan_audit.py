@@ -10,9 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from dpaudit.plugins.recorder import Reader
+from dpaudit.plugins.registry import GENERATORS, build
+from dpaudit_generators.published import Switch, SwitchedPateGan
 from reports.pate_gan_audit import (
+    access,
+    access_exact,
+    access_settings,
+    access_words,
     audits,
     average,
     kept,
@@ -243,6 +250,56 @@ def test_an_audit_is_run_and_its_record_kept(tmp_path: Path) -> None:
     assert (tmp_path / "runs" / "null-10-0" / "result.json").exists()
 
 
+def test_each_access_level_includes_those_below(tmp_path: Path, data_folder: Path) -> None:
+    names = ("labels-copied", "delta-ignored", "pate-gan-switched")
+    few = plan(tmp_path, models=20, names=names)
+    access.run(few, cases=["worst"])
+    found = kept.read(tmp_path, "access")
+    copied, ignored = (found[f"worst-{name}"] for name in names[:2])
+    assert min(copied["proved"].values()) == copied["attacks"]["output"]["proved"] > 0.9
+    assert copied["attacks"]["output"]["auc"] == 1.0
+    assert ignored["proved"]["output"] < 0.9 < ignored["proved"]["released"]
+    assert sum(copied["trials"].values()) == 40
+    assert found["worst-pate-gan-switched"]["proved"]["released"] < 1.0
+    access.run(plan(tmp_path, data=data_folder, models=10, iterations=1, names=("borealis",)),
+               cases=["average"])  # fmt: skip
+    average_case = kept.read(tmp_path, "access")["average-borealis"]
+    assert average_case["asked"]["records"] == average_case["asked"]["rows"] == 686
+    assert "bounds-from-data" in average_case["asked"]["parameters"]["without"]
+
+
+def test_every_switch_and_implementation_is_asked_and_explained() -> None:
+    asked = {*published.SIX, "pate-gan-switched", *map(str, Switch)}
+    assert {*access_settings.SUBJECTS} == {*access_words.WHY} == asked
+    assert {*access_settings.WORST} <= asked
+
+
+def test_what_labels_tell_is_exact() -> None:
+    one = access_exact.Labels(1, np.array([0.25, 0.75]), 1, 1.0)
+    assert access_exact.epsilon_of(one, delta=0.0) == pytest.approx(np.log(3), abs=1e-5)
+    # delta = p - e^epsilon q, so epsilon = ln((p - delta) / q)
+    assert access_exact.epsilon_of(one, delta=0.05) == pytest.approx(np.log(0.7 / 0.25), abs=1e-5)
+    maybe = one._replace(chance=0.5)  # mixture: .5, .5 against .75, .25
+    assert access_exact.epsilon_of(maybe, delta=0.0) == pytest.approx(np.log(2), abs=1e-5)
+    many = access_exact.Labels(5000, np.array([0.49, 0.51]), 1, 1.0)
+    mu = 0.02 * np.sqrt(5000) / 0.5
+    at = access_exact.epsilon_of(many, delta=1e-5)
+    gaussian = norm.cdf(mu / 2 - at / mu) - np.exp(at) * norm.cdf(-mu / 2 - at / mu)
+    assert gaussian == pytest.approx(1e-5, rel=0.1)
+
+
+def test_the_budget_buys_the_labels_that_a_training_has(data_folder: Path) -> None:
+    table, schema = setting.average_table(data_folder), setting.average_schema()
+    for name in ("smartnoise", "pate-gan-switched"):
+        generator = build(name, GENERATORS, given={"gamma": 4e-3}, offered={"schema": schema})
+        assert isinstance(generator, SwitchedPateGan)
+        bought = access_exact.bought(generator, generator.settings_for(len(table)))
+        facts = dict(
+            zip(generator.released_facts, generator.fit(table, seed=1).released(), strict=True)
+        )
+        assert facts["labels"] == bought
+
+
 def test_variants_are_run_and_traced(tmp_path: Path, data_folder: Path) -> None:
     tiny = plan(tmp_path, models=10, iterations=2, names=("borealis",))
     worst.run(tiny, games=[Game.PUBLISHED])
@@ -272,7 +329,8 @@ def test_the_committed_results_answer_what_is_asked_today(
         raise AssertionError("a committed result would be made again")
 
     for module, name in ((audits, "audit"), (worst, "features_of"), (training, "traced"),
-                         (tables, "trace"), (tables, "settings")):  # fmt: skip
+                         (tables, "trace"), (tables, "settings"), (access, "play"),
+                         (access_exact, "told")):  # fmt: skip
         monkeypatch.setattr(module, name, refuse)
     copy = shutil.copytree(RESULTS, tmp_path / "results", ignore=lambda *_: {"quick"})
     run.main(["--data", str(data_folder), "--out", str(copy)])

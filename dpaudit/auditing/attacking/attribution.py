@@ -22,7 +22,7 @@ REPEATS = 5
 MOST_TRIALS = 8192
 """Scored trials that an explanation is measured on; of more, so many at equal distances."""
 
-BLOCK = 2**18
+BLOCK = 2**17
 """Feature values that are ranked at once, so that memory does not grow with their number."""
 
 

@@ -18,10 +18,10 @@ from dpaudit_generators.published.recipes import Inputs
 from dpaudit_generators.published.scaling import Scaling, fit_scaling
 from dpaudit_generators.published.switches import Switch
 from dpaudit_generators.published.trainee import (
-    FittedTrainee,
     Form,
     PublishedSettings,
     PublishedTrainee,
+    TrainedAndShown,
     form_of,
 )
 
@@ -117,7 +117,7 @@ def _train(
     form: Form,
     settings: PublishedSettings,
     recorder: Recorder | None,
-) -> list[FittedTrainee]:
+) -> list[TrainedAndShown]:
     if Switch.NO_PATE in generator.switches:
         from dpaudit_generators.published.without_pate import train
     else:
@@ -127,7 +127,7 @@ def _train(
 
 
 def _model(
-    generator: SwitchedPateGan, table: _Table, settings: PublishedSettings, fitted: FittedTrainee
+    generator: SwitchedPateGan, table: _Table, settings: PublishedSettings, fitted: TrainedAndShown
 ) -> PublishedModel:
     normal = Switch.SAMPLING_NOISE_DIFFERS in generator.switches
     rows = table.trainee

@@ -31,10 +31,10 @@ from dpaudit_generators.published.teachers import (
     bank,
 )
 from dpaudit_generators.published.trainee import (
-    FittedTrainee,
     Form,
     PublishedSettings,
     PublishedTrainee,
+    TrainedAndShown,
 )
 from dpaudit_generators.published.votes import Labeller
 
@@ -46,7 +46,7 @@ def train(
     recipe: Recipe,
     settings: PublishedSettings,
     recorder: Recorder | None = None,
-) -> list[FittedTrainee]:
+) -> list[TrainedAndShown]:
     """Trains M models; each is bit-identical to training alone.
 
     A model's networks no longer change once its accountant stops it.
@@ -163,7 +163,7 @@ class _Training:
             draws=recipe.teacher_steps * settings.batch,
         )
 
-    def run(self) -> list[FittedTrainee]:
+    def run(self) -> list[TrainedAndShown]:
         """Trains until no model may go on."""
         settings, recorder = self._settings, self._recorder
         if recorder is not None:
@@ -184,7 +184,7 @@ class _Training:
         rest = [model for model in range(len(self._trainees)) if model not in self._finished]
         self._keep(rest)
         return [
-            FittedTrainee(self._finished[model], self._shown.of(model))
+            TrainedAndShown(self._finished[model], self._shown.of(model))
             for model in range(len(self._trainees))
         ]
 

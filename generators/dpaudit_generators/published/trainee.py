@@ -143,7 +143,7 @@ class Shown(NamedTuple):
     iterations: int
 
 
-class FittedTrainee(NamedTuple):
+class TrainedAndShown(NamedTuple):
     """What the training of one model gives.
 
     Attributes:

@@ -13,10 +13,10 @@ from dpaudit_generators.published.recipes import Recipe
 from dpaudit_generators.published.shown import ShownRecords
 from dpaudit_generators.published.switches import Switch
 from dpaudit_generators.published.trainee import (
-    FittedTrainee,
     Form,
     PublishedSettings,
     PublishedTrainee,
+    TrainedAndShown,
 )
 
 PENALTY = 10.0
@@ -30,7 +30,7 @@ def train(
     recipe: Recipe,
     settings: PublishedSettings,
     recorder: Recorder | None = None,
-) -> list[FittedTrainee]:
+) -> list[TrainedAndShown]:
     """Trains M models; each is bit-identical to training alone.
 
     Labels of the critic have Laplace noise of scale 1 / epsilon, or normal noise.
@@ -86,4 +86,4 @@ def train(
         recorder=recorder,
         shown=shown,
     )
-    return [FittedTrainee(one, shown.of(model)) for model, one in enumerate(networks)]
+    return [TrainedAndShown(one, shown.of(model)) for model, one in enumerate(networks)]
