@@ -24,6 +24,7 @@ from dpaudit.bounds import (
 )
 from dpaudit.plugins.protocols import BoolArray, FloatArray
 from dpaudit.research.bands import dkw, equal_local_level
+from dpaudit.seeds import Stream
 from reports.calibration.mechanisms import Mechanism
 from reports.calibration.peers import gaussian_estimate
 from reports.calibration.pipeline import FirstFeature, Scored, fixed_on, worlds_of
@@ -40,7 +41,7 @@ class Simulated(NamedTuple):
         member: Whether the world of each is "in"; shape (n,).
         fixed: Threshold, grading and choice of the bound, with the trials in two parts.
         mechanism: What they are drawn from.
-        rng: For rules that split the trials, or draw others.
+        rng: For rules that split the trials, or draw others: a stream of their own.
     """
 
     scores: FloatArray
@@ -55,19 +56,20 @@ class Simulated(NamedTuple):
         return {"delta": self.mechanism.delta, "confidence": CONFIDENCE}
 
 
-def simulate(mechanism: Mechanism, models: int, rng: np.random.Generator) -> Simulated:
+def simulate(mechanism: Mechanism, models: int, stream: Stream) -> Simulated:
     """Draws the worlds and scores of an audit, and fixes its attack.
 
     Args:
         mechanism: What is audited.
         models: Shadow models of both worlds together.
-        rng: All randomness.
+        stream: Of the audit; what rules draw has a stream beside it.
     """
+    rng, others = stream.rng(), stream._replace(role=f"{stream.role}/rules").rng()
     settings = _settings(models, sequential=False)
     member = worlds_of(settings, rng)
     scores = mechanism.seen(member, rng)
     fixed = fixed_on(scores, member, 2 * settings.fitted, settings, mechanism.delta, rng)
-    return Simulated(scores, member, fixed, mechanism, rng)
+    return Simulated(scores, member, fixed, mechanism, others)
 
 
 def _settings(models: int, *, sequential: bool) -> AuditSettings:

@@ -67,8 +67,7 @@ def case(leak: Leak, models: int, audits: int) -> dict[str, Any]:
     numbers: dict[str, list[float]] = {rule.name: [] for rule in RULES}
     by_coins = 0
     for draw in range(audits):
-        rng = Stream(5, "power", f"{leak}/{models}", draw).rng()
-        audit = simulate(mechanism, models, rng)
+        audit = simulate(mechanism, models, Stream(5, "power", f"{leak}/{models}", draw))
         by_coins += audit.fixed.fitted.by_coins
         for rule in RULES:
             numbers[rule.name].append(rule.number(audit))
