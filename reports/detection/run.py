@@ -3,44 +3,56 @@
 Usage: python -m reports.detection.run [a] [b] [--models N ...] [--jobs N]   (resumes)
 
 Each leak is audited with default settings at a claim of epsilon 1, with the named numbers of shadow
-models (default: 400). Writes results/detection.json after every audit, and the tables of README.md.
+models (default: 100, 400 and 1000). The attacks of published toolkits judge the same trials, each
+alone; what an attacker proves who is shown the leak itself is computed. Writes
+results/detection.json after every audit, and the tables of README.md.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-import dpaudit
+from dpaudit.auditing.build import build_spec
+from dpaudit.auditing.entry import run_audit
+from dpaudit.auditing.pairs import audited_table
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.game.store import RunFolder
+from dpaudit.game.trial import Role
 from dpaudit.versions import versions
 from reports import markdown
 from reports.command import StudyParser, start, write_json
 from reports.detection import planted_a, planted_b
+from reports.detection.alone import proved_alone
 from reports.detection.leak import SCHEMA, Certainty, Leak, Planted, training_table
+from reports.detection.perfect import provable, shown
 
 CLAIM: Final = 1.0
 HALVES: Final = {"a": planted_a.LEAKS, "b": planted_b.LEAKS}
-MODELS: Final = (400,)
+MODELS: Final = (100, 400, 1000)
+LISTED: Final = 400
+"""Shadow models of the audits that the page lists one by one."""
 QUICK_MODELS, QUICK_LEAKS = 20, 1
 
 
 def audited(leak: Leak, models: int, jobs: int | None) -> dict[str, Any]:
-    """One audit: what it proved, and by which attack."""
+    """One audit: what it proved and by which attack, and what others prove."""
     begun = time.perf_counter()
-    with TemporaryDirectory() as folder:
-        record = dpaudit.audit(
-            Planted(leak=leak, epsilon=CLAIM),
-            training_table(),
-            schema=SCHEMA,
-            target="row:0",
-            shadow_models=models,
-            jobs=jobs,
-            out=Path(folder) / "run",
-        )
+    settings = AuditSettings(shadow_models=models, target="row:0", probe=False)
+    table = audited_table(training_table(), SCHEMA, settings)
+    spec = build_spec(Planted(leak=leak, epsilon=CLAIM), table, settings)
+    assert isinstance(spec, TwoWorldSpec)  # the target is named
+    with TemporaryDirectory() as parent:
+        folder = Path(parent) / "run"
+        record = run_audit(spec, folder, jobs=jobs)
+        seconds = time.perf_counter() - begun
+        with RunFolder(folder, spec=spec.stored_specification, versions=versions()) as store:
+            alone = proved_alone(spec, store.outcomes(Role.AUDIT))
     first = record.leaks[0] if record.leaks else None
     return {
         "leak": leak.name,
@@ -51,49 +63,77 @@ def audited(leak: Leak, models: int, jobs: int | None) -> dict[str, Any]:
         "verdict": record.verdict.value,
         "attack": record.attack,
         "feature": f"{first.feature} ({first.column})" if first else None,
-        "seconds": round(time.perf_counter() - begun, 1),
+        "alone": alone,
+        "perfect": provable(shown(leak), models),
+        "seconds": round(seconds, 1),
     }
 
 
-def is_proved(row: dict[str, Any]) -> bool:
-    """Whether an audit proved more than the claim."""
-    return row["proved"] is not None and row["proved"] > CLAIM
+def plan(
+    halves: Sequence[str], models: Sequence[int], *, quick: bool
+) -> Iterator[tuple[str, Leak, int]]:
+    """Half, leak and shadow models of every audit: with as many models the deterministic first."""
+    for size in [QUICK_MODELS] if quick else models:
+        for certainty in Certainty:
+            for half in halves:
+                leaks = HALVES[half][: QUICK_LEAKS if quick else None]
+                yield from ((half, leak, size) for leak in leaks if leak.certainty is certainty)
 
 
-def summary(rows: Iterable[dict[str, Any]]) -> list[tuple[str, int, str, str]]:
-    """For each half and number of models: how many leaks of each certainty are proved."""
-    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+def _place(row: dict[str, Any]) -> tuple[int, str, int]:
+    """Where an audit stands in the results."""
+    names = [leak.name for leak in HALVES[row["half"]]]
+    return row["models"], row["half"], names.index(row["leak"])
+
+
+ATTACKERS: Final[dict[str, Callable[[dict[str, Any]], float]]] = {
+    "default audit": lambda row: row["proved"] or 0.0,
+    "GroundHog alone": lambda row: row["alone"]["groundhog"],
+    "target queries alone": lambda row: row["alone"]["query-target"],
+    "shown the leak": lambda row: row["perfect"],
+}
+"""What each attacker proved in an audit; 0 where there was nothing to score."""
+
+
+def summary(rows: Iterable[dict[str, Any]]) -> list[tuple[object, ...]]:
+    """For each certainty, half and number of models: the leaks that each attacker proves."""
+    groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     for row in rows:
-        groups.setdefault((row["half"], row["models"]), []).append(row)
+        groups.setdefault((row["certainty"], row["half"], row["models"]), []).append(row)
 
-    def share(own: list[dict[str, Any]], certainty: Certainty) -> str:
-        chosen = [row for row in own if row["certainty"] == certainty.value]
-        return f"{sum(map(is_proved, chosen))} of {len(chosen)}"
+    def share(bounds: Iterable[float]) -> str:
+        exceed = [bound > CLAIM for bound in bounds]
+        return f"{sum(exceed)} of {len(exceed)}"
 
     return [
-        (half, models, share(own, Certainty.SURE), share(own, Certainty.NOISY))
-        for (half, models), own in sorted(groups.items())
+        (*group, *(share(map(proved, own)) for proved in ATTACKERS.values()))
+        for group, own in sorted(groups.items())
     ]
 
 
 def page(rows: list[dict[str, Any]]) -> str:
     """The results as two Markdown tables."""
-    heads = ("half", "shadow models", "deterministic leaks proved", "statistical leaks proved")
-    each = ("half", "family", "leak", "certainty", "models", "proved", "attack", "first feature")
+    heads = ("leaks", "half", "shadow models", *ATTACKERS)
+    each = ("half", "family", "leak", "certainty", "attack", "first feature", *ATTACKERS)
     lines = [
         (
             row["half"],
             row["family"],
             row["leak"],
             row["certainty"],
-            row["models"],
-            markdown.number(row["proved"]) if is_proved(row) else f"*{row['proved'] or 0:.2f}*",
             row["attack"] or "–",
             row["feature"] or "–",
+            *(_bound(proved(row)) for proved in ATTACKERS.values()),
         )
         for row in rows
+        if row["models"] == LISTED
     ]
     return markdown.table(heads, summary(rows)) + "\n" + markdown.table(each, lines)
+
+
+def _bound(proved: float) -> str:
+    """A bound; in italics if it does not exceed the claim."""
+    return f"{proved:.2f}" if proved > CLAIM else f"*{proved:.2f}*"
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -105,16 +145,15 @@ def main(given: Sequence[str] | None = None) -> None:
     path = run.out / "detection.json"
     rows: list[dict[str, Any]] = json.loads(path.read_text())["audits"] if path.exists() else []
     done = {(row["half"], row["leak"], row["models"]) for row in rows}
-    for models in [QUICK_MODELS] if run.quick else options.models:
-        for half in run.parts:
-            for leak in HALVES[half][: QUICK_LEAKS if run.quick else None]:
-                if (half, leak.name, models) in done:
-                    continue
-                rows.append({"half": half} | audited(leak, models, run.jobs))
-                write_json(path, {"versions": versions(), "claim": CLAIM, "audits": rows})
-                if run.is_whole:
-                    markdown.replace_table(run.home / "README.md", page(rows))
-                print(rows[-1], flush=True)
+    for half, leak, models in plan(run.parts, options.models, quick=run.quick):
+        if (half, leak.name, models) in done:
+            continue
+        rows.append({"half": half} | audited(leak, models, run.jobs))
+        rows.sort(key=_place)
+        write_json(path, {"versions": versions(), "claim": CLAIM, "audits": rows})
+        if run.is_whole:
+            markdown.replace_table(run.home / "README.md", page(rows))
+        print(half, models, leak.name, flush=True)
 
 
 if __name__ == "__main__":

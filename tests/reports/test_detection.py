@@ -5,9 +5,12 @@ from contextlib import suppress
 import pandas as pd
 import pytest
 
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.bounds import coin_provable
 from dpaudit.game.synthetic import accept
 from dpaudit.seeds import rng_of
 from reports.detection import run
+from reports.detection.alone import PUBLISHED
 from reports.detection.leak import (
     RECORDS,
     SCHEMA,
@@ -18,6 +21,7 @@ from reports.detection.leak import (
     public_table,
     training_table,
 )
+from reports.detection.perfect import Shown, provable, shown
 
 LEAKS = [leak for leaks in run.HALVES.values() for leak in leaks]
 
@@ -59,7 +63,55 @@ def test_the_target_is_the_first_record_and_fits_the_schema() -> None:
 
 
 def test_the_summary_counts_what_exceeds_the_claim() -> None:
-    row = {"half": "a", "models": 400, "certainty": "deterministic"}
-    rows = [row | {"proved": proved} for proved in (None, 0.5, 1.0, 1.01)]
-    rows.append(row | {"certainty": "statistical", "proved": 3.0})
-    assert run.summary(rows) == [("a", 400, "1 of 4", "1 of 1")]
+    row = {"half": "a", "models": 400, "certainty": "deterministic", "perfect": 4.0}
+    alone = {"groundhog": 1.2, "query-target": 0.9}
+    rows = [row | {"proved": proved, "alone": alone} for proved in (None, 0.5, 1.0, 1.01)]
+    rows.append(row | {"certainty": "statistical", "proved": 3.0, "alone": alone, "perfect": 0.0})
+    assert run.summary(rows) == [
+        ("deterministic", "a", 400, "1 of 4", "4 of 4", "0 of 4", "4 of 4"),
+        ("statistical", "a", 400, "1 of 1", "1 of 1", "0 of 1", "0 of 1"),
+    ]
+
+
+def test_every_leak_is_audited_with_every_number_of_models() -> None:
+    planned = list(run.plan(("a", "b"), (100, 400), quick=False))
+    assert len(planned) == 2 * len(LEAKS) == len(set(planned))
+    certain = [leak.certainty for _, leak, models in planned if models == 400]
+    assert certain == sorted(certain, key=list(Certainty).index)
+
+
+def test_published_attacks_judge_the_trials_of_the_default_audit() -> None:
+    leak = next(leak for leak in LEAKS if leak.name == "largest weight is a hundred")
+    row = run.audited(leak, 60, 1)
+    assert row["alone"].keys() == PUBLISHED.keys()
+    assert all(0.0 <= bound <= row["perfect"] for bound in row["alone"].values())
+    assert row["alone"]["groundhog"] > 0.5  # the maximum is one of its features
+    assert row["proved"] > 0.5
+
+
+def test_attacks_on_tables_prove_nothing_where_no_table_comes() -> None:
+    leak = next(leak for leak in LEAKS if leak.name == "one row too few")
+    row = run.audited(leak, 20, 1)
+    assert row["alone"] == dict.fromkeys(PUBLISHED, 0.0)
+    assert row["attack"] == "trial outcomes"
+
+
+def test_what_is_shown_is_how_often_a_table_changes() -> None:
+    rates = {leak.name: shown(leak) for leak in LEAKS if leak.family in ("rare", "failing")}
+    for name, expected in {
+        "the target itself in one of ten tables": Shown(0.1, 0.0),
+        "the targets income in one of four tables": Shown(0.25, 0.0),
+        "fails half of the time": Shown(0.5, 0.0),
+        "fails in another way": Shown(0.5, 0.5),
+    }.items():
+        assert rates[name] == pytest.approx(expected, abs=0.1)
+
+
+def test_a_leak_that_is_always_shown_proves_all_that_can_be_proved() -> None:
+    scored = AuditSettings(shadow_models=400).scored
+    highest = coin_provable(scored, delta=0.0, confidence=0.95)
+    assert provable(Shown(1.0, 0.0), 400) == pytest.approx(highest)
+    assert provable(Shown(1.0, 1.0), 400) == pytest.approx(highest)
+    assert provable(Shown(0.0, 0.0), 400) == 0.0
+    # Twelve guesses, all right: 12 log(p) = log(.05) at p = .779, odds of e^1.26.
+    assert provable(Shown(0.1, 0.0), 400) == pytest.approx(1.26, abs=0.01)

@@ -18,6 +18,7 @@ from reports.command import Run, StudyParser, start, write_json
 from reports.data import catalogue
 from reports.detection import run as detection
 from reports.label_audit import run as label_audit
+from reports.power import run as power
 from reports.probes import run as probes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,7 +145,9 @@ def test_tables_of_pages_follow_from_the_results() -> None:
     runs = json.loads((REPORTS / "probes" / "results" / "runs.json").read_text())["runs"]
     audits = json.loads((REPORTS / "label_audit" / "results" / "audits.json").read_text())
     found = json.loads((REPORTS / "detection" / "results" / "detection.json").read_text())["audits"]
+    bounds = json.loads((REPORTS / "power" / "results" / "power.json").read_text())["cases"]
     for study, table in (
+        ("power", power.page(bounds)),
         ("probes", probes.page(runs)),
         ("label_audit", label_audit.table(audits)),
         ("detection", detection.page(found)),
