@@ -3,8 +3,8 @@
 Usage: python -m reports.calibration.run [rules] [audits] [pages]
 
 `rules` puts every rule, ours and those of other tools, to mechanisms of known epsilon (about half
-an hour on one core); `audits` runs more than a thousand whole audits of honest generators (about 45
-minutes on 2 cores; what was run is kept, and the same command goes on); `pages` draws the pictures
+an hour on one core); `audits` runs more than a thousand whole audits of honest generators (about 90
+minutes on one core; what was run is kept, and the same command goes on); `pages` draws the pictures
 and writes README.md. The same numbers every time: every random stream is derived from its name. Our
 rules are called from the package; those of other tools are written again in `peers`.
 """
