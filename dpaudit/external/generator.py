@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import shlex
 import shutil
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,32 +14,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pandas as pd
 
 from dpaudit.errors import RegistryError
 from dpaudit.external import worker
-from dpaudit.external.messages import (
-    ARROW,
-    CSV,
-    PROTOCOL,
-    Hello,
-    WorkerError,
-    WorkerFailure,
-    check_answer,
-    hello_of,
-)
-from dpaudit.external.process import WorkerProcess
-from dpaudit.external.tables import read_table, write_table
+from dpaudit.external.messages import Hello, SynthesisError, WorkerError
+from dpaudit.external.session import WorkerSession, WorkerStart
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
 
 PREFIX: Final = "worker:"
 FRESH_PREFIX: Final = "fresh-worker:"
-HELLO_SECONDS: Final = 300.0
-"""How long a worker may take to start: it may import a large library."""
-_DATA, _OUTPUT = "data", "synthetic"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,11 +79,11 @@ class WorkerGenerator:
         """What the worker says of itself, from a process that is ended then."""
         with tempfile.TemporaryDirectory(prefix="dpaudit-worker-") as folder:
             try:
-                running = _Running(self, Path(folder))
-                running.process.end()
+                session = WorkerSession(self.start, folder=Path(folder))
             except WorkerError as error:
                 raise RegistryError(f"{PREFIX}{self.command}: {error}") from None
-        return running.hello
+            session.end()
+        return session.hello
 
     @property
     def claim(self) -> PrivacyClaim | None:
@@ -114,9 +100,17 @@ class WorkerGenerator:
         return WorkerModel(self, data, seed)
 
     @property
-    def key(self) -> tuple[object, ...]:
-        """What a running process must agree in to serve this generator."""
-        return (self.arguments, repr(sorted(self.parameters.items())), self.schema, self.memory)
+    def start(self) -> WorkerStart:
+        """How its process is started; one that was started alike serves this generator too."""
+        return WorkerStart(
+            self.arguments, self.schema, json.dumps(dict(self.parameters)), self.memory
+        )
+
+    @property
+    def source_files(self) -> tuple[Path, ...]:
+        """The files that its command names: they say what it does."""
+        names = (word.rpartition(":")[0] or word for word in self.arguments[1:])
+        return tuple(Path(name) for name in names if os.path.isfile(name))
 
 
 @dataclass(frozen=True)
@@ -137,104 +131,55 @@ class WorkerModel:
         """Has the worker train and draw `n` records; one seed is made of both.
 
         Raises:
-            WorkerFailure: If the worker says that it failed.
+            SynthesisError: If the worker says that it failed.
             WorkerError: If it does not answer as the protocol says; it is ended.
         """
         one = None
         if self.seed is not None:
             one = int(rng_of(self.seed, f"worker/{seed}").integers(2**32))
-        running = _running(self.generator)
+        session = _session(self.generator.start)
         try:
-            table = running.synthesize(self.data, rows=n, seed=one)
-        except WorkerFailure:
+            table = session.synthesize(self.data, rows=n, seed=one)
+        except SynthesisError:
             raise
         except BaseException:
-            _end(running)
+            _end(session)
             raise
         if self.generator.fresh:
-            _end(running)
+            _end(session)
         return table
 
 
-class _Running:
-    """A worker that has said hello."""
-
-    def __init__(self, generator: WorkerGenerator, folder: Path) -> None:
-        self.key = generator.key
-        self.folder = folder
-        self.schema = generator.schema
-        self.process = WorkerProcess(generator.arguments, folder=folder, memory=generator.memory)
-        self._requests = 0
-        try:
-            answer = self.process.ask(
-                {
-                    "op": "hello",
-                    "protocol": PROTOCOL,
-                    "schema": generator.schema.to_document(),
-                    "parameters": dict(generator.parameters),
-                },
-                seconds=HELLO_SECONDS,
-            )
-            self.hello = hello_of(answer)
-        except BaseException:
-            self.process.end()
-            raise
-        self._form = ARROW if ARROW in self.hello.formats and _has_arrow() else CSV
-
-    def synthesize(self, data: pd.DataFrame, *, rows: int, seed: int | None) -> pd.DataFrame:
-        self._requests += 1
-        names = [f"{kind}-{self._requests}.{self._form}" for kind in (_DATA, _OUTPUT)]
-        given, output = (self.folder / name for name in names)
-        write_table(data, given, form=self._form)
-        request = {
-            "op": "synthesize",
-            "id": self._requests,
-            "data": names[0],
-            "output": names[1],
-            "format": self._form,
-            "rows": rows,
-            "seed": seed,
-        }
-        try:
-            check_answer(self.process.ask(request), self._requests)
-            return read_table(output, self.schema, form=self._form)
-        finally:
-            for path in (given, output):
-                path.unlink(missing_ok=True)
-
-
-_current: _Running | None = None
+_current: WorkerSession | None = None
 """The worker of this process, kept from one trial to the next."""
 
 
-def _running(generator: WorkerGenerator) -> _Running:
+def _session(start: WorkerStart) -> WorkerSession:
     global _current
-    if _current is not None and _current.key != generator.key:
+    if _current is not None and _current.start != start:
         _end(_current)
     if _current is None:
         folder = Path(tempfile.mkdtemp(prefix="dpaudit-worker-"))
         try:
-            _current = _Running(generator, folder)
+            _current = WorkerSession(start, folder=folder)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
     return _current
 
 
-def _end(running: _Running) -> None:
+def _end(session: WorkerSession) -> None:
     global _current
-    running.process.end()
-    shutil.rmtree(running.folder, ignore_errors=True)
-    if _current is running:
+    session.end()
+    shutil.rmtree(session.folder, ignore_errors=True)
+    if _current is session:
         _current = None
 
 
+@atexit.register
 def _end_current() -> None:
     if _current is not None:
         _end(_current)
-
-
-atexit.register(_end_current)
 
 
 def _absolute(word: str) -> str:
@@ -244,11 +189,3 @@ def _absolute(word: str) -> str:
         if part and os.path.isfile(part):
             return os.path.abspath(part) + rest
     return word
-
-
-def _has_arrow() -> bool:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        return False
-    return True

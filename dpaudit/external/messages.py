@@ -28,7 +28,7 @@ class WorkerError(TrialError):
     """A worker process did not answer as the protocol says."""
 
 
-class WorkerFailure(TrialError):
+class SynthesisError(TrialError):
     """A worker answered that it could not synthesize; it goes on."""
 
 
@@ -97,14 +97,14 @@ def check_answer(answer: Mapping[str, Any], request: int) -> None:
     """Checks the answer to a request to synthesize.
 
     Raises:
-        WorkerFailure: If the worker says that it failed.
+        SynthesisError: If the worker says that it failed.
         WorkerError: If it answers another request, or neither that it is done nor that it failed.
     """
     if answer.get("id") != request:
         shown = clipped(repr(answer.get("id")), _SHOWN)
         raise WorkerError(f"the worker answered request {shown} instead of {request}")
     if "error" in answer:
-        raise WorkerFailure(_said(answer))
+        raise SynthesisError(_said(answer))
     if answer.get("done") is not True:
         raise WorkerError('the worker answered neither "done": true nor an "error"')
 
@@ -122,10 +122,10 @@ def _claim(stated: object, name: str) -> PrivacyClaim | None:
         raise WorkerError("the worker's claim must have `epsilon`, `delta` and `neighbours` alone")
     try:
         return PrivacyClaim(
-            epsilon=stated.get("epsilon"),
+            epsilon=stated["epsilon"],
             delta=stated.get("delta", 0.0),
             neighbours=Neighbours(stated.get("neighbours", Neighbours.ADD_REMOVE)),
             source=f"said by the worker of {name}",
         )
-    except (ClaimError, ValueError, TypeError) as error:
+    except (ClaimError, KeyError, ValueError, TypeError) as error:
         raise WorkerError(f"the worker's claim has no meaning: {error}") from None

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from dpaudit.external.messages import MOST_LINE, WorkerError, answer_of, line_of
-from dpaudit.formatting import clipped, one_line
+from dpaudit.formatting import one_line
 
 KEPT_ERRORS: Final = 2**16
 """Bytes of standard error that are kept, the last ones."""
@@ -36,9 +36,7 @@ class WorkerProcess:
         folder: Its working folder, where tables are exchanged.
     """
 
-    def __init__(
-        self, command: Sequence[str], *, folder: Path, memory: int | None = None
-    ) -> None:
+    def __init__(self, command: Sequence[str], *, folder: Path, memory: int | None = None) -> None:
         """Starts it.
 
         Args:
@@ -118,6 +116,16 @@ class WorkerProcess:
             if stream is not None:
                 with suppress(OSError, ValueError):
                     stream.close()
+
+    def ends_with_its_input(self, *, seconds: float) -> bool:
+        """Closes its standard input; whether it then ends by itself within that time."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+            return True
+        return False
 
     @property
     def last_errors(self) -> str:

@@ -57,7 +57,7 @@ def read_table(path: Path, schema: Schema, *, form: str) -> pd.DataFrame:
     content = _content(path)
     try:
         return _arrow(content) if form == ARROW else _csv(content, schema)
-    except Exception as error:  # noqa: BLE001 - readers of foreign files raise anything
+    except Exception as error:
         what = "an Arrow file" if form == ARROW else "a CSV table"
         raise WorkerError(f"the worker's output is not {what}: {error_line(error)}") from error
 
@@ -80,7 +80,8 @@ def _content(path: Path) -> bytes:
 
 
 def _arrow(content: bytes) -> pd.DataFrame:
-    return pd.read_feather(io.BytesIO(content))
+    table: pd.DataFrame = pd.read_feather(io.BytesIO(content))
+    return table
 
 
 def _csv(content: bytes, schema: Schema) -> pd.DataFrame:
@@ -90,7 +91,7 @@ def _csv(content: bytes, schema: Schema) -> pd.DataFrame:
         if column.categories and all(isinstance(value, str) for value in column.categories)
     }
     options: dict[str, Any] = {"encoding": "utf-8", "keep_default_na": False, "na_values": [""]}
-    table = pd.read_csv(io.BytesIO(content), dtype=text, index_col=False, **options)
+    table: pd.DataFrame = pd.read_csv(io.BytesIO(content), dtype=text, index_col=False, **options)
     if not len(table.columns):
         raise DataError("it has no columns")
     return table

@@ -1,152 +1,154 @@
-#!/usr/bin/env python3
 """The reference worker of dpaudit-worker/1: runs a generator in an environment of its own.
 
     python worker.py FILE.py:NAME
 
-NAME is a class (built with the parameters it is sent, and with `schema` if it asks for that), an
-instance, or a function f(data, n_rows, seed). A class or instance has fit(data, seed=...) which
-returns a model, or itself, with sample(n, seed=...). Tables are pandas DataFrames where pandas can
-be imported, else lists of dicts. Standard library alone; Python 3.7 and later.
+NAME is a class (built with the parameters that it is sent, and with the schema's document if it has
+a parameter `schema`), an instance, or a function f(data, n_rows, seed). A class or an instance has
+`fit(data, *, seed)`, which returns a model or itself, and that has `sample(n, *, seed)`. Tables are
+pandas DataFrames where pandas can be imported, else lists of dicts. `claim`, if there is one, is a
+dict or an object with epsilon and delta. This file needs Python 3.7 and its standard library alone:
+it may be copied.
 """
+
+from __future__ import annotations
 
 import csv
 import inspect
-import io
 import json
 import os
 import sys
+from typing import Any
 
 PROTOCOL = "dpaudit-worker/1"
 
 
-def main():
+def main() -> None:
+    """Answers one request after another until standard input ends."""
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever the generator prints goes to standard error
-    sys.stdout = sys.stderr
-    requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-
-    def say(answer):
-        channel.write(json.dumps(answer) + "\n")
+    worker = _Worker(sys.argv[1])
+    for line in requests:
+        channel.write(json.dumps(worker.answer(line)) + "\n")
         channel.flush()
 
-    generator, columns = None, []
-    for line in requests:
-        request = {}
+
+class _Worker:
+    """A generator and the requests to it."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.generator: Any = None
+        self.columns: list[dict[str, Any]] = []
+
+    def answer(self, line: str) -> dict[str, Any]:
+        request: Any = None
         try:
             request = json.loads(line)
             if request["op"] == "hello":
-                columns = request["schema"]["columns"]
-                generator, name = build(sys.argv[1], request)
-                say(hello(generator, name))
-            elif request["op"] == "synthesize":
-                synthesize(generator, request, columns)
-                say({"id": request["id"], "done": True})
-            else:
-                raise ValueError("unknown op " + repr(request["op"]))
-        except BaseException as error:  # also what ends programs: the answer is owed
+                return self._hello(request)
+            if request["op"] == "synthesize":
+                self._synthesize(request)
+                return {"id": request["id"], "done": True}
+            raise ValueError(f"unknown op {request['op']!r}")
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - every request has an answer
             said = {"error": type(error).__name__, "message": str(error)}
             if isinstance(request, dict) and "id" in request:
                 said["id"] = request["id"]
-            say(said)
-            if isinstance(error, (KeyboardInterrupt, MemoryError)):
-                raise
+            return said
+
+    def _hello(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.columns = request["schema"]["columns"]
+        self.generator = _built(self.place, request)
+        claim = getattr(self.generator, "claim", None)
+        if claim is not None and not isinstance(claim, dict):
+            claim = {"epsilon": claim.epsilon, "delta": claim.delta}
+        return {
+            "protocol": PROTOCOL,
+            "name": self.place.rpartition(":")[2],
+            "claim": claim,
+            "seedable": bool(getattr(self.generator, "seedable", True)),
+            "formats": ["csv", "arrow"] if _has("pandas") and _has("pyarrow") else ["csv"],
+        }
+
+    def _synthesize(self, request: dict[str, Any]) -> None:
+        data = _read(request["data"], request["format"], self.columns)
+        rows, seed = request["rows"], request["seed"]
+        if hasattr(self.generator, "fit"):
+            model = self.generator.fit(data, seed=seed)
+            table = (self.generator if model is None else model).sample(rows, seed=seed)
+        else:
+            table = self.generator(data, rows, seed)
+        _write(table, request["output"], request["format"])
 
 
-def build(place, request):
+def _built(place: str, request: dict[str, Any]) -> Any:
     path, _, name = place.rpartition(":")
-    folder = os.path.dirname(os.path.abspath(path))
-    sys.path.insert(0, folder)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     scope = {"__name__": os.path.splitext(os.path.basename(path))[0], "__file__": path}
     with open(path, encoding="utf-8") as file:
         exec(compile(file.read(), path, "exec"), scope)
-    value = scope[name]
-    given = dict(request.get("parameters", {}))
+    value, given = scope[name], dict(request["parameters"])
     if inspect.isclass(value):
         if "schema" in inspect.signature(value).parameters:
             given.setdefault("schema", request["schema"])
-        return value(**given), name
+        return value(**given)
     if given:
-        raise TypeError(name + " is not a class: it takes no parameters")
-    return value, name
+        raise TypeError(f"{name} is no class: it takes no parameters")
+    return value
 
 
-def hello(generator, name):
-    claim = getattr(generator, "claim", None)
-    if claim is not None and not isinstance(claim, dict):
-        claim = {key: getattr(claim, key) for key in ("epsilon", "delta") if hasattr(claim, key)}
-    seedable = bool(getattr(generator, "seedable", True))
-    said = {"protocol": PROTOCOL, "name": name, "claim": claim, "seedable": seedable}
-    said["formats"] = ["csv"]
-    if pandas() is not None:
-        try:
-            import pyarrow  # noqa: F401
-
-            said["formats"].append("arrow")
-        except ImportError:
-            pass
-    return said
-
-
-def synthesize(generator, request, columns):
-    data = read(request["data"], request["format"], columns)
-    rows, seed = request["rows"], request["seed"]
-    if hasattr(generator, "fit"):
-        model = generator.fit(data, seed=seed)
-        table = (generator if model is None else model).sample(rows, seed=seed)
-    else:
-        table = generator(data, rows, seed)
-    write(table, request["output"], request["format"])
-
-
-def pandas():
+def _has(module: str) -> bool:
     try:
+        __import__(module)
+    except ImportError:
+        return False
+    return True
+
+
+def _read(path: str, form: str, columns: list[dict[str, Any]]) -> Any:
+    if form == "arrow":
         import pandas
 
-        return pandas
-    except ImportError:
-        return None
-
-
-def read(path, form, columns):
-    pd = pandas()
-    if form == "arrow":
-        return pd.read_feather(path)
-    numeric = {c["name"] for c in columns if c["kind"] in ("continuous", "integer")}
-    known = {c["name"]: {text(v): v for v in c.get("categories") or []} for c in columns}
+        return pandas.read_feather(path)
     with open(path, newline="", encoding="utf-8") as file:
-        rows = [
-            {name: value_of(cell, name in numeric, known.get(name, {})) for name, cell in row.items()}
-            for row in csv.DictReader(file)
-        ]
-    return rows if pd is None else pd.DataFrame(rows, columns=[c["name"] for c in columns])
+        header, *rows = csv.reader(file)
+    kinds = {column["name"]: column for column in columns}
+    cells = zip(*rows) if rows else [()] * len(header)
+    read = {name: _values(own, kinds[name]) for name, own in zip(header, cells)}
+    if not _has("pandas"):
+        return [dict(zip(header, row)) for row in zip(*read.values())]
+    import pandas
+
+    return pandas.DataFrame(read)
 
 
-def value_of(cell, numeric, known):
-    if cell == "" and "" not in known:
+def _values(cells: Any, column: dict[str, Any]) -> list[Any]:
+    """The cells of a column as what the schema says they are; None for a missing one."""
+    known = {str(value): value for value in column.get("categories") or []}
+    if not known:
+        whole = column["kind"] == "integer"
+        known = {cell: _number(cell, whole) for cell in set(cells)}
+    return [known.get(cell, cell or None) for cell in cells]
+
+
+def _number(cell: str, whole: bool) -> Any:
+    if not cell:
         return None
-    if not numeric:
-        return known.get(cell, cell)
-    number = float(cell)
-    return int(cell) if cell.lstrip("+-").isdigit() else number
+    return int(cell) if whole and cell.lstrip("+-").isdigit() else float(cell)
 
 
-def text(value):
-    return str(value)
-
-
-def write(table, path, form):
+def _write(table: Any, path: str, form: str) -> None:
     if form == "arrow":
         table.reset_index(drop=True).to_feather(path)
-        return
-    if hasattr(table, "to_csv"):
+    elif hasattr(table, "to_csv"):
         table.to_csv(path, index=False)
-        return
-    names = list(table[0]) if table else []
-    with io.open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows([["" if row[n] is None else row[n] for n in names] for row in table])
+    else:
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(table)
 
 
 if __name__ == "__main__":
