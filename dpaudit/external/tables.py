@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import stat
+import warnings
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,13 +71,16 @@ def _content(path: Path) -> bytes:
         raise WorkerError("the worker said that it was done but wrote no output") from None
     except OSError as error:
         raise WorkerError(f"the worker's output cannot be read: {error.strerror}") from None
-    with open(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
             raise WorkerError("the worker's output is no plain file of its own")
         if found.st_size > MOST_BYTES:
             raise WorkerError(f"the worker's output has {found.st_size} bytes, over {MOST_BYTES}")
-        return file.read()
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
 
 
 def _arrow(content: bytes) -> pd.DataFrame:
@@ -91,7 +95,12 @@ def _csv(content: bytes, schema: Schema) -> pd.DataFrame:
         if column.categories and all(isinstance(value, str) for value in column.categories)
     }
     options: dict[str, Any] = {"encoding": "utf-8", "keep_default_na": False, "na_values": [""]}
-    table: pd.DataFrame = pd.read_csv(io.BytesIO(content), dtype=text, index_col=False, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
+        warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # the game judges the values
+        table: pd.DataFrame = pd.read_csv(
+            io.BytesIO(content), dtype=text, index_col=False, **options
+        )
     if not len(table.columns):
         raise DataError("it has no columns")
     return table
