@@ -72,14 +72,17 @@ CLAIMS: tuple[Claim, ...] = (
 
 
 class Size(NamedTuple):
-    """How many models of each world fit an attack and are scored, and how often that is done."""
+    """How many models of each world fit an attack and are scored, and how often that is done.
+
+    In full they are split as those of an audit, of which two in five fit its attacks.
+    """
 
     fitted: int
     scored: int
     repeats: int
 
 
-FULL, QUICK = Size(500, 2000, 20), Size(50, 100, 2)
+FULL, QUICK = Size(1333, 2000, 20), Size(50, 100, 2)
 
 
 class LinearAttack:
