@@ -12,6 +12,7 @@ from dpaudit.cli.account import account
 from dpaudit.cli.audit import audit
 from dpaudit.cli.audit_labels import audit_labels
 from dpaudit.cli.bounds import bounds
+from dpaudit.cli.check_worker import check_worker
 from dpaudit.cli.console import ExitCode, end_program
 from dpaudit.cli.doctor import doctor
 from dpaudit.cli.explain import explain
@@ -45,6 +46,7 @@ app.command()(report)
 app.command()(bounds)
 app.command()(account)
 app.command("audit-labels")(audit_labels)
+app.command("check-worker")(check_worker)
 app.command("list")(list_registered)
 app.command()(show)
 app.command()(doctor)

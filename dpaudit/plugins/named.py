@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from dpaudit.errors import AttackError, ClaimError, RegistryError, SettingsError
+from dpaudit.external.generator import FRESH_PREFIX, PREFIX, WorkerGenerator
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.currencies import (
     Claim,
@@ -87,6 +88,9 @@ def named_generator(
         RegistryError: If it cannot be found or built, or is not a generator.
     """
     if isinstance(generator, str):
+        worker = _worker(generator, parameters, offered)
+        if worker is not None:
+            return NamedGenerator(generator, dict(parameters), worker)
         value = build(generator, GENERATORS, given=parameters, offered=offered)
         with refusing(f"{generator} cannot be used"):
             return NamedGenerator(generator, dict(parameters), as_generator(value, name=generator))
@@ -101,6 +105,21 @@ def named_generator(
     name = f"{own.__module__}:{own.__qualname__}"
     with refusing(f"{name} cannot be used"):
         return NamedGenerator(name, plain_settings(generator), as_generator(generator, name=name))
+
+
+def _worker(
+    name: str, parameters: Mapping[str, Any], offered: Mapping[str, Any]
+) -> WorkerGenerator | None:
+    """The generator behind `worker:COMMAND` or `fresh-worker:COMMAND`; None for other names."""
+    for prefix in (PREFIX, FRESH_PREFIX):
+        if name.startswith(prefix):
+            return WorkerGenerator(
+                command=name.removeprefix(prefix),
+                schema=offered["schema"],
+                parameters=parameters,
+                fresh=prefix == FRESH_PREFIX,
+            )
+    return None
 
 
 def named_attacks(attacks: Sequence[str | AnyAttack]) -> tuple[NamedAttack, ...]:

@@ -21,6 +21,8 @@ def source_digest(value: object) -> str | None:
     anywhere in it; of one from a lone file that file and whatever it imports from beside it. Of the
     files of a large package (installed, seldom edited) but the object's own, names and sizes count.
 
+    Of a generator in a process of its own the files that it names as `source_files` count too.
+
     Args:
         value: A generator, an attack, or a wrapped function.
     """
@@ -41,6 +43,9 @@ def source_digest(value: object) -> str | None:
         name = file.relative_to(own.parent if top is None else top).as_posix()
         content = file.read_bytes() if whole or file == own else b""
         digest.update(f"{name}\0{file.stat().st_size}\0".encode() + content)
+    for named in getattr(value, "source_files", ()):
+        for file in sorted(_beside(named)):
+            digest.update(f"{file.name}\0".encode() + file.read_bytes())
     return digest.hexdigest()
 
 

@@ -43,7 +43,7 @@ bets, where it counts trials.
 The false-violation rates of the deciding bound and of sequential audits were measured before the
 share of scores that count as no more extreme than the others was chosen on the fitting part; no
 guarantee depends on how guesses are weighed there. Tightness, power and whole audits are of the
-present code.
+present rules.
 """
 
 EARLIER: tuple[tuple[str, str, int, float], ...] = (

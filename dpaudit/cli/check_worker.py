@@ -1,0 +1,51 @@
+"""`dpaudit check-worker`: whether a worker process keeps to the protocol."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli import options
+from dpaudit.cli.console import ExitCode, guarded, results
+
+
+@guarded
+def check_worker(
+    worker: Annotated[
+        str,
+        typer.Argument(
+            metavar="COMMAND",
+            help="Program and arguments in one text: '/path/venv/bin/python my.py:Generator'.",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[
+        str, typer.Option(metavar="FILE", help="A table to train on: CSV, Parquet or sample:NAME.")
+    ] = "sample:breast-cancer",
+    schema: options.SchemaFile = None,
+    parameter: options.Parameters = None,
+) -> None:
+    """Checks that a worker keeps to dpaudit-worker/1 before any audit of it.
+
+    Exit codes: 0 it does, 1 it does not, 2 wrong use or input, or it does not start.
+    """
+    from dpaudit.external.generator import WorkerGenerator
+    from dpaudit.model.tables import load
+    from dpaudit.plugins.registry import parse_parameters
+    from dpaudit.probe.conformance import check_worker as checks
+
+    table = load(data, schema)
+    generator = WorkerGenerator(
+        command=worker, schema=table.schema, parameters=parse_parameters(parameter or [])
+    )
+    output, passed = results(), True
+    claim = generator.claim.in_words if generator.claim else "no claim"
+    output.print(f"{generator.hello.name}: {claim}; tables as {', '.join(generator.hello.formats)}")
+    for finding in checks(generator, table):
+        passed &= finding.passed
+        output.print(f"{'ok' if finding.passed else 'PROBLEM':<8} {finding.name}")
+        if finding.detail:
+            output.print(f"{'':<8} {finding.detail}")
+    if not passed:
+        raise typer.Exit(ExitCode.VIOLATION)

@@ -1,0 +1,1 @@
+"""Generators that run in a process of their own: another environment, another language."""

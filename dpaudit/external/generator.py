@@ -1,0 +1,191 @@
+"""A worker process as a generator that can be audited."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from dpaudit.errors import RegistryError
+from dpaudit.external import worker
+from dpaudit.external.messages import Hello, SynthesisError, WorkerError
+from dpaudit.external.session import WorkerSession, WorkerStart
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.schema import Schema
+from dpaudit.seeds import rng_of
+
+PREFIX: Final = "worker:"
+FRESH_PREFIX: Final = "fresh-worker:"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerGenerator:
+    """A generator in a process of its own.
+
+    A process serves one trial after another, unless it is to be fresh for each: so a library is
+    imported once. It is ended when an answer is late or wrong, and started again for the next
+    trial. The training and its sample are one request, so that nothing of a model stays behind.
+
+    Attributes:
+        command: Program and arguments, as one text; split as a shell would, but seen by none. A
+            program followed by FILE.py:NAME runs the reference worker on that.
+        schema: The public schema, handed over with the claim.
+        parameters: Handed to the worker.
+        fresh: Whether each trial has a process of its own.
+        memory: Bytes of address space that the process may take; None for no limit.
+
+    Raises:
+        RegistryError: If the worker cannot be started, or its hello is wrong.
+    """
+
+    command: str
+    schema: Schema
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    fresh: bool = False
+    memory: int | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.hello
+
+    @cached_property
+    def arguments(self) -> tuple[str, ...]:
+        """Program and arguments, paths as they are from any folder."""
+        try:
+            words = shlex.split(self.command)
+        except ValueError as error:
+            raise RegistryError(f"the worker's command cannot be read: {error}") from None
+        if not words:
+            raise RegistryError("a worker needs a command: worker:PROGRAM ARGUMENT...")
+        program = shutil.which(words[0])
+        if program is None:
+            raise RegistryError(f"the worker's program {words[0]} does not exist or cannot be run")
+        rest = [_absolute(word) for word in words[1:]]
+        if len(rest) == 1 and rest[0].rpartition(":")[0].endswith(".py"):
+            rest = [os.path.abspath(worker.__file__), *rest]
+        return (os.path.abspath(program), *rest)
+
+    @cached_property
+    def hello(self) -> Hello:
+        """What the worker says of itself, from a process that is ended then."""
+        with tempfile.TemporaryDirectory(prefix="dpaudit-worker-") as folder:
+            try:
+                session = WorkerSession(self.start, folder=Path(folder))
+            except WorkerError as error:
+                raise RegistryError(f"{PREFIX}{self.command}: {error}") from None
+            session.end()
+        return session.hello
+
+    @property
+    def claim(self) -> PrivacyClaim | None:
+        """What the worker says that the generator promises."""
+        return self.hello.claim
+
+    @property
+    def seedable(self) -> bool:
+        """Whether the worker says that the same seed gives the same bytes."""
+        return self.hello.seedable
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> WorkerModel:
+        """Keeps the table: the worker trains and samples in one request."""
+        return WorkerModel(self, data, seed)
+
+    @property
+    def start(self) -> WorkerStart:
+        """How its process is started; one that was started alike serves this generator too."""
+        return WorkerStart(
+            self.arguments, self.schema, json.dumps(dict(self.parameters)), self.memory
+        )
+
+    @property
+    def source_files(self) -> tuple[Path, ...]:
+        """The files that its command names: they say what it does."""
+        names = (word.rpartition(":")[0] or word for word in self.arguments[1:])
+        return tuple(Path(name) for name in names if os.path.isfile(name))
+
+
+@dataclass(frozen=True)
+class WorkerModel:
+    """A training that a worker is still to do.
+
+    Attributes:
+        generator: The generator.
+        data: The table.
+        seed: Seed of the training.
+    """
+
+    generator: WorkerGenerator
+    data: pd.DataFrame
+    seed: int | None
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Has the worker train and draw `n` records; one seed is made of both.
+
+        Raises:
+            SynthesisError: If the worker says that it failed.
+            WorkerError: If it does not answer as the protocol says; it is ended.
+        """
+        one = None
+        if self.seed is not None:
+            one = int(rng_of(self.seed, f"worker/{seed}").integers(2**32))
+        session = _session(self.generator.start)
+        try:
+            table = session.synthesize(self.data, rows=n, seed=one)
+        except SynthesisError:
+            raise
+        except BaseException:
+            _end(session)
+            raise
+        if self.generator.fresh:
+            _end(session)
+        return table
+
+
+_current: WorkerSession | None = None
+"""The worker of this process, kept from one trial to the next."""
+
+
+def _session(start: WorkerStart) -> WorkerSession:
+    global _current
+    if _current is not None and _current.start != start:
+        _end(_current)
+    if _current is None:
+        folder = Path(tempfile.mkdtemp(prefix="dpaudit-worker-"))
+        try:
+            _current = WorkerSession(start, folder=folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    return _current
+
+
+def _end(session: WorkerSession) -> None:
+    global _current
+    session.end()
+    shutil.rmtree(session.folder, ignore_errors=True)
+    if _current is session:
+        _current = None
+
+
+@atexit.register
+def _end_current() -> None:
+    if _current is not None:
+        _end(_current)
+
+
+def _absolute(word: str) -> str:
+    """An argument that names a file here, perhaps with :NAME, as a path from any folder."""
+    path, colon, name = word.rpartition(":")
+    for part, rest in ((word, ""), (path, colon + name)):
+        if part and os.path.isfile(part):
+            return os.path.abspath(part) + rest
+    return word

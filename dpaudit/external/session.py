@@ -1,0 +1,136 @@
+"""A worker that was started and has said hello, and its requests."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pandas as pd
+
+from dpaudit.external.messages import (
+    ARROW,
+    CSV,
+    PROTOCOL,
+    Hello,
+    check_answer,
+    hello_of,
+)
+from dpaudit.external.process import WorkerProcess
+from dpaudit.external.tables import read_table, write_table
+from dpaudit.model.schema import Schema
+
+HELLO_SECONDS: Final = 300.0
+"""How long a worker may take to start: it may import a large library."""
+
+
+class WorkerStart(NamedTuple):
+    """How a worker is started.
+
+    Attributes:
+        arguments: Program and arguments.
+        schema: The public schema, which it is sent.
+        parameters: Its parameters, as JSON text.
+        memory: Bytes of address space that it may take; None for no limit.
+    """
+
+    arguments: tuple[str, ...]
+    schema: Schema
+    parameters: str
+    memory: int | None
+
+
+class WorkerSession:
+    """A worker process that answers requests.
+
+    Attributes:
+        start: How it was started.
+        folder: Its working folder, where tables are exchanged.
+        hello: What it says of itself.
+    """
+
+    def __init__(self, start: WorkerStart, *, folder: Path) -> None:
+        """Starts it and asks for its hello.
+
+        Args:
+            start: How it is started.
+            folder: An empty folder.
+
+        Raises:
+            WorkerError: If it cannot be started, or its hello is wrong.
+        """
+        self.start, self.folder = start, folder
+        self._process = WorkerProcess(start.arguments, folder=folder, memory=start.memory)
+        self._requests = 0
+        greeting = {
+            "op": "hello",
+            "protocol": PROTOCOL,
+            "schema": start.schema.to_document(),
+            "parameters": json.loads(start.parameters),
+        }
+        try:
+            self.hello: Hello = hello_of(self._process.ask(greeting, seconds=HELLO_SECONDS))
+        except BaseException:
+            self.end()
+            raise
+        self._form = ARROW if ARROW in self.hello.formats and _has_arrow() else CSV
+
+    def synthesize(self, data: pd.DataFrame, *, rows: int, seed: int | None) -> pd.DataFrame:
+        """Has it train on a table and draw records.
+
+        Args:
+            data: The table, canonical.
+            rows: Records to draw.
+            seed: In [0, 2**32); None for the entropy of the system.
+
+        Returns:
+            The table that it wrote.
+
+        Raises:
+            SynthesisError: If it says that it failed.
+            WorkerError: If it does not answer as the protocol says, or ends.
+        """
+        request = self.request(rows=rows, seed=seed)
+        given, output = self.folder / request["data"], self.folder / request["output"]
+        try:
+            write_table(data, given, form=self._form)
+            check_answer(self.ask(request), request["id"])
+            return read_table(output, self.start.schema, form=self._form)
+        finally:
+            for path in (given, output):
+                with suppress(OSError):  # a folder of that name goes with the rest
+                    path.unlink()
+
+    def request(self, *, rows: int, seed: int | None) -> dict[str, Any]:
+        """The next request to synthesize, with names of files that are not there yet."""
+        self._requests += 1
+        return {
+            "op": "synthesize",
+            "id": self._requests,
+            "data": f"data-{self._requests}.{self._form}",
+            "output": f"synthetic-{self._requests}.{self._form}",
+            "format": self._form,
+            "rows": rows,
+            "seed": seed,
+        }
+
+    def ask(self, message: dict[str, Any], *, seconds: float | None = None) -> dict[str, Any]:
+        """As `WorkerProcess.ask`."""
+        return self._process.ask(message, seconds=seconds)
+
+    def end(self) -> None:
+        """Ends the process."""
+        self._process.end()
+
+    def ends_with_its_input(self, *, seconds: float) -> bool:
+        """Closes its standard input; whether it then ends by itself within that time."""
+        return self._process.ends_with_its_input(seconds=seconds)
+
+
+def _has_arrow() -> bool:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return False
+    return True

@@ -1,0 +1,155 @@
+"""The reference worker of dpaudit-worker/1: runs a generator in an environment of its own.
+
+    python worker.py FILE.py:NAME
+
+NAME is a class (built with the parameters that it is sent, and with the schema's document if it has
+a parameter `schema`), an instance, or a function f(data, n_rows, seed). A class or an instance has
+`fit(data, *, seed)`, which returns a model or itself, and that has `sample(n, *, seed)`. Tables are
+pandas DataFrames where pandas can be imported, else lists of dicts. `claim`, if there is one, is a
+dict or an object with epsilon and delta. This file needs Python 3.7 and its standard library alone:
+it may be copied.
+"""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import json
+import os
+import sys
+from typing import Any
+
+PROTOCOL = "dpaudit-worker/1"
+
+
+def main() -> None:
+    """Answers one request after another until standard input ends."""
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever the generator prints goes to standard error
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    worker = _Worker(sys.argv[1])
+    for line in requests:
+        channel.write(json.dumps(worker.answer(line)) + "\n")
+        channel.flush()
+
+
+class _Worker:
+    """A generator and the requests to it."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.generator: Any = None
+        self.columns: list[dict[str, Any]] = []
+
+    def answer(self, line: str) -> dict[str, Any]:
+        request: Any = None
+        try:
+            request = json.loads(line)
+            if request["op"] == "hello":
+                return self._hello(request)
+            if request["op"] == "synthesize":
+                self._synthesize(request)
+                return {"id": request["id"], "done": True}
+            raise ValueError(f"unknown op {request['op']!r}")
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - every request has an answer
+            said = {"error": type(error).__name__, "message": str(error)}
+            if isinstance(request, dict) and "id" in request:
+                said["id"] = request["id"]
+            return said
+
+    def _hello(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.columns = request["schema"]["columns"]
+        self.generator = _built(self.place, request)
+        claim = getattr(self.generator, "claim", None)
+        if claim is not None and not isinstance(claim, dict):
+            claim = {"epsilon": claim.epsilon, "delta": claim.delta}
+        return {
+            "protocol": PROTOCOL,
+            "name": self.place.rpartition(":")[2],
+            "claim": claim,
+            "seedable": bool(getattr(self.generator, "seedable", True)),
+            "formats": ["csv", "arrow"] if _has("pandas") and _has("pyarrow") else ["csv"],
+        }
+
+    def _synthesize(self, request: dict[str, Any]) -> None:
+        data = _read(request["data"], request["format"], self.columns)
+        rows, seed = request["rows"], request["seed"]
+        if hasattr(self.generator, "fit"):
+            model = self.generator.fit(data, seed=seed)
+            table = (self.generator if model is None else model).sample(rows, seed=seed)
+        else:
+            table = self.generator(data, rows, seed)
+        _write(table, request["output"], request["format"])
+
+
+def _built(place: str, request: dict[str, Any]) -> Any:
+    path, _, name = place.rpartition(":")
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    scope = {"__name__": os.path.splitext(os.path.basename(path))[0], "__file__": path}
+    with open(path, encoding="utf-8") as file:
+        exec(compile(file.read(), path, "exec"), scope)
+    value, given = scope[name], dict(request["parameters"])
+    if inspect.isclass(value):
+        if "schema" in inspect.signature(value).parameters:
+            given.setdefault("schema", request["schema"])
+        return value(**given)
+    if given:
+        raise TypeError(f"{name} is no class: it takes no parameters")
+    return value
+
+
+def _has(module: str) -> bool:
+    try:
+        __import__(module)
+    except ImportError:
+        return False
+    return True
+
+
+def _read(path: str, form: str, columns: list[dict[str, Any]]) -> Any:
+    if form == "arrow":
+        import pandas
+
+        return pandas.read_feather(path)
+    with open(path, newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    kinds = {column["name"]: column for column in columns}
+    cells = zip(*rows) if rows else [()] * len(header)
+    read = {name: _values(own, kinds[name]) for name, own in zip(header, cells)}
+    if not _has("pandas"):
+        return [dict(zip(header, row)) for row in zip(*read.values())]
+    import pandas
+
+    return pandas.DataFrame(read)
+
+
+def _values(cells: Any, column: dict[str, Any]) -> list[Any]:
+    """The cells of a column as what the schema says they are; None for a missing one."""
+    known = {str(value): value for value in column.get("categories") or []}
+    if not known:
+        whole = column["kind"] == "integer"
+        known = {cell: _number(cell, whole) for cell in set(cells)}
+    return [known.get(cell, cell or None) for cell in cells]
+
+
+def _number(cell: str, whole: bool) -> Any:
+    if not cell:
+        return None
+    return int(cell) if whole and cell.lstrip("+-").isdigit() else float(cell)
+
+
+def _write(table: Any, path: str, form: str) -> None:
+    if form == "arrow":
+        table.reset_index(drop=True).to_feather(path)
+    elif hasattr(table, "to_csv"):
+        table.to_csv(path, index=False)
+    else:
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(table)
+
+
+if __name__ == "__main__":
+    main()

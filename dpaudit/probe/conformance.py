@@ -1,0 +1,143 @@
+"""Whether a worker process keeps to the protocol: asked as an audit asks, and as none should."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pandas as pd
+
+from dpaudit.errors import TrialError
+from dpaudit.external.generator import WorkerGenerator
+from dpaudit.external.session import WorkerSession
+from dpaudit.game.synthetic import accept
+from dpaudit.model.tables import Table
+
+ROWS: Final = 20
+"""Rows that are asked for."""
+END_SECONDS: Final = 10.0
+"""How long a worker may take to end after its standard input did."""
+_SEED, _OTHER = 11, 12
+
+
+class Conformance(NamedTuple):
+    """One requirement of the protocol.
+
+    Attributes:
+        name: What is required.
+        passed: Whether the worker did it.
+        detail: What it did instead; empty if it passed.
+    """
+
+    name: str
+    passed: bool
+    detail: str = ""
+
+
+def check_worker(generator: WorkerGenerator, table: Table) -> Iterator[Conformance]:
+    """Checks a worker; each check starts from a worker that has answered before.
+
+    Args:
+        generator: The worker, which has said hello.
+        table: A table to train on.
+
+    Yields:
+        One finding for each requirement, in the order in which they are checked.
+    """
+    data = table.data
+    with _session(generator) as session:
+        for name, check in (
+            ("it synthesizes the rows that are asked for", _synthesizes),
+            ("the same seed gives the same table, another table in between", _repeats),
+            ("another seed gives another table", _varies),
+            ("a request it does not know is answered with an error", _unknown),
+            ("a table that is not there is answered with an error", _absent),
+            ("it serves as before after errors", _synthesizes),
+        ):
+            yield _checked(name, check, session, data)
+    yield _checked("a fresh process gives the same table", _fresh(generator), None, data)
+    with _session(generator) as session:
+        ended = session.ends_with_its_input(seconds=END_SECONDS)
+        late = f"it still ran after {END_SECONDS:g} s"
+        yield Conformance("it ends when its standard input does", ended, "" if ended else late)
+
+
+@contextmanager
+def _session(generator: WorkerGenerator) -> Iterator[WorkerSession]:
+    with tempfile.TemporaryDirectory(prefix="dpaudit-worker-") as folder:
+        session = WorkerSession(generator.start, folder=Path(folder))
+        try:
+            yield session
+        finally:
+            session.end()
+
+
+def _checked(
+    name: str, check: Callable[[Any, pd.DataFrame], str], session: object, data: pd.DataFrame
+) -> Conformance:
+    try:
+        detail = check(session, data)
+    except TrialError as error:
+        detail = str(error)
+    return Conformance(name, not detail, detail)
+
+
+def _table(session: WorkerSession, data: pd.DataFrame, seed: int) -> pd.DataFrame:
+    given = session.synthesize(data, rows=ROWS, seed=seed)
+    return accept(given, session.start.schema, ROWS)
+
+
+def _synthesizes(session: WorkerSession, data: pd.DataFrame) -> str:
+    _table(session, data, _SEED)
+    return ""
+
+
+def _repeats(session: WorkerSession, data: pd.DataFrame) -> str:
+    first = _table(session, data, _SEED)
+    _table(session, data.iloc[1:].reset_index(drop=True), _OTHER)
+    if not session.hello.seedable or first.equals(_table(session, data, _SEED)):
+        return ""
+    return "the tables differ: something of a training stays behind, or it draws noise of its own"
+
+
+def _varies(session: WorkerSession, data: pd.DataFrame) -> str:
+    if _table(session, data, _SEED).equals(_table(session, data, _OTHER)):
+        return "the tables are equal: the seed is not used"
+    return ""
+
+
+def _unknown(session: WorkerSession, data: pd.DataFrame) -> str:
+    del data
+    return _refused(session, {"op": "sing", "id": -1})
+
+
+def _absent(session: WorkerSession, data: pd.DataFrame) -> str:
+    del data
+    return _refused(session, session.request(rows=ROWS, seed=_SEED))  # its table is not written
+
+
+def _refused(session: WorkerSession, request: dict[str, Any]) -> str:
+    answer = session.ask(request, seconds=END_SECONDS)
+    if "error" not in answer:
+        return f"it answered with {', '.join(sorted(answer))} instead of an error"
+    return "" if answer.get("id") == request["id"] else "its answer lacks the request's id"
+
+
+def _fresh(generator: WorkerGenerator) -> Callable[[None, pd.DataFrame], str]:
+    def check(session: None, data: pd.DataFrame) -> str:
+        del session
+        tables = []
+        for _ in range(2):
+            with _session(generator) as own:
+                _table(own, data, _OTHER)  # the second one has answered before
+                tables.append(_table(own, data, _SEED))
+        with _session(generator) as own:
+            alone = _table(own, data, _SEED)
+            if not own.hello.seedable or all(one.equals(alone) for one in tables):
+                return ""
+        return "the tables differ: something of an earlier training stays behind"
+
+    return check
