@@ -24,7 +24,7 @@ rules of other tools.
 
 measures the rules again (part `rules`, about half an hour on one core;
 [results/rules.json](results/rules.json), the same bytes every time), runs whole audits of honest
-generators (part `audits`, about an hour and a half on one core, into `results/audits.json`; the same
+generators (part `audits`, about 90 minutes on one core, into `results/audits.json`; the same
 command goes on where it was stopped), draws the pictures and writes this page (part `pages`).
 
 **Reading the tables.** A rate is the share of audits whose bound lies above the true epsilon, with
