@@ -101,7 +101,7 @@ def plan(
         sizing = _shadow_models(subject, settings, detect=detect, assumed=assumed)
         seconds = Seconds(seconds_per_model, None) if seconds_per_model else None
         if time_one and generator is not None and data is not None and seconds is None:
-            # With many records each model is trained on half of them: as good as on all but one.
+            # Half of the records are missing from every table, which takes no longer.
             one = replace(settings, records=1, shadow_models=MIN_SHADOW_MODELS)
             seconds = timed(generator, data, schema, one)
         cost = (

@@ -19,7 +19,7 @@ import pandas as pd
 from dpaudit.errors import RegistryError
 from dpaudit.external import worker
 from dpaudit.external.messages import Hello, SynthesisError, WorkerError
-from dpaudit.external.session import WorkerSession, WorkerStart
+from dpaudit.external.session import FOLDER_PREFIX, WorkerSession, WorkerStart, short_session
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
@@ -77,13 +77,11 @@ class WorkerGenerator:
     @cached_property
     def hello(self) -> Hello:
         """What the worker says of itself, from a process that is ended then."""
-        with tempfile.TemporaryDirectory(prefix="dpaudit-worker-") as folder:
-            try:
-                session = WorkerSession(self.start, folder=Path(folder))
-            except WorkerError as error:
-                raise RegistryError(f"{PREFIX}{self.command}: {error}") from None
-            session.end()
-        return session.hello
+        try:
+            with short_session(self.start) as session:
+                return session.hello
+        except WorkerError as error:
+            raise RegistryError(f"{PREFIX}{self.command}: {error}") from None
 
     @property
     def claim(self) -> PrivacyClaim | None:
@@ -159,7 +157,7 @@ def _session(start: WorkerStart) -> WorkerSession:
     if _current is not None and _current.start != start:
         _end(_current)
     if _current is None:
-        folder = Path(tempfile.mkdtemp(prefix="dpaudit-worker-"))
+        folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
         try:
             _current = WorkerSession(start, folder=folder)
         except BaseException:

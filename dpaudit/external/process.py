@@ -21,7 +21,7 @@ KEPT_ERRORS: Final = 2**16
 """Bytes of standard error that are kept, the last ones."""
 _SHOWN: Final = 300
 _CHUNK: Final = 2**16
-_POLL_SECONDS: Final = 0.2
+_POLL_SECONDS: Final = 0.05
 _END_SECONDS: Final = 2.0
 PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
 """Variables of the environment that a worker gets, beside those that mark and tame workers."""
@@ -135,7 +135,7 @@ class WorkerProcess:
     def _ending(self) -> str:
         deadline = time.monotonic() + _END_SECONDS
         while self._process.poll() is None and time.monotonic() < deadline:
-            time.sleep(_POLL_SECONDS / 4)
+            time.sleep(_POLL_SECONDS)
         code = self._process.poll()
         if code is None:
             how = "closed its standard output"
@@ -143,7 +143,7 @@ class WorkerProcess:
             how = f"was ended by signal {-code}"
         else:
             how = f"ended with exit code {code}"
-        time.sleep(_POLL_SECONDS / 4)  # for the rest of its standard error
+        time.sleep(_POLL_SECONDS)  # for the rest of its standard error
         said = self.last_errors[-_SHOWN:]
         return f"the worker {how}" + (f": {said}" if said else "")
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +24,7 @@ from dpaudit.external.process import WorkerProcess
 from dpaudit.external.tables import read_table, write_table
 from dpaudit.model.schema import Schema
 
+FOLDER_PREFIX: Final = "dpaudit-worker-"
 HELLO_SECONDS: Final = 300.0
 """How long a worker may take to start: it may import a large library."""
 
@@ -74,7 +78,8 @@ class WorkerSession:
         except BaseException:
             self.end()
             raise
-        self._form = ARROW if ARROW in self.hello.formats and _has_arrow() else CSV
+        both = ARROW in self.hello.formats and find_spec("pyarrow") is not None
+        self._form = ARROW if both else CSV
 
     def synthesize(self, data: pd.DataFrame, *, rows: int, seed: int | None) -> pd.DataFrame:
         """Has it train on a table and draw records.
@@ -128,9 +133,16 @@ class WorkerSession:
         return self._process.ends_with_its_input(seconds=seconds)
 
 
-def _has_arrow() -> bool:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        return False
-    return True
+@contextmanager
+def short_session(start: WorkerStart) -> Iterator[WorkerSession]:
+    """A worker in a folder of its own; both are gone in the end.
+
+    Raises:
+        WorkerError: As `WorkerSession`.
+    """
+    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as folder:
+        session = WorkerSession(start, folder=Path(folder))
+        try:
+            yield session
+        finally:
+            session.end()

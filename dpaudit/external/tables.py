@@ -89,11 +89,7 @@ def _arrow(content: bytes) -> pd.DataFrame:
 
 
 def _csv(content: bytes, schema: Schema) -> pd.DataFrame:
-    text = {
-        column.name: "object"
-        for column in schema.columns
-        if column.categories and all(isinstance(value, str) for value in column.categories)
-    }
+    text = dict.fromkeys(schema.text_columns, "object")
     options: dict[str, Any] = {"encoding": "utf-8", "keep_default_na": False, "na_values": [""]}
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header

@@ -56,6 +56,15 @@ class Schema:
         """Column names, in order."""
         return [column.name for column in self.columns]
 
+    @property
+    def text_columns(self) -> list[str]:
+        """Names of the columns whose categories are all text: files may write it as numbers."""
+        return [
+            column.name
+            for column in self.columns
+            if column.categories and all(isinstance(value, str) for value in column.categories)
+        ]
+
     @staticmethod
     def infer(data: pd.DataFrame, *, label: str | None = None) -> Schema:
         """Reads a schema off a table; the result says `inferred=True`.

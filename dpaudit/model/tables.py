@@ -173,11 +173,7 @@ def _as_text(values: pd.Series[Any]) -> pd.Series[Any]:
 
 def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
     columns = {column.name: column for column in (schema.columns if schema else ())}
-    text_columns = {
-        name: "object"
-        for name, column in columns.items()
-        if column.categories and all(isinstance(value, str) for value in column.categories)
-    }
+    text_columns = dict.fromkeys(schema.text_columns if schema else (), "object")
 
     def read(**options: Any) -> pd.DataFrame:
         table: pd.DataFrame = pd.read_csv(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
 from dpaudit.errors import TrialError
 from dpaudit.external.generator import WorkerGenerator
-from dpaudit.external.session import WorkerSession
+from dpaudit.external.session import WorkerSession, short_session
 from dpaudit.game.synthetic import accept
 from dpaudit.model.tables import Table
 
@@ -48,7 +45,7 @@ def check_worker(generator: WorkerGenerator, table: Table) -> Iterator[Conforman
         One finding for each requirement, in the order in which they are checked.
     """
     data = table.data
-    with _session(generator) as session:
+    with short_session(generator.start) as session:
         for name, check in (
             ("it synthesizes the rows that are asked for", _synthesizes),
             ("the same seed gives the same table, another table in between", _repeats),
@@ -59,20 +56,10 @@ def check_worker(generator: WorkerGenerator, table: Table) -> Iterator[Conforman
         ):
             yield _checked(name, check, session, data)
     yield _checked("a fresh process gives the same table", _fresh(generator), None, data)
-    with _session(generator) as session:
+    with short_session(generator.start) as session:
         ended = session.ends_with_its_input(seconds=END_SECONDS)
         late = f"it still ran after {END_SECONDS:g} s"
         yield Conformance("it ends when its standard input does", ended, "" if ended else late)
-
-
-@contextmanager
-def _session(generator: WorkerGenerator) -> Iterator[WorkerSession]:
-    with tempfile.TemporaryDirectory(prefix="dpaudit-worker-") as folder:
-        session = WorkerSession(generator.start, folder=Path(folder))
-        try:
-            yield session
-        finally:
-            session.end()
 
 
 def _checked(
@@ -131,10 +118,10 @@ def _fresh(generator: WorkerGenerator) -> Callable[[None, pd.DataFrame], str]:
         del session
         tables = []
         for _ in range(2):
-            with _session(generator) as own:
+            with short_session(generator.start) as own:
                 _table(own, data, _OTHER)  # the second one has answered before
                 tables.append(_table(own, data, _SEED))
-        with _session(generator) as own:
+        with short_session(generator.start) as own:
             alone = _table(own, data, _SEED)
             if not own.hello.seedable or all(one.equals(alone) for one in tables):
                 return ""

@@ -22,7 +22,7 @@ Generator = Callable[[pd.DataFrame, int, int], pd.DataFrame]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Played:
+class Audited:
     """What one training came to.
 
     Attributes:
@@ -38,15 +38,15 @@ class Played:
 
 def games(
     generator: Generator, table: pd.DataFrame, schema: Schema, *, number: int, **settings: Any
-) -> Iterator[Played]:
+) -> Iterator[Audited]:
     """Trainings with their own coins and noise; `settings` are those of the audit."""
     loaded = load(table, schema)
     spec = build_one_run(generator, loaded, AuditSettings(one_run=True, **settings))
     for seed in range(number):
-        yield played(generator, replace(spec, settings=replace(spec.settings, seed=seed)), seed)
+        yield audited(generator, replace(spec, settings=replace(spec.settings, seed=seed)), seed)
 
 
-def played(generator: Generator, spec: OneRunSpec, seed: int) -> Played:
+def audited(generator: Generator, spec: OneRunSpec, seed: int) -> Audited:
     """One training: its table is scored by every attack."""
     game = spec.game
     noise = int(Stream(seed, "", "one-run study", 0).rng().integers(2**32))
@@ -58,7 +58,7 @@ def played(generator: Generator, spec: OneRunSpec, seed: int) -> Played:
     nearest, fifth = guessed[0], round(FIFTH * spec.canaries)
     best = np.argsort(-nearest.scores, kind="stable")[:fifth]
     correct = int(nearest.coins[best].sum())
-    return Played(
+    return Audited(
         guessed=guessed,
         proved=max(of.bound(delta=delta, confidence=each) for of in guessed),
         nearest=one_run(correct, fifth, spec.canaries, delta=delta, confidence=confidence),

@@ -2,7 +2,7 @@
 
 One training serves the attacks of all three levels, each at a fourth of the error probability: so
 the largest proof of the attacks at a level and below is a valid one. The game is dpaudit's,
-with its coins, attacks, gradings and bounds, played by a loop in one process that leaves out what
+with its coins, attacks, gradings and bounds, run by a loop in one process that leaves out what
 takes most of the time of a small `dpaudit.audit`: the controls, whose part the trainer without a
 deviation and `labels-copied` play here, and checks of the run.
 """

@@ -29,7 +29,7 @@ from reports.pate_gan_audit.setting import GAMMA, TEACHERS, average_schema
 RECORDS: Final = 686
 CAP: Final = 1000
 LARGEST: Final = 100.0
-"""Epsilons above this are not told apart."""
+"""Epsilons above this are not distinguished."""
 ALL_VOTES: Final = frozenset(
     {Switch.PARTITION_ALL_ROWS, Switch.PARTITION_RESHUFFLED, Switch.PARTITION_BY_POSITION}
 )
@@ -69,12 +69,14 @@ def run(plan: Plan) -> None:
 
         def work(generator: str = generator, settings: dict[str, Any] = settings) -> Record:
             offered = {"schema": average_schema()}
-            return told(cast(Any, build(generator, GENERATORS, given=settings, offered=offered)))
+            return exact_labels(
+                cast(Any, build(generator, GENERATORS, given=settings, offered=offered))
+            )
 
         kept(plan.out / "exact" / f"{name}.json", asked, work)
 
 
-def told(generator: SwitchedPateGan) -> Record:
+def exact_labels(generator: SwitchedPateGan) -> Record:
     """Epsilon of the labels at the claim's delta; nothing if they have no votes."""
     if Switch.NO_PATE in generator.switches:
         return {"labels": None, "epsilon": None}

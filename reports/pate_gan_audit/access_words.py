@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 WHY: Final = {
-    "original": "the critic reads the records: its score tells, and after long training the rows; "
+    "original": "the critic reads the records: its score leaks, and after long training the rows; "
     "what it learns from, under its noisy labels, is the records",
     "updated": "noise of scale λ, not 1/λ: labels are the votes of teachers who all have the last "
     "part; the target is in it in 2 of 5 trainings here",
@@ -16,9 +16,9 @@ WHY: Final = {
     "alone would tell more than is claimed only if all five parts shifted to the attacker's liking",
     "smartnoise": "k is 1 of 1999 records and 2 of 2000, and two teachers' tie is a coin; it shows "
     "because at λ 100 an iteration of labels without noise is spent before the budget is checked; "
-    "at λ 0.001 labels tell less than is claimed",
+    "at λ 0.001 labels show less than is claimed",
     "pate-gan-switched": "keeps its promise; the null control of this table",
-    "no-pate": "the critic reads the records: its score tells, and generated rows follow; what it "
+    "no-pate": "the critic reads the records: its score leaks, and generated rows follow; what it "
     "learns from is the records",
     "partition-all-rows": "one record moves all k votes, hidden by noise of 1/λ; a perfect "
     "attacker would prove it, but teachers of all records hardly move for one",
@@ -45,16 +45,16 @@ WHY: Final = {
     "partition-by-position": "removing the first record shifts every part by one; a perfect "
     "attacker would prove it with tables made for that, here parts are alike",
     "teachers-from-rows": "k is 1 or 2 by one record; noise of 1/λ on either hides it",
-    "batch-from-rows": "the number of labels tells the number of records wherever n // k is below "
+    "batch-from-rows": "the number of labels gives the number of records wherever n // k is below "
     "the public batch (6 records and k 2: 3, without one 2), which it is not in the average case",
     "student-sees-real-rows": "its score of the target, and what it learns from",
     "generator-sees-real-rows": "its weights follow them; after longer training (synthcity) its "
     "rows, too",
     "conditions-from-data": "rows follow their conditions, which are real values; the student is "
     "shown these as well",
-    "queries-not-accounted": "free labels are not used, so little is told by them; if they were, "
+    "queries-not-accounted": "free labels are not used, so they say little; if they were, "
     "1000 iterations of them would break the claim",
-    "delta-ignored": "1/(n√n): few records pay for many labels, and their number tells n",
+    "delta-ignored": "1/(n√n): few records pay for many labels, and their number gives n",
     "budget-exceeded": "at any λ one iteration is answered: at λ 100 without noise, but after one "
     "iteration teachers have hardly learnt; at λ 0.001 it is 2 % too many",
     "one-noise-charged-as-two": "one draw is enough and is charged as more: it over-counts",

@@ -330,7 +330,7 @@ def test_the_committed_results_answer_what_is_asked_today(
 
     for module, name in ((audits, "audit"), (worst, "features_of"), (training, "traced"),
                          (tables, "trace"), (tables, "settings"), (access, "play"),
-                         (access_exact, "told")):  # fmt: skip
+                         (access_exact, "exact_labels")):  # fmt: skip
         monkeypatch.setattr(module, name, refuse)
     copy = shutil.copytree(RESULTS, tmp_path / "results", ignore=lambda *_: {"quick"})
     run.main(["--data", str(data_folder), "--out", str(copy)])

@@ -9,15 +9,13 @@ from typing import NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.attacking.fitting import score, trained
+from dpaudit.auditing.attacking.fitting import FOLDS, score, trained
 from dpaudit.auditing.attacking.parts import MIN_FITTED
 from dpaudit.bounds import CoinGuesses, Grading, auc
 from dpaudit.bounds.record_grading import count_record_guesses, promise_of_records
 from dpaudit.bounds.table import Observed, ValidBound, proved, valid_bounds
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, GameView, IntArray, Scorer
-
-FOLDS = 5
 
 ScoreRecords = Callable[[FloatArray], FloatArray]
 """Scores [n, k] of the features [n, k, f] of many models; larger means "in"."""

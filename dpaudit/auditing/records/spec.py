@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -100,14 +100,8 @@ class RecordsSpec(AuditSpec):
             settings: Those of the role's trials.
         """
         data = self.table.data
-        first = self.views[0]
-        view = GameView(
-            schema=first.schema,
-            others=first.others,
-            target=data.iloc[list(self.positions)].reset_index(drop=True),
-            n_rows=first.n_rows,
-            neighbours=first.neighbours,
-        )
+        records = data.iloc[list(self.positions)].reset_index(drop=True)
+        view = replace(self.views[0], target=records)
         included = draw_included(
             settings.shadow_models,
             fitted=2 * settings.fitted,
