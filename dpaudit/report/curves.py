@@ -36,7 +36,7 @@ class ScoreHistogram(NamedTuple):
     """Scored trials of both worlds by score.
 
     Attributes:
-        edges: Edges of the bins, from 0 to 1; shape (bins + 1,).
+        edges: Edges of the bins; shape (bins + 1,).
         inside: Trials of world in per bin; shape (bins,).
         outside: Trials of world out per bin; shape (bins,).
     """
@@ -83,12 +83,15 @@ def has_scores(result: AuditRecord) -> bool:
 def histogram(scores: Mapping[World, Sequence[float]]) -> ScoreHistogram:
     """Counts the scores of each world in bins of equal width.
 
-    They span 0 to 1 where all scores are such, as of a classifier's probabilities; else the scores.
+    They span 0 to 1 where all scores are such, as of a classifier's probabilities; else the scores,
+    with half a unit on either side if all are equal.
     """
     every = [*scores[World.IN], *scores[World.OUT]]
     low, high = min(every), max(every)
     if low >= 0.0 and high <= 1.0:
         low, high = 0.0, 1.0
+    elif low == high:
+        low, high = low - 0.5, high + 0.5
     edges = np.linspace(low, high, _BINS + 1)
     return ScoreHistogram(
         edges, np.histogram(scores[World.IN], edges)[0], np.histogram(scores[World.OUT], edges)[0]

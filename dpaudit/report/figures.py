@@ -180,7 +180,7 @@ def _scores(figure: Figure, result: AuditRecord) -> str:
     if threshold is None:
         lower.set_xlabel("score")
         return f"{listed} The table below has the counts."
-    left, right = min(0.0, threshold.value), max(1.0, threshold.value)
+    left, right = min(bins.edges[0], threshold.value), max(bins.edges[-1], threshold.value)
     margin = 0.02 * (right - left)
     lower.set_xlim(left - margin, right + margin)
     lower.set_xlabel(f"score (dashed: threshold {rounded(threshold.value)})")

@@ -18,7 +18,9 @@ from dpaudit.bounds.table import ValidBound
 from dpaudit.errors import RunFolderError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.report.curves import claim_region, largest_tpr
+from dpaudit.report.figures import draw
 from dpaudit.report.render import render_html, render_markdown
+from dpaudit.report.structure import Picture
 from dpaudit.report.write import write_reports
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
@@ -97,6 +99,7 @@ EVERY: dict[str, dict[str, Any]] = {
     "claim beyond all": {"claim": {"epsilon": 1000.0}},
     "threshold beyond the scores": {"threshold": {"value": 1.5, "direction": "higher"}},
     "constant scores": {"scores": {"in": [0.5] * 5, "out": [0.5] * 5}},
+    "constant log-odds": {"scores": {"in": [-2.5] * 5, "out": [-2.5] * 5}},
 }
 
 
@@ -364,3 +367,26 @@ def test_what_steers_or_turns_text_round_is_visible(record_of: Make) -> None:
 def test_markdown_links_and_mentions_nobody(record_of: Make, foreign: str, shown: str) -> None:
     markdown = render_markdown(record_of(reasons=[foreign]))
     assert f"- {shown}\n" in markdown
+
+
+@pytest.mark.parametrize(
+    ("scores", "threshold", "ends"),
+    [
+        ([-0.8, 6.7], 0.3, (-0.8, 6.7)),
+        ([-3.0, -1.0], 2.0, (-3.0, 2.0)),
+        ([0.2, 0.6], 0.5, (0.0, 1.0)),
+        ([-2.5, -2.5], -2.5, (-3.0, -2.0)),
+    ],
+)
+def test_the_axis_of_scores_holds_all_scores_and_the_threshold(
+    record_of: Make, scores: list[float], threshold: float, ends: tuple[float, float]
+) -> None:
+    record = record_of(
+        scores={"in": scores, "out": scores},
+        threshold={"value": threshold, "direction": "higher"},
+    )
+    drawing = draw(Picture.SCORES, record)
+    labels = re.findall(r"text-anchor: middle[^>]*>(−?[\d.]+)</text>", drawing)
+    marks = [float(label.replace("−", "-")) for label in labels]
+    step = np.diff(marks).max()  # the axis goes on for less than a step beyond its outermost ticks
+    assert (min(marks), max(marks)) == pytest.approx(ends, abs=step)
