@@ -34,7 +34,6 @@ from dpaudit.results.record import (
 )
 from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import Check, Decision, Power, Verdict
-from dpaudit.versions import versions
 
 
 def conclude(
@@ -140,7 +139,7 @@ def closing(
         "schema": SchemaOrigin(inferred=table.schema.inferred),
         "rows": audit.rows,
         "seed": audit.settings.seed,
-        "versions": versions(),
+        "versions": audit.versions,
         "seconds": round(seconds, 3),
         "reproduce": audit.reproduce,
     }

@@ -37,7 +37,6 @@ from dpaudit.game.store import RunFolder
 from dpaudit.model.schema import Schema
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
-from dpaudit.versions import versions
 
 
 @with_fields_of(AuditSettings)
@@ -124,7 +123,7 @@ def run_audit(
             spec = find_target(
                 spec, folder, jobs=workers, trial_timeout=trial_timeout, on_progress=on_progress
             )
-        with RunFolder(folder, spec=spec.stored_specification, versions=versions()) as store:
+        with RunFolder(folder, spec=spec.stored_specification, versions=spec.versions) as store:
             probes = probe_first(spec, store, jobs=workers)
             session = _session(spec, store, workers, trial_timeout, on_progress)
             record = replace(_shareable(session.run(), store), probes=probes)

@@ -159,6 +159,7 @@ def _errand(audit: TwoWorldSpec) -> _Probing:
             "delta": settings.delta,
             "neighbours": settings.neighbours,
             "target": None if row is None else f"row:{row}",
+            "worker_memory": settings.worker_memory,
             "seed": settings.seed,
         },
         most_fits=_most_fits(settings),

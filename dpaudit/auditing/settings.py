@@ -101,6 +101,8 @@ class AuditSettings:
             most. More than 1 gives as many guesses per model, and attacks no single target.
         probe: Whether probes from outside (`dpaudit probe`) run first where they are cheap: in an
             audit of at least 400 shadow models of one target.
+        worker_memory: Gigabytes of address space that a generator in a process of its own may take
+            (Linux). Suits the machine, as `jobs`: a run may be resumed with another.
         seed: Root of every random stream, in [0, 2**63).
 
     Raises:
@@ -131,6 +133,7 @@ class AuditSettings:
     canaries: int | None = None
     records: int = 1
     probe: bool = True
+    worker_memory: float | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -354,6 +357,7 @@ class SettingsGiven(TypedDict, total=False):
     canaries: int | None
     records: int
     probe: bool
+    worker_memory: float | None
     seed: int
 
 

@@ -20,7 +20,7 @@ from dpaudit.model.tables import Table, data_digest
 from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.source import source_digest
 from dpaudit.seeds import Stream
-from dpaudit.versions import __version__
+from dpaudit.versions import __version__, versions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +47,11 @@ class AuditSpec(ABC):
         """Synthetic rows requested of every model."""
         given = self.settings.rows
         return len(self.table.data) if given is None else given
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of what the result depends on, a library in its own environment included."""
+        return {**versions(), **self.generator.versions}
 
     @property
     @abstractmethod

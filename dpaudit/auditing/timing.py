@@ -17,7 +17,6 @@ from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
-from dpaudit.versions import versions
 
 
 class TrainingCount(NamedTuple):
@@ -89,7 +88,7 @@ def time_one(audit: TwoWorldSpec) -> ModelSeconds:
     with (
         tempfile.TemporaryDirectory(prefix="dpaudit-") as folder,
         RunFolder(
-            Path(folder) / "run", spec=audit.stored_specification, versions=versions()
+            Path(folder) / "run", spec=audit.stored_specification, versions=audit.versions
         ) as store,
         workers_ended(),
     ):

@@ -139,7 +139,9 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
         record = data.iloc[[pair.row]].reset_index(drop=True)
         target = Target(pair.choice, pair.row, record)
     offered = {"schema": schema, "target": target.record}
-    named = named_generator(generator, settings.parameters, offered)
+    named = named_generator(
+        generator, settings.parameters, offered, worker_memory=settings.worker_memory
+    )
     settings, attacks, facts = attacks_with_access(named, settings)
     stated = settings.stated_claim
     if pair is not None and pair.neighbours is not None:

@@ -16,7 +16,8 @@ def check_worker(
         str,
         typer.Argument(
             metavar="COMMAND",
-            help="Program and arguments in one text: '/path/venv/bin/python my.py:Generator'.",
+            help="Program and arguments in one text: '/path/venv/bin/python my.py:Generator', or "
+            "LIBRARY:METHOD.",
             show_default=False,
         ),
     ],
@@ -25,20 +26,27 @@ def check_worker(
     ] = "sample:breast-cancer",
     schema: options.SchemaFile = None,
     parameter: options.Parameters = None,
+    worker_memory: options.WorkerMemory = None,
 ) -> None:
     """Checks that a worker keeps to dpaudit-worker/1 before any audit of it.
 
     Exit codes: 0 it does, 1 it does not, 2 wrong use or input, or it does not start.
     """
-    from dpaudit.external.generator import WorkerGenerator
+    from dpaudit.external.generator import PREFIX, WorkerGenerator
     from dpaudit.model.tables import load
+    from dpaudit.plugins.named import library_named, named_generator
     from dpaudit.plugins.registry import parse_parameters
     from dpaudit.probe.conformance import check_worker as checks
 
     table = load(data, schema)
-    generator = WorkerGenerator(
-        command=worker, schema=table.schema, parameters=parse_parameters(parameter or [])
-    )
+    library = library_named(worker.rpartition(":")[0])
+    generator = named_generator(
+        worker if library else f"{PREFIX}{worker.removeprefix(PREFIX)}",
+        parse_parameters(parameter or []),
+        {"schema": table.schema},
+        worker_memory=worker_memory,
+    ).generator
+    assert isinstance(generator, WorkerGenerator)
     output, passed = results(), True
     claim = generator.claim.in_words if generator.claim else "no claim"
     output.print(f"{generator.hello.name}: {claim}; tables as {', '.join(generator.hello.formats)}")

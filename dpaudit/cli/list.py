@@ -11,8 +11,10 @@ import typer
 
 from dpaudit.bounds.table import BOUNDS, BoundEntry
 from dpaudit.cli.console import guarded, messages, results
+from dpaudit.external.libraries import Library
 from dpaudit.model.worst_cases import WorstCase
 from dpaudit.plugins.access import access_of
+from dpaudit.plugins.named import libraries
 from dpaudit.plugins.registry import ATTACKS, GENERATORS, Plugin, plugins
 
 
@@ -23,13 +25,14 @@ class Group(StrEnum):
     ATTACKS = "attacks"
     BOUNDS = "bounds"
     WORST_CASES = "worst-cases"
+    LIBRARIES = "libraries"
 
 
 @guarded
 def list_registered(
     group: Annotated[Group | None, typer.Argument(help="What to list.", show_default=False)] = None,
 ) -> None:
-    """Lists registered generators and attacks, bounds, and worst cases."""
+    """Lists registered generators, attacks and libraries, bounds, and worst cases."""
     output = results()
     for one in Group if group is None else (group,):
         if group is None:
@@ -40,6 +43,10 @@ def list_registered(
             entries = {case.value: case.meaning for case in WorstCase}
         elif one is Group.ATTACKS:
             entries = {name: _attack(value) for name, value in _plugins(ATTACKS)}
+        elif one is Group.LIBRARIES:
+            entries = {
+                f"{of.name}:{method}": _library(of) for of in libraries() for method in of.methods
+            }
         else:
             entries = {name: _summary(value) for name, value in _plugins(GENERATORS)}
         width = max((len(name) for name in entries), default=0)
@@ -62,6 +69,13 @@ def _plugins(group: str) -> list[Plugin]:
     for warning in caught:
         messages().print(f"warning: {warning.message}")
     return found
+
+
+def _library(library: Library) -> str:
+    """What a library is, and whether its methods can be audited at once."""
+    built = library.environment.built
+    ready = "ready" if built else f"run: dpaudit env create {library.environment.name}"
+    return f"{library.summary} ({ready})"
 
 
 def _attack(value: object) -> str:

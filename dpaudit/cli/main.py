@@ -15,6 +15,7 @@ from dpaudit.cli.bounds import bounds
 from dpaudit.cli.check_worker import check_worker
 from dpaudit.cli.console import ExitCode, end_program
 from dpaudit.cli.doctor import doctor
+from dpaudit.cli.env import env
 from dpaudit.cli.explain import explain
 from dpaudit.cli.list import list_registered
 from dpaudit.cli.plan import plan
@@ -47,6 +48,7 @@ app.command()(bounds)
 app.command()(account)
 app.command("audit-labels")(audit_labels)
 app.command("check-worker")(check_worker)
+app.add_typer(env, name="env")
 app.command("list")(list_registered)
 app.command()(show)
 app.command()(doctor)

@@ -33,7 +33,8 @@ GeneratorName = Annotated[
     str,
     typer.Argument(
         metavar="GENERATOR",
-        help="Registered name (see `dpaudit list generators`), module:attr, or file.py:attr.",
+        help="Registered name (see `dpaudit list generators`), LIBRARY:METHOD (see `dpaudit list "
+        "libraries`), module:attr, file.py:attr, or worker:COMMAND.",
         show_default=False,
     ),
 ]
@@ -119,6 +120,14 @@ TrialTimeout = Annotated[
         metavar="SECONDS",
         help="A trial that takes longer is stopped and has failed. Default: 20 times the slowest "
         "so far, at least an hour; a day until one has finished.",
+        shown=False,
+    ),
+]
+WorkerMemory = Annotated[
+    float | None,
+    _option(
+        metavar="GB",
+        help="Address space that a generator in a process of its own may take. Default: no limit.",
         shown=False,
     ),
 ]
@@ -221,6 +230,7 @@ SETTINGS: dict[str, Any] = {
             help="Whether cheap probes from outside run first, if there are 400 models or more.",
         ),
     ],
+    "worker_memory": WorkerMemory,
     "seed": Seed,
 }
 """The option of every setting."""

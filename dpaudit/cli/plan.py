@@ -40,6 +40,7 @@ ALTERNATIVES = (50, 100, 200, 400, 1000, 2000)
     "one_run",
     "canaries",
     "records",
+    "worker_memory",
 )
 def plan(
     settings: AuditSettings,
@@ -153,7 +154,9 @@ def _subject(
 
     table = load(data, schema)
     offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
-    named = named_generator(generator, settings.parameters, offered)
+    named = named_generator(
+        generator, settings.parameters, offered, worker_memory=settings.worker_memory
+    )
     claim = claim_under_audit(named, settings.stated_claim)
     return PlanSubject(claim, table, trains_many(named.generator))
 

@@ -44,6 +44,7 @@ def probe(
         float,
         typer.Option(metavar="C", help="That no probe flags a generator which keeps its claim."),
     ] = 0.99,
+    worker_memory: options.WorkerMemory = None,
     seed: options.Seed = 0,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -68,6 +69,7 @@ def probe(
         records=records,
         fits=fits,
         confidence=confidence,
+        worker_memory=worker_memory,
         seed=seed,
     )
     report = run_probes(

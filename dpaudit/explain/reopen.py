@@ -20,7 +20,6 @@ from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, Table, load, load_table
 from dpaudit.results.result import RESULT_FILE, AuditResult
 from dpaudit.results.verdict import Verdict
-from dpaudit.versions import versions
 
 
 class FinishedRun(NamedTuple):
@@ -42,7 +41,9 @@ class FinishedRun(NamedTuple):
         Raises:
             RunFolderError: If another process holds it, or it is damaged.
         """
-        return RunFolder(self.folder, spec=self.audit.stored_specification, versions=versions())
+        return RunFolder(
+            self.folder, spec=self.audit.stored_specification, versions=self.audit.versions
+        )
 
     @property
     def models(self) -> int:
@@ -87,9 +88,9 @@ def reopen(path: Path) -> FinishedRun:
         raise RunFolderError(
             f"{folder} was run on a table in memory: write it to a file and audit that"
         )
-    _compare(folder, "versions", result.versions, versions())
     spec = specification_of(folder)
     audit = _rebuilt(spec, result)
+    _compare(folder, "versions", result.versions, audit.versions)
     own = audit.stored_specification
     _compare(folder, "settings", spec, salt_of(folder).sealed(own))
     run = FinishedRun(folder, audit, result)

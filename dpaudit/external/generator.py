@@ -43,6 +43,9 @@ class WorkerGenerator:
         parameters: Handed to the worker.
         fresh: Whether each trial has a process of its own.
         memory: Bytes of address space that the process may take; None for no limit.
+        name: What messages call it; `worker:` and the command if empty.
+        sources: Files that say what it does, beside those that its command names.
+        versions: Releases that a result is about, by what they are releases of.
 
     Raises:
         RegistryError: If the worker cannot be started, or its hello is wrong.
@@ -53,6 +56,9 @@ class WorkerGenerator:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     fresh: bool = False
     memory: int | None = None
+    name: str = ""
+    sources: tuple[Path, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _ = self.hello
@@ -81,7 +87,8 @@ class WorkerGenerator:
             with short_session(self.start) as session:
                 return session.hello
         except WorkerError as error:
-            raise RegistryError(f"{PREFIX}{self.command}: {error}") from None
+            named = self.name or f"{PREFIX}{self.command}"
+            raise RegistryError(f"{named}: {error}") from None
 
     @property
     def claim(self) -> PrivacyClaim | None:
@@ -106,9 +113,10 @@ class WorkerGenerator:
 
     @property
     def source_files(self) -> tuple[Path, ...]:
-        """The files that its command names: they say what it does."""
+        """The files that say what it does: those that its command names, and further ones."""
         names = (word.rpartition(":")[0] or word for word in self.arguments[1:])
-        return tuple(Path(name) for name in names if os.path.isfile(name))
+        named = (Path(name) for name in names if os.path.isfile(name))
+        return (*named, *self.sources)
 
 
 @dataclass(frozen=True)

@@ -91,8 +91,13 @@ def _built(place: str, request: dict[str, Any]) -> Any:
         exec(compile(file.read(), path, "exec"), scope)
     value, given = scope[name], dict(request["parameters"])
     if inspect.isclass(value):
-        if "schema" in inspect.signature(value).parameters:
+        known = inspect.signature(value).parameters
+        if "schema" in known:
             given.setdefault("schema", request["schema"])
+        if not any(one.kind is one.VAR_KEYWORD for one in known.values()):
+            for key in sorted(set(given) - set(known)):
+                takes = ", ".join(one for one in known if one != "schema") or "none"
+                raise TypeError(f"{name} has no parameter {key!r}; it takes: {takes}")
         return value(**given)
     if given:
         raise TypeError(f"{name} is no class: it takes no parameters")

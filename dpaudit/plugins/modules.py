@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from dpaudit.errors import RegistryError
+from dpaudit.formatting import did_you_mean
 from dpaudit.plugins.foreign import refusing
 
 
@@ -50,12 +51,13 @@ def _findable(module: ModuleType) -> bool:
     return spec is not None and spec.origin == file
 
 
-def load_module(place: str) -> ModuleType:
+def load_module(place: str, *, known: Sequence[str] = ()) -> ModuleType:
     """Imports a module by its name, or from a file.
 
     Args:
         place: A name that can be imported, also from the working folder, or a path that ends with
             `.py`. What a file defines travels to workers by value.
+        known: Names of other things that it may be a slip for.
 
     Returns:
         The module.
@@ -73,8 +75,8 @@ def load_module(place: str) -> ModuleType:
         except ModuleNotFoundError as error:
             if error.name and (place == error.name or place.startswith(f"{error.name}.")):
                 raise RegistryError(
-                    f"no module {place!r}: name an importable module, or a file as "
-                    "path/to/file.py:attr"
+                    f"no module {place!r}{did_you_mean(place, known)}: name an importable module, "
+                    "or a file as path/to/file.py:attr"
                 ) from None
             raise
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from dpaudit.errors import AttackError, ClaimError, RegistryError, SettingsError
 from dpaudit.external.generator import FRESH_PREFIX, PREFIX, WorkerGenerator
+from dpaudit.external.libraries import Library
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.currencies import (
     Claim,
@@ -16,13 +17,24 @@ from dpaudit.model.currencies import (
     CurvePoint,
     GaussianClaim,
 )
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.access import AnyAttack
 from dpaudit.plugins.adapt import as_generator
 from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import FeatureName, GameView, Generator
-from dpaudit.plugins.registry import ATTACKS, GENERATORS, build, parse_parameters
+from dpaudit.plugins.registry import (
+    ATTACKS,
+    GENERATORS,
+    LIBRARIES,
+    build,
+    names,
+    parse_parameters,
+    plugins,
+    resolve,
+)
 
+BYTES_OF_GB: Final = 10**9
 _ATTACK_METHODS = ("check", "feature_names", "fit")
 
 
@@ -38,6 +50,11 @@ class NamedGenerator(NamedTuple):
     name: str
     parameters: dict[str, Any]
     generator: Generator
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Releases that are audited in an environment of their own; else none."""
+        return self.generator.versions if isinstance(self.generator, WorkerGenerator) else {}
 
 
 class NamedAttack(NamedTuple):
@@ -71,24 +88,33 @@ class NamedAttack(NamedTuple):
 
 
 def named_generator(
-    generator: object, parameters: Mapping[str, Any], offered: Mapping[str, Any]
+    generator: object,
+    parameters: Mapping[str, Any],
+    offered: Mapping[str, Any],
+    *,
+    worker_memory: float | None = None,
 ) -> NamedGenerator:
     """Builds or wraps the generator that the caller named or handed in.
 
     Args:
-        generator: A name as in `dpaudit.plugins.registry.resolve`, an object with `fit`, or a
-            function `f(data, n_rows, seed)`.
+        generator: A name as in `dpaudit.plugins.registry.resolve`, `worker:COMMAND`, a library's
+            `LIBRARY:METHOD`, an object with `fit`, or a function `f(data, n_rows, seed)`.
         parameters: Constructor parameters, for names and classes.
         offered: What a constructor may ask for: schema and target.
+        worker_memory: Gigabytes of address space that a worker process may take; None for no limit.
 
     Returns:
         The generator with its name.
 
     Raises:
         RegistryError: If it cannot be found or built, or is not a generator.
+        SettingsError: If `worker_memory` is not positive.
     """
+    if worker_memory is not None and not worker_memory > 0:
+        raise SettingsError(f"`worker_memory` must be positive, got {worker_memory:g}")
     if isinstance(generator, str):
-        worker = _worker(generator, parameters, offered)
+        memory = None if worker_memory is None else round(worker_memory * BYTES_OF_GB)
+        worker = _worker(generator, parameters, offered["schema"], memory)
         if worker is not None:
             return NamedGenerator(generator, dict(parameters), worker)
         value = build(generator, GENERATORS, given=parameters, offered=offered)
@@ -108,18 +134,48 @@ def named_generator(
 
 
 def _worker(
-    name: str, parameters: Mapping[str, Any], offered: Mapping[str, Any]
+    name: str, parameters: Mapping[str, Any], schema: Schema, memory: int | None
 ) -> WorkerGenerator | None:
-    """The generator behind `worker:COMMAND` or `fresh-worker:COMMAND`; None for other names."""
+    """The generator behind `[fresh-]worker:COMMAND` or `LIBRARY:METHOD`; None for other names."""
     for prefix in (PREFIX, FRESH_PREFIX):
         if name.startswith(prefix):
             return WorkerGenerator(
                 command=name.removeprefix(prefix),
-                schema=offered["schema"],
+                schema=schema,
                 parameters=parameters,
                 fresh=prefix == FRESH_PREFIX,
+                memory=memory,
             )
-    return None
+    place, colon, method = name.rpartition(":")
+    library = library_named(place if colon else name)
+    if library is None or (not colon and name in names(GENERATORS)):
+        return None
+    return library.generator(
+        method if colon else "", schema=schema, parameters=parameters, memory=memory
+    )
+
+
+def library_named(name: str) -> Library | None:
+    """The registered library of a name, perhaps at another release; None if there is none.
+
+    Args:
+        name: `LIBRARY`, or `LIBRARY@VERSION`.
+
+    Raises:
+        RegistryError: If it is registered and cannot be loaded, or has no such release.
+    """
+    registered, at, version = name.partition("@")
+    if registered not in names(LIBRARIES):
+        return None
+    library = resolve(registered, LIBRARIES)
+    if not isinstance(library, Library):
+        raise RegistryError(f"plugin {registered!r} is no dpaudit.external.libraries.Library")
+    return library.with_release(version) if at else library
+
+
+def libraries() -> list[Library]:
+    """Every registered library; a broken one is a warning."""
+    return [value for _, value in plugins(LIBRARIES) if isinstance(value, Library)]
 
 
 def named_attacks(attacks: Sequence[str | AnyAttack]) -> tuple[NamedAttack, ...]:

@@ -1,7 +1,8 @@
 """Finds generators and attacks: ours, other packages', and the user's own files.
 
-A name is one of: a registered name (entry-point groups `dpaudit.generators`, `dpaudit.attacks`),
-`module:attr`, or `path/to/file.py:attr`. dpaudit never imports the packages that register.
+A name is one of: a registered name (entry-point groups `dpaudit.generators`, `dpaudit.attacks`,
+`dpaudit.libraries`), `module:attr`, or `path/to/file.py:attr`. dpaudit never imports the packages
+that register.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dpaudit.plugins.modules import load_module
 
 GENERATORS = "dpaudit.generators"
 ATTACKS = "dpaudit.attacks"
+LIBRARIES = "dpaudit.libraries"
 
 
 class Plugin(NamedTuple):
@@ -61,7 +63,7 @@ def resolve(name: str, group: str) -> object:
     """
     if ":" in name:
         place, _, attribute = name.rpartition(":")
-        module = load_module(place)
+        module = load_module(place, known=names(LIBRARIES))
         with refusing(f"{name} cannot be read"):
             if hasattr(module, attribute):
                 return getattr(module, attribute)

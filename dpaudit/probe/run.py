@@ -71,6 +71,7 @@ def probe(
     records: int = ProbeSettings.records,
     fits: int = ProbeSettings.fits,
     confidence: float = ProbeSettings.confidence,
+    worker_memory: float | None = None,
     seed: int = ProbeSettings.seed,
     on_progress: Callable[[ProbeResult], None] | None = None,
 ) -> ProbeReport:
@@ -94,6 +95,7 @@ def probe(
         records: Largest number of records to probe.
         fits: Largest number of fits of one probe after its pilot.
         confidence: In (0.5, 1).
+        worker_memory: As for `dpaudit.audit`.
         seed: Root of every random stream.
         on_progress: Called with each result as soon as there is one.
 
@@ -113,6 +115,7 @@ def probe(
         records=records,
         fits=fits,
         confidence=confidence,
+        worker_memory=worker_memory,
         seed=seed,
     )
     return run_probes(
@@ -147,7 +150,14 @@ def run_probes(
     """
     table, target = _sampled(load(data, schema), settings)
     check_rows(len(table.data) if settings.rows is None else settings.rows, table.schema)
-    built = maker(generator, parameters or {}, table.schema, table.data, target=target or 0)
+    built = maker(
+        generator,
+        parameters or {},
+        table.schema,
+        table.data,
+        target=target or 0,
+        worker_memory=settings.worker_memory,
+    )
     stated = StatedClaim(
         epsilon=settings.epsilon, delta=settings.delta, neighbours=settings.neighbours
     )

@@ -29,6 +29,7 @@ class ProbeSettings:
         fits: Largest number of fits of one probe after its pilot.
         confidence: Probability, in (0.5, 1), with which at least no probe at all flags a generator
             that keeps its claim.
+        worker_memory: As of an audit.
         seed: Root of every random stream.
 
     Raises:
@@ -44,6 +45,7 @@ class ProbeSettings:
     records: int = 1000
     fits: int = 64
     confidence: float = 0.99
+    worker_memory: float | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from dpaudit.external.generator import WorkerGenerator
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.named import NamedGenerator, named_generator
@@ -41,6 +42,7 @@ def maker(
     data: pd.DataFrame,
     *,
     target: int = 0,
+    worker_memory: float | None = None,
 ) -> Maker:
     """The maker of a generator that was named or given.
 
@@ -53,6 +55,7 @@ def maker(
         schema: The table's schema.
         data: The table.
         target: Position of the target.
+        worker_memory: As for `named_generator`.
 
     Returns:
         The maker.
@@ -65,10 +68,13 @@ def maker(
 
         def named(schema: Schema, data: pd.DataFrame, changes: Mapping[str, Any]) -> Generator:
             offered = {SCHEMA: schema, "target": data.iloc[[target]].reset_index(drop=True)}
-            return named_generator(name, {**parameters, **changes}, offered).generator
+            given = {**parameters, **changes}
+            return named_generator(name, given, offered, worker_memory=worker_memory).generator
 
         offered = {SCHEMA: schema, "target": data.iloc[[target]].reset_index(drop=True)}
-        asked = named_generator(name, parameters, offered)
+        asked = named_generator(name, parameters, offered, worker_memory=worker_memory)
+        if isinstance(asked.generator, WorkerGenerator):  # nobody here sees its constructor
+            return Maker(asked, frozenset({SCHEMA, *parameters}), named)
         value = resolve(name, GENERATORS)
         known = inspect.signature(value).parameters if inspect.isclass(value) else ()
         return Maker(asked, frozenset(known), named)

@@ -108,7 +108,9 @@ def build_one_run(generator: object, table: Table, settings: AuditSettings) -> O
     data, schema = table.data, table.schema
     canaries = DEFAULT_CANARIES if settings.canaries is None else settings.canaries
     check_canaries(canaries, rows=len(data))
-    named = named_generator(generator, settings.parameters, {"schema": schema})
+    named = named_generator(
+        generator, settings.parameters, {"schema": schema}, worker_memory=settings.worker_memory
+    )
     spec = OneRunSpec(
         generator=named,
         table=table,

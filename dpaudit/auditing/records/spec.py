@@ -130,10 +130,14 @@ def build_records(generator: object, table: Table, settings: AuditSettings) -> R
     positions = choose_records(data, schema, settings.records)
     offered = {"schema": schema}
     try:
-        named = named_generator(generator, settings.parameters, offered)
+        named = named_generator(
+            generator, settings.parameters, offered, worker_memory=settings.worker_memory
+        )
     except RegistryError:
         one = {**offered, "target": data.iloc[[positions[0]]].reset_index(drop=True)}
-        named = named_generator(generator, settings.parameters, one)  # or that is what is wrong
+        named = named_generator(
+            generator, settings.parameters, one, worker_memory=settings.worker_memory
+        )  # or that is what is wrong
         raise SettingsError(
             f"{named.name} takes one target when it is built, and `records` attacks many: leave "
             "out `records`"

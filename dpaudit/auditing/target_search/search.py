@@ -19,7 +19,6 @@ from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, World
 from dpaudit.plugins.registry import ATTACKS, build
-from dpaudit.versions import versions
 
 FOLDER = "target"
 """Of a search, below the run folder of its audit."""
@@ -62,7 +61,7 @@ def find_target(
         raise RunFolderError(
             f"{folder} holds an audit of a target that was named: give another `out`"
         )
-    with RunFolder(own, spec=search.stored_specification, versions=versions()) as store:
+    with RunFolder(own, spec=search.stored_specification, versions=search.versions) as store:
         trials = [Trial(Role.TARGET_SELECTION, World.OUT, n) for n in range(search.trainings)]
         generator = search.generator.generator
         stored = store.outcomes(Role.TARGET_SELECTION)

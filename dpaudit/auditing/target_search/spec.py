@@ -129,7 +129,12 @@ def build_target_search(
     candidates = candidates_of(table)
     first = build_two_worlds(generator, table, replace(settings, target=f"row:{candidates[0]}"))
     try:
-        named = named_generator(generator, settings.parameters, {"schema": table.schema})
+        named = named_generator(
+            generator,
+            settings.parameters,
+            {"schema": table.schema},
+            worker_memory=settings.worker_memory,
+        )
     except RegistryError:  # with a target it could be built
         raise SettingsError(
             f"{first.generator.name} takes the target when it is built, so none can be searched "

@@ -1,0 +1,115 @@
+"""`dpaudit env`: the environments of libraries that are audited in a process of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli.console import guarded, messages, results
+from dpaudit.errors import RegistryError
+from dpaudit.external.environments import (
+    Environment,
+    create_environment,
+    existing_environments,
+    read_built,
+    remove_environments,
+)
+from dpaudit.formatting import did_you_mean
+from dpaudit.plugins.named import libraries, library_named
+
+env = typer.Typer(
+    help="Manages the pinned environments of libraries: lists, creates and removes them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="Of an environment (see `dpaudit env list`); NAME@VERSION has another release.",
+        show_default=False,
+    ),
+]
+
+
+@env.command("list")
+@guarded
+def list_environments() -> None:
+    """Lists environments: of every registered library, and what else is in the cache folder."""
+    output = results()
+    rows = []
+    known = {one.folder: one.name for one in _registered().values()}
+    for folder, name in {**known, **existing_environments()}.items():
+        built = read_built(folder)
+        if built is not None:
+            state = f"Python {built.python_version}, {len(built.packages)} packages; {folder}"
+            if folder not in known and "@" not in name:
+                state = f"of older pins; {folder}"
+        elif folder.exists():
+            state = f"not complete: it is being made, or was interrupted; {folder}"
+        else:
+            state = f"not there; run: dpaudit env create {name}"
+        rows.append((name, state))
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, state in sorted(rows):
+        output.print(f"{name:<{width}}  {state}")
+
+
+@env.command()
+@guarded
+def create(
+    name: Name,
+    python: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Interpreter to make it with. Default: this one if its version fits, else "
+            "python3.X on PATH.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Makes an environment with pip in a cache folder; one that is complete is left alone.
+
+    pip runs the build scripts of what it installs with your rights, and asks the package index.
+    """
+    environment = _named(name)
+    before = environment.built
+    built = create_environment(environment, python=python, on_step=messages().print)
+    state = "is there already" if before else "is ready"
+    results().print(f"{environment.name} {state}: Python {built.python_version}, {built.folder}")
+
+
+@env.command()
+@guarded
+def remove(name: Name) -> None:
+    """Deletes an environment, those of its older pins included."""
+    folders = remove_environments(name)
+    if not folders:
+        known = sorted(set(existing_environments().values()))
+        there = f"there is {', '.join(known)}" if known else "there is none"
+        raise RegistryError(
+            f"no environment {name!r} to remove{did_you_mean(name, known)}; {there}"
+        )
+    for folder in folders:
+        results().print(f"deleted {folder}")
+
+
+def _registered() -> dict[str, Environment]:
+    return {one.environment.name: one.environment for one in libraries()}
+
+
+def _named(name: str) -> Environment:
+    registered = _registered()
+    if name in registered:
+        return registered[name]
+    library = library_named(name.partition(":")[0])
+    if library is not None:
+        return library.environment
+    known = list(registered)
+    raise RegistryError(
+        f"no environment {name!r}{did_you_mean(name, known)}; there is {', '.join(known) or 'none'}"
+    )

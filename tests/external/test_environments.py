@@ -1,0 +1,301 @@
+"""Environments of libraries: made once, complete or not there, and audited by name."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+import dpaudit
+from dpaudit.cli.main import app
+from dpaudit.errors import RegistryError
+from dpaudit.external.environments import (
+    MARKER,
+    Environment,
+    create_environment,
+    environments_folder,
+    existing_environments,
+)
+from dpaudit.external.interpreters import find_interpreter
+from dpaudit.external.libraries import Library
+from dpaudit.external.pip import pip_reason
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.named import named_generator
+from dpaudit.plugins.source import source_digest
+from dpaudit.seeds import rng_of
+from toy_library import RELEASES, registered, toy_library, wheel
+
+HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
+SCHEMA = Schema(
+    columns=tuple(Column(name=n, kind=Kind.CONTINUOUS, lower=0.0, upper=1.0) for n in "xy")
+)
+
+
+def table() -> pd.DataFrame:
+    values = rng_of(0, "table").random((30, 2))
+    values[7] = 1.0
+    return SCHEMA.canonical(pd.DataFrame(values, columns=["x", "y"]))
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache, and an index that is a folder, for all tests here: making environments is slow."""
+    folder = tmp_path_factory.mktemp("home")
+    index = folder / "index"
+    index.mkdir()
+    for version, leaks in RELEASES.items():
+        wheel(index, "toylib", version, f"LEAKS = {leaks}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        patch.setenv("PIP_NO_INDEX", "1")
+        patch.setenv("PIP_FIND_LINKS", str(index))
+        patch.setenv("PIP_CONFIG_FILE", "/dev/null")
+        yield folder
+
+
+@pytest.fixture
+def toy(home: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
+    library = toy_library(home, python=HERE)
+    registered(library, monkeypatch)
+    return library
+
+
+def bare(folder: Path, name: str = "bare", **changes: object) -> Environment:
+    (folder / "none.txt").write_text("# nothing\n\n")
+    made = Environment(name=name, pins=folder / "none.txt", pythons=(HERE,))
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def test_an_environment_is_made_once(tmp_path: Path, home: Path) -> None:
+    environment, steps = bare(tmp_path), list[str]()
+    assert environment.built is None
+    built = create_environment(environment, on_step=steps.append)
+    assert built == environment.built
+    assert len(steps) == 1
+    assert built.python_version.startswith(HERE)
+    assert built.python.is_file()
+    before = (built.folder / MARKER).stat().st_mtime_ns
+    assert create_environment(environment, on_step=steps.append) == built
+    assert (built.folder / MARKER).stat().st_mtime_ns == before
+    assert len(steps) == 1
+    assert environments_folder().stat().st_mode & 0o077 == 0
+
+
+def test_half_an_environment_is_none(tmp_path: Path, home: Path) -> None:
+    environment = bare(tmp_path, "half")
+    built = create_environment(environment)
+    (built.folder / "left over").touch()
+    (built.folder / MARKER).unlink()
+    assert environment.built is None
+    assert run("env", "list").stdout.count("not complete: ") == 1
+    assert not (create_environment(environment).folder / "left over").exists()
+
+
+def test_other_pins_are_another_environment(tmp_path: Path) -> None:
+    (tmp_path / "pins.txt").write_text("a==1\nb_c==2  # why\n")
+    one = Environment(name="one", pins=tmp_path / "pins.txt", pythons=(HERE,))
+    assert one.requirements == ("a==1", "b_c==2")
+    other = one.with_release("B-c", "3.0")
+    assert other.requirements == ("a==1", "B-c==3.0")
+    assert other.folder != one.folder
+    assert other.name == "one@3.0"
+    with pytest.raises(RegistryError, match="pins no d"):
+        one.with_release("d", "1")
+    with pytest.raises(RegistryError, match=r"'one@../..' cannot name an environment"):
+        one.with_release("a", "../..")
+    (tmp_path / "pins.txt").write_text("a>=1\n")
+    with pytest.raises(RegistryError, match="'a>=1' is no pin: write name==version"):
+        _ = replace(one, pythons=()).requirements
+    with pytest.raises(RegistryError, match=r"gone\.txt cannot be read: No such file"):
+        _ = replace(one, pins=tmp_path / "gone.txt").requirements
+    with pytest.raises(RegistryError, match="cannot name an environment"):
+        _ = replace(one, name="../one").folder
+
+
+def test_a_library_is_audited_by_name(
+    toy: Library, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = run("audit", "toy:rows", "--data", "sample:breast-cancer")
+    assert missing.exit_code == 2
+    assert missing.stderr.endswith("which is not there yet; run: dpaudit env create toy\n")
+    assert "Rows of the table (run: dpaudit env create toy)" in run("list", "libraries").stdout
+    assert "not there; run: dpaudit env create toy\n" in run("env", "list").stdout
+
+    made = run("env", "create", "toy")
+    assert made.exit_code == 0, made.output
+    assert made.stdout.startswith(f"toy is ready: Python {HERE}.")
+    assert run("env", "create", "toy").stdout.startswith("toy is there already: ")
+    assert "toy:rows  Rows of the table (ready)" in run("list", "libraries").stdout
+
+    result = dpaudit.audit(
+        "toy:rows", table(), schema=SCHEMA, shadow_models=80, attacks=("query-target",),
+        target="row:7", probe=False, jobs=1,
+    )  # fmt: skip
+    assert result.verdict == "violation"
+    assert result.claim.epsilon == 1.0
+    assert result.versions["toy: toylib"] == "1.0"
+    assert result.versions["toy: python"].startswith(HERE)
+    assert result.generator.name == "toy:rows"
+    assert " toy:rows " in result.reproduce
+
+
+def test_slips_are_answered_in_one_line(toy: Library, home: Path) -> None:
+    create_environment(toy.environment)
+    words = ("--data", "sample:breast-cancer", "--no-probe")
+    for name, said in {
+        "toy:row": "toy has no method 'row' (did you mean 'rows'?); there is toy:rows, toy:gone",
+        "toy": "toy is a library: name one of its methods; there is toy:rows, toy:gone",
+        "toyy:rows": "no module 'toyy' (did you mean 'toy'?): name an importable module",
+        "toy:gone": "toy:gone: the worker does not start: KeyError: 'Gone'",
+        "toy@..:rows": "'toy@..' cannot name an environment",
+    }.items():
+        found = run("audit", name, *words)
+        assert found.exit_code == 2, found.output
+        assert said in found.stderr
+        assert found.stderr.count("\n") == 1
+    found = run("audit", "toy:rows", *words, "-p", "quiet=true")
+    assert found.exit_code == 2
+    assert found.stderr == (
+        "error: toy:rows: the worker does not start: TypeError: Rows has no parameter 'quiet'; it "
+        "takes: loud\n"
+    )
+    assert "did you mean 'toy'" in run("env", "create", "toi").stderr
+    assert "no environment 'toi' to remove" in run("env", "remove", "toi").stderr
+
+
+def test_the_source_of_a_library_is_its_adapter_and_its_pins(toy: Library) -> None:
+    def digest() -> str | None:
+        named = named_generator("toy:rows", {}, {"schema": SCHEMA}, worker_memory=8)
+        return source_digest(named.generator)
+
+    create_environment(toy.environment)
+    before = digest()
+    assert before == digest()
+    toy.adapter.write_text(toy.adapter.read_text() + "\n# edited\n")
+    edited = digest()
+    assert edited != before
+    toy.environment.pins.write_text("toylib==1.0\n# edited\n")
+    assert digest() != edited
+
+
+def test_memory_is_limited(toy: Library, proc: Path) -> None:
+    create_environment(toy.environment)
+    words = ("check-worker", "toy:rows", "--worker-memory")
+    small = run(*words, "0.001")
+    assert small.exit_code == 2
+    assert "toy:rows: the worker " in small.stderr
+    assert run(*words, "0").stderr == "error: --worker-memory must be positive, got 0\n"
+
+
+def test_what_pip_cannot_install_is_said(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "pins.txt").write_text("toylib==9.9\n")
+    environment = Environment(name="missing", pins=tmp_path / "pins.txt", pythons=(HERE,))
+    with pytest.raises(RegistryError, match=r"pip finds no toylib==9\.9, and PIP_NO_INDEX") as said:
+        create_environment(environment)
+    assert "\n" not in str(said.value)
+    assert environment.folder.with_name(f"{environment.folder.name}.log").read_text()
+    assert not environment.folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        (
+            "WARNING: Retrying after connection broken by 'NewConnectionError'\n"
+            "ERROR: No matching distribution found for a==1",
+            "offline",
+        ),
+        ("ERROR: No matching distribution found for a==1", "has no a==1 for this Python"),
+        ("  ERROR: Failed building wheel for a\n", "a cannot be built from source here"),
+        ("ERROR: [Errno 28] No space left on device", "no space left"),
+        ("ERROR: Cannot install a==1 and b==2 because\nmore", "Cannot install a==1 and b==2"),
+        ("Segmentation fault\n", "Segmentation fault"),
+        ("", "it says nothing"),
+    ],
+)
+def test_why_pip_failed(log: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PIP_NO_INDEX", raising=False)
+    assert said in pip_reason(log)
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(RegistryError, match=r"cannot be made in .*Not a directory.*XDG_CACHE_HOME"):
+        create_environment(bare(tmp_path))
+    assert existing_environments() == {}
+
+
+def interpreter(folder: Path, name: str, script: str) -> Path:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_interpreters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_interpreter("toy", ("2.7", HERE)) == Path(sys.executable)
+    first, second, pyenv = (tmp_path / name for name in ("first", "second", "pyenv"))
+    for folder in (first, second, pyenv / "versions" / "3.99.4" / "bin"):
+        folder.mkdir(parents=True)
+    monkeypatch.setenv("PATH", f"{first}:{second}")
+    monkeypatch.setenv("PYENV_ROOT", str(pyenv))
+    with pytest.raises(RegistryError, match=r"needs Python 3\.99, and there is no python3\.99"):
+        find_interpreter("toy", ("3.99",))
+    broken = interpreter(first, "python3.99", "exit 127")
+    with pytest.raises(RegistryError, match=r"there is no python3\.99 on PATH"):
+        find_interpreter("toy", ("3.99",))
+    with pytest.raises(RegistryError, match="is no Python interpreter that runs"):
+        find_interpreter("toy", ("3.99",), given=broken)
+    interpreter(second, "python3.99", "echo 3.99; exit 1")
+    with pytest.raises(RegistryError, match=r"second/python3\.99 lacks venv or ensurepip"):
+        find_interpreter("toy", ("3.99",))
+    good = interpreter(pyenv / "versions" / "3.99.4" / "bin", "python3.99", "echo 3.99")
+    assert find_interpreter("toy", ("3.99",)) == good
+    with pytest.raises(RegistryError, match=r"is Python 3\.99, and the pins of toy are for 3\.98"):
+        find_interpreter("toy", ("3.98",), given=good)
+    assert find_interpreter("toy", ("3.99",), given=good) == good
+
+
+def test_environments_are_removed(tmp_path: Path, home: Path) -> None:
+    environment = bare(tmp_path, "removed")
+    folder = create_environment(environment).folder
+    older = folder.with_name("removed-0123456789abcdef")
+    older.mkdir()
+    beside = create_environment(bare(tmp_path, "removed-not")).folder
+    found = run("env", "remove", "removed")
+    assert found.exit_code == 0, found.output
+    assert found.stdout.count("deleted ") == 2
+    assert not folder.exists()
+    assert not older.exists()
+    assert beside.exists()
+
+
+def test_the_marker_says_what_is_installed(toy: Library) -> None:
+    built = create_environment(toy.environment)
+    assert built.packages["toylib"] == "1.0"
+    assert json.loads((built.folder / MARKER).read_text())["packages"]["toylib"] == "1.0"
+    assert np.all([key == key.lower() for key in built.packages])
+
+
+def test_a_library_is_probed(toy: Library, home: Path) -> None:
+    create_environment(toy.environment)
+    data, schema = home / "table.csv", home / "schema.json"
+    table().to_csv(data, index=False)
+    SCHEMA.save(schema)
+    words = ("--data", str(data), "--schema", str(schema), "--only", "rows-copied-verbatim")
+    found = run("probe", "toy:rows", *words)
+    assert found.exit_code == 1, found.output
+    assert "rows-copied-verbatim" in found.stdout
