@@ -33,7 +33,7 @@ all alike had proved nothing: its level is a little below 95 %.
 **Average** is Cervical Cancer with record 397, λ 0.001, k 5, few models (original and updated 300,
 the other four 100, the common trainer 60; 60 % of them are scored) and fewer iterations than
 published: 33 spend the budget, of updated 158; original and turing have 300, synthcity 5. It shows
-how hard one record among 686 is to see, not that it is safe. Of the switches few are audited there.
+how hard one record among 686 is to see, not that it is safe.
 The audits are run by this study's own loop with dpaudit's parts, in one process: the trainer
 without a deviation is their null control, `labels-copied` in the worst case the positive one.
 A dash: not run.

@@ -131,15 +131,6 @@ AVERAGE_ITERATIONS: Final = {
     "synthcity": 5,
 }
 """Iterations in the average case."""
-AVERAGE: Final = (
-    *SIX,
-    REFERENCE,
-    "bounds-from-data",
-    "labels-copied",
-    "student-sees-real-rows",
-    "conditions-from-data",
-)
-"""Those that are audited in the average case, too: of the switches, what the worst case proves."""
 SPENT: Final = 33
 """Iterations after which a budget of 1 is spent at lambda 0.001: those of the others."""
 
