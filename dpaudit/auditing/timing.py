@@ -1,4 +1,4 @@
-"""What an audit trains, and how long a model takes: one is trained in a worker as there."""
+"""What an audit trains, and what a model costs: one is trained in a worker as there."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.errors import InputError
 from dpaudit.game.engine import run_trials
+from dpaudit.game.memory import largest_child
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Role, Trial, TrialStatus
@@ -55,26 +56,28 @@ def trainings(settings: AuditSettings, *, together: bool) -> TrainingCount:
     )
 
 
-class ModelSeconds(NamedTuple):
-    """Wall time of one model in seconds: training, sampling and features.
+class ModelCost(NamedTuple):
+    """What one model costs: training, sampling and features.
 
     Attributes:
-        model: Of the generator.
-        control: Of a control.
+        model: Wall time of the generator's model in seconds.
+        control: The same of a control.
+        memory: Bytes that the worker and whatever it started have held at most; None if unknown.
     """
 
     model: float
-    control: float
+    control: float | None = None
+    memory: int | None = None
 
 
-def time_one(audit: TwoWorldSpec) -> ModelSeconds:
+def time_one(audit: TwoWorldSpec) -> ModelCost:
     """Trains one model of the generator and one of a control; both are dropped.
 
     Args:
         audit: The audit.
 
     Returns:
-        How long each took.
+        How long each took, and how much memory.
 
     Raises:
         InputError: If the generator's model fails; says why.
@@ -101,5 +104,6 @@ def time_one(audit: TwoWorldSpec) -> ModelSeconds:
                 reason = said if said.startswith(f"{outcome.error}:") else outcome.error
                 raise InputError(f"{name}: its one model could not be timed: {reason}")
             seconds.append(outcome.seconds)
+        memory = largest_child()
     control, model = seconds
-    return ModelSeconds(model=model, control=control)
+    return ModelCost(model=model, control=control, memory=memory)

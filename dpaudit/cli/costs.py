@@ -1,12 +1,17 @@
-"""What a planned audit costs in time."""
+"""What a planned audit costs in time and memory."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.formatting import duration, rounded
+
+if TYPE_CHECKING:
+    from dpaudit.auditing.timing import ModelCost
+
+_MEGABYTE = 10**6
 
 
 class AuditCost(NamedTuple):
@@ -15,32 +20,34 @@ class AuditCost(NamedTuple):
     Attributes:
         seconds: Wall time of the whole audit, its controls included.
         trained: What is trained, by kind; as in the JSON document.
+        memory: Bytes that one worker takes, of as many as there are jobs; None if not known.
         lines: The same in words.
     """
 
     seconds: float
     trained: dict[str, int]
+    memory: int | None
     lines: tuple[str, ...]
 
 
-class Seconds(NamedTuple):
-    """Time of one model in seconds; of a control None if it was not measured."""
-
-    model: float
-    control: float | None
-
-
-def timed(generator: str, data: str, schema: Path | None, settings: AuditSettings) -> Seconds:
-    """Trains one model to know its time."""
+def timed(generator: str, data: str, schema: Path | None, settings: AuditSettings) -> ModelCost:
+    """Trains one model to know its cost."""
     from dpaudit.auditing.timing import time_one
     from dpaudit.auditing.two_worlds import build_two_worlds
     from dpaudit.model.tables import load
 
-    return Seconds(*time_one(build_two_worlds(generator, load(data, schema), settings)))
+    return time_one(build_two_worlds(generator, load(data, schema), settings))
+
+
+def stated(seconds_per_model: float) -> ModelCost:
+    """The cost of a model of which only the time in seconds is known."""
+    from dpaudit.auditing.timing import ModelCost
+
+    return ModelCost(seconds_per_model)
 
 
 def cost_of(
-    settings: AuditSettings, seconds: Seconds, *, together: bool, jobs: int | None
+    settings: AuditSettings, one: ModelCost, *, together: bool, jobs: int | None
 ) -> AuditCost:
     """What an audit with shadow models costs; `together`: whether they are trained together."""
     import loky
@@ -49,25 +56,25 @@ def cost_of(
 
     workers = jobs or loky.cpu_count()
     planned = trainings(settings, together=together)
-    control = seconds.model if seconds.control is None else seconds.control
-    total = planned.seconds(per_model=seconds.model, per_control=control) / workers
-    each = f"{rounded(seconds.model)} s a model"
-    if seconds.control is None:
+    control = one.model if one.control is None else one.control
+    total = planned.seconds(per_model=one.model, per_control=control) / workers
+    each = f"{rounded(one.model)} s a model"
+    if one.control is None:
         each += "; controls counted alike, though they train nothing"
     else:
         each += f", {rounded(control)} s a control"
-    if together and seconds.control is not None:
+    if together and one.control is not None:
         each += "; trained together they take less"
     repeats = f"{planned.repeats} repeat{'s' if planned.repeats > 1 else ''}"
-    return AuditCost(
-        total,
-        planned._asdict(),
-        (
-            f"cost: about {duration(total)} for {planned.models} models, {repeats} and "
-            f"{planned.controls} controls",
-            f"      ({each})",
-        ),
-    )
+    lines = [
+        f"cost: about {duration(total)} for {planned.models} models, {repeats} and "
+        f"{planned.controls} controls",
+        f"      ({each})",
+    ]
+    if one.memory is not None:
+        size = f"{one.memory / _MEGABYTE:,.0f} MB"
+        lines.append(f"memory: about {size} for each of {workers} worker processes")
+    return AuditCost(total, planned._asdict(), one.memory, tuple(lines))
 
 
 def one_training(seconds_per_model: float | None) -> AuditCost | None:
@@ -77,4 +84,4 @@ def one_training(seconds_per_model: float | None) -> AuditCost | None:
     lines = (
         f"cost: about {duration(seconds_per_model)} for one model; its controls train nothing",
     )
-    return AuditCost(seconds_per_model, {"models": 1, "repeats": 0, "controls": 2}, lines)
+    return AuditCost(seconds_per_model, {"models": 1, "repeats": 0, "controls": 2}, None, lines)

@@ -14,7 +14,7 @@ from dpaudit.auditing.records import plan as of_records
 from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
 from dpaudit.cli import options, plan_records
 from dpaudit.cli.console import guarded, results
-from dpaudit.cli.costs import AuditCost, Seconds, cost_of, one_training, timed
+from dpaudit.cli.costs import AuditCost, cost_of, one_training, stated, timed
 from dpaudit.cli.sizing import Needed, PlanSubject, Sizing, proves, rows_of, size_canaries
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.formatting import rounded_down, rounded_up
@@ -100,15 +100,15 @@ def plan(
         cost = one_training(seconds_per_model)
     else:
         sizing = _shadow_models(subject, settings, detect=detect, assumed=assumed)
-        seconds = Seconds(seconds_per_model, None) if seconds_per_model else None
-        if time_one and generator is not None and data is not None and seconds is None:
+        model = stated(seconds_per_model) if seconds_per_model else None
+        if time_one and generator is not None and data is not None and model is None:
             # Half of the records are missing from every table, which takes no longer.
             one = replace(settings, records=1, shadow_models=MIN_SHADOW_MODELS)
-            seconds = timed(generator, data, schema, one)
+            model = timed(generator, data, schema, one)
         cost = (
             None
-            if seconds is None
-            else cost_of(settings, seconds, together=subject.together, jobs=jobs)
+            if model is None
+            else cost_of(settings, model, together=subject.together, jobs=jobs)
         )
     if json:
         document = _document(sizing, subject.claim, settings, cost)
@@ -220,6 +220,7 @@ def _document(
         "interference": sizing.interference,
         "seconds": None if cost is None else cost.seconds,
         "trainings": None if cost is None else cost.trained,
+        "worker_memory": None if cost is None else cost.memory,
         "alternatives": sizing.rows,
     } | ({"records": plan_records.document(sizing.choices)} if sizing.choices else {})
 

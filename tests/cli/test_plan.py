@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -102,6 +104,10 @@ def test_plan_answers_the_other_way_round_too() -> None:
 def test_plan_times_one_training_and_no_more() -> None:
     done = dpaudit("plan", "null", "--data", "table.csv", "--time-one")
     assert "for 400 models" in done.stdout
+    if sys.platform == "linux":
+        memory = re.search(r"^memory: about ([0-9,]+) MB for each of \d+ worker", done.stdout, re.M)
+        assert memory is not None
+        assert 50 < int(memory[1].replace(",", "")) < 2000
     assert "--time-one needs a GENERATOR" in dpaudit("plan", "--epsilon", "1", "--time-one").stderr
 
 
@@ -130,6 +136,7 @@ def test_the_cost_includes_the_controls() -> None:
     given = planned("--epsilon", "1", "--seconds-per-model", "6", "--jobs", "2")
     assert given["trainings"] == {"models": 400, "repeats": 1, "controls": 120}
     assert given["seconds"] == (400 + 1 + 120) * 6 / 2
+    assert given["worker_memory"] is None
     assert planned("--epsilon", "1")["seconds"] is None
 
 

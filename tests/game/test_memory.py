@@ -1,0 +1,58 @@
+"""How much memory started processes have taken."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from dpaudit.game.memory import largest_child
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux")
+
+MEGABYTE = 10**6
+HOLD = "held = b'x' * {size}; {then}; print(); input()"
+WAIT = "pass"
+LET_GO = "del held"
+START = (
+    "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', sys.argv[1]], "
+    "stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True); "
+    "child.stdout.readline(); print(); input(); child.communicate(b'\\n')"
+)
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[None]:
+    with subprocess.Popen(
+        [sys.executable, "-c", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        yield
+        child.communicate(b"\n")
+
+
+@pytest.mark.parametrize("then", [WAIT, LET_GO])
+def test_what_a_child_has_held_counts_even_after_it_let_go(then: str) -> None:
+    with running(HOLD.format(size=100 * MEGABYTE, then=then)):
+        found = largest_child()
+    assert found is not None
+    assert 100 * MEGABYTE < found < 140 * MEGABYTE
+
+
+def test_a_descendant_in_another_session_counts() -> None:
+    with running(START, HOLD.format(size=100 * MEGABYTE, then=WAIT)):
+        found = largest_child()
+    assert found is not None
+    assert found > 100 * MEGABYTE
+
+
+def test_the_largest_of_several_children_counts_and_not_their_sum() -> None:
+    big, small = (HOLD.format(size=size * MEGABYTE, then=WAIT) for size in (60, 50))
+    with running(big), running(small):
+        found = largest_child()
+    assert found is not None
+    assert 60 * MEGABYTE < found < 100 * MEGABYTE
