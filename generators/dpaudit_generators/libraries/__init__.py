@@ -1,0 +1,43 @@
+"""Libraries of synthetic data generators, each in a pinned environment of its own.
+
+The adapters are not imported here: the reference worker runs them in their library's environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dpaudit.external.environments import Environment
+from dpaudit.external.libraries import Library
+
+_HERE = Path(__file__).parent
+
+
+def _library(name: str, summary: str, methods: Mapping[str, str]) -> Library:
+    return Library(
+        name=name,
+        environment=Environment(name=name, pins=_HERE / "pins" / f"{name}.txt", pythons=("3.11",)),
+        adapter=_HERE / "adapters" / f"{name.replace('-', '_')}.py",
+        methods=methods,
+        summary=summary,
+    )
+
+
+datasynthesizer = _library(
+    "datasynthesizer",
+    "DataSynthesizer 0.1.13: independent histograms, or PrivBayes",
+    {"independent": "Independent", "correlated": "Correlated"},
+)
+smartnoise_synth = _library(
+    "smartnoise-synth",
+    "smartnoise-synth 1.0.8 of OpenDP: marginals (MST, AIM, MWEM) and GANs",
+    {
+        "mst": "SmartnoiseMst",
+        "aim": "SmartnoiseAim",
+        "mwem": "SmartnoiseMwem",
+        "dpctgan": "SmartnoiseDpCtgan",
+        "patectgan": "SmartnoisePateCtgan",
+        "pategan": "SmartnoisePateGan",
+    },
+)
