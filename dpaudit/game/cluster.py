@@ -7,11 +7,13 @@ worker does with it is in `host`.
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from distributed import Client, Future
 
 from dpaudit.errors import ClusterError
+from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import error_line
 from dpaudit.game.host import Request, serve
 
@@ -39,7 +41,7 @@ class Cluster:
     """The workers of a dask scheduler.
 
     Attributes:
-        address: Of the scheduler, or the JSON file that it writes.
+        address: Of the scheduler.
         client: The connection.
     """
 
@@ -52,15 +54,14 @@ class Cluster:
         Raises:
             ClusterError: If no scheduler answers, or it has no workers.
         """
-        self.address = address
-        where = {"scheduler_file" if address.endswith(".json") else "address": address}
+        self.address = _address_in(address) if address.endswith(".json") else address
         try:
             self.client = Client(
-                **where, timeout=CONNECT_SECONDS, set_as_default=False, name="dpaudit"
+                self.address, timeout=CONNECT_SECONDS, set_as_default=False, name="dpaudit"
             )
         except (OSError, ValueError, TypeError) as error:
             raise ClusterError(
-                f"no dask scheduler answers at {address}: {error_line(error)}; start one with "
+                f"no dask scheduler answers at {self.address}: {error_line(error)}; start one with "
                 "`dask scheduler`, and give the address that it prints"
             ) from None
         self._sent: set[Future] = set()
@@ -70,8 +71,8 @@ class Cluster:
                 self.client.wait_for_workers(1, timeout=CONNECT_SECONDS)
             if not self.places():
                 raise ClusterError(
-                    f"the scheduler at {address} has no workers: start some with "
-                    f"`dask worker {address} --nthreads 1`"
+                    f"the scheduler at {self.address} has no workers: start some with "
+                    f"`dask worker {self.address} --nthreads 1`"
                 )
         except BaseException:
             self.close()
@@ -155,3 +156,19 @@ class Cluster:
         self._sent.discard(future)
         if not future.done():
             self.client.cancel([future], force=True)
+
+
+def _address_in(file: str) -> str:
+    """The address in the file that a scheduler writes.
+
+    Raises:
+        ClusterError: If there is none.
+    """
+    try:
+        return str(parse_json(Path(file).read_text(encoding="utf-8"))["address"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        reason = io_reason(error) if isinstance(error, OSError) else error_line(error)
+        raise ClusterError(
+            f"no dask scheduler can be found by {file}: {reason}; give the file that "
+            "`dask scheduler --scheduler-file` writes, once it runs"
+        ) from None
