@@ -9,6 +9,7 @@ DpauditError
 │   ├── TargetError         a target record that does not exist
 │   ├── RegistryError       a generator or attack that cannot be found or built
 │   ├── RunFolderError      a run folder that is locked, unwritable, or holds another audit
+│   ├── ClusterError        a scheduler that does not answer, or workers that cannot run trials
 │   └── MissingExtraError   an optional dependency that is not installed
 ├── BudgetError             a mechanism was asked to spend more privacy than it has
 ├── TrialError              one shadow model failed; recorded as an outcome, never dropped
@@ -55,6 +56,10 @@ class RegistryError(InputError):
 
 class RunFolderError(InputError):
     """A run folder is locked, unwritable, or holds another audit."""
+
+
+class ClusterError(InputError):
+    """A scheduler does not answer, or its workers cannot run the trials of this audit."""
 
 
 class MissingExtraError(InputError):

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
         schema: Schema | str | Path | None
         jobs: int | None
+        engine: str
+        scheduler: str | None
         trial_timeout: float | None
         on_progress: OnProgress
 
@@ -82,7 +84,7 @@ def dp_audit(tmp_path: Path) -> DpAudit:
         from dpaudit.auditing.entry import audit as run
 
         folders.append(tmp_path / f"dpaudit-{len(folders) + 1}")
-        if "PYTEST_XDIST_WORKER" in os.environ:
+        if "PYTEST_XDIST_WORKER" in os.environ and options.get("engine") != "dask":
             options.setdefault("jobs", 1)  # xdist already keeps every core busy
         if not options.get("one_run"):
             options.setdefault("shadow_models", SHADOW_MODELS)

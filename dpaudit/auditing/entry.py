@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Unpack
 
-import loky
 import pandas as pd
 
 from dpaudit.auditing.build import build_spec
@@ -28,8 +27,11 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.target_search.search import find_target
 from dpaudit.auditing.target_search.spec import TargetSearchSpec
 from dpaudit.auditing.two_worlds import TwoWorldSpec
-from dpaudit.errors import RunFolderError, SettingsError
+from dpaudit.errors import RunFolderError
 from dpaudit.files import io_reason
+from dpaudit.game.choices import EngineName
+from dpaudit.game.engines import opened_engine
+from dpaudit.game.flight import Engine
 from dpaudit.game.limits import check_trial_timeout
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.progress import OnProgress, ignore_progress
@@ -46,6 +48,8 @@ def audit(
     *,
     schema: Schema | str | Path | None = None,
     jobs: int | None = None,
+    engine: str = EngineName.LOCAL,
+    scheduler: str | None = None,
     trial_timeout: float | None = None,
     out: str | Path | None = None,
     on_progress: OnProgress = ignore_progress,
@@ -60,6 +64,9 @@ def audit(
             None for a worst case, which has its own.
         schema: Its public schema (or a schema file); inferred if None, and then marked so.
         jobs: Worker processes; one per available core if None. Does not change the result.
+        engine: "local" for processes of this machine, "dask" for the workers of a dask cluster.
+            Does not change the result.
+        scheduler: Address of the dask scheduler, or the JSON file that it writes.
         trial_timeout: Seconds after which a trial is stopped and has failed; if None, 20 times the
             slowest so far, at least an hour, and a day until one has finished. No setting of the
             audit: like `jobs` it suits the machine, and a run may be resumed with another.
@@ -77,7 +84,15 @@ def audit(
     """
     chosen = AuditSettings(**settings)  # type: ignore[arg-type]  # it takes names of choices
     spec = build_spec(generator, audited_table(data, schema, chosen), chosen)
-    run = partial(run_audit, spec, jobs=jobs, trial_timeout=trial_timeout, on_progress=on_progress)
+    run = partial(
+        run_audit,
+        spec,
+        jobs=jobs,
+        engine=engine,
+        scheduler=scheduler,
+        trial_timeout=trial_timeout,
+        on_progress=on_progress,
+    )
     if out is not None:
         return run(Path(out))
     with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
@@ -90,6 +105,8 @@ def run_audit(
     folder: Path,
     *,
     jobs: int | None = None,
+    engine: str = EngineName.LOCAL,
+    scheduler: str | None = None,
     trial_timeout: float | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> AuditResult:
@@ -99,6 +116,8 @@ def run_audit(
         spec: The audit, or the search for its target that comes first.
         folder: Its run folder.
         jobs: Worker processes; one per available core if None.
+        engine: As for `audit`.
+        scheduler: As for `audit`.
         trial_timeout: Seconds after which a trial has failed; if None, 20 times the slowest so far,
             at least an hour, and a day until one has finished.
         on_progress: Called after every trial.
@@ -109,23 +128,26 @@ def run_audit(
     Raises:
         RunFolderError: If the folder cannot be used.
         SettingsError: If `jobs` is not positive, or `trial_timeout` below a second.
+        ClusterError: If no dask scheduler answers, or its workers cannot run the trials.
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C; the same call resumes.
     """
-    if jobs is not None and jobs < 1:
-        raise SettingsError(f"`jobs` must be at least 1, got {jobs}")
     check_trial_timeout(trial_timeout)
     from dpaudit.report.write import write_reports
 
-    workers = jobs or loky.cpu_count()
-    with folder_usable(folder), workers_ended():
+    with (
+        opened_engine(engine, jobs=jobs, scheduler=scheduler) as chosen,
+        folder_usable(folder),
+        workers_ended(),
+    ):
         if isinstance(spec, TargetSearchSpec):
             spec = find_target(
-                spec, folder, jobs=workers, trial_timeout=trial_timeout, on_progress=on_progress
+                spec, folder, engine=chosen, trial_timeout=trial_timeout, on_progress=on_progress
             )
         with RunFolder(folder, spec=spec.stored_specification, versions=spec.versions) as store:
-            probes = probe_first(spec, store, jobs=workers)
-            session = _session(spec, store, workers, trial_timeout, on_progress)
+            local = chosen.workers if engine == EngineName.LOCAL else 1
+            probes = probe_first(spec, store, jobs=local)
+            session = _session(spec, store, chosen, trial_timeout, on_progress)
             record = replace(_shareable(session.run(), store), probes=probes)
             result = AuditResult.of(record, folder=folder)
             store.ensure_kept()
@@ -163,14 +185,14 @@ def _shareable(record: AuditRecord, store: RunFolder) -> AuditRecord:
 def _session(
     spec: AuditSpec,
     store: RunFolder,
-    jobs: int,
+    engine: Engine,
     trial_timeout: float | None,
     on_progress: OnProgress,
 ) -> Session | OneRunSession | RecordsSession:
     reuse = check_reuse(spec, store)
     if isinstance(spec, OneRunSpec):
-        return OneRunSession(spec, store, jobs, trial_timeout, on_progress, reuse)
+        return OneRunSession(spec, store, engine, trial_timeout, on_progress, reuse)
     if isinstance(spec, RecordsSpec):
-        return RecordsSession(spec, store, jobs, trial_timeout, on_progress, reuse)
+        return RecordsSession(spec, store, engine, trial_timeout, on_progress, reuse)
     assert isinstance(spec, TwoWorldSpec)  # a search has found its target
-    return Session(spec, store, jobs, trial_timeout, on_progress, reuse)
+    return Session(spec, store, engine, trial_timeout, on_progress, reuse)

@@ -26,6 +26,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.trial_plan import FIRST_FITTED, TrialPlan, plan_trials
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.game.engine import FIRST_REVIEW, Hopeless, never, run_trials
+from dpaudit.game.flight import Engine
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
@@ -43,7 +44,7 @@ class Session:
     Attributes:
         audit: The audit.
         store: Its run folder, locked.
-        jobs: Worker processes.
+        engine: What runs trials.
         trial_timeout: Seconds after which a trial has failed; derived if None.
         on_progress: Called after every trial.
         reuse: Whether its trials were judged before.
@@ -51,7 +52,7 @@ class Session:
 
     audit: TwoWorldSpec
     store: RunFolder
-    jobs: int
+    engine: Engine
     trial_timeout: float | None
     on_progress: OnProgress
     reuse: Check
@@ -203,7 +204,7 @@ class Session:
             trials,
             payload,
             self.store,
-            jobs=self.jobs,
+            engine=self.engine,
             trial_timeout=self.trial_timeout,
             generator=self.audit.generator.generator if trials[0].role is Role.AUDIT else None,
             on_progress=self.on_progress,

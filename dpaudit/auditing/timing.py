@@ -13,6 +13,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.errors import InputError
 from dpaudit.game.engine import run_trials
+from dpaudit.game.local import LocalEngine
 from dpaudit.game.memory import largest_child
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
@@ -96,7 +97,7 @@ def time_one(audit: TwoWorldSpec) -> ModelCost:
         workers_ended(),
     ):
         for trial in trials:
-            run_trials([trial], payload, store, jobs=1)
+            run_trials([trial], payload, store, engine=LocalEngine(1))
             outcome = store.outcome(trial)
             if outcome.status is not TrialStatus.FINISHED:
                 name = audit.generator.name if trial.role is Role.AUDIT else trial.role.value

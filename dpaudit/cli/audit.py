@@ -10,6 +10,7 @@ import typer
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
 from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results, resumable
+from dpaudit.game.choices import EngineName
 
 Out = Annotated[
     Path | None,
@@ -39,6 +40,8 @@ def audit(
     settings: AuditSettings,
     schema: options.SchemaFile = None,
     jobs: options.Jobs = None,
+    engine: options.EngineKind = EngineName.LOCAL,
+    scheduler: options.Scheduler = None,
     trial_timeout: options.TrialTimeout = None,
     out: Out = None,
     fail_on: Annotated[
@@ -74,7 +77,13 @@ def audit(
             errors.print(spec.plan)
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
         result = run_audit(
-            spec, folder, jobs=jobs, trial_timeout=trial_timeout, on_progress=progress
+            spec,
+            folder,
+            jobs=jobs,
+            engine=engine,
+            scheduler=scheduler,
+            trial_timeout=trial_timeout,
+            on_progress=progress,
         )
     output = results()
     if json:

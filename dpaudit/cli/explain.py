@@ -9,6 +9,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, messages, results, resumable
+from dpaudit.game.choices import EngineName
 
 Suspects = Annotated[
     list[str] | None,
@@ -39,6 +40,8 @@ def explain(
     suspect: Suspects = None,
     shadow_models: Models = None,
     jobs: options.Jobs = None,
+    engine: options.EngineKind = EngineName.LOCAL,
+    scheduler: options.Scheduler = None,
     trial_timeout: options.TrialTimeout = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -68,7 +71,12 @@ def explain(
             with ConsoleProgress(errors, quiet=quiet) as progress:
                 fixed.append(
                     inquiry.audit_fixed(
-                        name, jobs=jobs, trial_timeout=trial_timeout, on_progress=progress
+                        name,
+                        jobs=jobs,
+                        engine=engine,
+                        scheduler=scheduler,
+                        trial_timeout=trial_timeout,
+                        on_progress=progress,
                     )
                 )
     explanation = inquiry.conclude(fixed)

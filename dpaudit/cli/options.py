@@ -18,6 +18,7 @@ import typer
 
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.bounds import ThresholdRule
+from dpaudit.game.choices import EngineName
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.worst_cases import WorstCase
 from dpaudit.plugins.access import Access
@@ -113,6 +114,18 @@ Seed = Annotated[int, _option(metavar="S", help="Root of every random stream.")]
 Jobs = Annotated[
     int | None,
     _option(metavar="J", help="Worker processes. Default: one per core.", shown=False),
+]
+EngineKind = Annotated[
+    EngineName,
+    _option("--engine", help="Where trials run: processes of this machine, or a dask cluster."),
+]
+Scheduler = Annotated[
+    str | None,
+    _option(
+        metavar="ADDRESS",
+        help="Of the dask scheduler, such as tcp://host:8786, or the JSON file that it writes.",
+        shown=False,
+    ),
 ]
 TrialTimeout = Annotated[
     float | None,

@@ -19,6 +19,7 @@ from dpaudit.explain.reopen import FinishedRun, reopen
 from dpaudit.explain.suspects import suspects_of
 from dpaudit.files import write_whole
 from dpaudit.formatting import did_you_mean
+from dpaudit.game.choices import EngineName
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.trial import Role
@@ -83,6 +84,8 @@ class Inquiry:
         suspect: str,
         *,
         jobs: int | None = None,
+        engine: str = EngineName.LOCAL,
+        scheduler: str | None = None,
         trial_timeout: float | None = None,
         on_progress: OnProgress = ignore_progress,
     ) -> FixedAudit:
@@ -91,6 +94,8 @@ class Inquiry:
         Args:
             suspect: One of `suspects`.
             jobs: Worker processes; one per available core if None.
+            engine: As for `dpaudit.audit`.
+            scheduler: As for `dpaudit.audit`.
             trial_timeout: As for `dpaudit.audit`.
             on_progress: Called after every trial.
 
@@ -108,6 +113,8 @@ class Inquiry:
             self._fixed(suspect),
             self.run.folder / place,
             jobs=jobs,
+            engine=engine,
+            scheduler=scheduler,
             trial_timeout=trial_timeout,
             on_progress=on_progress,
         )
@@ -198,6 +205,8 @@ def explain(
     suspects: Sequence[str] = (),
     shadow_models: int | None = None,
     jobs: int | None = None,
+    engine: str = EngineName.LOCAL,
+    scheduler: str | None = None,
     trial_timeout: float | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> Explanation:
@@ -208,6 +217,8 @@ def explain(
         suspects: As for `inquire`.
         shadow_models: As for `inquire`.
         jobs: Worker processes; one per available core if None.
+        engine: As for `dpaudit.audit`.
+        scheduler: As for `dpaudit.audit`.
         trial_timeout: As for `dpaudit.audit`.
         on_progress: Called after every trial.
 
@@ -224,7 +235,12 @@ def explain(
         return inquiry.conclude(
             [
                 inquiry.audit_fixed(
-                    name, jobs=jobs, trial_timeout=trial_timeout, on_progress=on_progress
+                    name,
+                    jobs=jobs,
+                    engine=engine,
+                    scheduler=scheduler,
+                    trial_timeout=trial_timeout,
+                    on_progress=on_progress,
                 )
                 for name in inquiry.suspects
             ]

@@ -8,18 +8,16 @@ failed at once; what else was in flight is run again.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
 from dpaudit.errors import InterruptedRunError
-from dpaudit.game import worker
 from dpaudit.game.batches import Batch, make_batches
+from dpaudit.game.flight import Engine, Flight, Loss
 from dpaudit.game.limits import TimeLimit
-from dpaudit.game.payload import erase_payloads, payload_file
-from dpaudit.game.pool import Flight, interrupts_held, kill_workers
+from dpaudit.game.payload import erase_payloads
+from dpaudit.game.pool import interrupts_held
 from dpaudit.game.progress import OnProgress, TrialProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
@@ -43,7 +41,7 @@ def run_trials(
     payload: Payload,
     folder: RunFolder,
     *,
-    jobs: int,
+    engine: Engine,
     trial_timeout: float | None = None,
     generator: object = None,
     on_progress: OnProgress = ignore_progress,
@@ -59,7 +57,7 @@ def run_trials(
         trials: Trials of one role, in the order to run them.
         payload: What workers need.
         folder: The run folder; every outcome is committed as it arrives.
-        jobs: Number of worker processes.
+        engine: What runs them.
         trial_timeout: Seconds after which a trial has failed; derived if None (`TimeLimit`).
         generator: What the trials train, where that may be a `BatchGenerator`; never trained here.
         on_progress: Called after every outcome.
@@ -84,15 +82,13 @@ def run_trials(
         return state.kept
     state.report(trials[0].role)
     try:
-        with warnings.catch_warnings():
-            # Idle workers stop: as an error, this warning would break the pool.
-            warnings.filterwarnings("ignore", message="A worker (stopped|was restarted) while")
-            batches = make_batches(pending, payload, generator, workers=jobs)
-            with payload_file(payload, folder.path, log=folder.log) as file:
-                _run(batches, file, state, jobs=jobs, limit=TimeLimit(trial_timeout))
+        batches = make_batches(pending, payload, generator, workers=engine.workers)
+        limit = TimeLimit(trial_timeout)
+        with engine.flight(payload, folder=folder.path, log=folder.log, limit=limit) as flight:
+            _run(batches, flight, state, limit=limit)
     except KeyboardInterrupt:
         with interrupts_held() as held:
-            kill_workers()
+            engine.stop()
             kept = folder.count(trials[0].role) if among else len(folder.finished(trials))
             held.clear()  # a second Ctrl-C asks for the same stop
         raise InterruptedRunError(
@@ -100,7 +96,7 @@ def run_trials(
             f"{folder.path}"
         ) from None
     except BaseException:
-        kill_workers()  # else the program would wait for the trials under way
+        engine.stop()  # else the program would wait for the trials under way
         raise
     return state.kept
 
@@ -162,50 +158,40 @@ class _State:
         self.on_progress(TrialProgress(role, self.done, self.total, self.failed))
 
 
-def _run(
-    batches: Sequence[Batch],
-    payload_file: worker.PayloadFile,
-    state: _State,
-    *,
-    jobs: int,
-    limit: TimeLimit,
-) -> None:
+def _run(batches: Sequence[Batch], flight: Flight, state: _State, *, limit: TimeLimit) -> None:
     queue = deque(batches)
     suspects: deque[Batch] = deque()
     attempts: Counter[Trial] = Counter()
+    deaths: Counter[Trial] = Counter()
 
     def commit(outcomes: Sequence[Outcome]) -> None:
         limit.learn(outcomes)
         for outcome in outcomes:
-            state.commit(replace(outcome, attempts=attempts[outcome.trial]))
+            if outcome.trial not in state.stored:  # of a worker that was given up too soon
+                state.commit(replace(outcome, attempts=attempts[outcome.trial]))
 
-    while (queue or suspects) and not state.gave_up:
-        alone = bool(suspects)
-        source = suspects if alone else queue
-        in_flight = Flight(payload_file, workers=jobs, limit=limit)
-        try:
-            while (source and not state.gave_up) or in_flight.batches:
-                # A suspect runs alone, so that a crash identifies it; else all workers stay busy.
-                ahead = 0 if state.gave_up else 1 if alone else 2 * jobs
-                while source and len(in_flight.batches) < ahead:
-                    in_flight.submit(source[0])
-                    attempts.update(source.popleft())
-                commit(in_flight.collect())
-        except BrokenProcessPool:
-            kill_workers()
-            for outcomes in in_flight.salvage():
+    while len(flight) or ((queue or suspects) and not state.gave_up):
+        while (source := suspects or queue) and not state.gave_up:
+            suspect = source is suspects
+            if not flight.takes(suspect=suspect):
+                break
+            flight.submit(source[0], suspect=suspect)
+            attempts.update(source.popleft())
+        again: list[Batch] = []
+        for batch, outcomes, loss in flight.collect():
+            if loss is None:
                 commit(outcomes)
-            again: list[Batch] = []
-            for batch in in_flight.lost():
-                if in_flight.late and batch not in in_flight.late:
-                    again.append(batch)  # that others are late is not its fault
-                elif batch in in_flight.late and len(batch) == 1:
-                    commit([_timed_out(*batch, seconds=limit.of(batch))])
-                elif alone and attempts[batch[0]] >= MAX_ATTEMPTS:
+            elif loss is Loss.STOPPED:
+                again.append(batch)
+            elif loss is Loss.LATE and len(batch) == 1:
+                commit([_timed_out(*batch, seconds=limit.of(batch))])
+            else:
+                deaths.update(batch if loss is Loss.DIED else ())
+                if deaths[batch[0]] >= MAX_ATTEMPTS:
                     commit([_crashed(*batch)])
                 else:
                     suspects.extend((trial,) for trial in batch)
-            queue.extendleft(reversed(again))
+        queue.extendleft(reversed(again))
 
 
 def _timed_out(trial: Trial, *, seconds: float) -> Outcome:

@@ -34,7 +34,42 @@ def payload_file(payload: object, folder: Path, *, log: Path) -> Iterator[worker
     Raises:
         OSError: If it cannot be written.
     """
-    blob = pickled(payload, name="an attack or the table")
+    with written(payload_blob(payload), folder, log=log, search_path=search_path()) as file:
+        yield file
+
+
+def payload_blob(payload: object) -> bytes:
+    """A payload as workers receive it.
+
+    Raises:
+        RegistryError: If it cannot be pickled.
+    """
+    return pickled(payload, name="an attack or the table")
+
+
+def search_path() -> tuple[str, ...]:
+    """Where this process imports modules from."""
+    return tuple(entry for entry in sys.path if entry)
+
+
+@contextmanager
+def written(
+    blob: bytes, folder: Path, *, log: Path, search_path: tuple[str, ...]
+) -> Iterator[worker.PayloadFile]:
+    """As `payload_file`, of a payload that is pickled.
+
+    Args:
+        blob: The payload.
+        folder: Where the file goes.
+        log: As for `payload_file`.
+        search_path: Where workers import modules from.
+
+    Yields:
+        Where workers find it.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
     # Named after this process: a worker whose coordinator died erases that coordinator's file.
     path = folder / f"payload-{os.getpid()}.pickle"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -50,7 +85,7 @@ def payload_file(payload: object, folder: Path, *, log: Path) -> Iterator[worker
                 path=str(path if path is place else path.resolve()),
                 digest=hashlib.sha256(blob).hexdigest(),
                 log=str(log.resolve()),
-                search_path=tuple(entry for entry in sys.path if entry),
+                search_path=search_path,
             )
         finally:
             if path is not place:

@@ -7,12 +7,9 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import count
 from multiprocessing import Pipe, resource_tracker
-from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any
 
@@ -20,10 +17,7 @@ from loky import get_reusable_executor
 from loky.backend import resource_tracker as loky_resource_tracker
 
 from dpaudit.game import worker
-from dpaudit.game.batches import Batch
 from dpaudit.game.family import Family
-from dpaudit.game.limits import SLACK, Stopwatch, TimeLimit
-from dpaudit.game.trial import Outcome
 
 IDLE_SECONDS = 60
 """Idle workers stop after this time."""
@@ -83,90 +77,10 @@ class Pool:
             self._writer.close()
 
 
-class Flight:
-    """Batches handed to a pool and not collected yet.
-
-    Attributes:
-        batches: Which batch each future stands for.
-        late: Those that were over their time when the flight was given up.
-    """
-
-    def __init__(
-        self, payload_file: worker.PayloadFile, *, workers: int, limit: TimeLimit | None = None
-    ) -> None:
-        self.payload_file = payload_file
-        self.batches: dict[Future[list[Outcome]], Batch] = {}
-        self.late: frozenset[Batch] = frozenset()
-        self.ended: SimpleQueue[Future[list[Outcome]]] = SimpleQueue()
-        self._limit = limit or TimeLimit()
-        self._tickets: dict[Future[list[Outcome]], int] = {}
-        self._stopwatch = Stopwatch(longest_step=2 * TICK_SECONDS)
-        self.pool = started_pool(workers)
-
-    def submit(self, batch: Batch) -> None:
-        """Hands a batch to the next free worker."""
-        ticket = next(TICKETS)
-        with interrupts_held(), _system_errors():
-            future = self.pool.executor.submit(worker.work, self.payload_file, batch, ticket)
-            self.batches[future] = batch
-            self._tickets[future] = ticket
-            future.add_done_callback(self.ended.put)
-
-    def collect(self) -> list[Outcome]:
-        """Waits for the next batch's outcomes.
-
-        Raises:
-            BrokenProcessPool: If a worker died, or a batch is over its time.
-        """
-        while True:
-            self._check_time()
-            try:
-                # Not concurrent.futures.wait: a Ctrl-C inside it can leave futures locked for ever.
-                future = self.ended.get(timeout=TICK_SECONDS)
-            except Empty:
-                continue
-            outcomes = future.result()
-            del self.batches[future]
-            self._stopwatch.end(self._tickets[future])
-            return outcomes
-
-    def salvage(self) -> Iterator[list[Outcome]]:
-        """What finished before the pool broke; waits until every future has ended."""
-        for future in list(self.batches):
-            if future.exception() is None:
-                del self.batches[future]
-                yield future.result()
-
-    def lost(self) -> list[Batch]:
-        """Batches that were lost with the pool, in the order they were submitted."""
-        return list(self.batches.values())
-
-    def _check_time(self) -> None:
-        mine = {
-            self._tickets[future]: batch
-            for future, batch in self.batches.items()
-            if future in self._tickets and not future.done()
-        }
-        for ticket in self.pool.begun():
-            if ticket in mine:  # else of a flight that was given up
-                self._stopwatch.begin(ticket)
-        self._stopwatch.advance()
-        spent = {
-            mine[ticket]: seconds / self._limit.of(mine[ticket])
-            for ticket, seconds in self._stopwatch.seconds.items()
-            if ticket in mine
-        }
-        if any(share >= SLACK for share in spent.values()):
-            self.late = frozenset(batch for batch, share in spent.items() if share >= 1)
-            raise BrokenProcessPool("a batch is over its time")
-        if mine and self._stopwatch.idle > START_SECONDS:
-            raise BrokenProcessPool("no worker takes a batch")
-
-
 def started_pool(workers: int) -> Pool:
     """The pool in use, or a new one, with that many workers."""
     global _pool
-    with interrupts_held(), _system_errors():
+    with interrupts_held(), system_errors():
         if _pool is None or _pool.owner != os.getpid():
             _pool = Pool()
         _pool.resize(workers)
@@ -174,7 +88,7 @@ def started_pool(workers: int) -> Pool:
 
 
 @contextmanager
-def _system_errors() -> Iterator[None]:
+def system_errors() -> Iterator[None]:
     """Raises what the system refused where loky's own cleaning up hides it."""
     try:
         yield

@@ -10,17 +10,19 @@ import struct
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import sleep
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from dpaudit.game.batches import Batch
 from dpaudit.game.training import run_batch
 from dpaudit.game.trial import Outcome
+
+T = TypeVar("T")
 
 PARENT_POLL_SECONDS = 0.5
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
@@ -68,11 +70,21 @@ def start(parent: int, marks: Connection) -> None:
         parent: Process id of the coordinator.
         marks: Takes a `MARK` for every batch that is begun.
     """
+    _die_with_parent()
+    lead(parent, marks)
+
+
+def lead(parent: int, marks: Connection) -> None:
+    """As `start`, for a process that a thread may have started which ends before the parent does.
+
+    Args:
+        parent: Process id of the one that started it.
+        marks: As for `start`.
+    """
     global _marks, _own
     _marks, _own = marks, os.getpid()
     with suppress(OSError):  # it leads one already
         os.setsid()
-    _die_with_parent()
     for number in OF_THE_GROUP:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, OF_THE_GROUP)  # `pool` starts it with them blocked
@@ -110,6 +122,21 @@ def run_errand(payload_file: PayloadFile, ticket: int) -> Any:
     """
     with _loaded(payload_file, ticket) as errand:
         return errand()
+
+
+def call(function: Callable[[Any], T], payload_file: PayloadFile, ticket: int) -> T:
+    """Calls a function with what a payload file holds, as trials are run.
+
+    Args:
+        function: The function.
+        payload_file: As for `work`.
+        ticket: As for `work`.
+
+    Returns:
+        What the function returns.
+    """
+    with _loaded(payload_file, ticket) as payload:
+        return function(payload)
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from batch_toys import (
     seed_of,
 )
 from dpaudit.game.engine import run_trials
+from dpaudit.game.local import LocalEngine
 from dpaudit.game.progress import TrialProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.training import run_batch, run_trial
@@ -91,7 +92,7 @@ def test_progress_counts_trials(tmp_path: Path) -> None:
             TRIALS,
             payload(Together()),
             folder,
-            jobs=2,
+            engine=LocalEngine(2),
             generator=Together(),
             on_progress=seen.append,
         )

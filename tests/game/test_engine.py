@@ -23,7 +23,8 @@ from loky import get_reusable_executor
 from dpaudit.auditing.entry import audit
 from dpaudit.errors import AttackError, InterruptedRunError
 from dpaudit.game.engine import run_trials
-from dpaudit.game.pool import Flight
+from dpaudit.game.flight import Landing, Loss
+from dpaudit.game.local import LocalEngine, LocalFlight
 from dpaudit.game.progress import TrialProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
@@ -172,7 +173,7 @@ def played(
     path: Path, generator: object, trials: Sequence[Trial] = TRIALS, *, jobs: int = 2
 ) -> dict[Trial, Outcome]:
     with opened(path) as folder:
-        run_trials(trials, payload(generator), folder, jobs=jobs)
+        run_trials(trials, payload(generator), folder, engine=LocalEngine(jobs))
         assert folder.finished(trials) == set(trials)
         assert not list(path.glob("payload*"))
         return {t: folder.outcome(t) for role in Role for t in folder.outcomes(role)}
@@ -221,9 +222,13 @@ def test_every_worker_is_alike(tmp_path: Path) -> None:
 def test_progress_counts_what_is_there(tmp_path: Path) -> None:
     seen: list[TrialProgress] = []
     with opened(tmp_path) as folder:
-        run_trials(TRIALS[:4], payload(Uniform()), folder, jobs=2)
-        run_trials(TRIALS[:6], payload(Uniform()), folder, jobs=2, on_progress=seen.append)
-        run_trials(TRIALS[:6], payload(Uniform()), folder, jobs=2, on_progress=seen.append)
+        run_trials(TRIALS[:4], payload(Uniform()), folder, engine=LocalEngine(2))
+        run_trials(
+            TRIALS[:6], payload(Uniform()), folder, engine=LocalEngine(2), on_progress=seen.append
+        )
+        run_trials(
+            TRIALS[:6], payload(Uniform()), folder, engine=LocalEngine(2), on_progress=seen.append
+        )
     assert [(p.done, p.total, p.failed) for p in seen] == [(4, 6, 0), (5, 6, 0), (6, 6, 0)]
 
 
@@ -244,13 +249,18 @@ def test_a_trial_that_kills_its_worker_takes_no_other_with_it(tmp_path: Path) ->
 
 def test_what_finished_before_the_pool_broke_is_not_lost() -> None:
     nowhere = PayloadFile(path="", digest="", log="", search_path=())
-    flight = Flight(nowhere, workers=1)  # no process starts before something is submitted
-    ended, broken = Future[list[Outcome]](), Future[list[Outcome]]()
-    flight.batches = {ended: tuple(TRIALS[:1]), broken: tuple(TRIALS[1:3])}
+    flight = LocalFlight(nowhere, workers=1)
+    done, broken = Future[list[Outcome]](), Future[list[Outcome]]()
+    flight.batches = {done: tuple(TRIALS[:1]), broken: tuple(TRIALS[1:3])}
+    outcome = Outcome(trial=TRIALS[0], status=TrialStatus.FINISHED)
     broken.set_exception(BrokenProcessPool("a worker died"))
-    ended.set_result([Outcome(trial=TRIALS[0], status=TrialStatus.FINISHED)])
-    assert [outcome.trial for [outcome] in flight.salvage()] == [TRIALS[0]]
-    assert flight.lost() == [tuple(TRIALS[1:3])]
+    done.set_result([outcome])
+    flight.ended.put(broken)
+    assert flight.collect() == [
+        Landing(tuple(TRIALS[:1]), (outcome,)),
+        Landing(tuple(TRIALS[1:3]), loss=Loss.DIED),
+    ]
+    assert not len(flight)
 
 
 def test_a_worker_that_dies_once_leaves_no_trace_but_an_attempt(tmp_path: Path) -> None:
@@ -276,7 +286,7 @@ def test_torch_imported_by_a_worker_is_seeded_from_its_first_draw(tmp_path: Path
     again = trial._replace(role=Role.REPLAY)
     with opened(tmp_path) as folder:
         for one in (trial, again):
-            run_trials([one], payload(LazyTorch()), folder, jobs=1)
+            run_trials([one], payload(LazyTorch()), folder, engine=LocalEngine(1))
         first = folder.outcome(trial)
         second = folder.outcome(again)
     assert first.status is TrialStatus.FINISHED, first.error
@@ -290,8 +300,8 @@ def test_threads_that_a_generator_takes_are_not_the_next_one_s(tmp_path: Path) -
 
 def test_a_worker_that_stays_loads_what_the_next_call_trains(tmp_path: Path) -> None:
     with opened(tmp_path) as folder:  # one folder and one process: the same name of the payload
-        run_trials(TRIALS[:1], payload(Uniform()), folder, jobs=1)
-        run_trials(TRIALS[1:2], payload(Greedy()), folder, jobs=1)
+        run_trials(TRIALS[:1], payload(Uniform()), folder, engine=LocalEngine(1))
+        run_trials(TRIALS[1:2], payload(Greedy()), folder, engine=LocalEngine(1))
         found = features({t: folder.outcome(t) for t in folder.outcomes(Role.AUDIT)})
     one_quarter = np.array([0.25]).tobytes()
     assert [found[trial] == one_quarter for trial in TRIALS[:2]] == [False, True]
@@ -299,7 +309,7 @@ def test_a_worker_that_stays_loads_what_the_next_call_trains(tmp_path: Path) -> 
 
 def test_an_attack_that_fails_stops_the_run_and_its_workers(tmp_path: Path) -> None:
     with opened(tmp_path) as folder, pytest.raises(AttackError, match="Mean failed: ValueError"):
-        run_trials(TRIALS, payload(Negative()), folder, jobs=2)
+        run_trials(TRIALS, payload(Negative()), folder, engine=LocalEngine(2))
     assert not list(tmp_path.glob("payload*"))
     assert not workers()
 
@@ -311,7 +321,9 @@ def test_an_interrupt_keeps_what_finished_and_the_next_call_goes_on(tmp_path: Pa
 
     with opened(tmp_path) as folder:
         with pytest.raises(InterruptedRunError, match=r"5 of 20 trials \(audit\) are kept in"):
-            run_trials(TRIALS, payload(Uniform()), folder, jobs=2, on_progress=stop_at_five)
+            run_trials(
+                TRIALS, payload(Uniform()), folder, engine=LocalEngine(2), on_progress=stop_at_five
+            )
         assert len(folder.finished(TRIALS)) == 5
         assert not workers()
         assert not list(tmp_path.glob("payload*"))
@@ -337,7 +349,7 @@ def test_the_payload_has_no_name_while_workers_run(tmp_path: Path) -> None:
             TRIALS[:2],
             payload(Uniform()),
             folder,
-            jobs=1,
+            engine=LocalEngine(1),
             on_progress=lambda _: names.extend(tmp_path.glob("payload*")),
         )
         assert len(folder.finished(TRIALS)) == 2
@@ -354,7 +366,7 @@ def test_elsewhere_the_payload_is_for_its_owner_alone(
         modes.extend(path.stat().st_mode & 0o777 for path in tmp_path.glob("payload*"))
 
     with opened(tmp_path) as folder:
-        run_trials(TRIALS[:2], payload(Uniform()), folder, jobs=1, on_progress=look)
+        run_trials(TRIALS[:2], payload(Uniform()), folder, engine=LocalEngine(1), on_progress=look)
     assert set(modes) == {0o600}
     assert not list(tmp_path.glob("payload*"))
 

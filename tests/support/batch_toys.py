@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.game.engine import run_trials
+from dpaudit.game.local import LocalEngine
 from dpaudit.game.store import RunFolder
 from dpaudit.game.target import choose_target
 from dpaudit.game.trial import Outcome, Payload, Role, Trial
@@ -187,7 +188,14 @@ def played(
     with RunFolder(path, spec={}, versions={}) as folder:
         whole = generator if together else None
         shared = payload(generator, *attacks, game=game)
-        run_trials(trials, shared, folder, jobs=jobs, generator=whole, trial_timeout=trial_timeout)
+        run_trials(
+            trials,
+            shared,
+            folder,
+            engine=LocalEngine(jobs),
+            generator=whole,
+            trial_timeout=trial_timeout,
+        )
         return {t: folder.outcome(t) for role in Role for t in folder.outcomes(role)}
 
 

@@ -14,6 +14,7 @@ from dpaudit.auditing.one_run.plan import power
 from dpaudit.auditing.one_run.spec import OneRunSpec
 from dpaudit.formatting import rounded_down
 from dpaudit.game.engine import run_trials
+from dpaudit.game.flight import Engine
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial
@@ -48,7 +49,7 @@ class OneRunSession:
     Attributes:
         audit: The audit.
         store: Its run folder, locked.
-        jobs: Worker processes; there is one training at a time, so more are idle.
+        engine: What runs trials; there is one training at a time, so all workers but one are idle.
         trial_timeout: Seconds after which a training has failed; derived if None.
         on_progress: Called after every training.
         reuse: Whether its training was judged before.
@@ -56,7 +57,7 @@ class OneRunSession:
 
     audit: OneRunSpec
     store: RunFolder
-    jobs: int
+    engine: Engine
     trial_timeout: float | None
     on_progress: OnProgress
     reuse: Check
@@ -112,7 +113,7 @@ class OneRunSession:
             [trial],
             payload,
             self.store,
-            jobs=self.jobs,
+            engine=self.engine,
             trial_timeout=self.trial_timeout,
             on_progress=self.on_progress,
         )

@@ -20,6 +20,7 @@ from dpaudit.auditing.records.plan import power
 from dpaudit.auditing.records.spec import RecordsSpec
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.game.engine import run_trials
+from dpaudit.game.flight import Engine
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial
@@ -41,7 +42,7 @@ class RecordsSession:
     Attributes:
         audit: The audit.
         store: Its run folder, locked.
-        jobs: Worker processes.
+        engine: What runs trials.
         trial_timeout: Seconds after which a trial has failed; derived if None.
         on_progress: Called after every trial.
         reuse: Whether its trials were judged before.
@@ -49,7 +50,7 @@ class RecordsSession:
 
     audit: RecordsSpec
     store: RunFolder
-    jobs: int
+    engine: Engine
     trial_timeout: float | None
     on_progress: OnProgress
     reuse: Check
@@ -90,7 +91,7 @@ class RecordsSession:
                 [again],
                 self._payload(Role.AUDIT, settings),
                 self.store,
-                jobs=self.jobs,
+                engine=self.engine,
                 trial_timeout=self.trial_timeout,
                 on_progress=self.on_progress,
             )
@@ -109,7 +110,7 @@ class RecordsSession:
             [Trial(role, World.OUT, number) for number in range(settings.shadow_models)],
             self._payload(role, settings),
             self.store,
-            jobs=self.jobs,
+            engine=self.engine,
             trial_timeout=self.trial_timeout,
             generator=self.audit.generator.generator if role is Role.AUDIT else None,
             on_progress=self.on_progress,

@@ -13,6 +13,7 @@ from dpaudit.auditing.target_search.spec import TargetSearchSpec
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.errors import RunFolderError
 from dpaudit.game.engine import run_trials
+from dpaudit.game.flight import Engine
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import STORE_FILE, RunFolder
 from dpaudit.game.trial import Payload, Role, Trial
@@ -36,7 +37,7 @@ def find_target(
     search: TargetSearchSpec,
     folder: Path,
     *,
-    jobs: int,
+    engine: Engine,
     on_progress: OnProgress,
     trial_timeout: float | None = None,
 ) -> TwoWorldSpec:
@@ -45,7 +46,7 @@ def find_target(
     Args:
         search: The search.
         folder: Run folder of the audit to come.
-        jobs: Worker processes.
+        engine: What runs trainings.
         on_progress: Called after every training.
         trial_timeout: Seconds after which a training has failed; derived if None.
 
@@ -69,7 +70,7 @@ def find_target(
             trials,
             _payload(search),
             store,
-            jobs=jobs,
+            engine=engine,
             trial_timeout=trial_timeout,
             generator=generator,
             on_progress=on_progress,

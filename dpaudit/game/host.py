@@ -1,0 +1,261 @@
+"""What runs inside a worker of a cluster: hands what it is asked for to a process of its own.
+
+That process trains; this one stays in touch with the scheduler, whatever a generator does, and ends
+what is late or wanted no more.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from distributed import get_worker
+
+from dpaudit.errors import ClusterError
+from dpaudit.formatting import error_line
+from dpaudit.game import runner, worker
+from dpaudit.game.family import Family
+from dpaudit.game.flight import Loss
+from dpaudit.game.limits import SLACK, Stopwatch
+from dpaudit.game.payload import written
+from dpaudit.game.pool import IDLE_SECONDS, START_SECONDS, TICK_SECONDS
+
+MOST_PRINTED = 2**16
+"""Bytes of what a generator prints during one batch that are handed on, the last ones."""
+_ENDED = (EOFError, OSError)
+"""What reading from a process raises that has ended."""
+
+
+class Request(NamedTuple):
+    """What a worker of a cluster is asked for.
+
+    Attributes:
+        key: The name of the task: once the scheduler has dropped it, nobody waits for its answer.
+        digest: SHA-256 of the payload.
+        search_path: Where the coordinator imports modules from.
+        function: Called with the payload's file, the arguments and a ticket.
+        arguments: Its arguments.
+        seconds: How long it may take; None for no limit.
+    """
+
+    key: str
+    digest: str
+    search_path: tuple[str, ...]
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+    seconds: float | None = None
+
+
+class Report(NamedTuple):
+    """What came of a request.
+
+    Attributes:
+        answer: What the function returned, or an error of dpaudit that it raised.
+        loss: Why there is no answer; None if there is one.
+        printed: What was printed meanwhile.
+    """
+
+    answer: Any = None
+    loss: Loss | None = None
+    printed: bytes = b""
+
+
+class Runner:
+    """A process that does one thing after another, and whatever it starts."""
+
+    def __init__(self) -> None:
+        """Starts it.
+
+        Raises:
+            OSError: If the system refuses.
+        """
+        self._family = Family()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", runner.__name__, str(theirs.fileno())],
+                env=os.environ | worker.ENVIRONMENT | self._family.environment,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        self._family.note(self.process.pid)
+        self.connection = Connection(ours.detach())
+
+    def ask(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        *,
+        seconds: float | None,
+        wanted: Callable[[], bool],
+    ) -> Report:
+        """Has it call a function.
+
+        Args:
+            function: The function; it marks its beginning.
+            arguments: Its arguments.
+            seconds: How long it may take from there; None for no limit.
+            wanted: Asked again and again whether the answer still is.
+
+        Returns:
+            The answer, or why there is none; then the process is of no use any more.
+        """
+        watch = Stopwatch(longest_step=2 * TICK_SECONDS)
+        begun = False
+        try:
+            self.connection.send((function, arguments))
+            while True:
+                if not self.connection.poll(TICK_SECONDS):
+                    watch.advance()
+                    if not wanted():
+                        return Report(loss=Loss.STOPPED)
+                    if seconds is not None and watch.seconds.get(0, 0.0) >= SLACK * seconds:
+                        return Report(loss=Loss.LATE)
+                    if watch.idle > START_SECONDS or self.process.poll() is not None:
+                        return Report(loss=Loss.DIED)
+                    continue
+                message = self.connection.recv_bytes()
+                if begun:
+                    return Report(pickle.loads(message))
+                watch.begin(0)
+                begun = True
+        except _ENDED:
+            return Report(loss=Loss.DIED)
+
+    def end(self) -> None:
+        """Kills it with all that it has started."""
+        self.process.kill()
+        self.connection.close()
+        self.process.wait()
+        self._family.end()
+
+
+class Host:
+    """The process that runs trials for a worker of a cluster, and its copy of the payload.
+
+    Both are given up when nothing was asked for in `IDLE_SECONDS`.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is started yet."""
+        self._lock = threading.Lock()
+        self._runner: Runner | None = None
+        self._payload: worker.PayloadFile | None = None
+        self._open = ExitStack()
+        self._timer: threading.Timer | None = None
+
+    def serve(self, request: Request, blob: bytes, *, wanted: Callable[[], bool]) -> Report:
+        """Does what is asked for.
+
+        Args:
+            request: What.
+            blob: The payload.
+            wanted: Whether the answer still is.
+
+        Returns:
+            What came of it.
+
+        Raises:
+            OSError: If this machine has no room for the payload or another process.
+        """
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            try:
+                file = self._file(request, blob)
+                if self._runner is None:
+                    self._runner = Runner()
+                report = self._runner.ask(
+                    request.function,
+                    (file, *request.arguments, 0),
+                    seconds=request.seconds,
+                    wanted=wanted,
+                )
+                if report.loss is not None:
+                    self._end_runner()
+                return report._replace(printed=_taken(Path(file.log)))
+            finally:
+                self._timer = threading.Timer(IDLE_SECONDS, self.retire)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def retire(self) -> None:
+        """Ends the process and gives up the payload."""
+        with self._lock:
+            self._end_runner()
+            self._forget()
+
+    def _file(self, request: Request, blob: bytes) -> worker.PayloadFile:
+        """The payload on this machine, in a folder that this worker's end removes."""
+        if self._payload is None or self._payload.digest != request.digest:
+            self._end_runner()  # it holds the log of the payload before
+            self._forget()
+            place = tempfile.mkdtemp(prefix="dpaudit-", dir=get_worker().local_directory)
+            self._open.callback(shutil.rmtree, place, ignore_errors=True)
+            folder = Path(place)
+            self._payload = self._open.enter_context(
+                written(blob, folder, log=folder / "printed.log", search_path=request.search_path)
+            )
+        return self._payload
+
+    def _end_runner(self) -> None:
+        if self._runner is not None:
+            self._runner.end()
+            self._runner = None
+
+    def _forget(self) -> None:
+        self._payload = None
+        self._open.close()
+
+
+def serve(request: Request, blob: bytes) -> Report:
+    """Serves one request in this worker of a cluster, as its task.
+
+    It raises nothing: the worker would write its arguments, and so the table, into its log.
+
+    Args:
+        request: What is asked for.
+        blob: The payload.
+
+    Returns:
+        What came of it.
+    """
+    tasks = get_worker().state.tasks
+
+    def wanted() -> bool:
+        task = tasks.get(request.key)
+        return task is not None and task.state not in ("cancelled", "released", "forgotten")
+
+    try:
+        return _host.serve(request, blob, wanted=wanted)
+    except OSError as error:
+        return Report(ClusterError(f"a worker cannot run trials: {error_line(error)}"))
+
+
+def _taken(log: Path) -> bytes:
+    """What was printed, which is then no more in the file."""
+    with suppress(OSError), log.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - MOST_PRINTED))
+        said = file.read()
+        file.truncate(0)
+        return said
+    return b""
+
+
+_host = Host()
+"""That of this process."""
+
+atexit.register(_host.retire)

@@ -1,0 +1,94 @@
+"""A worker process that a worker of a cluster starts: what it is asked for, one thing at a time.
+
+Run as `python -m dpaudit.game.runner DESCRIPTOR`; the descriptor is one end of a pair of sockets.
+Whatever generators do to this process, they do not do it to the worker of the cluster.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from multiprocessing.connection import Connection
+from typing import NamedTuple
+
+from dpaudit.errors import ClusterError, DpauditError
+from dpaudit.formatting import error_line
+from dpaudit.game import worker
+from dpaudit.game.trial import Payload
+from dpaudit.plugins.foreign import patches_apart
+from dpaudit.plugins.source import source_digest
+from dpaudit.versions import versions
+
+
+class Greeting(NamedTuple):
+    """What must be the same wherever trials of one run are run.
+
+    Attributes:
+        versions: Versions of libraries, by name.
+        sources: Digests of the code, by what it is of; None for what travels with the payload.
+        trouble: Why the payload cannot be loaded; empty if it can.
+    """
+
+    versions: dict[str, str]
+    sources: dict[str, str | None]
+    trouble: str = ""
+
+    def difference(self, other: Greeting) -> str:
+        """What another process has other than this one, as the end of "it has ..."; or nothing."""
+        for name, here in self.versions.items():
+            if other.versions.get(name) != here:
+                return f"{name} {other.versions.get(name)}, and this process has {here}"
+        if other.trouble:
+            return f"no way to load what is audited: {other.trouble}"
+        for name, digest in self.sources.items():
+            if None not in (digest, there := other.sources.get(name)) and digest != there:
+                return f"other source code of {name} than this process"
+        return ""
+
+
+def greeting_of(payload: Payload) -> Greeting:
+    """What this process would run the trials of a payload with."""
+    parts: dict[str, object] = {"dpaudit": payload}
+    with patches_apart():
+        for role, blob in payload.generators.items():
+            parts[f"the generator ({role.in_words})"] = pickle.loads(blob)
+        parts |= {f"the attack {type(one).__name__}": one for one in payload.attacks}
+        return Greeting(versions(), {name: _digest(part) for name, part in parts.items()})
+
+
+def greet(payload_file: worker.PayloadFile, ticket: int) -> Greeting:
+    """As `greeting_of`, in a worker; why the payload cannot be loaded is part of the answer."""
+    try:
+        return worker.call(greeting_of, payload_file, ticket)
+    except BaseException as error:  # noqa: BLE001 - of a generator's or an attack's modules
+        return Greeting(versions(), {}, error_line(error))
+
+
+def _digest(part: object) -> str | None:
+    try:
+        return source_digest(part)
+    except OSError:  # it travels by value, and its file is not here
+        return None
+
+
+def main() -> None:
+    """Answers until the other end is closed."""
+    connection = Connection(int(sys.argv[1]))
+    worker.lead(os.getppid(), connection)
+    while True:
+        try:
+            function, arguments = connection.recv()
+        except EOFError:
+            return
+        try:
+            answer = function(*arguments)
+        except DpauditError as error:
+            answer = error
+        except Exception as error:  # noqa: BLE001 - the worker's own trouble, such as a full disk
+            answer = ClusterError(f"a worker cannot run trials: {error_line(error)}")
+        connection.send(answer)
+
+
+if __name__ == "__main__":
+    main()
