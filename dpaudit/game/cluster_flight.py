@@ -22,7 +22,7 @@ from dpaudit.formatting import error_line
 from dpaudit.game import worker
 from dpaudit.game.batches import Batch
 from dpaudit.game.cluster import Cluster, Place
-from dpaudit.game.flight import Landing, Loss
+from dpaudit.game.flight import BatchLoss, Landing
 from dpaudit.game.host import Report, Request
 from dpaudit.game.limits import SLACK, Stopwatch, TimeLimit
 from dpaudit.game.payload import payload_blob, search_path
@@ -205,8 +205,8 @@ class ClusterFlight:
         if report is None:
             landed = self._look()
             there = self._places.get(place.address)
-            loss = Loss.STOPPED if there and there.folder == place.folder else Loss.DIED
-            if loss is Loss.STOPPED:
+            loss = BatchLoss.STOPPED if there and there.folder == place.folder else BatchLoss.DIED
+            if loss is BatchLoss.STOPPED:
                 self._note_dropped()
             return landed + ([Landing(sent.batch, loss=loss)] if sent.batch else [])
         self._note(report.printed)
@@ -283,9 +283,9 @@ class ClusterFlight:
             there = self._places.get(place.address)
             longest = SLACK * self._limit.of(batch) + START_SECONDS
             if there is None or there.folder != place.folder:
-                loss = Loss.DIED
+                loss = BatchLoss.DIED
             elif self._watch.seconds[ticket] > longest:  # its own worker should have seen to it
-                loss = Loss.LATE
+                loss = BatchLoss.LATE
             else:
                 continue
             self._taken_off(future)

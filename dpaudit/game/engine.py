@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game.batches import Batch, make_batches
-from dpaudit.game.flight import Engine, Flight, Loss
+from dpaudit.game.flight import BatchLoss, Engine, Flight
 from dpaudit.game.limits import TimeLimit
 from dpaudit.game.payload import erase_payloads
 from dpaudit.game.pool import interrupts_held
@@ -181,12 +181,12 @@ def _run(batches: Sequence[Batch], flight: Flight, state: _State, *, limit: Time
         for batch, outcomes, loss in flight.collect():
             if loss is None:
                 commit(outcomes)
-            elif loss is Loss.STOPPED:
+            elif loss is BatchLoss.STOPPED:
                 again.append(batch)
-            elif loss is Loss.LATE and len(batch) == 1:
+            elif loss is BatchLoss.LATE and len(batch) == 1:
                 commit([_timed_out(*batch, seconds=limit.of(batch))])
             else:
-                deaths.update(batch if loss is Loss.DIED else ())
+                deaths.update(batch if loss is BatchLoss.DIED else ())
                 if deaths[batch[0]] >= MAX_ATTEMPTS:
                     commit([_crashed(*batch)])
                 else:

@@ -12,7 +12,7 @@ from dpaudit.game.limits import TimeLimit
 from dpaudit.game.trial import Outcome, Payload
 
 
-class Loss(Enum):
+class BatchLoss(Enum):
     """Why a batch ended without outcomes."""
 
     DIED = "its worker died, perhaps through it"
@@ -31,7 +31,7 @@ class Landing(NamedTuple):
 
     batch: Batch
     outcomes: tuple[Outcome, ...] = ()
-    loss: Loss | None = None
+    loss: BatchLoss | None = None
 
 
 class Flight(Protocol):

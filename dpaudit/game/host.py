@@ -10,14 +10,13 @@ import atexit
 import os
 import pickle
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from multiprocessing.connection import Connection
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ from dpaudit.errors import ClusterError
 from dpaudit.formatting import error_line
 from dpaudit.game import runner, worker
 from dpaudit.game.family import Family
-from dpaudit.game.flight import Loss
+from dpaudit.game.flight import BatchLoss
 from dpaudit.game.limits import SLACK, Stopwatch
 from dpaudit.game.payload import written
 from dpaudit.game.pool import IDLE_SECONDS, START_SECONDS, TICK_SECONDS
@@ -68,7 +67,7 @@ class Report(NamedTuple):
     """
 
     answer: Any = None
-    loss: Loss | None = None
+    loss: BatchLoss | None = None
     printed: bytes = b""
 
 
@@ -82,7 +81,7 @@ class Runner:
             OSError: If the system refuses.
         """
         self._family = Family()
-        ours, theirs = socket.socketpair()
+        self.connection, theirs = Pipe()
         with theirs:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", runner.__name__, str(theirs.fileno())],
@@ -91,7 +90,6 @@ class Runner:
                 pass_fds=[theirs.fileno()],
             )
         self._family.note(self.process.pid)
-        self.connection = Connection(ours.detach())
 
     def ask(
         self,
@@ -120,11 +118,11 @@ class Runner:
                 if not self.connection.poll(TICK_SECONDS):
                     watch.advance()
                     if not wanted():
-                        return Report(loss=Loss.STOPPED)
+                        return Report(loss=BatchLoss.STOPPED)
                     if seconds is not None and watch.seconds.get(0, 0.0) >= SLACK * seconds:
-                        return Report(loss=Loss.LATE)
+                        return Report(loss=BatchLoss.LATE)
                     if watch.idle > START_SECONDS or self.process.poll() is not None:
-                        return Report(loss=Loss.DIED)
+                        return Report(loss=BatchLoss.DIED)
                     continue
                 message = self.connection.recv_bytes()
                 if begun:
@@ -132,7 +130,7 @@ class Runner:
                 watch.begin(0)
                 begun = True
         except _ENDED:
-            return Report(loss=Loss.DIED)
+            return Report(loss=BatchLoss.DIED)
 
     def end(self) -> None:
         """Kills it with all that it has started."""

@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 
 from dpaudit.game import worker
 from dpaudit.game.batches import Batch
-from dpaudit.game.flight import Landing, Loss
+from dpaudit.game.flight import BatchLoss, Landing
 from dpaudit.game.limits import SLACK, Stopwatch, TimeLimit
 from dpaudit.game.payload import payload_file
 from dpaudit.game.pool import (
@@ -141,9 +141,11 @@ class LocalFlight:
             if future.exception() is None:
                 landed.append(Landing(batch, tuple(future.result())))
             elif late:
-                landed.append(Landing(batch, loss=Loss.LATE if batch in late else Loss.STOPPED))
+                landed.append(
+                    Landing(batch, loss=BatchLoss.LATE if batch in late else BatchLoss.STOPPED)
+                )
             else:
-                landed.append(Landing(batch, loss=Loss.DIED))
+                landed.append(Landing(batch, loss=BatchLoss.DIED))
         self.batches.clear()
         self._tickets.clear()
         self.ended = SimpleQueue()

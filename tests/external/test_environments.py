@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -134,7 +135,9 @@ def test_a_library_is_audited_by_name(
     assert made.exit_code == 0, made.output
     assert made.stdout.startswith(f"toy is ready: Python {HERE}.")
     assert run("env", "create", "toy").stdout.startswith("toy is there already: ")
-    assert "toy:rows  Rows of the table (ready)" in run("list", "libraries").stdout
+    assert re.search(
+        r"^  toy:rows +Rows of the table \(ready\)$", run("list", "libraries").stdout, re.M
+    )
 
     result = dpaudit.audit(
         "toy:rows", table(), schema=SCHEMA, shadow_models=80, attacks=("query-target",),

@@ -22,7 +22,7 @@ from dpaudit.game.batches import Batch
 from dpaudit.game.cluster import Place
 from dpaudit.game.cluster_flight import ClusterEngine, ClusterFlight
 from dpaudit.game.engines import opened_engine
-from dpaudit.game.flight import Landing, Loss
+from dpaudit.game.flight import BatchLoss, Landing
 from dpaudit.game.host import Report, Request
 from dpaudit.game.limits import TimeLimit
 from dpaudit.game.runner import Greeting, greeting_of
@@ -161,7 +161,7 @@ def test_a_lost_worker_costs_its_own_batch_alone(two: Cluster, tmp_path: Path) -
         flight.submit(batch, suspect=False)
     [lost] = [promise for place, _, promise in two.asked if place.address == "a"]
     two.add("a")  # again at its address: another process
-    assert flight.collect() == [Landing(BATCHES[0], loss=Loss.DIED)]
+    assert flight.collect() == [Landing(BATCHES[0], loss=BatchLoss.DIED)]
     assert lost in two.dropped
     assert len(flight) == 1
     while not flight.takes(suspect=True):  # it is greeted first
@@ -177,14 +177,14 @@ def test_what_the_scheduler_drops_is_its_worker_s_fault_only_if_that_is_gone(
     for batch in BATCHES[:2]:
         flight.submit(batch, suspect=False)
     two.asked[0][2].end(CancelledError("lost dependencies"))
-    assert flight.collect() == [Landing(BATCHES[0], loss=Loss.STOPPED)]
+    assert flight.collect() == [Landing(BATCHES[0], loss=BatchLoss.STOPPED)]
     del two.there[two.asked[1][0].address]
     two.asked[1][2].end(KilledWorker("task", None, 3))
-    assert flight.collect() == [Landing(BATCHES[1], loss=Loss.DIED)]
+    assert flight.collect() == [Landing(BATCHES[1], loss=BatchLoss.DIED)]
     flight.submit(BATCHES[2], suspect=False)
     assert two.sent == 2  # its copies may have been lost
-    two.asked[2][2].end(Report(loss=Loss.LATE))
-    assert flight.collect() == [Landing(BATCHES[2], loss=Loss.LATE)]
+    two.asked[2][2].end(Report(loss=BatchLoss.LATE))
+    assert flight.collect() == [Landing(BATCHES[2], loss=BatchLoss.LATE)]
 
 
 def test_a_scheduler_that_drops_everything_ends_the_run(two: Cluster, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_scheduler_that_drops_everything_ends_the_run(two: Cluster, tmp_path: 
     def dropped() -> None:
         flight.submit(BATCHES[0], suspect=False)
         two.asked[-1][2].end(CancelledError("restarted"))
-        assert flight.collect() == [Landing(BATCHES[0], loss=Loss.STOPPED)]
+        assert flight.collect() == [Landing(BATCHES[0], loss=BatchLoss.STOPPED)]
 
     for _ in range(cluster_flight.MOST_DROPPED):
         dropped()
@@ -209,7 +209,7 @@ def test_a_worker_that_ignores_the_limit_is_given_up(
     flight.submit(BATCHES[0], suspect=False)
     assert not flight.collect()
     monkeypatch.setattr(flight._watch, "seconds", dict.fromkeys(flight._watch.seconds, 6.3))
-    assert flight.collect() == [Landing(BATCHES[0], loss=Loss.LATE)]
+    assert flight.collect() == [Landing(BATCHES[0], loss=BatchLoss.LATE)]
 
 
 def test_a_run_without_workers_waits_and_then_ends(

@@ -23,7 +23,7 @@ from loky import get_reusable_executor
 from dpaudit.auditing.entry import audit
 from dpaudit.errors import AttackError, InterruptedRunError
 from dpaudit.game.engine import run_trials
-from dpaudit.game.flight import Landing, Loss
+from dpaudit.game.flight import BatchLoss, Landing
 from dpaudit.game.local import LocalEngine, LocalFlight
 from dpaudit.game.progress import TrialProgress
 from dpaudit.game.store import RunFolder
@@ -258,7 +258,7 @@ def test_what_finished_before_the_pool_broke_is_not_lost() -> None:
     flight.ended.put(broken)
     assert flight.collect() == [
         Landing(tuple(TRIALS[:1]), (outcome,)),
-        Landing(tuple(TRIALS[1:3]), loss=Loss.DIED),
+        Landing(tuple(TRIALS[1:3]), loss=BatchLoss.DIED),
     ]
     assert not len(flight)
 
