@@ -93,7 +93,7 @@ class Leak:
     Attributes:
         column: Column of the table, or columns joined by ' & '.
         feature: The statistic of that column, such as max.
-        importance: BatchLoss of AUC when the feature is permuted over the scored trials; without unit. 0
+        importance: Loss of AUC when the feature is permuted over the scored trials; without unit. 0
             where other features say the same.
         separation: |AUC - 1/2| of the feature alone on the scored trials; 0.5 separates the worlds
             perfectly. Absent from results written before it was recorded.
