@@ -18,8 +18,8 @@ from dpaudit_generators.published.partition import Partition
 from dpaudit_generators.published.recipes import (
     Activation,
     Architecture,
-    BatchLoss,
     Layer,
+    Loss,
     Shortcut,
     Start,
 )
@@ -140,7 +140,7 @@ def test_dropout_keeps_the_mean_and_the_ones() -> None:
 
 def test_slopes_of_a_critic_with_means() -> None:
     form = Form(np.arange(3), 3, (), ())
-    recipe = replace(recipes.synthcity(3), loss=BatchLoss.MEANS)
+    recipe = replace(recipes.synthcity(3), loss=Loss.MEANS)
     students = Students([1], form=form, recipe=recipe)
     target = torch.tensor([[1.0, 0.0, 0.0, 1.0, 1.0]])
     slope = students._slope(torch.zeros(1, 5, 16), target, batch=5)
