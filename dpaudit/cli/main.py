@@ -12,6 +12,7 @@ from dpaudit.cli.account import account
 from dpaudit.cli.audit import audit
 from dpaudit.cli.audit_labels import audit_labels
 from dpaudit.cli.bounds import bounds
+from dpaudit.cli.bugs import bugs
 from dpaudit.cli.check_worker import check_worker
 from dpaudit.cli.console import ExitCode, end_program
 from dpaudit.cli.doctor import doctor
@@ -49,6 +50,7 @@ app.command()(account)
 app.command("audit-labels")(audit_labels)
 app.command("check-worker")(check_worker)
 app.add_typer(env, name="env")
+app.add_typer(bugs, name="bugs")
 app.command("list")(list_registered)
 app.command()(show)
 app.command()(doctor)

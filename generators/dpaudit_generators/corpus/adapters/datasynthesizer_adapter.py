@@ -5,9 +5,9 @@ import json
 import os
 import tempfile
 
+import pandas as pd
 from DataSynthesizer.DataDescriber import DataDescriber
 from DataSynthesizer.DataGenerator import DataGenerator
-import pandas as pd
 
 
 class Descriptions:
@@ -28,7 +28,9 @@ class Descriptions:
         names = [column["name"] for column in self.columns]
         kinds = {"continuous": "Float", "integer": "Integer"}
         return {
-            "attribute_to_datatype": {c["name"]: kinds.get(c["kind"], "String") for c in self.columns},
+            "attribute_to_datatype": {
+                c["name"]: kinds.get(c["kind"], "String") for c in self.columns
+            },
             "attribute_to_is_categorical": {name: name in domains for name in names},
             "attribute_to_is_candidate_key": dict.fromkeys(names, False),
             "categorical_attribute_domain_file": path,
@@ -63,7 +65,9 @@ class Independent(Descriptions):
     """Each column on its own."""
 
     def describe(self, describer, table, **given):
-        describer.describe_dataset_in_independent_attribute_mode(table, epsilon=self.epsilon, **given)
+        describer.describe_dataset_in_independent_attribute_mode(
+            table, epsilon=self.epsilon, **given
+        )
 
     def generate(self, generator, n, description, **given):
         generator.generate_dataset_in_independent_mode(n, description, **given)

@@ -1,4 +1,4 @@
-"""Releases of diffprivlib 0.6.6 other than tables, each written as rows of the training table's columns.
+"""Releases of diffprivlib 0.6.6 that are no tables, each written as rows of the table's columns.
 
 Bounds come from the public schema, so the library has nothing to warn about.
 """
@@ -81,11 +81,26 @@ class Classes(Release):
         return rows.assign(**{label: self.classes[which]})
 
 
+class DrawnKMeans(models.KMeans):
+    """K-means that draws the centre of a cluster without records, as noise alone would."""
+
+    def _update_centers(self, X, centers, labels, dims, total_iters, random_state):  # noqa: N803
+        lower, upper = self.bounds
+        empty = [cluster for cluster in range(self.n_clusters) if cluster not in labels]
+        for cluster in empty:
+            centers[cluster] = lower + (upper - lower) * random_state.random(dims)
+        return super()._update_centers(X, centers, labels, dims, total_iters, random_state)
+
+
 class Centres(Release):
     """Centres of two clusters."""
 
+    def __init__(self, *, schema, epsilon=1.0, drawn=False):
+        super().__init__(schema=schema, epsilon=epsilon)
+        self.kind = DrawnKMeans if drawn else models.KMeans
+
     def fit(self, data, *, seed):
-        self.model = models.KMeans(
+        self.model = self.kind(
             2, epsilon=self.epsilon, bounds=self.bounds(self.names), random_state=seed
         ).fit(data.to_numpy(float))
         return self
@@ -115,7 +130,7 @@ class MeanOfPresent(Release):
         return pd.DataFrame({self.names[0]: [self.mean] * n})
 
 
-class BinCount(Release):
+class Edges(Release):
     """The edges of a histogram's bins, which the library counts itself, over and over."""
 
     def __init__(self, *, schema, epsilon=1.0, bins="auto"):
