@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from dpaudit.bugs.bug import Bug, Release, Status
-from dpaudit_generators.corpus.places import DATASYNTHESIZER, DIFFPRIVLIB, DPART, case
+from dpaudit_generators.corpus.places import (
+    DATASYNTHESIZER,
+    DIFFPRIVLIB,
+    DPART,
+    SMARTNOISE,
+    case,
+)
 
 _OURS: Final = "ours; reports/bugs/reproductions/"
 
@@ -118,6 +124,27 @@ OURS: Final = (
                 account="the same release; numbers are public bins before it sees them, and one "
                 "public record of each bin is added to every table",
                 parameters={"public": True},
+            ),
+            shadow_models=100,
+        ),
+    ),
+    Bug(
+        id="smartnoise-mwem-bounds",
+        package="smartnoise-synth",
+        versions="1.0.8",
+        flaw="MWEM's histogram reaches from the least to the greatest bin that a record is in, "
+        "although the transformer has public bounds and bins",
+        source=f"{_OURS}smartnoise-mwem-bounds",
+        status=Status.PROVED,
+        case=case(
+            "smartnoise",
+            "Mwem",
+            "smartnoise-mwem-bounds",
+            Release(environment=SMARTNOISE, account="smartnoise-synth 1.0.8, public bounds"),
+            Release(
+                environment=SMARTNOISE,
+                account="the same release; public records at both bounds are added to every table",
+                parameters={"padded": True},
             ),
             shadow_models=100,
         ),

@@ -9,6 +9,7 @@ from dpaudit_generators.corpus.places import (
     DATASYNTHESIZER,
     DATASYNTHESIZER_OLD,
     DIFFPRIVLIB,
+    OPACUS,
     case,
 )
 
@@ -121,6 +122,27 @@ REPORTED: Final = (
             Release(environment=DATASYNTHESIZER, account="DataSynthesizer 0.1.13, the fix"),
             shadow_models=100,
             rows=300,
+        ),
+    ),
+    Bug(
+        id="opacus-cardinality",
+        package="opacus",
+        versions="1.0.0 to 1.6.0",
+        flaw="the number of steps and the rate of sampling are functions of the number of records, "
+        "and neither is protected: what a step does without noise tells how many there were",
+        source="https://github.com/meta-pytorch/opacus/issues/571, 819",
+        status=Status.PROVED,
+        case=case(
+            "opacus",
+            "Weight",
+            "opacus-cardinality",
+            Release(environment=OPACUS, account="opacus 1.6.0, a data loader with a batch size"),
+            Release(
+                environment=OPACUS,
+                account="the same release, a data loader with a public rate of sampling",
+                parameters={"rate": 0.5},
+            ),
+            shadow_models=100,
         ),
     ),
 )

@@ -1,12 +1,22 @@
 """Opacus 1.6.0: a model trained with DP-SGD, whose weight is released."""
 
+import functools
 import warnings
 
 import opacus
 import pandas as pd
 import torch
+from opacus.accountants.utils import get_noise_multiplier
 from opacus.data_loader import DPDataLoader
 from torch.utils.data import DataLoader, TensorDataset
+
+
+@functools.cache
+def noise_multiplier(epsilon, rate):
+    """What `make_private_with_epsilon` computes for one epoch, computed once."""
+    return get_noise_multiplier(
+        target_epsilon=epsilon, target_delta=1e-5, sample_rate=rate, epochs=1, accountant="rdp"
+    )
 
 
 class Weight:
@@ -33,13 +43,11 @@ class Weight:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=5.0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model, optimizer, loader = opacus.PrivacyEngine().make_private_with_epsilon(
+            model, optimizer, loader = opacus.PrivacyEngine().make_private(
                 module=model,
                 optimizer=optimizer,
                 data_loader=loader,
-                epochs=1,
-                target_epsilon=self.epsilon,
-                target_delta=1e-5,
+                noise_multiplier=noise_multiplier(self.epsilon, 1 / len(loader)),
                 max_grad_norm=1.0,
             )
             for (batch,) in loader:
