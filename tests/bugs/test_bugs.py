@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 
@@ -12,13 +12,15 @@ import pytest
 from typer.testing import CliRunner
 
 import dpaudit.plugins.registry as registry
+from dpaudit.bugs import run
 from dpaudit.bugs.bug import Bug, Case, Release, Status
 from dpaudit.bugs.corpus import bug_named, known_bugs
-from dpaudit.bugs.run import run_bug
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError
 from dpaudit.external.environments import Environment
 from dpaudit.model.tables import load
+from dpaudit.results.record import AuditRecord
+from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
 
 ADAPTER = '''
@@ -74,7 +76,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bug:
             adapter=tmp_path / "adapter.py",
             method="Largest",
             tables=tmp_path / "toy",
-            settings={"shadow_models": 50, "attacks": ["groundhog-naive"]},
+            settings={"shadow_models": 40, "attacks": ["groundhog-naive"]},
         ),
     )
     _register(monkeypatch, (bug,))
@@ -93,7 +95,7 @@ def _register(monkeypatch: pytest.MonkeyPatch, rows: tuple[Bug, ...] | str) -> N
 
 
 def test_a_violation_is_proved_of_the_bug_and_none_of_its_twin(toy: Bug) -> None:
-    broken, twin = run_bug(toy, jobs=1)
+    broken, twin = run.run_bug(toy, jobs=1)
     assert broken.result.verdict is Verdict.VIOLATION
     assert twin.result.verdict is Verdict.CONSISTENT
     assert broken.as_expected
@@ -102,17 +104,19 @@ def test_a_violation_is_proved_of_the_bug_and_none_of_its_twin(toy: Bug) -> None
     assert twin.account == "public bounds"
 
 
-def test_the_command_says_what_differs(toy: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_lists_and_says_what_differs(
+    toy: Bug, record_of: Callable[..., AuditRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
     listed = CliRunner().invoke(app, ["bugs"])
     assert listed.exit_code == 0
     assert "toy-bounds: toy 1.0; proved" in listed.stdout
-    assert toy.case is not None
-    fixed = replace(toy.case, broken=toy.case.twin, settings={**toy.case.settings})
-    _register(monkeypatch, (replace(toy, case=fixed),))
-    ended = CliRunner().invoke(app, ["bugs", "run", "toy-bounds", "-q", "--jobs", "1"])
+    flagged = AuditResult.of(record_of(verdict="violation"), folder=None)
+    monkeypatch.setattr(run, "audit", lambda *given, **settings: flagged)
+    ended = CliRunner().invoke(app, ["bugs", "run", "toy-bounds", "-q"])
     assert ended.exit_code == 1
-    assert "NOT AS EXPECTED: VIOLATION" in ended.stdout
-    assert "as expected" not in ended.stdout
+    assert ended.stdout.count("VIOLATION: claimed") == 2
+    assert "NOT AS EXPECTED: CONSISTENT" in ended.stdout
+    assert "toy-bounds: as expected" not in ended.stdout
     unknown = CliRunner().invoke(app, ["bugs", "run", "toy"])
     assert unknown.exit_code == 2
 
@@ -128,7 +132,7 @@ def test_a_bug_without_a_case_says_why(toy: Bug) -> None:
         note="it is not on the index",
     )
     with pytest.raises(RegistryError, match=r"toy-listed .*not built.*: it is not on the index"):
-        run_bug(listed)
+        run.run_bug(listed)
 
 
 def test_bugs_are_found_by_their_ids(toy: Bug) -> None:

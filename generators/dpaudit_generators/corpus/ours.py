@@ -9,7 +9,6 @@ from dpaudit_generators.corpus.places import (
     DATASYNTHESIZER,
     DIFFPRIVLIB,
     DPART,
-    SMARTNOISE,
     case,
 )
 
@@ -45,6 +44,7 @@ OURS: Final = (
         "began: whether a record is alone there can be seen",
         source=f"{_OURS}diffprivlib-empty-cluster",
         status=Status.PROVED,
+        note="issue 104 of the repository names k-means too; whether for this was not read",
         case=case(
             "diffprivlib",
             "Centres",
@@ -111,8 +111,8 @@ OURS: Final = (
         versions="0.1.2",
         flaw="the edges of bins are quantiles of the private values, and numbers are scaled with "
         "their extremes, although bounds are handed over",
-        source=f"{_OURS}dpart-bounds (pull request 6 of the repository is about bounds that are "
-        "not handed over)",
+        source=f"{_OURS}dpart-bounds (pull request 6 of the repository is about bounds that "
+        "another of its engines drops)",
         status=Status.PROVED,
         case=case(
             "dpart",
@@ -124,27 +124,6 @@ OURS: Final = (
                 account="the same release; numbers are public bins before it sees them, and one "
                 "public record of each bin is added to every table",
                 parameters={"public": True},
-            ),
-            shadow_models=100,
-        ),
-    ),
-    Bug(
-        id="smartnoise-mwem-bounds",
-        package="smartnoise-synth",
-        versions="1.0.8",
-        flaw="MWEM's histogram reaches from the least to the greatest bin that a record is in, "
-        "although the transformer has public bounds and bins",
-        source=f"{_OURS}smartnoise-mwem-bounds",
-        status=Status.PROVED,
-        case=case(
-            "smartnoise",
-            "Mwem",
-            "smartnoise-mwem-bounds",
-            Release(environment=SMARTNOISE, account="smartnoise-synth 1.0.8, public bounds"),
-            Release(
-                environment=SMARTNOISE,
-                account="the same release; public records at both bounds are added to every table",
-                parameters={"padded": True},
             ),
             shadow_models=100,
         ),

@@ -10,6 +10,7 @@ from dpaudit_generators.corpus.places import (
     DATASYNTHESIZER_OLD,
     DIFFPRIVLIB,
     OPACUS,
+    SMARTNOISE,
     case,
 )
 
@@ -141,6 +142,27 @@ REPORTED: Final = (
                 environment=OPACUS,
                 account="the same release, a data loader with a public rate of sampling",
                 parameters={"rate": 0.5},
+            ),
+            shadow_models=100,
+        ),
+    ),
+    Bug(
+        id="smartnoise-mwem-bounds",
+        package="smartnoise-synth",
+        versions="1.0.8",
+        flaw="MWEM's histogram reaches from the least to the greatest bin that a record is in, "
+        "although the transformer has public bounds and bins",
+        source="https://github.com/opendp/smartnoise-sdk/issues/473 (closed in 2022)",
+        status=Status.PROVED,
+        case=case(
+            "smartnoise",
+            "Mwem",
+            "smartnoise-mwem-bounds",
+            Release(environment=SMARTNOISE, account="smartnoise-synth 1.0.8, public bounds"),
+            Release(
+                environment=SMARTNOISE,
+                account="the same release; public records at both bounds are added to every table",
+                parameters={"padded": True},
             ),
             shadow_models=100,
         ),
