@@ -13,6 +13,7 @@ from dpaudit.cli.audit import audit
 from dpaudit.cli.audit_labels import audit_labels
 from dpaudit.cli.bisect import bisect
 from dpaudit.cli.bounds import bounds
+from dpaudit.cli.bugs import bugs
 from dpaudit.cli.check_worker import check_worker
 from dpaudit.cli.console import ExitCode, end_program
 from dpaudit.cli.doctor import doctor
@@ -51,6 +52,7 @@ app.command()(account)
 app.command("audit-labels")(audit_labels)
 app.command("check-worker")(check_worker)
 app.add_typer(env, name="env")
+app.add_typer(bugs, name="bugs")
 app.command("list")(list_registered)
 app.command()(show)
 app.command()(doctor)

@@ -1,0 +1,100 @@
+"""What a row of the corpus is: a flaw in a release, and the two audits that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from dpaudit.external.environments import Environment
+
+
+class Status(StrEnum):
+    """What we know of a bug."""
+
+    PROVED = "proved"
+    """An audit of the unmodified release proves it, and none of its twin does."""
+    READ = "read"
+    """It is in the code, and no audit of ours proves it."""
+    NOT_BUILT = "not built"
+    """The release could not be installed here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """One side of a bug: an installed release, and how it is called.
+
+    Attributes:
+        environment: Where it is installed.
+        account: What it is, in words: the release, and what it is handed.
+        parameters: Of the adapter's class.
+    """
+
+    environment: Environment
+    account: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """The game in which a bug shows: the same for the broken release and its twin.
+
+    Attributes:
+        broken: The release with the bug.
+        twin: The same without it: a release that fixes it, or, where there is none, the same one
+            with what leaks handed over. Says which in its account.
+        adapter: A Python file that the environment's interpreter runs.
+        method: The adapter's class.
+        tables: `NAME.csv`, `NAME-out.csv` and `NAME.schema.json` beside one another, without their
+            endings: the table of world "in", its neighbour and their public schema.
+        settings: Of the audit: fields of `dpaudit.AuditSettings`.
+    """
+
+    broken: Release
+    twin: Release
+    adapter: Path
+    method: str
+    tables: Path
+    settings: Mapping[str, Any]
+
+    @property
+    def table(self) -> Path:
+        """The table of world "in"."""
+        return self.tables.with_name(f"{self.tables.name}.csv")
+
+    @property
+    def neighbour(self) -> Path:
+        """The table of world "out"."""
+        return self.tables.with_name(f"{self.tables.name}-out.csv")
+
+    @property
+    def schema(self) -> Path:
+        """The public schema of both."""
+        return self.tables.with_name(f"{self.tables.name}.schema.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bug:
+    """A privacy bug of released software.
+
+    Attributes:
+        id: Its stable name.
+        package: The distribution that has it.
+        versions: Which of its releases, in words.
+        flaw: What is wrong, in one sentence.
+        source: Where it was reported or fixed; "ours" if nowhere before.
+        status: What we know of it.
+        case: The game in which it shows; None if there is none yet.
+        note: Why it is not proved, or what else must be known of it.
+    """
+
+    id: str
+    package: str
+    versions: str
+    flaw: str
+    source: str
+    status: Status
+    case: Case | None = None
+    note: str = ""

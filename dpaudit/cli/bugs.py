@@ -1,0 +1,81 @@
+"""`dpaudit bugs`: real privacy bugs of released software, and their proofs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli import options
+from dpaudit.cli.console import ExitCode, guarded, messages, results
+from dpaudit.results.sentences import headline
+
+bugs = typer.Typer(
+    help="Lists real privacy bugs of released software; `run ID` proves one.",
+    invoke_without_command=True,
+    rich_markup_mode=None,
+)
+
+
+@bugs.callback()
+@guarded
+def listed(context: typer.Context) -> None:
+    """Lists real privacy bugs of released software; `run ID` proves one."""
+    if context.invoked_subcommand is not None:
+        return
+    from dpaudit.bugs.corpus import known_bugs
+
+    output = results()
+    for bug in known_bugs().values():
+        output.print(f"{bug.id}: {bug.package} {bug.versions}; {bug.status}")
+        output.print(f"  {bug.flaw}")
+        output.print(f"  source: {bug.source}")
+        if bug.case is not None:
+            output.print(f"  twin: {bug.case.twin.account}")
+        if bug.note:
+            output.print(f"  {bug.note}")
+
+
+@bugs.command("run")
+@guarded
+def run(
+    name: Annotated[
+        str, typer.Argument(metavar="ID", help="Of a bug (see `dpaudit bugs`).", show_default=False)
+    ],
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keeps both run folders there. Default: none is kept."),
+    ] = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Makes the environment, then audits the broken release and its twin without the bug.
+
+    Exit codes: 0 a violation of the one is proved and none of the other is found, 1 anything else,
+    2 wrong use or no environment.
+    """
+    from dpaudit.bugs.corpus import bug_named
+    from dpaudit.bugs.run import SIDES, run_bug
+    from dpaudit.cli.progress import ConsoleProgress
+
+    bug, errors = bug_named(name), messages()
+    with ConsoleProgress(errors, quiet=quiet) as progress:
+        sides = run_bug(
+            bug,
+            seed=seed,
+            jobs=jobs,
+            out=out,
+            on_step=(lambda step: None) if quiet else errors.print,
+            on_progress=progress,
+        )
+    output = results()
+    for side in sides:
+        output.print(f"{side.name}: {side.account}")
+        output.print(f"  {headline(side.result)} ({side.seconds:.0f} s)")
+        if not side.as_expected:
+            output.print(f"  NOT AS EXPECTED: {SIDES[side.name].upper()}")
+    if not all(side.as_expected for side in sides):
+        raise typer.Exit(ExitCode.VIOLATION)
+    output.print(f"{bug.id}: as expected")

@@ -1,0 +1,150 @@
+"""Releases of diffprivlib 0.6.6 that are no tables, each written as rows of the table's columns.
+
+Bounds come from the public schema, so the library has nothing to warn about.
+"""
+
+import numpy as np
+import pandas as pd
+from diffprivlib import models, tools
+
+
+class Release:
+    """What a fitted model says is drawn once, at the training: `sample` lays it out as rows."""
+
+    def __init__(self, *, schema, epsilon=1.0):
+        self.columns = schema["columns"]
+        self.names = [column["name"] for column in self.columns]
+        self.epsilon = epsilon
+        self.claim = {"epsilon": epsilon, "neighbours": "replace-one"}
+
+    def bounds(self, names):
+        chosen = [column for column in self.columns if column["name"] in names]
+        return tuple([column[side] for column in chosen] for side in ("lower", "upper"))
+
+    def inputs(self, n, names):
+        """Public inputs, the same for every model: evenly from the lower to the upper bounds."""
+        lower, upper = self.bounds(names)
+        return np.linspace(lower, upper, n)
+
+
+class Regression(Release):
+    """Predictions of a linear regression of the last column on the others, on public inputs."""
+
+    def __init__(self, *, schema, epsilon=1.0, symmetric=False):
+        super().__init__(schema=schema, epsilon=epsilon)
+        self.symmetric = symmetric
+
+    def fit(self, data, *, seed):
+        *inputs, label = self.names
+        lower, upper = self.bounds(inputs)
+        if self.symmetric:
+            lower = [-side for side in upper]
+        self.model = models.LinearRegression(
+            epsilon=self.epsilon,
+            bounds_X=(lower, upper),
+            bounds_y=self.bounds([label]),
+            fit_intercept=False,
+            random_state=seed,
+        ).fit(data[inputs].to_numpy(float), data[label].to_numpy(float))
+        return self
+
+    def sample(self, n, *, seed):
+        *inputs, label = self.names
+        rows = self.inputs(n, inputs)
+        return pd.DataFrame(rows, columns=inputs).assign(**{label: self.model.predict(rows)})
+
+
+class Classes(Release):
+    """The classes that a fitted naive Bayes knows, over and over."""
+
+    def __init__(self, *, schema, epsilon=1.0, public=False):
+        super().__init__(schema=schema, epsilon=epsilon)
+        self.public = public
+
+    def fit(self, data, *, seed):
+        *inputs, label = self.names
+        model = models.GaussianNB(
+            epsilon=self.epsilon, bounds=self.bounds(inputs), random_state=seed
+        )
+        values, labels = data[inputs].to_numpy(float), data[label].to_numpy()
+        if self.public:
+            model.partial_fit(values, labels, classes=np.sort(self.columns[-1]["categories"]))
+        else:
+            model.fit(values, labels)
+        self.classes, self.means = model.classes_, model.theta_
+        return self
+
+    def sample(self, n, *, seed):
+        *inputs, label = self.names
+        which = np.arange(n) % len(self.classes)
+        rows = pd.DataFrame(self.means[which], columns=inputs)
+        return rows.assign(**{label: self.classes[which]})
+
+
+class DrawnKMeans(models.KMeans):
+    """K-means that draws the centre of a cluster without records, as noise alone would."""
+
+    def _update_centers(self, X, centers, labels, dims, total_iters, random_state):  # noqa: N803
+        lower, upper = self.bounds
+        empty = [cluster for cluster in range(self.n_clusters) if cluster not in labels]
+        for cluster in empty:
+            centers[cluster] = lower + (upper - lower) * random_state.random(dims)
+        return super()._update_centers(X, centers, labels, dims, total_iters, random_state)
+
+
+class Centres(Release):
+    """Centres of two clusters."""
+
+    def __init__(self, *, schema, epsilon=1.0, drawn=False):
+        super().__init__(schema=schema, epsilon=epsilon)
+        self.kind = DrawnKMeans if drawn else models.KMeans
+
+    def fit(self, data, *, seed):
+        self.model = self.kind(
+            2, epsilon=self.epsilon, bounds=self.bounds(self.names), random_state=seed
+        ).fit(data.to_numpy(float))
+        return self
+
+    def sample(self, n, *, seed):
+        return pd.DataFrame(self.model.cluster_centers_, columns=self.names)
+
+
+class MeanOfPresent(Release):
+    """The mean of a column's values, missing ones left out, repeated in every row."""
+
+    def __init__(self, *, schema, epsilon=1.0, filled=False):
+        super().__init__(schema=schema, epsilon=epsilon)
+        self.filled = filled
+
+    def fit(self, data, *, seed):
+        (name,) = self.names
+        lower, upper = (side[0] for side in self.bounds([name]))
+        values = data[name].to_numpy(float)
+        mean = tools.nanmean
+        if self.filled:  # what is missing counts as the lower bound: the sum has as many terms
+            values, mean = np.nan_to_num(values, nan=lower), tools.mean
+        self.mean = mean(values, epsilon=self.epsilon, bounds=(lower, upper), random_state=seed)
+        return self
+
+    def sample(self, n, *, seed):
+        return pd.DataFrame({self.names[0]: [self.mean] * n})
+
+
+class Edges(Release):
+    """The edges of a histogram's bins, which the library counts itself, over and over."""
+
+    def __init__(self, *, schema, epsilon=1.0, bins="auto"):
+        super().__init__(schema=schema, epsilon=epsilon)
+        self.bins = bins
+
+    def fit(self, data, *, seed):
+        (name,) = self.names
+        lower, upper = (side[0] for side in self.bounds([name]))
+        values = data[name].to_numpy(float)
+        self.edges = tools.histogram(
+            values, epsilon=self.epsilon, bins=self.bins, range=(lower, upper), random_state=seed
+        )[1]
+        return self
+
+    def sample(self, n, *, seed):
+        return pd.DataFrame({self.names[0]: np.resize(self.edges, n)})
