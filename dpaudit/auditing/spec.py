@@ -102,11 +102,12 @@ class AuditSpec(ABC):
         """Names this audit's trainings in every random stream.
 
         Made of what is trained on what, not of how it is attacked or judged, nor of the text of
-        source files: an edited comment must not change a single draw.
+        source files: an edited comment must not change a single draw. Nor of a library's release:
+        two that do the same have the same result.
         """
         spec = self.specification
         trained = {key: spec[key] for key in ("data", "schema", *self.TRAINED, "rows")}
-        trained["generator"] = [self.generator.name, self.generator.parameters]
+        trained["generator"] = [self.generator.stream_name, self.generator.parameters]
         return _digest(trained)
 
     def stream(self, role: str) -> Stream:

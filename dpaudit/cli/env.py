@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dpaudit.cli import options
 from dpaudit.cli.console import guarded, messages, results
 from dpaudit.errors import RegistryError
 from dpaudit.external.environments import (
@@ -62,15 +62,7 @@ def list_environments() -> None:
 @guarded
 def create(
     name: Name,
-    python: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Interpreter to make it with. Default: this one if its version fits, else "
-            "python3.X on PATH.",
-            show_default=False,
-        ),
-    ] = None,
+    python: options.Python = None,
 ) -> None:
     """Makes an environment with pip in a cache folder; one that is complete is left alone.
 
@@ -85,17 +77,22 @@ def create(
 
 @env.command()
 @guarded
-def remove(name: Name) -> None:
-    """Deletes an environment, those of its older pins included."""
-    folders = remove_environments(name)
-    if not folders:
-        known = sorted(set(existing_environments().values()))
-        there = f"there is {', '.join(known)}" if known else "there is none"
-        raise RegistryError(
-            f"no environment {name!r} to remove{did_you_mean(name, known)}; {there}"
-        )
-    for folder in folders:
-        results().print(f"deleted {folder}")
+def remove(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME...", help="Of environments.", show_default=False),
+    ],
+) -> None:
+    """Deletes environments, those of their older pins included."""
+    known = sorted(set(existing_environments().values()))
+    for name in names:
+        if name not in known:
+            there = f"there is {', '.join(known)}" if known else "there is none"
+            hint = did_you_mean(name, known)
+            raise RegistryError(f"no environment {name!r} to remove{hint}; {there}")
+    for name in names:
+        for folder in remove_environments(name):
+            results().print(f"deleted {folder}")
 
 
 def _registered() -> dict[str, Environment]:

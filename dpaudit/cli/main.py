@@ -11,6 +11,7 @@ import typer
 from dpaudit.cli.account import account
 from dpaudit.cli.audit import audit
 from dpaudit.cli.audit_labels import audit_labels
+from dpaudit.cli.bisect import bisect
 from dpaudit.cli.bounds import bounds
 from dpaudit.cli.check_worker import check_worker
 from dpaudit.cli.console import ExitCode, end_program
@@ -42,6 +43,7 @@ app.command()(plan)
 app.command()(probe)
 app.command()(synthesize)
 app.command()(explain)
+app.command()(bisect)
 app.command()(trace)
 app.command()(report)
 app.command()(bounds)

@@ -123,6 +123,15 @@ TrialTimeout = Annotated[
         shown=False,
     ),
 ]
+Python = Annotated[
+    Path | None,
+    _option(
+        metavar="PATH",
+        help="Interpreter to make environments with. Default: this one if its version fits, else "
+        "python3.X on PATH.",
+        shown=False,
+    ),
+]
 WorkerMemory = Annotated[
     float | None,
     _option(

@@ -26,6 +26,8 @@ from dpaudit.files import io_reason, parse_json, write_whole
 
 MARKER: Final = "environment.json"
 """Name of the file that makes an environment complete."""
+PINS: Final = "pins.txt"
+"""Name of the file in it that says what was to be installed."""
 _VERSION: Final = r"[0-9][A-Za-z0-9]*(?:[._+!-][A-Za-z0-9]+)*"
 _NAME: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]*(@{_VERSION})?")
 _PIN: Final = re.compile(rf"([A-Za-z0-9][A-Za-z0-9._-]*)==({_VERSION})")
@@ -232,12 +234,12 @@ def _build(
             bare = () if environment.requirements else ("--without-pip",)
             venv = (interpreter, "-I", "-m", "venv", *bare, folder)
             _run(environment, venv, output.fileno(), log)
+            (folder / PINS).write_text("".join(f"{one}\n" for one in environment.requirements))
             if environment.requirements:
-                (folder / "pins.txt").write_text("\n".join(environment.requirements) + "\n")
                 on_step(f"installing {len(environment.requirements)} packages; pip's words: {log}")
                 pip = (own, "-I", "-m", "pip", "install", "--disable-pip-version-check")
                 quiet = ("--no-input", "--no-color", "--progress-bar", "off")
-                pins = ("-r", folder / "pins.txt")
+                pins = ("-r", folder / PINS)
                 _run(environment, (*pip, *quiet, *pins), output.fileno(), log)
         found = subprocess.run(
             [own, "-I", "-c", _INSTALLED], capture_output=True, check=True, env=clean_environment()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.errors import RegistryError
-from dpaudit.external.environments import Environment, distribution_key
+from dpaudit.external.environments import PINS, Environment, distribution_key
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.formatting import did_you_mean
 from dpaudit.model.schema import Schema
@@ -52,6 +52,21 @@ class Library:
             environment=self.environment.with_release(self.distribution, version),
         )
 
+    def check_method(self, method: str) -> None:
+        """Checks that it has a method.
+
+        Raises:
+            RegistryError: If it has not; says which there are.
+        """
+        if method not in self.methods:
+            said = (
+                f"has no method {method!r}" if method else "is a library: name one of its methods"
+            )
+            raise RegistryError(
+                f"{self.name} {said}{did_you_mean(method, list(self.methods))}; there is "
+                f"{', '.join(f'{self.name}:{one}' for one in self.methods)}"
+            )
+
     def generator(
         self,
         method: str,
@@ -72,14 +87,7 @@ class Library:
             RegistryError: If there is no such method, the environment is missing, or the adapter
                 refuses the parameters.
         """
-        if method not in self.methods:
-            said = (
-                f"has no method {method!r}" if method else "is a library: name one of its methods"
-            )
-            raise RegistryError(
-                f"{self.name} {said}{did_you_mean(method, list(self.methods))}; there is "
-                f"{', '.join(f'{self.name}:{one}' for one in self.methods)}"
-            )
+        self.check_method(method)
         built = self.environment.built
         if built is None:
             raise RegistryError(
@@ -93,7 +101,7 @@ class Library:
             parameters=parameters,
             memory=memory,
             name=f"{self.name}:{method}",
-            sources=(self.environment.pins,),
+            sources=(built.folder / PINS,),
             versions={
                 f"{self.environment.name}: {self.distribution}": release,
                 f"{self.environment.name}: python": built.python_version,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
@@ -50,6 +51,11 @@ class NamedGenerator(NamedTuple):
     name: str
     parameters: dict[str, Any]
     generator: Generator
+
+    @property
+    def stream_name(self) -> str:
+        """What names its random streams: the same for all releases of a library."""
+        return re.sub("@[^:]*(?=:)", "", self.name) if self.versions else self.name
 
     @property
     def versions(self) -> Mapping[str, str]:

@@ -18,6 +18,7 @@ from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError
 from dpaudit.external.environments import (
     MARKER,
+    PINS,
     Environment,
     create_environment,
     environments_folder,
@@ -31,7 +32,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.source import source_digest
 from dpaudit.seeds import rng_of
-from toy_library import RELEASES, registered, toy_library, wheel
+from toy_library import registered, toy_index, toy_library
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SCHEMA = Schema(
@@ -53,14 +54,10 @@ def run(*words: str) -> Result:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A cache, and an index that is a folder, for all tests here: making environments is slow."""
     folder = tmp_path_factory.mktemp("home")
-    index = folder / "index"
-    index.mkdir()
-    for version, leaks in RELEASES.items():
-        wheel(index, "toylib", version, f"LEAKS = {leaks}\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
         patch.setenv("PIP_NO_INDEX", "1")
-        patch.setenv("PIP_FIND_LINKS", str(index))
+        patch.setenv("PIP_FIND_LINKS", str(toy_index(folder)))
         patch.setenv("PIP_CONFIG_FILE", "/dev/null")
         yield folder
 
@@ -186,8 +183,12 @@ def test_the_source_of_a_library_is_its_adapter_and_its_pins(toy: Library) -> No
     toy.adapter.write_text(toy.adapter.read_text() + "\n# edited\n")
     edited = digest()
     assert edited != before
-    toy.environment.pins.write_text("toylib==1.0\n# edited\n")
+    built = toy.environment.built
+    assert built is not None
+    (built.folder / PINS).write_text("toylib==1.1\n")
     assert digest() != edited
+    (built.folder / PINS).write_text("toylib==1.0\n")
+    assert digest() == edited
 
 
 def test_memory_is_limited(toy: Library, proc: Path) -> None:

@@ -40,7 +40,7 @@ class Rows:
                 for _ in range(n)]
 '''
 RELEASES = {"1.0": True, "1.1": True, "1.2": False}
-"""Releases of the toy, and which of them copy records."""
+"""Releases of the toy, and which of them copy records; 1.3 cannot be installed."""
 TOY: Library | None = None
 """The library of the running test, for the entry point."""
 
@@ -67,6 +67,16 @@ def wheel(folder: Path, name: str, version: str, code: str, *, needs: str = "") 
 def _hash(text: str) -> str:
     digest = hashlib.sha256(text.encode()).digest()
     return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def toy_index(folder: Path) -> Path:
+    """A folder that pip takes for an index of the toy's releases."""
+    index = folder / "index"
+    index.mkdir()
+    for version, leaks in RELEASES.items():
+        wheel(index, "toylib", version, f"LEAKS = {leaks}\n")
+    wheel(index, "toylib", "1.3", "", needs="lost_library")
+    return index
 
 
 def toy_library(folder: Path, *, python: str, pin: str = "toylib==1.0") -> Library:

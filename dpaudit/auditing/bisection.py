@@ -1,0 +1,157 @@
+"""One audit over many releases of a package: between which two does its verdict change?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from dpaudit.auditing.build import build_spec
+from dpaudit.auditing.entry import run_audit
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.errors import RegistryError
+from dpaudit.external.environments import Environment, create_environment
+from dpaudit.external.libraries import Library
+from dpaudit.formatting import error_text
+from dpaudit.game.pool import workers_ended
+from dpaudit.game.progress import OnProgress, ignore_progress
+from dpaudit.model.tables import Table
+from dpaudit.results.result import AuditResult
+from dpaudit.results.verdict import Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedSubject:
+    """Something that can be audited at any release of a package.
+
+    Attributes:
+        package: The package, as its index calls it.
+        environment: The environment, with the release that is pinned.
+        spec: The audit of a release, once its environment is there.
+    """
+
+    package: str
+    environment: Environment
+    spec: Callable[[str], AuditSpec]
+
+    @classmethod
+    def of_library(
+        cls, library: Library, method: str, table: Table, settings: AuditSettings
+    ) -> ReleasedSubject:
+        """A method of a library, audited with the same settings at every release.
+
+        Raises:
+            RegistryError: If the library has no such method.
+        """
+        library.check_method(method)
+        return cls(
+            package=library.distribution,
+            environment=library.environment,
+            spec=lambda version: build_spec(f"{library.name}@{version}:{method}", table, settings),
+        )
+
+
+class AuditedRelease(NamedTuple):
+    """What became of one release.
+
+    Attributes:
+        version: The release.
+        result: Of its audit; None if it could not be audited.
+        reason: Why it could not be audited; empty if it was.
+    """
+
+    version: str
+    result: AuditResult | None
+    reason: str = ""
+
+    @property
+    def ending(self) -> str:
+        """The verdict, or that there is none."""
+        return "not audited" if self.result is None else self.result.verdict.value
+
+
+class VerdictChange(NamedTuple):
+    """Two releases, audited one after the other, whose verdicts differ."""
+
+    before: AuditedRelease
+    after: AuditedRelease
+
+
+def audit_releases(
+    subject: ReleasedSubject,
+    versions: Sequence[str],
+    *,
+    out: Path | None = None,
+    python: Path | None = None,
+    jobs: int | None = None,
+    trial_timeout: float | None = None,
+    on_progress: OnProgress = ignore_progress,
+    on_step: Callable[[str], None] = lambda _: None,
+) -> Iterator[AuditedRelease]:
+    """Audits one release after another, each in its own environment and run folder.
+
+    All have the same random streams, so that two releases which do the same have the same result.
+
+    Args:
+        subject: What is audited.
+        versions: The releases.
+        out: The folder for a run folder of each, named by its version; by default each lies where
+            an audit of it goes by default. The same call resumes.
+        python: The interpreter for their environments; by default one that fits.
+        jobs: As for `dpaudit.audit`.
+        trial_timeout: As for `dpaudit.audit`.
+        on_progress: Called after every trial.
+        on_step: Called with what is about to be done.
+
+    Yields:
+        What became of each release. One that cannot be installed, or whose worker does not start,
+        says why, and the next one follows.
+
+    Raises:
+        InputError: If the audit itself is unusable, whatever the release.
+        AttackError: If an attack fails on a valid synthetic table.
+        InterruptedRunError: On Ctrl-C; the same call resumes.
+    """
+    with workers_ended():
+        for version in versions:
+            try:
+                environment = subject.environment.with_release(subject.package, version)
+                create_environment(environment, python=python, on_step=on_step)
+                spec = subject.spec(version)
+            except RegistryError as error:
+                yield AuditedRelease(version, None, error_text(error))
+                continue
+            folder = spec.default_folder if out is None else out / version
+            on_step(f"auditing {subject.package} {version}; run folder {folder}")
+            result = run_audit(
+                spec, folder, jobs=jobs, trial_timeout=trial_timeout, on_progress=on_progress
+            )
+            yield AuditedRelease(version, result)
+
+
+def verdict_changes(releases: Sequence[AuditedRelease]) -> tuple[VerdictChange, ...]:
+    """Where the verdict changes, from the oldest release to the newest.
+
+    Args:
+        releases: What became of each, in order; those that were not audited are passed over.
+    """
+    audited = [one for one in releases if one.result is not None]
+    return tuple(
+        VerdictChange(before, after)
+        for before, after in pairwise(audited)
+        if before.ending != after.ending
+    )
+
+
+def gravest_verdict(releases: Sequence[AuditedRelease]) -> Verdict:
+    """The verdict that an exit code is about: a violation anywhere, else no verdict anywhere.
+
+    Args:
+        releases: What became of each.
+    """
+    verdicts = [one.result.verdict if one.result else Verdict.INCONCLUSIVE for one in releases]
+    order = (Verdict.VIOLATION, Verdict.INVALID, Verdict.INCONCLUSIVE, Verdict.CONSISTENT)
+    return min(verdicts, key=order.index)

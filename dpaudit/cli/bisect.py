@@ -1,0 +1,175 @@
+"""`dpaudit bisect`: the same audit over releases of a package."""
+
+from __future__ import annotations
+
+import json as json_module
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.cli import options
+from dpaudit.cli.audit import Table
+from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results, resumable
+from dpaudit.errors import RegistryError
+from dpaudit.formatting import duration, percent, rounded_down
+
+if TYPE_CHECKING:
+    from dpaudit.auditing.bisection import AuditedRelease
+
+
+@guarded
+@options.takes_settings()
+def bisect(
+    *,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="LIBRARY:METHOD", help="See `dpaudit list libraries`.", show_default=False
+        ),
+    ],
+    versions: Annotated[
+        str,
+        typer.Option(
+            metavar="A..B",
+            help="Releases to audit, both ends included; without A or B from the oldest or to the "
+            "newest.",
+            show_default=False,
+        ),
+    ],
+    data: Table = None,
+    settings: AuditSettings,
+    schema: options.SchemaFile = None,
+    python: options.Python = None,
+    jobs: options.Jobs = None,
+    trial_timeout: options.TrialTimeout = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Holds a run folder for each release. Default: those of `dpaudit audit`.",
+            show_default=False,
+        ),
+    ] = None,
+    fail_on: Annotated[
+        FailOn, typer.Option(help="Least severe verdict of a release that fails.")
+    ] = FailOn.INCONCLUSIVE,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Audits release after release of a library and says where the verdict changes.
+
+    Each release has an environment of its own, with the library's pins but for that one. All are
+    audited with the same seed; each verdict holds at the confidence by itself, not all together.
+
+    The same command resumes. Exit codes: 0 no violation found in any release, 1 a violation in
+    one, 2 wrong use or input, 3 inconclusive, invalid or not audited in one, 4 internal error.
+    """
+    from dpaudit.auditing.bisection import ReleasedSubject, audit_releases, gravest_verdict
+    from dpaudit.auditing.pairs import audited_table
+    from dpaudit.cli.progress import ConsoleProgress
+    from dpaudit.external.releases import releases_between
+    from dpaudit.plugins.named import libraries, library_named
+
+    place, _, method = name.rpartition(":")
+    library = library_named(place or name)
+    if library is None or "@" in place:
+        known = ", ".join(f"{one.name}:{each}" for one in libraries() for each in one.methods)
+        raise RegistryError(
+            f"bisect needs a library's method as LIBRARY:METHOD, and {name!r} is none; there is "
+            f"{known or 'none'}"
+        )
+    table = audited_table(data, schema, settings)
+    subject = ReleasedSubject.of_library(library, method if place else "", table, settings)
+    chosen = releases_between(subject.environment, subject.package, versions, python=python)
+    errors = messages()
+    found: list[AuditedRelease] = []
+
+    def step(text: str) -> None:
+        if not quiet:
+            errors.print(text)
+
+    step(f"{len(chosen)} releases of {subject.package}: {', '.join(chosen)}")
+    with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
+        for release in audit_releases(
+            subject,
+            chosen,
+            out=out,
+            python=python,
+            jobs=jobs,
+            trial_timeout=trial_timeout,
+            on_progress=progress,
+            on_step=step,
+        ):
+            found.append(release)
+            step(f"{subject.package} {release.version}: {release.ending}")
+    output = results()
+    if json:
+        output.print(json_module.dumps(_document(subject.package, found), indent=2))
+    else:
+        if not quiet:
+            for line in _table(found, percent(settings.confidence)):
+                output.print(line)
+        output.print(_conclusion(found))
+    raise typer.Exit(exit_code(gravest_verdict(found), fail_on))
+
+
+def _table(releases: Sequence[AuditedRelease], confidence: str) -> list[str]:
+    """A line for each release: version, verdict, what was proved, seconds; or why there is none."""
+    rows = [("release", "verdict", "proved", "training")]
+    for one in releases:
+        if one.result is None:
+            rows.append((one.version, one.ending, "", ""))
+        else:
+            proved, seconds = rounded_down(one.result.proved), duration(one.result.seconds)
+            rows.append((one.version, one.ending, proved, seconds))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = [
+        "  ".join(f"{of:<{width}}" for of, width in zip(row, widths, strict=True)) for row in rows
+    ]
+    why = ["", *(one.reason for one in releases)]
+    told = [
+        f"{line.rstrip()}{f'  {reason}' if reason else ''}"
+        for line, reason in zip(lines, why, strict=True)
+    ]
+    return [*told, f"each at {confidence} confidence by itself"]
+
+
+def _conclusion(releases: Sequence[AuditedRelease]) -> str:
+    """Between which releases the verdict changes, in one line."""
+    from dpaudit.auditing.bisection import verdict_changes
+
+    audited = [one for one in releases if one.result is not None]
+    if not audited:
+        return "no release could be audited"
+    changes = verdict_changes(releases)
+    if not changes:
+        alone = "only one release was audited" if len(audited) == 1 else "the verdict never changes"
+        return f"{alone}: {audited[0].ending}"
+    said = [
+        f"between {before.version} ({before.ending}) and {after.version} ({after.ending})"
+        for before, after in changes
+    ]
+    return f"the verdict changes {', '.join(said)}"
+
+
+def _document(package: str, releases: Sequence[AuditedRelease]) -> dict[str, object]:
+    from dpaudit.auditing.bisection import verdict_changes
+
+    return {
+        "package": package,
+        "releases": [
+            {
+                "version": one.version,
+                "verdict": one.result.verdict.value if one.result else None,
+                "proved": one.result.proved if one.result else None,
+                "seconds": one.result.seconds if one.result else None,
+                "run_folder": str(one.result.folder) if one.result else None,
+                "reason": one.reason or None,
+            }
+            for one in releases
+        ],
+        "changes": [[one.before.version, one.after.version] for one in verdict_changes(releases)],
+    }
