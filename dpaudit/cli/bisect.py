@@ -83,7 +83,6 @@ def bisect(
         )
     table = audited_table(data, schema, settings)
     subject = ReleasedSubject.of_library(library, method if place else "", table, settings)
-    chosen = releases_between(subject.environment, subject.package, versions, python=python)
     errors = messages()
     found: list[AuditedRelease] = []
 
@@ -91,6 +90,8 @@ def bisect(
         if not quiet:
             errors.print(text)
 
+    step(f"asking the package index for releases of {subject.package}")
+    chosen = releases_between(subject.environment, subject.package, versions, python=python)
     step(f"{len(chosen)} releases of {subject.package}: {', '.join(chosen)}")
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
         for release in audit_releases(

@@ -39,7 +39,7 @@ def check_worker(
     from dpaudit.probe.conformance import check_worker as checks
 
     table = load(data, schema)
-    library = library_named(worker.rpartition(":")[0])
+    library = library_named(worker.rpartition(":")[0] or worker)
     generator = named_generator(
         worker if library else f"{PREFIX}{worker.removeprefix(PREFIX)}",
         parse_parameters(parameter or []),

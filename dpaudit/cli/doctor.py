@@ -14,7 +14,8 @@ from typing import NamedTuple
 import typer
 
 from dpaudit.cli.console import ExitCode, guarded, results
-from dpaudit.errors import RunFolderError
+from dpaudit.errors import RegistryError, RunFolderError
+from dpaudit.plugins.named import libraries
 from dpaudit.plugins.registry import ATTACKS, GENERATORS, plugins
 from dpaudit.versions import versions
 
@@ -47,6 +48,7 @@ def _findings() -> Iterator[DoctorLine]:
         True, "Parquet can be read" if parquet else "no Parquet: pip install 'dpaudit[parquet]'"
     )
     yield from _plugin_findings()
+    yield from _environment_findings()
     yield _store_finding()
     yield _worker_finding()
 
@@ -59,6 +61,25 @@ def _plugin_findings() -> Iterator[DoctorLine]:
         yield DoctorLine(bool(found), f"{group}: {', '.join(name for name, _ in found)}")
         for warning in caught:
             yield DoctorLine(False, str(warning.message))
+
+
+def _environment_findings() -> Iterator[DoctorLine]:
+    """The environments of libraries; one that is not there is no problem."""
+    for environment in {one.environment.name: one.environment for one in libraries()}.values():
+        named = f"environment {environment.name}"
+        try:
+            built = environment.built
+        except RegistryError as error:
+            yield DoctorLine(False, f"{named}: {error}")
+            continue
+        if built is None:
+            made = f"dpaudit env create {environment.name}"
+            yield DoctorLine(True, f"{named} is not there; to make it: {made}")
+        elif built.problem:
+            again = f"dpaudit env remove {environment.name}, then env create"
+            yield DoctorLine(False, f"{named}: {built.problem}; run: {again}")
+        else:
+            yield DoctorLine(True, f"{named}: Python {built.python_version}, {built.folder}")
 
 
 def _store_finding() -> DoctorLine:

@@ -11,7 +11,6 @@ import typer
 
 from dpaudit.bounds.table import BOUNDS, BoundEntry
 from dpaudit.cli.console import guarded, messages, results
-from dpaudit.external.libraries import Library
 from dpaudit.model.worst_cases import WorstCase
 from dpaudit.plugins.access import access_of
 from dpaudit.plugins.named import libraries
@@ -45,7 +44,7 @@ def list_registered(
             entries = {name: _attack(value) for name, value in _plugins(ATTACKS)}
         elif one is Group.LIBRARIES:
             entries = {
-                f"{of.name}:{method}": _library(of) for of in libraries() for method in of.methods
+                f"{of.name}:{method}": of.account for of in libraries() for method in of.methods
             }
         else:
             entries = {name: _summary(value) for name, value in _plugins(GENERATORS)}
@@ -69,13 +68,6 @@ def _plugins(group: str) -> list[Plugin]:
     for warning in caught:
         messages().print(f"warning: {warning.message}")
     return found
-
-
-def _library(library: Library) -> str:
-    """What a library is, and whether its methods can be audited at once."""
-    built = library.environment.built
-    ready = "ready" if built else f"run: dpaudit env create {library.environment.name}"
-    return f"{library.summary} ({ready})"
 
 
 def _attack(value: object) -> str:

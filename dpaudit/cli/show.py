@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import RegistryError
+from dpaudit.external.adapters import adapter_account
+from dpaudit.external.libraries import Library
 from dpaudit.formatting import did_you_mean
-from dpaudit.plugins.registry import ATTACKS, GENERATORS, names, resolve
+from dpaudit.plugins.named import library_named
+from dpaudit.plugins.registry import ATTACKS, GENERATORS, LIBRARIES, names, resolve
 
 
 @guarded
 def show(
-    name: Annotated[str, typer.Argument(help="A generator or an attack, as for audit.")],
+    name: Annotated[
+        str, typer.Argument(help="A generator or an attack, as for audit; also LIBRARY:METHOD.")
+    ],
 ) -> None:
     """Shows what a generator or an attack is and which parameters it takes."""
+    place, colon, method = name.rpartition(":")
+    library = library_named(place if colon else name)
+    if library is not None and (colon or name not in names(GENERATORS)):
+        _show_method(library, method if colon else "")
+        return
     value = _find(name)
     output = results()
     output.print(name)
@@ -27,12 +38,28 @@ def show(
         for parameter in inspect.signature(value).parameters.values()  # type: ignore[arg-type]  # a class or function
         if parameter.name not in ("schema", "target", "self")
     ]
+    no_default = inspect.Parameter.empty
+    _show_parameters(
+        {one.name: None if one.default is no_default else str(one.default) for one in parameters}
+    )
+
+
+def _show_method(library: Library, method: str) -> None:
+    library.check_method(method)
+    account = adapter_account(library.adapter, library.methods[method])
+    output = results()
+    output.print(f"{library.name}:{method}")
+    output.print(account.summary or "(no description)")
+    output.print(library.account)
+    _show_parameters(account.parameters)
+
+
+def _show_parameters(defaults: Mapping[str, str | None]) -> None:
+    output = results()
     output.print("")
-    output.print("parameters (-p key=value):" if parameters else "takes no parameters")
-    for parameter in parameters:
-        default = parameter.default
-        shown = "required" if default is inspect.Parameter.empty else f"default {default!s}"
-        output.print(f"  {parameter.name}: {shown}")
+    output.print("parameters (-p key=value):" if defaults else "takes no parameters")
+    for name, default in defaults.items():
+        output.print(f"  {name}: {'required' if default is None else f'default {default}'}")
 
 
 def _find(name: str) -> object:
@@ -41,7 +68,7 @@ def _find(name: str) -> object:
     for group in (GENERATORS, ATTACKS):
         if name in names(group):
             return resolve(name, group)
-    known = [*names(GENERATORS), *names(ATTACKS)]
+    known = [*names(GENERATORS), *names(ATTACKS), *names(LIBRARIES)]
     raise RegistryError(
         f"unknown name {name!r}{did_you_mean(name, known)}. Known: {', '.join(known)}"
     )

@@ -31,6 +31,8 @@ PINS: Final = "pins.txt"
 _VERSION: Final = r"[0-9][A-Za-z0-9]*(?:[._+!-][A-Za-z0-9]+)*"
 _NAME: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]*(@{_VERSION})?")
 _PIN: Final = re.compile(rf"([A-Za-z0-9][A-Za-z0-9._-]*)==({_VERSION})")
+_SECONDS: Final = 60.0
+"""How long an interpreter may take to say what is installed."""
 _FOLDER: Final = re.compile(r"(?P<name>.+)-[0-9a-f]{16}")
 _INSTALLED: Final = (
     "import json, platform\n"
@@ -58,6 +60,22 @@ class BuiltEnvironment(NamedTuple):
         """Its interpreter."""
         return self.folder / "bin" / "python"
 
+    @property
+    def problem(self) -> str:
+        """Why its interpreter no longer serves, such as another Python in its place; else empty."""
+        try:
+            done = subprocess.run(
+                [self.python, "-I", "-c", _INSTALLED],
+                capture_output=True,
+                check=True,
+                timeout=_SECONDS,
+                env=clean_environment(),
+            )
+            found = parse_json(done.stdout.decode())["python"]
+        except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+            return f"{self.python} does not run"
+        return "" if found == self.python_version else f"{self.python} is Python {found} now"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
@@ -82,6 +100,8 @@ class Environment:
         Raises:
             RegistryError: If the package is not among the pins, or the version is none.
         """
+        if not re.fullmatch(_VERSION, version):
+            raise RegistryError(f"{version!r} is no version of {package}: write one such as 1.0.2")
         other = Environment(
             name=f"{self.name}@{version}",
             pins=self.pins,

@@ -40,6 +40,13 @@ class Library:
         """The distribution whose release is audited."""
         return self.package or self.name
 
+    @property
+    def account(self) -> str:
+        """What it is, and whether it can be audited at once."""
+        built = self.environment.built
+        ready = "ready" if built else f"run: dpaudit env create {self.environment.name}"
+        return f"{self.summary} ({ready})"
+
     def with_release(self, version: str) -> Library:
         """The library at another release, all else as it is pinned.
 

@@ -181,7 +181,7 @@ def test_slips_are_answered_in_one_line(toy: Library, files: tuple[str, ...]) ->
         assert found.exit_code == 2, found.output
         assert said in found.stderr
         assert found.stderr.count("\n") == 1
-    found = bisect("toy:rows", "--versions", "1.0", *files)
+    found = bisect("toy:rows", "--versions", "1.0", "-q", *files)
     assert found.stderr == "error: --versions is '1.0': give a range, such as 1.0..1.2\n"
 
 

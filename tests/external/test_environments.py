@@ -15,8 +15,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import dpaudit
+from dpaudit.cli.doctor import _environment_findings
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError
+from dpaudit.external.adapters import adapter_account
 from dpaudit.external.environments import (
     MARKER,
     PINS,
@@ -111,7 +113,7 @@ def test_other_pins_are_another_environment(tmp_path: Path) -> None:
     assert other.name == "one@3.0"
     with pytest.raises(RegistryError, match="pins no d"):
         one.with_release("d", "1")
-    with pytest.raises(RegistryError, match=r"'one@../..' cannot name an environment"):
+    with pytest.raises(RegistryError, match=r"'\.\./\.\.' is no version of a"):
         one.with_release("a", "../..")
     (tmp_path / "pins.txt").write_text("a>=1\n")
     with pytest.raises(RegistryError, match="'a>=1' is no pin: write name==version"):
@@ -159,7 +161,7 @@ def test_slips_are_answered_in_one_line(toy: Library, home: Path) -> None:
         "toy": "toy is a library: name one of its methods; there is toy:rows, toy:gone",
         "toyy:rows": "no module 'toyy' (did you mean 'toy'?): name an importable module",
         "toy:gone": "toy:gone: the worker does not start: KeyError: 'Gone'",
-        "toy@..:rows": "'toy@..' cannot name an environment",
+        "toy@..:rows": "'..' is no version of toylib",
     }.items():
         found = run("audit", name, *words)
         assert found.exit_code == 2, found.output
@@ -303,3 +305,65 @@ def test_a_library_is_probed(toy: Library, home: Path) -> None:
     found = run("probe", "toy:rows", *words)
     assert found.exit_code == 1, found.output
     assert "rows-copied-verbatim" in found.stdout
+
+
+def test_methods_are_shown_without_their_library(toy: Library) -> None:
+    shown = run("show", "toy:rows")
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout.startswith("toy:rows\nHands out the rows of the table")
+    assert shown.stdout.endswith("parameters (-p key=value):\n  loud: default False\n")
+    assert "toy is a library: name one of its methods" in run("show", "toy").stderr
+    assert "has no class Gone" in run("show", "toy:gone").stderr
+    assert "did you mean 'toy'" in run("show", "toyy").stderr
+
+
+def test_parameters_of_a_class_and_its_base(tmp_path: Path) -> None:
+    (tmp_path / "adapter.py").write_text(
+        "import lost_library\n"
+        "class Base:\n"
+        "    def __init__(self, *, schema, epsilon=1.0, defaults='library'): ...\n"
+        "class Same(Base): 'Its words.'\n"
+        "class More(Base):\n"
+        "    def __init__(self, delta, epsilon=2, **rest): ...\n"
+        "class Less(Base):\n"
+        "    def __init__(self): ...\n"
+        "class Circle(Circle): ...\n"
+        "class Other(lost_library.Thing): ...\n"
+    )
+
+    def of(name: str) -> dict[str, str | None]:
+        return dict(adapter_account(tmp_path / "adapter.py", name).parameters)
+
+    assert of("Same") == {"epsilon": "1.0", "defaults": "'library'"}
+    assert adapter_account(tmp_path / "adapter.py", "Same").summary == "Its words."
+    assert of("More") == {"delta": None, "epsilon": "2", "defaults": "'library'"}
+    assert of("Less") == of("Circle") == of("Other") == {}
+    (tmp_path / "adapter.py").write_text("class:\n")
+    with pytest.raises(RegistryError, match=r"adapter\.py cannot be read: invalid syntax"):
+        of("Same")
+
+
+def test_the_doctor_sees_environments(
+    toy: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lines() -> dict[str, bool]:
+        return {text: good for good, text in _environment_findings() if " toy" in text}
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert lines() == {"environment toy is not there; to make it: dpaudit env create toy": True}
+    toy.environment.pins.write_text("")
+    registered(replace(toy, environment=replace(toy.environment)), monkeypatch)
+    built = create_environment(replace(toy.environment))
+    assert lines() == {f"environment toy: Python {built.python_version}, {built.folder}": True}
+    again = "; run: dpaudit env remove toy, then env create"
+    built.python.unlink()
+    interpreter(built.folder / "bin", "python", 'echo \'{"python": "3.99.1"}\'')
+    now = f"environment toy: {built.python} is Python 3.99.1 now{again}"
+    assert lines() == {now: False}
+    interpreter(built.folder / "bin", "python", "exit 1")
+    assert lines() == {f"environment toy: {built.python} does not run{again}": False}
+    toy.environment.pins.write_text("what?\n")
+    registered(replace(toy, environment=replace(toy.environment)), monkeypatch)
+    [(said, good)] = lines().items()
+    assert not good
+    assert "'what?' is no pin" in said
