@@ -52,6 +52,8 @@ def test_no_two_public_classes_have_one_name() -> None:
     homes: dict[str, list[str]] = {}
     for folder in ("dpaudit", "generators", "attacks"):
         for path in (ROOT / folder).rglob("*.py"):
+            if path.parent.name == "adapters":  # each runs alone, in its library's environment
+                continue
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
