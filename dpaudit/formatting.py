@@ -57,7 +57,9 @@ def visible(text: str) -> str:
 
     Escapes, bidirectional controls and invisible characters become replacement characters.
     """
-    return "".join(_visible(character) for character in text)
+    return "\n".join(
+        line if line.isprintable() else "".join(map(_visible, line)) for line in text.split("\n")
+    )
 
 
 def one_line(text: str) -> str:
@@ -105,7 +107,7 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
 
 
 def _visible(character: str) -> str:
-    if character.isprintable() or character == "\n":
+    if character.isprintable():
         return character
     return " " if character.isspace() else "\N{REPLACEMENT CHARACTER}"
 

@@ -45,3 +45,13 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_program_starts_without_what_few_commands_need() -> None:
+    code = (
+        "import sys; import dpaudit.cli.main, dpaudit.auditing.session, dpaudit.report.write; "
+        "heavy = {'joblib', 'matplotlib', 'scipy.stats', 'sklearn', 'torch'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpaudit.auditing.attacking.evaluation import Evaluation
+from dpaudit.auditing.drift import drift_p_value
 from dpaudit.bounds import Counts, Guarantee, choose_threshold_by, count_errors
 from dpaudit.formatting import rounded_down
 from dpaudit.game.outcomes import StoredOutcome
@@ -67,8 +68,6 @@ def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check
         The check; failures that differ between worlds (Fisher's exact test) weaken the verdict,
         for then failing itself may give the record away.
     """
-    from scipy.stats import fisher_exact
-
     (n_in, n_out), (run_in, run_out) = (
         [of[world] for world in World] for of in (counts.failed, counts.run)
     )
@@ -81,6 +80,8 @@ def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check
             "; the scored ones count as the attack's errors, so the largest provable epsilon is "
             f"{after} instead of {before}"
         )
+    from scipy.stats import fisher_exact  # takes half a second to import
+
     table = np.array([[n_in, run_in - n_in], [n_out, run_out - n_out]])
     p_value = float(fisher_exact(table)[1])
     if p_value >= SIGNIFICANCE:
@@ -112,8 +113,7 @@ def check_order(scores: FloatArray, member: BoolArray, positions: FloatArray, na
     """Whether scores drift with the order in which trials were planned.
 
     Trials must be exchangeable within a world: a drift means that shadow models influence one
-    another, and no bound holds. Kendall's rank test in each world (exact for few trials without
-    ties, where the usual approximation of Spearman's rejects sound runs), Bonferroni over the two.
+    another, and no bound holds. Kendall's rank test in each world, Bonferroni over the two.
 
     Args:
         scores: Scores [n] of the scored trials.
@@ -124,13 +124,8 @@ def check_order(scores: FloatArray, member: BoolArray, positions: FloatArray, na
     Returns:
         The check.
     """
-    from scipy.stats import kendalltau
-
-    p_values = [1.0]
-    for world in (True, False):
-        own = scores[member == world]
-        if len(np.unique(own)) > 1 and len(own) > 2:
-            p_values.append(float(kendalltau(own, positions[member == world]).pvalue))
+    planned = np.argsort(positions)
+    p_values = [drift_p_value(scores[planned][member[planned] == world]) for world in (True, False)]
     p_value = min(1.0, 2 * min(p_values))
     passed = p_value >= SIGNIFICANCE
     what = "do not drift" if passed else "drift"

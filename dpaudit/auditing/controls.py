@@ -26,6 +26,8 @@ from dpaudit.results.verdict import Check
 
 TRIALS_PER_WORLD = 30
 """Of a control in full; fewer where the audit itself is small (`control_settings`)."""
+FEWEST_PER_WORLD = 7
+"""Of a control that is run first: enough that a perfect separation proves something."""
 CONFIDENCE = 0.999
 """Strict, because a sound audit fails its null control with probability 1 - CONFIDENCE."""
 BEYOND_CHANCE = 1.5
@@ -78,12 +80,13 @@ def control_settings(settings: AuditSettings) -> ControlSettings:
 
 
 def first_control_settings(settings: AuditSettings) -> ControlSettings:
-    """The settings with which a control is run first: both together cost no more than the audit.
+    """The settings with which a control is run first: both together cost half the audit, or less.
 
-    So few trials show a gross fault only, and only if the attack separates them perfectly. Its
-    confidence is as strict as leaves that a proof. One attack is selected, as there is nothing to
-    divide. A control that does not pass is run in full before it is judged, so that few trials
-    never make a sound audit invalid more often.
+    The smallest audits apart, whose controls may cost as much. So few trials show a gross fault
+    only, and only if the attack separates them perfectly. Its confidence is as strict as leaves
+    that a proof. One attack is selected, as there is nothing to divide. A control that does not
+    pass is run in full before it is judged, so that few trials never make a sound audit invalid
+    more often.
 
     Args:
         settings: Those of the audit.
@@ -92,7 +95,8 @@ def first_control_settings(settings: AuditSettings) -> ControlSettings:
         Those of a control in full where the audit is large enough for it.
     """
     full = control_settings(settings)
-    per_world = settings.shadow_models // (len(World) * len(CONTROLS))
+    most = settings.shadow_models // (len(World) * len(CONTROLS))
+    per_world = min(most, max(FEWEST_PER_WORLD, most // 2))
     if per_world >= TRIALS_PER_WORLD:
         return full
     small = replace(full, shadow_models=2 * per_world, multiplicity=Multiplicity.SELECT)
@@ -162,7 +166,7 @@ def judge(
         )
     if not settings.is_full:
         detail += (
-            f"; with {settings.shadow_models} trials, so as to cost no more than the audit: only a "
+            f"; with {settings.shadow_models} trials, fewer than in a large audit: only a "
             "gross fault would show"
         )
     return ControlOutcome(

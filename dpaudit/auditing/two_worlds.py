@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import pandas as pd
@@ -58,6 +59,11 @@ class TwoWorldSpec(AuditSpec):
     attacks: tuple[NamedAttack, ...]
     pair: NeighbouringTables | None = None
     selection: Selection | None = None
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """How many features each attack has."""
+        return tuple(len(named.feature_names(self.game.view)) for named in self.attacks)
 
     @property
     def own_specification(self) -> dict[str, Any]:

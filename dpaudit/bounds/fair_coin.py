@@ -39,8 +39,8 @@ import numpy as np
 from scipy.fft import next_fast_len
 from scipy.optimize import brentq
 from scipy.special import expit
-from scipy.stats import binom
 
+from dpaudit.bounds import binomial
 from dpaudit.bounds._checks import check_confidence, check_delta, check_epsilon, whole_number
 from dpaudit.errors import SettingsError
 
@@ -284,7 +284,7 @@ def set_aside(trials: int, *, delta: float, confidence: float) -> SetAside | Non
     alpha = 1.0 - confidence
     best, least = None, math.inf
     for revealed in range(trials):
-        probability = float(binom.sf(revealed, trials, delta))
+        probability = float(binomial.sf(revealed, trials, delta))
         if probability >= alpha:
             continue
         # Of n guesses all right, p^n is within what is left: the smaller -log p, the larger ε.
@@ -335,7 +335,7 @@ def weight_reached(made: Sequence[int], needed: int, *, success: float) -> float
         return 0.0
     if len(used) == 1:
         [(weight, count)] = used
-        return float(binom.sf(-(-needed // weight) - 1, count, success))
+        return float(binomial.sf(-(-needed // weight) - 1, count, success))
     size = next_fast_len(most + 1, real=True)
     angle = 2.0j * np.pi * np.arange(size // 2 + 1) / size
     log_characteristic = sum(

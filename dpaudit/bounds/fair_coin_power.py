@@ -7,8 +7,8 @@ import math
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr
-from scipy.stats import binom
 
+from dpaudit.bounds import binomial
 from dpaudit.bounds._checks import (
     FloatArray,
     IntArray,
@@ -92,7 +92,7 @@ def coin_detectable(
         return None
 
     def shortfall(epsilon: float) -> float:
-        return float(binom.sf(fewest[0] - 1, made[0], expit(epsilon))) - power
+        return float(binomial.sf(fewest[0] - 1, made[0], expit(epsilon))) - power
 
     return float(brentq(shortfall, claim_epsilon, claim_epsilon + _CERTAIN_LEAK, xtol=1e-9))
 
@@ -179,8 +179,8 @@ def coin_detectable_shift(
     def shortfall(mu: float) -> float:
         right = ndtr(mu / 2.0 - _MARGINS)  # beyond the margin, on the side of the trial's world
         guessed = right + ndtr(-mu / 2.0 - _MARGINS)
-        made = np.asarray(binom.ppf(middles, usable, guessed[:, None]), dtype=np.int64)
-        reached = np.asarray(binom.sf(fewest[made] - 1, made, (right / guessed)[:, None]))
+        made = binomial.ppf(middles, usable, guessed[:, None])
+        reached = binomial.sf(fewest[made] - 1, made, (right / guessed)[:, None])
         return float(reached.mean(axis=1).max()) - power
 
     return float(brentq(shortfall, 0.0, _CERTAIN_SHIFT, xtol=1e-6))
@@ -210,6 +210,6 @@ def _fewest_right(
     taken = aside.revealed * shared
     left = np.maximum(made - taken, 0)
     # P[Bin >= k] must be below what is left of the error probability; isf gives k - 1.
-    enough = binom.isf(1.0 - confidence - aside.probability, left, expit(claim_epsilon)) + 1.0
+    enough = binomial.isf(1.0 - confidence - aside.probability, left, expit(claim_epsilon)) + 1.0
     fewest: FloatArray = np.where(left > 0, enough + taken, math.inf)
     return fewest

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from dpaudit.bounds._checks import BoolArray, FloatArray, IntArray
@@ -28,6 +27,8 @@ _BY_CHANCE = 2.0
 """By which the log likelihood of a larger share must be better, so that chance seldom takes it."""
 _RIDGE = 0.005
 """Penalty of the regression, in trials of unit variance: keeps a perfect separation finite."""
+_STEPS, _LONGEST, _CLOSE = 50, 4.0, 1e-8
+"""Steps of the regression at most, the longest of one coefficient, and the last one."""
 _CAUTION = 0.84
 """Standard deviations below the mean of what is counted on: four times in five there is more."""
 _SILENT = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -173,19 +174,22 @@ def _fitted_line(scores: FloatArray, member: BoolArray, share: float) -> _Line:
     if spread <= 1e-12 * max(1.0, abs(centre)):
         return _Line(Grading(low, high, 0.0, 0.0, 0.0, 1.0), math.inf)
     unit = (clipped - centre) / spread
-    sign = np.where(member, 1.0, -1.0)
-
-    def loss(line: FloatArray) -> tuple[float, FloatArray]:
-        odds = sign * (line[0] + line[1] * unit)
-        miss = -sign * expit(-odds)
-        value = float(np.logaddexp(0.0, -odds).sum() + _RIDGE * line[1] ** 2)
-        return value, np.array([miss.sum(), (miss * unit).sum() + 2.0 * _RIDGE * line[1]])
-
-    found = minimize(loss, np.zeros(2), jac=True, method="BFGS")
-    intercept, slope = found.x
-    slope /= spread
+    design = np.stack([np.ones_like(unit), unit])
+    ridge = np.array([0.0, 2.0 * _RIDGE])
+    line = np.zeros(2)
+    for _ in range(_STEPS):  # Newton's method
+        success = expit(line @ design)
+        down = design @ (success - member) + ridge * line
+        curve = (design * (success * (1.0 - success))) @ design.T + np.diag(ridge)
+        step = np.linalg.solve(curve, down)
+        line -= np.clip(step, -_LONGEST, _LONGEST)
+        if np.abs(step).max() < _CLOSE:
+            break
+    odds = line @ design
+    loss = np.logaddexp(0.0, np.where(member, -odds, odds)).sum() + _RIDGE * line[1] ** 2
+    intercept, slope = line[0], line[1] / spread
     grading = Grading(low, high, float(intercept - slope * centre), float(slope), 0.0, 1.0)
-    return _Line(grading, float(found.fun))
+    return _Line(grading, float(loss))
 
 
 def _candidates(line: Grading, size: FloatArray) -> Iterator[Grading]:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc, betaincinv, expit, logit, ndtr, ndtri
-from scipy.stats import binom
 
 from dpaudit.bounds._checks import (
     check_confidence,
@@ -198,6 +197,8 @@ def _p_value(outcome: _Guesses, epsilon: float, delta: float) -> float:
     at_least = float(betainc(correct, guesses - correct + 1, success))
     if delta == 0.0:
         return at_least
+    from scipy.stats import binom
+
     fewer = np.cumsum(binom.pmf(np.arange(correct - 1, -1, -1), guesses, success))
     return at_least + 2.0 * canaries * delta * float(np.max(fewer / np.arange(1, correct + 1)))
 

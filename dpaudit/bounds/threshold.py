@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from dpaudit.bounds._checks import (
     BoolArray,
@@ -238,14 +237,11 @@ def auc(scores: FloatArray, member: BoolArray) -> float:
         SettingsError: If scores and membership do not fit.
     """
     scores, member = checked(scores, member)
-    n_in = int(np.count_nonzero(member))
-    n_out = member.size - n_in
-    rank_sum = float(rankdata(scores)[member].sum())
-    return (rank_sum - n_in * (n_in + 1) / 2.0) / (n_in * n_out)
+    return _area(scores[member], scores[~member])
 
 
 def aucs(scores: FloatArray, member: BoolArray) -> FloatArray:
-    """`auc` of many attacks on the same trials, without a loop over them.
+    """`auc` of many attacks on the same trials.
 
     Args:
         scores: Finite scores of each trial by each attack; shape (n, k).
@@ -254,10 +250,15 @@ def aucs(scores: FloatArray, member: BoolArray) -> FloatArray:
     Returns:
         Areas, shape (k,).
     """
-    n_in = int(np.count_nonzero(member))
-    rank_sums = rankdata(scores, axis=0)[member].sum(axis=0)
-    found = (rank_sums - n_in * (n_in + 1) / 2.0) / (n_in * (member.size - n_in))
-    return np.asarray(found, dtype=np.float64)
+    return np.array([_area(own[member], own[~member]) for own in scores.T])
+
+
+def _area(inside: FloatArray, outside: FloatArray) -> float:
+    """Share of the pairs in which the one inside is larger, ties counting half."""
+    ordered = np.sort(outside)
+    smaller = np.searchsorted(ordered, inside, "left").sum()
+    not_larger = np.searchsorted(ordered, inside, "right").sum()
+    return float(smaller + not_larger) / (2 * inside.size * outside.size)
 
 
 def roc(scores: FloatArray, member: BoolArray) -> RocCurve:

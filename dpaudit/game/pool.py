@@ -15,6 +15,7 @@ from typing import Any
 
 from loky import get_reusable_executor
 from loky.backend import resource_tracker as loky_resource_tracker
+from loky.backend.context import LokyContext
 
 from dpaudit.game import worker
 from dpaudit.game.family import Family
@@ -25,6 +26,8 @@ TICK_SECONDS = 0.5
 """How often the coordinator looks for batches that are over their time."""
 START_SECONDS = 600.0
 """How long workers may take to begin a batch, whatever the limit of a trial."""
+_CONTEXT = LokyContext()
+"""Named, as joblib puts its own copy of loky in its place when scikit-learn is imported."""
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask for a stop."""
 
@@ -52,6 +55,7 @@ class Pool:
         """Sets the number of workers."""
         self.executor = get_reusable_executor(
             max_workers=workers,
+            context=_CONTEXT,
             timeout=IDLE_SECONDS,
             initializer=worker.start,
             initargs=(self.owner, self._writer),

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import binom
 
-from dpaudit.bounds import statistic
+from dpaudit.bounds import binomial, statistic
 from dpaudit.labels.vote_pair import VotePair
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import FloatArray, IntArray
@@ -48,7 +47,7 @@ class RunSize(NamedTuple):
             Whole numbers; shape [m].
         """
         expected = np.rint(self.runs * rates)
-        errors = expected if quantile is None else binom.ppf(quantile, self.runs, rates)
+        errors = expected if quantile is None else binomial.ppf(quantile, self.runs, rates)
         return np.asarray(errors, dtype=np.int64)
 
 

@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binom
 
 from dpaudit.account import VoteTable
-from dpaudit.bounds import statistic
+from dpaudit.bounds import binomial, statistic
 from dpaudit.errors import SettingsError
 from dpaudit.plugins.protocols import FloatArray, IntArray
 
@@ -116,13 +115,13 @@ class VotePair:
         No attack has fewer errors of both kinds (Neyman and Pearson 1933), and nothing has to be
         fitted: both distributions are known before a single label is drawn.
         """
-        low = max(1, int(binom.ppf(_NEVER, self.labels, self.rates.out)))
-        high = min(self.labels, int(binom.isf(_NEVER, self.labels, self.rates.in_)) + 1)
+        low = max(1, int(binomial.ppf(_NEVER, self.labels, self.rates.out)))
+        high = min(self.labels, int(binomial.isf(_NEVER, self.labels, self.rates.in_)) + 1)
         first = np.arange(low, high + 1, dtype=np.int64)
         return LikelihoodRatioCuts(
             first=first,
-            fnr=np.asarray(binom.cdf(first - 1, self.labels, self.rates.in_)),
-            fpr=np.asarray(binom.sf(first - 1, self.labels, self.rates.out)),
+            fnr=binomial.cdf(first - 1, self.labels, self.rates.in_),
+            fpr=binomial.sf(first - 1, self.labels, self.rates.out),
         )
 
     def leak(self, delta: float) -> float:

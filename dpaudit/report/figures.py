@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 import html
-import io
-import re
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import matplotlib as mpl
-from matplotlib.figure import Figure
+from typing import NamedTuple
 
 from dpaudit.formatting import rounded, rounded_down, rounded_up
 from dpaudit.report.curves import claim_region, histogram, operating_point, roc_of, shown_bounds
 from dpaudit.report.structure import Picture
+from dpaudit.report.svg import FONT_SIZE, INK, Axes, Range, Style, hatch, tag, text
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import quantity_noun
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_IN, _OUT, _INK, _CLAIM = "#b3420f", "#1f4e79", "#222222", "#6a1b9a"
+_IN, _OUT, _CLAIM = "#b3420f", "#1f4e79", "#6a1b9a"
+_PALE_IN, _PALE_CLAIM = "#fbe3d6", "#efe6f4"
 # Narrow on purpose: the picture keeps legible letters when scaled down to a phone.
-_WIDTH = 4.8
-_POINTS_PER_INCH = 72  # the unit of matplotlib's SVG
-_STYLE: Any = {
-    "font.size": 10.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "hatch.linewidth": 0.6,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "dpaudit",
-}
-_NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
+_WIDTH = 346
+_MARGIN = 8
+_LETTER = 0.58 * FONT_SIZE
+"""Width of a letter, more or less: room for names."""
 # A claim this many times beyond everything else would squeeze the rest into the axis.
 _FAR = 3.0
 # Bounds are bars; what the audit could have reached is a mark.
 _MARKERS = 2
+
+
+class _Drawing(NamedTuple):
+    """A picture's elements, how tall it is, and what it shows."""
+
+    elements: list[str]
+    height: float
+    description: str
 
 
 def draw(picture: Picture, result: AuditRecord) -> str:
@@ -49,7 +44,7 @@ def draw(picture: Picture, result: AuditRecord) -> str:
         An `<svg>` element whose identifiers begin with the picture's name; the same bytes for
         the same result.
     """
-    painter, title = {
+    paint, title = {
         Picture.CLAIM: (
             _claim,
             f"Claimed {quantity_noun(result.claim.quantity)} against the proved lower bound",
@@ -57,10 +52,19 @@ def draw(picture: Picture, result: AuditRecord) -> str:
         Picture.SCORES: (_scores, "Attack scores, in and out"),
         Picture.ROC: (_roc, "Receiver operating characteristic of the attack"),
     }[picture]
-    with mpl.rc_context(_STYLE):
-        figure = Figure(layout="constrained")
-        description = painter(figure, result)
-        return _inline_svg(figure, picture=picture, title=title, description=description)
+    drawing = paint(result)
+    return tag(
+        "svg",
+        tag("title", html.escape(title), id=f"{picture}-title"),
+        tag("desc", html.escape(drawing.description), id=f"{picture}-desc"),
+        *drawing.elements,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {_WIDTH} {drawing.height:g}",
+        role="img",
+        aria_labelledby=f"{picture}-title {picture}-desc",
+        font_family="sans-serif",
+        font_size=FONT_SIZE,
+    )
 
 
 class _Row(NamedTuple):
@@ -71,36 +75,40 @@ class _Row(NamedTuple):
     note: str
 
 
-def _claim(figure: Figure, result: AuditRecord) -> str:
+def _claim(result: AuditRecord) -> _Drawing:
     """Bars from 0 to the bounds, marks for what the audit could reach, a line for the claim."""
-    figure.set_size_inches(_WIDTH, 2.6)
-    axes = figure.subplots()
     rows = _claim_rows(result)
     claim, noun = result.claim.value, quantity_noun(result.claim.quantity)
     reach = max([row.value for row in rows if row.value is not None] + [0.1])
     far = claim > _FAR * reach
-    bars = len(rows) - _MARKERS
+    left = 2 * _MARGIN + _LETTER * max(len(line) for row in rows for line in row.name.split("\n"))
+    axes = Axes(
+        left=left,
+        top=20,
+        width=_WIDTH - left - _MARGIN,
+        height=46 * len(rows),
+        x=Range(0.0, 1.3 * (reach if far else max(reach, claim))),
+        y=Range(len(rows) - 0.5, -0.5),
+    )
+    elements = [axes.frame(), axes.x_ticks(), axes.x_label(noun)]
+    elements += [hatch("claim-hatch", colour=INK, fill="white")]
+    elements += [_claim_line(axes, claim, far=far, reach=reach)]
     for place, row in enumerate(rows):
         value = row.value or 0.0
-        if place < bars:
-            hatch = "////" if place else None
-            colour = "white" if place else _IN
-            axes.barh(
-                place, value, height=0.55, facecolor=colour, edgecolor=_INK, hatch=hatch, zorder=2
-            )
+        along, middle = axes.across(value), axes.up(place)
+        elements.append(axes.y_tick(place, row.name))
+        if place < len(rows) - _MARKERS:
+            bar = [(0.0, place - 0.28), (value, place - 0.28), (value, place + 0.28)]
+            fill = "url(#claim-hatch)" if place else _IN
+            elements.append(axes.path([*bar, (0.0, place + 0.28)], fill=fill, stroke=INK))
         elif row.value is not None:
-            marker = "D" if place == bars else "|"
-            axes.plot(
-                [value], [place], marker, color=_INK, markersize=9, markeredgewidth=2, zorder=5
-            )
-        _beside(axes, place, value, row.note)
-    _claim_line(axes, claim, far=far, reach=reach)
-    axes.set_yticks(range(len(rows)), [row.name for row in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlim(0.0, 1.3 * (reach if far else max(reach, claim)))
-    axes.set_xlabel(noun)
+            shape = "m-6 0l6 -6l6 6l-6 6z" if place == len(rows) - _MARKERS else "m-1 -5h2v10h-2z"
+            elements.append(tag("path", d=f"M{along:.1f} {middle:.1f}{shape}", fill=INK))
+        # Legible where the line of the claim goes through it.
+        outline: Style = {"stroke": "white", "stroke_width": 4, "paint_order": "stroke"}
+        elements.append(text(row.note, along + 11, middle, **outline))
     listed = "; ".join(f"{' '.join(row.name.split())}: {row.note}" for row in rows)
-    return f"Claimed {noun}: {rounded(claim)}; {listed}."
+    return _Drawing(elements, axes.bottom + 34, f"Claimed {noun}: {rounded(claim)}; {listed}.")
 
 
 def _claim_rows(result: AuditRecord) -> tuple[_Row, ...]:
@@ -116,138 +124,101 @@ def _claim_rows(result: AuditRecord) -> tuple[_Row, ...]:
     )
 
 
-def _claim_line(axes: Axes, claim: float, *, far: bool, reach: float) -> None:
+def _claim_line(axes: Axes, claim: float, *, far: bool, reach: float) -> str:
     label = f"claimed {rounded(claim)}"
     if far:
-        axes.text(
-            1.0,
-            1.02,
-            f"{label} (off the axis) →",
-            color=_CLAIM,
-            ha="right",
-            transform=axes.transAxes,
-        )
-        return
-    axes.axvline(claim, color=_CLAIM, linestyle="--", linewidth=1.8, zorder=1)
-    side = "left" if claim < 0.7 * reach else "right"
-    axes.text(claim, 1.02, label, color=_CLAIM, ha=side, transform=axes.get_xaxis_transform())
+        right = axes.left + axes.width
+        return text(f"{label} (off the axis) →", right, 10, fill=_CLAIM, text_anchor="end")
+    anchor = "start" if claim < 0.7 * reach else "end"
+    line = axes.upright(claim, stroke=_CLAIM, stroke_width=1.8)
+    return line + text(label, axes.across(claim), 10, fill=_CLAIM, text_anchor=anchor)
 
 
-def _beside(axes: Axes, row: int, value: float, note: str) -> None:
-    axes.annotate(
-        note,
-        (value, row),
-        xytext=(11, 0),
-        textcoords="offset points",
-        va="center",
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
-    )
-
-
-def _scores(figure: Figure, result: AuditRecord) -> str:
+def _scores(result: AuditRecord) -> _Drawing:
     """One panel per world over a common axis: hatched for in, outlined for out."""
-    figure.set_size_inches(_WIDTH, 3.4)
-    upper, lower = figure.subplots(2, 1, sharex=True, sharey=True)
     bins = histogram(result.scores)
     threshold = result.threshold
     if result.one_run is None:
         unit, meaning = "trials", ("trained with the target", "trained without the target")
     else:
         unit, meaning = "canaries", ("canaries trained on", "canaries left out")
+    shares = [100.0 * counts / counts.sum() for counts in (bins.inside, bins.outside)]
+    tallest = Range(0.0, 1.05 * max(float(share.max()) for share in shares))
+    low, high = float(bins.edges[0]), float(bins.edges[-1])
+    if threshold is not None:
+        low, high = min(low, threshold.value), max(high, threshold.value)
+    margin = 0.02 * (high - low)
+    across = Range(low - margin, high + margin)
+    upper, lower = (
+        Axes(left=46, top=top, width=_WIDTH - 46 - _MARGIN, height=84, x=across, y=tallest)
+        for top in (20, 130)
+    )
     panels = [
-        (upper, bins.inside, f"in: {meaning[0]}", _IN, "////"),
-        (lower, bins.outside, f"out: {meaning[1]}", _OUT, None),
+        (upper, shares[0], f"in: {meaning[0]}", _IN, "url(#scores-hatch)"),
+        (lower, shares[1], f"out: {meaning[1]}", _OUT, "none"),
     ]
-    for axes, counts, title, colour, hatch in panels:
-        axes.stairs(
-            100.0 * counts / counts.sum(),
-            bins.edges,
-            fill=hatch is not None,
-            facecolor="#fbe3d6" if hatch else "none",
-            edgecolor=colour,
-            hatch=hatch,
-            linewidth=1.6,
-        )
+    elements = [hatch("scores-hatch", colour=_IN, fill=_PALE_IN)]
+    for axes, share, title, colour, fill in panels:
+        elements += [axes.frame(), axes.x_ticks(numbers=axes is lower), axes.y_ticks()]
+        steps = zip(bins.edges.repeat(2), [0.0, *share.repeat(2), 0.0], strict=True)
+        elements.append(axes.path(steps, fill=fill, stroke=colour, stroke_width=1.6))
         if threshold is not None:
-            axes.axvline(threshold.value, color=_INK, linestyle="--", linewidth=1.2)
-        axes.set_title(title, loc="left", fontsize=10, color=colour)
-        axes.set_ylabel(f"% of {unit}")
-    lower.set_ylim(bottom=0.0)
+            elements.append(axes.upright(threshold.value, stroke=INK, stroke_width=1.2))
+        elements.append(text(title, axes.left, axes.top - 10, fill=colour))
+        elements.append(axes.y_label(f"% of {unit}"))
     listed = (
         f"Two histograms of scores: {int(bins.inside.sum())} {unit} in, hatched, above "
         f"{int(bins.outside.sum())} out, outlined."
     )
     if threshold is None:
-        lower.set_xlabel("score")
-        return f"{listed} The table below has the counts."
-    left, right = min(bins.edges[0], threshold.value), max(bins.edges[-1], threshold.value)
-    margin = 0.02 * (right - left)
-    lower.set_xlim(left - margin, right + margin)
-    lower.set_xlabel(f"score (dashed: threshold {rounded(threshold.value)})")
-    return (
-        f"{listed} The dashed line is the threshold {rounded(threshold.value)}; "
+        elements.append(lower.x_label("score"))
+        return _Drawing(elements, lower.bottom + 34, f"{listed} The table below has the counts.")
+    elements.append(lower.x_label(f"score (dashed: threshold {rounded(threshold.value)})"))
+    listed += (
+        f" The dashed line is the threshold {rounded(threshold.value)}; "
         f"{threshold.direction} scores are guessed in. The table below has the counts."
     )
+    return _Drawing(elements, lower.bottom + 34, listed)
 
 
-def _roc(figure: Figure, result: AuditRecord) -> str:
+def _roc(result: AuditRecord) -> _Drawing:
     """The curve, the point that was counted, chance, and what the claim permits."""
-    figure.set_size_inches(_WIDTH, 4.6)
-    axes = figure.subplots()
     claim = result.claim
-    region = claim_region(claim)
-    axes.fill(
-        [point.fpr for point in region],
-        [point.tpr for point in region],
-        facecolor="#efe6f4",
-        edgecolor=_CLAIM,
-        linestyle="--",
-        linewidth=1.4,
-        label=f"permitted by the claim ({quantity_noun(claim.quantity)} {rounded(claim.value)})",
-    )
-    axes.plot([0, 1], [0, 1], ":", color=_INK, linewidth=1.2, label="chance")
+    axes = Axes(left=62, top=8, width=222, height=222, x=Range(0.0, 1.0), y=Range(0.0, 1.0))
+    permitted: Style = {"fill": _PALE_CLAIM, "stroke": _CLAIM, "stroke_width": 1.4}
+    permitted |= {"stroke_dasharray": "5 3"}
+    chance: Style = {"stroke": INK, "stroke_width": 1.2, "stroke_dasharray": "1 2"}
+    attack: Style = {"stroke": _IN, "stroke_width": 2}
+    chosen: Style = {"fill": "white", "stroke": INK, "stroke_width": 2, "r": 4}
     curve = roc_of(result)
-    axes.plot(curve.fpr, curve.tpr, "-", color=_IN, linewidth=2, label="attack", clip_on=False)
     point = operating_point(result)
-    axes.plot(
-        [point.fpr],
-        [point.tpr],
-        "o",
-        color=_INK,
-        markerfacecolor="white",
-        markeredgewidth=2,
-        markersize=8,
-        clip_on=False,
-        zorder=5,
-        label="at the chosen threshold",
-    )
-    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    axes.set_xlabel("false positives: share of out guessed in")
-    axes.set_ylabel("true positives: share of in guessed in")
-    figure.legend(loc="outside lower center", ncols=1, frameon=False)
-    return (
+    elements = [
+        axes.path(claim_region(claim), **permitted),
+        axes.path([(0, 0), (1, 1)], **chance),
+        axes.frame(),
+        axes.x_ticks(),
+        axes.y_ticks(),
+        axes.x_label("false positives: share of out guessed in"),
+        axes.y_label("true positives: share of in guessed in"),
+        axes.path(zip(curve.fpr, curve.tpr, strict=True), **attack),
+        tag("circle", cx=axes.across(point.fpr), cy=axes.up(point.tpr), **chosen),
+    ]
+    limit = f"({quantity_noun(claim.quantity)} {rounded(claim.value)})"
+    legend = [
+        (
+            tag("rect", x=74, y=-4, width=20, height=8, **permitted),
+            f"permitted by the claim {limit}",
+        ),
+        (tag("path", d="M74 0h20", **chance), "chance"),
+        (tag("path", d="M74 0h20", **attack), "attack"),
+        (tag("circle", cx=84, cy=0, **chosen), "at the chosen threshold"),
+    ]
+    for place, (sign, words) in enumerate(legend):
+        below = axes.bottom + 44 + 15 * place
+        elements.append(tag("g", sign, text(words, 102, 0), transform=f"translate(0 {below:g})"))
+    described = (
         f"At the chosen threshold the false-positive rate is {rounded(point.fpr)} and the "
         f"true-positive rate {rounded(point.tpr)}. The shaded band around the diagonal holds "
         "the rates that the claim permits."
     )
-
-
-def _inline_svg(figure: Figure, *, picture: Picture, title: str, description: str) -> str:
-    """Serialises a figure for inclusion in HTML: own identifiers, a title, and a description."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata=_NO_METADATA, transparent=True)
-    drawing = buffer.getvalue()
-    drawing = drawing[drawing.index("<svg") :]
-    drawing = re.sub(r"<!--.*?-->\s*", "", drawing, flags=re.DOTALL)
-    drawing = re.sub(r'\bid="', f'id="{picture}-', drawing)
-    drawing = re.sub(r"url\(#", f"url(#{picture}-", drawing)
-    drawing = re.sub(r'href="#', f'href="#{picture}-', drawing)
-    _, rest = drawing.split(">", 1)
-    width, height = (_POINTS_PER_INCH * side for side in figure.get_size_inches())
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'viewBox="0 0 {width:g} {height:g}" role="img" '
-        f'aria-labelledby="{picture}-title {picture}-desc">'
-        f'<title id="{picture}-title">{html.escape(title)}</title>'
-        f'<desc id="{picture}-desc">{html.escape(description)}</desc>{rest.strip()}'
-    )
+    return _Drawing(elements, axes.bottom + 100, described)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer
 
 from dpaudit.errors import DataError, InputError, MissingExtraError, SchemaError
 from dpaudit.model.column import Column, Kind
@@ -84,9 +85,11 @@ def test_missing_files_folders_and_unknown_samples(tmp_path: Path) -> None:
         load_table("sample:brest-cancer")
 
 
-def test_reads_a_sample() -> None:
+def test_reads_a_sample_as_scikit_learn_does() -> None:
     data = load_table("sample:breast-cancer")
     assert data.shape == (569, 31)
+    theirs = load_breast_cancer(as_frame=True).frame.rename(columns={"target": "benign"})
+    pd.testing.assert_frame_equal(data, theirs, check_exact=True)
     assert fitting(data, Schema.infer(data, label="benign"), source="it").shape == (569, 31)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -98,12 +99,11 @@ class Contender:
 
 def feature_slices(audit: TwoWorldSpec) -> list[FeatureSlice]:
     """Every attack with the place of its features."""
-    found, start = [], 0
-    for named in audit.attacks:
-        stop = start + len(named.feature_names(audit.game.view))
-        found.append(FeatureSlice(named, slice(start, stop)))
-        start = stop
-    return found
+    stops = [0, *accumulate(audit.widths)]
+    return [
+        FeatureSlice(named, slice(*ends))
+        for named, ends in zip(audit.attacks, pairwise(stops), strict=True)
+    ]
 
 
 def contenders(

@@ -16,6 +16,7 @@ from dpaudit.auditing.checks import (
 )
 from dpaudit.auditing.conclusion import closing, opening, recorded_bounds
 from dpaudit.auditing.controls import control_check
+from dpaudit.auditing.drift import drift_p_value
 from dpaudit.auditing.records.attack import RecordsEvaluation
 from dpaudit.auditing.records.plan import power
 from dpaudit.auditing.records.spec import RecordsSpec
@@ -216,11 +217,7 @@ def _randomness(outcomes: Sequence[StoredOutcome]) -> Check:
 
 def _order(best: RecordsEvaluation) -> Check:
     """Whether the mean odds of a model drift with the order of the models (Kendall's rank test)."""
-    from scipy.stats import kendalltau
-
-    means, p_value = best.odds.mean(axis=1), 1.0
-    if len(means) > 2 and len(np.unique(means)) > 1:
-        p_value = float(kendalltau(means, np.arange(len(means))).pvalue)
+    p_value = drift_p_value(best.odds.mean(axis=1))
     passed = p_value >= SIGNIFICANCE
     what = "do not drift" if passed else "drift"
     detail = f"scores of {best.name} {what} with the order of the trials (p = {p_value:.2g})"
