@@ -386,7 +386,7 @@ def test_the_axis_of_scores_holds_all_scores_and_the_threshold(
         threshold={"value": threshold, "direction": "higher"},
     )
     drawing = draw(Picture.SCORES, record)
-    labels = re.findall(r"text-anchor: middle[^>]*>(−?[\d.]+)</text>", drawing)
+    labels = re.findall(r'text-anchor="middle"[^>]*>(−?[\d.]+)</text>', drawing)
     marks = [float(label.replace("−", "-")) for label in labels]
     step = np.diff(marks).max()  # the axis goes on for less than a step beyond its outermost ticks
     assert (min(marks), max(marks)) == pytest.approx(ends, abs=step)
