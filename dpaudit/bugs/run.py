@@ -85,6 +85,18 @@ def run_bug(
     return done
 
 
+def library_of(bug: Bug, case: Case, release: Release) -> Library:
+    """One side of a bug as a library whose one method is the case's."""
+    return Library(
+        name=bug.id,
+        environment=release.environment,
+        adapter=case.adapter,
+        methods={case.method: case.method},
+        summary=bug.flaw,
+        package=bug.package,
+    )
+
+
 def _audited(
     bug: Bug,
     case: Case,
@@ -94,14 +106,7 @@ def _audited(
     out: Path | None,
     on_progress: OnProgress,
 ) -> AuditResult:
-    library = Library(
-        name=bug.id,
-        environment=release.environment,
-        adapter=case.adapter,
-        methods={case.method: case.method},
-        summary=bug.flaw,
-        package=bug.package,
-    )
+    library = library_of(bug, case, release)
     schema = load(case.table, case.schema).schema
     return audit(
         library.generator(case.method, schema=schema, parameters=release.parameters),

@@ -13,11 +13,11 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
 from dpaudit.cli.audit import Table
 from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results, resumable
-from dpaudit.errors import RegistryError
-from dpaudit.formatting import duration, percent, rounded_down
+from dpaudit.errors import RegistryError, SettingsError
+from dpaudit.formatting import did_you_mean, duration, percent, rounded_down
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.bisection import AuditedRelease
+    from dpaudit.auditing.bisection import AuditedRelease, ReleasedSubject
 
 
 @guarded
@@ -27,7 +27,9 @@ def bisect(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="LIBRARY:METHOD", help="See `dpaudit list libraries`.", show_default=False
+            metavar="LIBRARY:METHOD|BUG",
+            help="See `dpaudit list libraries`, `dpaudit bugs`; a bug has its own audit.",
+            show_default=False,
         ),
     ],
     versions: Annotated[
@@ -67,22 +69,11 @@ def bisect(
     The same command resumes. Exit codes: 0 no violation found in any release, 1 a violation in
     one, 2 wrong use or input, 3 inconclusive, invalid or not audited in one, 4 internal error.
     """
-    from dpaudit.auditing.bisection import ReleasedSubject, audit_releases, gravest_verdict
-    from dpaudit.auditing.pairs import audited_table
+    from dpaudit.auditing.bisection import audit_releases, gravest_verdict
     from dpaudit.cli.progress import ConsoleProgress
     from dpaudit.external.releases import releases_between
-    from dpaudit.plugins.named import libraries, library_named
 
-    place, _, method = name.rpartition(":")
-    library = library_named(place or name)
-    if library is None or "@" in place:
-        known = ", ".join(f"{one.name}:{each}" for one in libraries() for each in one.methods)
-        raise RegistryError(
-            f"bisect needs a library's method as LIBRARY:METHOD, and {name!r} is none; there is "
-            f"{known or 'none'}"
-        )
-    table = audited_table(data, schema, settings)
-    subject = ReleasedSubject.of_library(library, method if place else "", table, settings)
+    subject = _subject(name, data, schema, settings)
     errors = messages()
     found: list[AuditedRelease] = []
 
@@ -115,6 +106,37 @@ def bisect(
                 output.print(line)
         output.print(_conclusion(found))
     raise typer.Exit(exit_code(gravest_verdict(found), fail_on))
+
+
+def _subject(
+    name: str, data: str | None, schema: Path | None, settings: AuditSettings
+) -> ReleasedSubject:
+    """What a name stands for; a bug's audit has nothing to choose but its seed."""
+    from dpaudit.auditing.bisection import ReleasedSubject
+    from dpaudit.auditing.pairs import audited_table
+    from dpaudit.bugs.corpus import known_bugs
+    from dpaudit.bugs.releases import subject_of_bug
+    from dpaudit.plugins.named import libraries, library_named
+
+    place, _, method = name.rpartition(":")
+    library = library_named(place or name)
+    if library is not None and "@" not in (place or name):
+        library.check_method(method if place else "")
+        table = audited_table(data, schema, settings)
+        return ReleasedSubject.of_library(library, method, table, settings)
+    bugs = known_bugs()
+    if name in bugs:
+        if (data, schema) != (None, None) or settings != AuditSettings(seed=settings.seed):
+            raise SettingsError(
+                f"the bug {name} has its own table and settings: leave out all options of the "
+                "audit but `seed`"
+            )
+        return subject_of_bug(bugs[name], seed=settings.seed)
+    known = [*(f"{one.name}:{each}" for one in libraries() for each in one.methods), *bugs]
+    raise RegistryError(
+        f"bisect needs a LIBRARY:METHOD or a bug, and {name!r} is none{did_you_mean(name, known)}; "
+        f"there is {', '.join(known)}"
+    )
 
 
 def _table(releases: Sequence[AuditedRelease], confidence: str) -> list[str]:

@@ -17,6 +17,7 @@ from dpaudit.auditing import bisection
 from dpaudit.auditing.bisection import AuditedRelease, gravest_verdict, verdict_changes
 from dpaudit.auditing.build import build_spec
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.bugs.bug import Bug, Case, Release, Status
 from dpaudit.cli.bisect import _conclusion, _table
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError, SettingsError
@@ -141,6 +142,44 @@ def test_releases_that_do_the_same_have_the_same_streams(
     assert here != there
 
 
+def test_a_bug_is_looked_for_in_other_releases(
+    toy: Library, files: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = Path(files[1]).read_text()
+    (tmp_path / "table-out.csv").write_text("".join(text.splitlines(keepends=True)[:-1]))
+    Path(files[3]).rename(tmp_path / "table.schema.json")
+    side = Release(environment=toy.environment, account="toylib 1.0")
+    case = Case(
+        broken=side,
+        twin=side,
+        adapter=toy.adapter,
+        method="Rows",
+        tables=tmp_path / "table",
+        settings={"shadow_models": 80, "attacks": ["query-target"]},
+    )
+    bug = Bug(
+        id="toy-copies",
+        package="toylib",
+        versions="1.0, 1.1",
+        flaw="copies rows",
+        source="a test",
+        status=Status.PROVED,
+        case=case,
+    )
+    monkeypatch.setattr("dpaudit.bugs.corpus.known_bugs", lambda: {bug.id: bug})
+    monkeypatch.setattr(bisection, "create_environment", by_hand)
+    monkeypatch.setattr(releases, "_offered", lambda *_, **__: tuple(RELEASES))
+    words = ("toy-copies", "--versions", "1.1..1.2", "--jobs", "1", "--out", str(tmp_path / "runs"))
+    found = bisect(*words, "-q")
+    assert found.exit_code == 1, found.output
+    assert found.stdout == ("the verdict changes between 1.1 (violation) and 1.2 (consistent)\n")
+    result = AuditResult.load(tmp_path / "runs" / "1.1")
+    assert result.versions["toy@1.1: toylib"] == "1.1"
+    refused = bisect(*words, "--epsilon", "2")
+    assert refused.exit_code == 2
+    assert "leave out all options of the audit but --seed" in refused.stderr
+
+
 def table(files: tuple[str, ...]) -> Table:
     return load(files[1], files[3])
 
@@ -172,7 +211,7 @@ def test_ranges_of_releases(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 def test_slips_are_answered_in_one_line(toy: Library, files: tuple[str, ...]) -> None:
     for name, said in {
-        "pate-gan": "bisect needs a library's method as LIBRARY:METHOD, and 'pate-gan' is none",
+        "pate-gan": "bisect needs a LIBRARY:METHOD or a bug, and 'pate-gan' is none",
         "toy": "toy is a library: name one of its methods; there is toy:rows, toy:gone",
         "toy:row": "toy has no method 'row' (did you mean 'rows'?)",
         "toy@1.0:rows": "'toy@1.0:rows' is none; there is ",
