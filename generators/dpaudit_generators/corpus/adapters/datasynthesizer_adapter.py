@@ -61,7 +61,7 @@ class Descriptions:
         return generator.synthetic_dataset
 
 
-class Independent(Descriptions):
+class IndependentMode(Descriptions):
     """Each column on its own."""
 
     def describe(self, describer, table, **given):
@@ -73,7 +73,7 @@ class Independent(Descriptions):
         generator.generate_dataset_in_independent_mode(n, description, **given)
 
 
-class Correlated(Descriptions):
+class CorrelatedMode(Descriptions):
     """A Bayesian network in which each column has one parent: PrivBayes."""
 
     def describe(self, describer, table, **given):
