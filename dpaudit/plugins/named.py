@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from dpaudit.errors import AttackError, ClaimError, RegistryError, SettingsError
-from dpaudit.external.generator import FRESH_PREFIX, PREFIX, WorkerGenerator
+from dpaudit.external.messages import FRESH_PREFIX, PREFIX
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.currencies import (
     Claim,
@@ -22,6 +22,9 @@ from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import FeatureName, GameView, Generator
 from dpaudit.plugins.registry import ATTACKS, GENERATORS, build, parse_parameters
+
+if TYPE_CHECKING:
+    from dpaudit.external.generator import WorkerGenerator
 
 _ATTACK_METHODS = ("check", "feature_names", "fit")
 
@@ -113,6 +116,8 @@ def _worker(
     """The generator behind `worker:COMMAND` or `fresh-worker:COMMAND`; None for other names."""
     for prefix in (PREFIX, FRESH_PREFIX):
         if name.startswith(prefix):
+            from dpaudit.external.generator import WorkerGenerator
+
             return WorkerGenerator(
                 command=name.removeprefix(prefix),
                 schema=offered["schema"],

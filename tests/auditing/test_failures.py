@@ -165,7 +165,7 @@ def test_failures_are_counted_over_all_runs_of_a_folder(
     assert counted[-1] == sum(result.failures.values())
 
 
-@pytest.mark.parametrize("models", [*range(20, 122, 6), 239, 240, 400])
+@pytest.mark.parametrize("models", [*range(20, 122, 6), 238, 240, 400])
 def test_controls_cost_at_most_half_the_audit_unless_it_is_small(models: int) -> None:
     settings = AuditSettings(shadow_models=models)
     first = first_control_settings(settings)
