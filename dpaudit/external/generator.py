@@ -12,20 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pandas as pd
 
 from dpaudit.errors import RegistryError
 from dpaudit.external import worker
-from dpaudit.external.messages import Hello, SynthesisError, WorkerError
+from dpaudit.external.messages import PREFIX, Hello, SynthesisError, WorkerError
 from dpaudit.external.session import FOLDER_PREFIX, WorkerSession, WorkerStart, short_session
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
-
-PREFIX: Final = "worker:"
-FRESH_PREFIX: Final = "fresh-worker:"
 
 
 @dataclass(frozen=True, kw_only=True)

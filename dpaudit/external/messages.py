@@ -15,6 +15,9 @@ from dpaudit.files import parse_json
 from dpaudit.formatting import clipped, one_line
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 
+PREFIX: Final = "worker:"
+FRESH_PREFIX: Final = "fresh-worker:"
+"""What names of generators begin with that are commands of workers."""
 PROTOCOL: Final = "dpaudit-worker/1"
 CSV: Final = "csv"
 ARROW: Final = "arrow"

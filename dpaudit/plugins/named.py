@@ -5,11 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from dpaudit.errors import AttackError, ClaimError, RegistryError, SettingsError
-from dpaudit.external.generator import FRESH_PREFIX, PREFIX, WorkerGenerator
-from dpaudit.external.libraries import Library
+from dpaudit.external.messages import FRESH_PREFIX, PREFIX
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.currencies import (
     Claim,
@@ -34,6 +33,10 @@ from dpaudit.plugins.registry import (
     plugins,
     resolve,
 )
+
+if TYPE_CHECKING:
+    from dpaudit.external.generator import WorkerGenerator
+    from dpaudit.external.libraries import Library
 
 BYTES_OF_GB: Final = 10**9
 _ATTACK_METHODS = ("check", "feature_names", "fit")
@@ -145,6 +148,8 @@ def _worker(
     """The generator behind `[fresh-]worker:COMMAND` or `LIBRARY:METHOD`; None for other names."""
     for prefix in (PREFIX, FRESH_PREFIX):
         if name.startswith(prefix):
+            from dpaudit.external.generator import WorkerGenerator
+
             return WorkerGenerator(
                 command=name.removeprefix(prefix),
                 schema=schema,
@@ -173,6 +178,8 @@ def library_named(name: str) -> Library | None:
     registered, at, version = name.partition("@")
     if registered not in names(LIBRARIES):
         return None
+    from dpaudit.external.libraries import Library
+
     library = resolve(registered, LIBRARIES)
     if not isinstance(library, Library):
         raise RegistryError(f"plugin {registered!r} is no dpaudit.external.libraries.Library")
@@ -181,6 +188,8 @@ def library_named(name: str) -> Library | None:
 
 def libraries() -> list[Library]:
     """Every registered library; a broken one is a warning."""
+    from dpaudit.external.libraries import Library
+
     return [value for _, value in plugins(LIBRARIES) if isinstance(value, Library)]
 
 

@@ -116,14 +116,11 @@ def _refused(session: WorkerSession, request: dict[str, Any]) -> str:
 def _fresh(generator: WorkerGenerator) -> Callable[[None, pd.DataFrame], str]:
     def check(session: None, data: pd.DataFrame) -> str:
         del session
-        tables = []
-        for _ in range(2):
-            with short_session(generator.start) as own:
-                _table(own, data, _OTHER)  # the second one has answered before
-                tables.append(_table(own, data, _SEED))
-        with short_session(generator.start) as own:
-            alone = _table(own, data, _SEED)
-            if not own.hello.seedable or all(one.equals(alone) for one in tables):
+        with short_session(generator.start) as used:
+            _table(used, data, _OTHER)
+            after = _table(used, data, _SEED)
+        with short_session(generator.start) as fresh:
+            if not fresh.hello.seedable or after.equals(_table(fresh, data, _SEED)):
                 return ""
         return "the tables differ: something of an earlier training stays behind"
 

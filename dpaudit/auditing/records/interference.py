@@ -35,21 +35,8 @@ class Caught(NamedTuple):
     together: float | None
 
 
-def shift_among(mu: float, records: int) -> float:
-    """The shift that is seen of one of k records that all shift the same statistic by mu.
-
-    Args:
-        mu: The shift of one record alone, at least 0.
-        records: Records, k.
-
-    Returns:
-        mu / sqrt(1 + (k - 1) mu²/4).
-    """
-    return mu / math.sqrt(1.0 + (records - 1) * mu * mu / 4.0)
-
-
 def shift_needed(seen: float, records: int) -> float | None:
-    """The shift of one record alone of which so much is seen among k: the inverse of `shift_among`.
+    """The shift of one record alone of which so much is seen among k that shift the same statistic.
 
     Args:
         seen: The shift that has to be seen, at least 0.
