@@ -214,7 +214,7 @@ def test_slips_are_answered_in_one_line(toy: Library, files: tuple[str, ...]) ->
         "pate-gan": "bisect needs a LIBRARY:METHOD or a bug, and 'pate-gan' is none",
         "toy": "toy is a library: name one of its methods; there is toy:rows, toy:gone",
         "toy:row": "toy has no method 'row' (did you mean 'rows'?)",
-        "toy@1.0:rows": "'toy@1.0:rows' is none; there is ",
+        "toy@1.0:rows": "'toy@1.0:rows' is none (did you mean 'toy:rows'?); there is ",
     }.items():
         found = bisect(name, "--versions", "1.0..1.1", *files)
         assert found.exit_code == 2, found.output
