@@ -32,7 +32,8 @@ def check_worker(
 
     Exit codes: 0 it does, 1 it does not, 2 wrong use or input, or it does not start.
     """
-    from dpaudit.external.generator import PREFIX, WorkerGenerator
+    from dpaudit.external.generator import WorkerGenerator
+    from dpaudit.external.messages import PREFIX
     from dpaudit.model.tables import load
     from dpaudit.plugins.named import library_named, named_generator
     from dpaudit.plugins.registry import parse_parameters
