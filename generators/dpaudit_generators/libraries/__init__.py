@@ -18,7 +18,7 @@ def _library(name: str, summary: str, methods: Mapping[str, str]) -> Library:
     return Library(
         name=name,
         environment=Environment(name=name, pins=_HERE / "pins" / f"{name}.txt", pythons=("3.11",)),
-        adapter=_HERE / "adapters" / f"{name.replace('-', '_')}.py",
+        adapter=_HERE / "adapters" / f"{name.replace('-', '_')}_adapter.py",
         methods=methods,
         summary=summary,
     )
@@ -41,3 +41,9 @@ smartnoise_synth = _library(
         "pategan": "SmartnoisePateGan",
     },
 )
+dpmm = _library(
+    "dpmm",
+    "dpmm 0.1.9 of SAS: marginals (PrivBayes, MST, AIM)",
+    {"priv-bayes": "DpmmPrivBayes", "mst": "DpmmMst", "aim": "DpmmAim"},
+)
+ctgan = _library("ctgan", "ctgan 0.12.1 of SDV: not differentially private", {"ctgan": "SdvCtgan"})
