@@ -1,8 +1,8 @@
 """dpmm 0.1.9 for the reference worker.
 
-`defaults="library"` calls it as its README does: bounds are handed over, categories are read off the
-table. `defaults="public"` hands over categories too. The budget for preprocessing comes on top of
-epsilon and is part of the claim.
+`defaults="library"` calls it as its README does: bounds are handed over, categories are read off
+the table. `defaults="public"` hands over categories too. The budget for preprocessing comes on top
+of epsilon and is part of the claim.
 """
 
 from dpmm.pipelines import AIMPipeline, MSTPipeline, PrivBayesPipeline
