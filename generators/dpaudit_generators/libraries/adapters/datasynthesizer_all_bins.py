@@ -5,15 +5,9 @@ of that finding: run by the reference worker, as an adapter.
 """
 
 import inspect
-import os
-import sys
 
 from DataSynthesizer.lib import PrivBayes
-
-ADAPTERS = ("generators", "dpaudit_generators", "libraries", "adapters")
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", *ADAPTERS))
-
-from datasynthesizer_adapter import Correlated, DataDescriber  # noqa: E402
+from datasynthesizer_adapter import Correlated, DataDescriber
 
 BINS = {}
 LINE = "range(int(encoded_dataset[attr].max()) + 1)"
