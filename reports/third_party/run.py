@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -28,6 +27,7 @@ from reports import markdown
 from reports.command import StudyParser, start, write_json
 from reports.data import table_file
 
+TABLES = ("adult",)
 QUICK_MODELS = 20
 SCHEMA = Schema(
     columns=(
@@ -46,7 +46,7 @@ class Case(NamedTuple):
         records: The first of Adult that are the table.
         claim: What is stated where the library claims nothing.
         defaults: Of the adapter.
-        twin: An adapter of ours beside this file, run in the environment of the library.
+        twin: An adapter beside that of the library, in which something is fixed.
     """
 
     models: int = 50
@@ -59,7 +59,9 @@ class Case(NamedTuple):
 CASES = {
     "datasynthesizer:independent": Case(),
     "datasynthesizer:correlated": Case(),
-    "datasynthesizer, all bins": Case(defaults=("public",), twin="all_bins_adapter.py:AllBins"),
+    "datasynthesizer, all bins": Case(
+        defaults=("public",), twin="datasynthesizer_all_bins.py:AllBins"
+    ),
     "smartnoise-synth:mwem": Case(models=26),
     "smartnoise-synth:mst": Case(models=26),
     "smartnoise-synth:aim": Case(models=26),
@@ -110,10 +112,11 @@ def audited(name: str, defaults: str, table: pd.DataFrame, models: int) -> dict[
 
 def _twin(name: str) -> str:
     """A twin as a worker of the library's environment."""
-    built = library_named(name.partition(",")[0]).environment.built
-    if built is None:
-        raise RegistryError(f"{name} needs its environment; run: dpaudit env create {name}")
-    return f"{PREFIX}{built.python} {Path(__file__).parent / CASES[name].twin}"
+    library = library_named(name.partition(",")[0])
+    if library is None or library.environment.built is None:
+        raise RegistryError(f"{name} needs an environment; `dpaudit env list` says which")
+    adapter = library.adapter.with_name(CASES[name].twin)
+    return f"{PREFIX}{library.environment.built.python} {adapter}"
 
 
 HEADS = (
@@ -146,7 +149,7 @@ def _line(row: Mapping[str, Any]) -> Sequence[object]:
 
 def main(given: Sequence[str] | None = None) -> None:
     """Makes the audits that the results lack; writes the page's table if it is its own."""
-    parser = StudyParser(__file__, __doc__, parts=tuple(CASES), tables=("adult",))
+    parser = StudyParser(__file__, __doc__, parts=tuple(CASES), tables=TABLES)
     run = parser.run_of(parser.parse_args(given))
     table = pd.read_csv(table_file("adult", run.data))[list(SCHEMA.names)]
     path = run.out / "audits.json"
