@@ -61,6 +61,31 @@ OURS: Final = (
         ),
     ),
     Bug(
+        id="diffprivlib-empty-class",
+        package="diffprivlib",
+        versions="0.6.6",
+        flaw="naive Bayes adds no noise for a class without records, although the classes are "
+        "handed over: its mean is 0 exactly, unless a record is alone there",
+        source=f"{_OURS}diffprivlib-empty-class",
+        status=Status.PROVED,
+        case=case(
+            "diffprivlib",
+            "Means",
+            "diffprivlib-classes-from-data",
+            Release(
+                environment=DIFFPRIVLIB,
+                account="diffprivlib 0.6.6, partial_fit(X, y, classes), its means released",
+                parameters={"public": True},
+            ),
+            Release(
+                environment=DIFFPRIVLIB,
+                account="the same release; one public record of each class is added to every table",
+                parameters={"public": True, "padded": True},
+            ),
+            shadow_models=100,
+        ),
+    ),
+    Bug(
         id="diffprivlib-bin-count",
         package="diffprivlib",
         versions="0.6.6",
@@ -92,7 +117,7 @@ OURS: Final = (
         status=Status.PROVED,
         case=case(
             "datasynthesizer",
-            "Correlated",
+            "CorrelatedMode",
             "datasynthesizer-domain",
             Release(environment=DATASYNTHESIZER, account="DataSynthesizer 0.1.13, public domains"),
             Release(

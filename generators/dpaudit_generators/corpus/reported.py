@@ -70,7 +70,7 @@ REPORTED: Final = (
         status=Status.PROVED,
         case=case(
             "datasynthesizer",
-            "Independent",
+            "IndependentMode",
             "datasynthesizer-fixed-seed",
             Release(
                 environment=DATASYNTHESIZER,
@@ -93,7 +93,7 @@ REPORTED: Final = (
         status=Status.PROVED,
         case=case(
             "datasynthesizer",
-            "Independent",
+            "IndependentMode",
             "datasynthesizer-ranges",
             Release(
                 environment=DATASYNTHESIZER,
@@ -117,7 +117,7 @@ REPORTED: Final = (
         status=Status.PROVED,
         case=case(
             "datasynthesizer",
-            "Correlated",
+            "CorrelatedMode",
             "datasynthesizer-noise-divided",
             Release(environment=DATASYNTHESIZER_OLD, account="DataSynthesizer 0.1.4"),
             Release(environment=DATASYNTHESIZER, account="DataSynthesizer 0.1.13, the fix"),
@@ -156,7 +156,7 @@ REPORTED: Final = (
         status=Status.PROVED,
         case=case(
             "smartnoise",
-            "Mwem",
+            "MwemOfBins",
             "smartnoise-mwem-bounds",
             Release(environment=SMARTNOISE, account="smartnoise-synth 1.0.8, public bounds"),
             Release(

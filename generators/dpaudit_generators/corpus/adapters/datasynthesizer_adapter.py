@@ -61,7 +61,7 @@ class Descriptions:
         return generator.synthetic_dataset
 
 
-class Independent(Descriptions):
+class IndependentMode(Descriptions):
     """Each column on its own."""
 
     def describe(self, describer, table, **given):
@@ -73,7 +73,7 @@ class Independent(Descriptions):
         generator.generate_dataset_in_independent_mode(n, description, **given)
 
 
-class Correlated(Descriptions):
+class CorrelatedMode(Descriptions):
     """A Bayesian network in which each column has one parent: PrivBayes."""
 
     def describe(self, describer, table, **given):
@@ -83,3 +83,6 @@ class Correlated(Descriptions):
 
     def generate(self, generator, n, description, **given):
         generator.generate_dataset_in_correlated_attribute_mode(n, description, **given)
+
+
+Independent, Correlated = IndependentMode, CorrelatedMode  # ALIAS

@@ -8,7 +8,7 @@ import pandas as pd
 from diffprivlib import models, tools
 
 
-class Release:
+class Drawn:
     """What a fitted model says is drawn once, at the training: `sample` lays it out as rows."""
 
     def __init__(self, *, schema, epsilon=1.0):
@@ -27,7 +27,7 @@ class Release:
         return np.linspace(lower, upper, n)
 
 
-class Regression(Release):
+class Regression(Drawn):
     """Predictions of a linear regression of the last column on the others, on public inputs."""
 
     def __init__(self, *, schema, epsilon=1.0, symmetric=False):
@@ -54,31 +54,47 @@ class Regression(Release):
         return pd.DataFrame(rows, columns=inputs).assign(**{label: self.model.predict(rows)})
 
 
-class Classes(Release):
+class Classes(Drawn):
     """The classes that a fitted naive Bayes knows, over and over."""
 
-    def __init__(self, *, schema, epsilon=1.0, public=False):
+    def __init__(self, *, schema, epsilon=1.0, public=False, padded=False):
         super().__init__(schema=schema, epsilon=epsilon)
-        self.public = public
+        self.public, self.padded = public, padded
 
     def fit(self, data, *, seed):
         *inputs, label = self.names
+        domain = np.sort(self.columns[-1]["categories"])
+        if self.padded:  # public records: one of each class, at the lower bounds
+            padding = pd.DataFrame({label: domain}).assign(
+                **dict(zip(inputs, self.bounds(inputs)[0], strict=True))
+            )
+            data = pd.concat([data, padding], ignore_index=True)
+        values, labels = data[inputs].to_numpy(float), data[label].to_numpy()
         model = models.GaussianNB(
             epsilon=self.epsilon, bounds=self.bounds(inputs), random_state=seed
         )
-        values, labels = data[inputs].to_numpy(float), data[label].to_numpy()
         if self.public:
-            model.partial_fit(values, labels, classes=np.sort(self.columns[-1]["categories"]))
+            model.partial_fit(values, labels, classes=domain)
         else:
             model.fit(values, labels)
-        self.classes, self.means = model.classes_, model.theta_
+        self.model = model
         return self
 
     def sample(self, n, *, seed):
         *inputs, label = self.names
-        which = np.arange(n) % len(self.classes)
-        rows = pd.DataFrame(self.means[which], columns=inputs)
-        return rows.assign(**{label: self.classes[which]})
+        which = np.arange(n) % len(self.model.classes_)
+        rows = pd.DataFrame(self.released(which, inputs), columns=inputs)
+        return rows.assign(**{label: self.model.classes_[which]})
+
+    def released(self, which, inputs):
+        return np.tile(self.bounds(inputs)[0], (len(which), 1))
+
+
+class Means(Classes):
+    """The means of each class, over and over."""
+
+    def released(self, which, inputs):
+        return self.model.theta_[which]
 
 
 class DrawnKMeans(models.KMeans):
@@ -92,7 +108,7 @@ class DrawnKMeans(models.KMeans):
         return super()._update_centers(X, centers, labels, dims, total_iters, random_state)
 
 
-class Centres(Release):
+class Centres(Drawn):
     """Centres of two clusters."""
 
     def __init__(self, *, schema, epsilon=1.0, drawn=False):
@@ -109,7 +125,7 @@ class Centres(Release):
         return pd.DataFrame(self.model.cluster_centers_, columns=self.names)
 
 
-class MeanOfPresent(Release):
+class MeanOfPresent(Drawn):
     """The mean of a column's values, missing ones left out, repeated in every row."""
 
     def __init__(self, *, schema, epsilon=1.0, filled=False):
@@ -130,7 +146,7 @@ class MeanOfPresent(Release):
         return pd.DataFrame({self.names[0]: [self.mean] * n})
 
 
-class Edges(Release):
+class Edges(Drawn):
     """The edges of a histogram's bins, which the library counts itself, over and over."""
 
     def __init__(self, *, schema, epsilon=1.0, bins="auto"):

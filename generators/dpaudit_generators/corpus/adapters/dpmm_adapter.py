@@ -4,7 +4,7 @@ import pandas as pd
 from dpmm.pipelines import PrivBayesPipeline
 
 
-class PrivBayes:
+class PrivBayesOfDomain:
     """Its pipeline; `domain` hands over bounds and categories, so that it warns of nothing.
 
     `padded` adds public records to every table: one of each category or bound, and one missing.

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 from snsynth import Synthesizer
-from snsynth.transform import BinTransformer, MinMaxTransformer, TableTransformer
+from snsynth.transform import BinTransformer, TableTransformer
 
 
 class Synthesis:
@@ -34,7 +34,7 @@ class Synthesis:
         return self.model.sample(n)
 
 
-class Mwem(Synthesis):
+class MwemOfBins(Synthesis):
     """MWEM over public bins."""
 
     delta = 0.0
@@ -50,16 +50,4 @@ class Mwem(Synthesis):
             data = pd.concat([data, pd.DataFrame(edges)], ignore_index=True)
         model = Synthesizer.create("mwem", epsilon=self.epsilon, iterations=4)
         model.fit(data, transformer=TableTransformer(bins))
-        return model
-
-
-class PateGan(Synthesis):
-    """PATE-GAN on numbers scaled with public bounds."""
-
-    delta = 1e-5
-
-    def fitted(self, data):
-        scales = [MinMaxTransformer(lower=c["lower"], upper=c["upper"]) for c in self.columns]
-        model = Synthesizer.create("pategan", epsilon=self.epsilon, delta=self.delta)
-        model.fit(data, transformer=TableTransformer(scales))
         return model
