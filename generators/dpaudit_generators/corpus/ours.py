@@ -65,16 +65,16 @@ OURS: Final = (
         package="diffprivlib",
         versions="0.6.6",
         flaw="naive Bayes adds no noise for a class without records, although the classes are "
-        "handed over: its mean is 0 exactly, unless a record is alone there",
+        "handed over: its share is 0 exactly, unless a record is alone there",
         source=f"{_OURS}diffprivlib-empty-class",
         status=Status.PROVED,
         case=case(
             "diffprivlib",
-            "Means",
+            "Priors",
             "diffprivlib-classes-from-data",
             Release(
                 environment=DIFFPRIVLIB,
-                account="diffprivlib 0.6.6, partial_fit(X, y, classes), its means released",
+                account="diffprivlib 0.6.6, partial_fit(X, y, classes), its class_prior_ released",
                 parameters={"public": True},
             ),
             Release(

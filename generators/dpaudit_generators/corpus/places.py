@@ -26,7 +26,6 @@ DATASYNTHESIZER_OLD: Final = environment("datasynthesizer-0.1.4", "3.9")
 DATASYNTHESIZER: Final = environment("datasynthesizer-0.1.13", "3.11")
 DPART: Final = environment("dpart-0.1.2", "3.9")
 SMARTNOISE: Final = environment("smartnoise-synth-1.0.8", "3.11")
-DPMM: Final = environment("dpmm-0.1.9", "3.11")
 OPACUS: Final = environment("opacus-1.6.0", "3.11")
 
 

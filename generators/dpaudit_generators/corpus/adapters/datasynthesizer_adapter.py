@@ -83,6 +83,3 @@ class CorrelatedMode(Descriptions):
 
     def generate(self, generator, n, description, **given):
         generator.generate_dataset_in_correlated_attribute_mode(n, description, **given)
-
-
-Independent, Correlated = IndependentMode, CorrelatedMode  # ALIAS

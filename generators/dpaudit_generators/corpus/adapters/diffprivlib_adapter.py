@@ -90,11 +90,11 @@ class Classes(Drawn):
         return np.tile(self.bounds(inputs)[0], (len(which), 1))
 
 
-class Means(Classes):
-    """The means of each class, over and over."""
+class Priors(Classes):
+    """The share of records that each class has, over and over; inputs hold nothing else."""
 
     def released(self, which, inputs):
-        return self.model.theta_[which]
+        return np.tile(self.model.class_prior_[which, np.newaxis], len(inputs))
 
 
 class DrawnKMeans(models.KMeans):
