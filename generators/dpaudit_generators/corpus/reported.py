@@ -154,7 +154,7 @@ REPORTED: Final = (
         "although the transformer has public bounds and bins",
         source="https://github.com/opendp/smartnoise-sdk/issues/473 (closed in 2022)",
         status=Status.READ,
-        note="its noise cannot be seeded, so that runs differ: of two with 100 models one proved 1.78 and "
+        note="its noise cannot be seeded: of two runs with 100 models one proved 1.78 and "
         "one nothing; with the 400 that it has now it was not run",
         case=case(
             "smartnoise",
