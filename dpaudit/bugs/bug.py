@@ -17,7 +17,7 @@ class Status(StrEnum):
     PROVED = "proved"
     """An audit of the unmodified release proves it, and none of its twin does."""
     READ = "read"
-    """It is in the code, and no audit of ours proves it."""
+    """It is in the code, and no audit of ours proves it reliably."""
     NOT_BUILT = "not built"
     """The release could not be installed here."""
 
