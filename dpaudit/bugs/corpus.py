@@ -40,7 +40,5 @@ def bug_named(name: str) -> Bug:
     """
     known = known_bugs()
     if name not in known:
-        raise RegistryError(
-            f"no bug {name!r}{did_you_mean(name, list(known))}; see `dpaudit bugs`"
-        )
+        raise RegistryError(f"no bug {name!r}{did_you_mean(name, list(known))}; see `dpaudit bugs`")
     return known[name]

@@ -42,7 +42,7 @@ class WorkerGenerator:
         memory: Bytes of address space that the process may take; None for no limit.
         name: What messages call it; `worker:` and the command if empty.
         sources: Files that say what it does, beside those that its command names.
-        versions: Releases that a result is about, by what they are releases of.
+        audited_releases: Releases that a result is about, by what they are releases of.
 
     Raises:
         RegistryError: If the worker cannot be started, or its hello is wrong.
@@ -55,7 +55,7 @@ class WorkerGenerator:
     memory: int | None = None
     name: str = ""
     sources: tuple[Path, ...] = ()
-    versions: Mapping[str, str] = field(default_factory=dict)
+    audited_releases: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _ = self.hello

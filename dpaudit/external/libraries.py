@@ -109,7 +109,7 @@ class Library:
             memory=memory,
             name=f"{self.name}:{method}",
             sources=(built.folder / PINS,),
-            versions={
+            audited_releases={
                 f"{self.environment.name}: {self.distribution}": release,
                 f"{self.environment.name}: python": built.python_version,
             },

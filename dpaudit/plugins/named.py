@@ -63,7 +63,8 @@ class NamedGenerator(NamedTuple):
     @property
     def versions(self) -> Mapping[str, str]:
         """Releases that are audited in an environment of their own; else none."""
-        return self.generator.versions if isinstance(self.generator, WorkerGenerator) else {}
+        releases: Mapping[str, str] = getattr(self.generator, "audited_releases", {})
+        return releases
 
 
 class NamedAttack(NamedTuple):
