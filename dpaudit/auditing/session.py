@@ -133,6 +133,7 @@ class Session:
             return self._found(order, gave_up=True)
         replays = self._replays()
         if replays:
+            self.engine.renew()
             self._run(payload, replays)
         return self._found(order, replays=replays, attacked=attacked)
 

@@ -18,7 +18,9 @@ from dpaudit.formatting import error_line
 from dpaudit.game.host import Request, serve
 
 CONNECT_SECONDS = 10.0
-"""How long a scheduler may take to answer, and its first worker to be there."""
+"""How long a scheduler may take to answer."""
+FIRST_WORKER_SECONDS = 30.0
+"""How long its first worker may take to be there."""
 
 
 class Place(NamedTuple):
@@ -68,7 +70,7 @@ class Cluster:
         self._scattered: tuple[str, Future] | None = None
         try:
             with suppress(TimeoutError):
-                self.client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+                self.client.wait_for_workers(1, timeout=FIRST_WORKER_SECONDS)
             if not self.places():
                 raise ClusterError(
                     f"the scheduler at {self.address} has no workers: start some with "

@@ -48,12 +48,14 @@ class ClusterEngine:
         fit: Which workers are known to run trials as this process would: of which payload, where.
         refused: Why other workers are not used, in words.
         started: Whether any trial may have begun.
+        generation: How often their processes were to be new.
     """
 
     cluster: Cluster
     fit: set[tuple[str, str, str]] = field(default_factory=set)
     refused: dict[str, str] = field(default_factory=dict)
     started: bool = False
+    generation: int = 0
 
     @property
     def workers(self) -> int:
@@ -79,6 +81,10 @@ class ClusterEngine:
             yield flight
         finally:
             self.stop()
+
+    def renew(self) -> None:
+        """Has the next trials run in new processes."""
+        self.generation += 1
 
     def stop(self) -> None:
         """Drops what is in flight; workers notice within a second."""
@@ -180,7 +186,7 @@ class ClusterFlight:
         ticket = next(TICKETS)
         request = Request(
             key=f"dpaudit-{os.getpid()}-{self._digest[:16]}-{ticket}",
-            digest=self._digest,
+            payload=f"{self._digest}-{self._engine.generation}",
             search_path=self._search_path,
             function=function,
             arguments=(batch,) if batch else (),

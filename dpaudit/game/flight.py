@@ -88,6 +88,10 @@ class Engine(Protocol):
         """
         ...
 
+    def renew(self) -> None:
+        """Has the next trials run in new processes, where no trial before has left anything."""
+        ...
+
     def stop(self) -> None:
         """Ends whatever the workers are doing, at once."""
         ...

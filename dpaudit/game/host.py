@@ -42,7 +42,7 @@ class Request(NamedTuple):
 
     Attributes:
         key: The name of the task: once the scheduler has dropped it, nobody waits for its answer.
-        digest: SHA-256 of the payload.
+        payload: Names the payload; a request with another name has a new process.
         search_path: Where the coordinator imports modules from.
         function: Called with the payload's file, the arguments and a ticket.
         arguments: Its arguments.
@@ -50,7 +50,7 @@ class Request(NamedTuple):
     """
 
     key: str
-    digest: str
+    payload: str
     search_path: tuple[str, ...]
     function: Callable[..., Any]
     arguments: tuple[Any, ...] = ()
@@ -151,6 +151,7 @@ class Host:
         self._lock = threading.Lock()
         self._runner: Runner | None = None
         self._payload: worker.PayloadFile | None = None
+        self._name = ""
         self._open = ExitStack()
         self._timer: threading.Timer | None = None
 
@@ -197,7 +198,7 @@ class Host:
 
     def _file(self, request: Request, blob: bytes) -> worker.PayloadFile:
         """The payload on this machine, in a folder that this worker's end removes."""
-        if self._payload is None or self._payload.digest != request.digest:
+        if self._payload is None or self._name != request.payload:
             self._end_runner()  # it holds the log of the payload before
             self._forget()
             place = tempfile.mkdtemp(prefix="dpaudit-", dir=get_worker().local_directory)
@@ -206,6 +207,7 @@ class Host:
             self._payload = self._open.enter_context(
                 written(blob, folder, log=folder / "printed.log", search_path=request.search_path)
             )
+            self._name = request.payload
         return self._payload
 
     def _end_runner(self) -> None:

@@ -50,6 +50,10 @@ class LocalEngine:
             with payload_file(payload, folder, log=log) as file:
                 yield LocalFlight(file, workers=self.workers, limit=limit)
 
+    def renew(self) -> None:
+        """Has the next trials run in new processes."""
+        kill_workers()
+
     def stop(self) -> None:
         """Stops every worker at once."""
         kill_workers()

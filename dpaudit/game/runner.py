@@ -17,6 +17,7 @@ from dpaudit.formatting import error_line
 from dpaudit.game import worker
 from dpaudit.game.trial import Payload
 from dpaudit.plugins.foreign import patches_apart
+from dpaudit.plugins.modules import travels_by_value
 from dpaudit.plugins.source import source_digest
 from dpaudit.versions import versions
 
@@ -66,9 +67,11 @@ def greet(payload_file: worker.PayloadFile, ticket: int) -> Greeting:
 
 
 def _digest(part: object) -> str | None:
+    if travels_by_value(part):
+        return None
     try:
         return source_digest(part)
-    except OSError:  # it travels by value, and its file is not here
+    except OSError:  # it has travelled by value, and its file is not here
         return None
 
 

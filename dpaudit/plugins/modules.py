@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import importlib.machinery
 import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Sequence
@@ -32,6 +33,21 @@ def carry(value: object) -> None:
     module = sys.modules.get(getattr(defined, "__module__", ""))
     if module is not None and module.__name__ != "__main__" and not _findable(module):
         cloudpickle.register_pickle_by_value(module)
+
+
+def travels_by_value(value: object) -> bool:
+    """Whether this process hands an object's code to workers, instead of its name.
+
+    Args:
+        value: As for `carry`, or a wrapped function.
+    """
+    import cloudpickle
+
+    function = getattr(value, "function", None)
+    defined = function if inspect.isroutine(function) else type(value)
+    name = getattr(defined, "__module__", "")
+    by_value = {"__main__", *cloudpickle.list_registry_pickle_by_value()}
+    return any(f"{name}.".startswith(f"{module}.") for module in by_value)
 
 
 def _findable(module: ModuleType) -> bool:

@@ -294,6 +294,7 @@ def test_a_greeting_compares_versions_and_sources() -> None:
     assert here.difference(here._replace(sources=other)) == (
         "other source code of dpaudit than this process"
     )
+    assert here.sources["the generator (audit)"] is None
     by_value = dict.fromkeys(here.sources)  # what travels with the payload needs no file there
     assert here.difference(here._replace(sources=by_value)) == ""
 

@@ -86,6 +86,7 @@ class RecordsSession:
         finished = [end.trial for end in outcomes if end.finished]
         replays = []
         if finished:
+            self.engine.renew()
             again = Trial(Role.REPLAY, World.OUT, finished[-1].number)
             run_trials(
                 [again],
