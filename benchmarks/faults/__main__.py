@@ -4,10 +4,10 @@ Usage: python benchmarks/faults [--faults 500] [--quick] [--only WORD ...] [--se
 
 Kills coordinators, workers and their children at random moments, fills disks, flips bits, deletes
 and replaces files, audits hostile generators, runs two coordinators, changes data, code and
-settings between runs, and closes output. After each fault: no finished trial may be lost or
-changed (compared with an undisturbed run), nothing may hang, no process may be left after 5
-seconds, no traceback may be printed, and an exit code of 0 needs a result. Exits with 1 if any
-fault did otherwise. With --out writes a file for each group of kinds. Linux only.
+settings between runs, closes output, and breaks the worker protocol. After each fault: no finished
+trial may be lost or changed (compared with an undisturbed run), nothing may hang, no process may be
+left after 5 seconds, no traceback may be printed, and an exit code of 0 needs a result. Exits with
+1 if any fault did otherwise. With --out writes a file for each group of kinds. Linux only.
 `python -m reports.faults.run` runs all groups.
 """
 
@@ -27,6 +27,7 @@ from pathlib import Path
 
 import hostile
 import others
+import protocol
 import signals
 import storage
 from bench import Bench
@@ -35,7 +36,7 @@ from scene import PATIENCE_SECONDS, FailureError
 
 from dpaudit.versions import versions
 
-_FILLED = (hostile, others, signals, storage)  # imported for what they add to KINDS
+_FILLED = (hostile, others, protocol, signals, storage)  # imported for what they add to KINDS
 QUICK = 40
 
 

@@ -21,6 +21,7 @@ from reports.command import StudyParser, start
 CAMPAIGN = Path(__file__).parents[2] / "benchmarks" / "faults"
 PARTS = (
     *("coordinator", "process-group", "worker", "grandchild", "watcher", "generator"),
+    "worker-protocol",
     *("disk", "files", "changed", "output", "two-coordinators"),
 )
 HEADS = ("what", "fault", "faults", "failures", "seconds")
