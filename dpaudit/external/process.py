@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import signal
@@ -23,6 +24,7 @@ _SHOWN: Final = 300
 _CHUNK: Final = 2**16
 _POLL_SECONDS: Final = 0.05
 _END_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 0.5
 PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
 """Variables of the environment that a worker gets, beside those that mark and tame workers."""
 TAMED: Final = ("OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "PYTHONHASHSEED", "DPAUDIT_POOL_")
@@ -67,11 +69,15 @@ class WorkerProcess:
         self._lines: queue.SimpleQueue[bytes | WorkerError | None] = queue.SimpleQueue()
         assert self._process.stdout is not None
         assert self._process.stderr is not None
-        for reader, stream in (
-            (self._read_lines, self._process.stdout),
-            (self._read_errors, self._process.stderr),
-        ):
-            threading.Thread(target=reader, args=(stream,), daemon=True).start()
+        self._readers = [
+            (threading.Thread(target=read, args=(stream,), daemon=True), stream)
+            for read, stream in (
+                (self._read_lines, self._process.stdout),
+                (self._read_errors, self._process.stderr),
+            )
+        ]
+        for reader, _ in self._readers:
+            reader.start()
 
     def ask(self, message: Mapping[str, Any], *, seconds: float | None = None) -> dict[str, Any]:
         """Sends a message and waits for the answer.
@@ -96,15 +102,29 @@ class WorkerProcess:
         with suppress(BrokenPipeError):  # it has ended: what is read says so
             self._process.stdin.write(line_of(message))
             self._process.stdin.flush()
-        try:
-            line = self._lines.get(timeout=seconds)
-        except queue.Empty:
-            raise WorkerError(f"the worker did not answer within {seconds:g} s") from None
+        line = self._next_line(seconds)
         if isinstance(line, WorkerError):
             raise line
         if line is None:
             raise WorkerError(self._ending())
         return answer_of(line)
+
+    def _next_line(self, seconds: float | None) -> bytes | WorkerError | None:
+        """What it says next; None if it has ended, even if what it started holds its output open.
+
+        Raises:
+            WorkerError: If it is late.
+        """
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        while True:
+            ended = self._process.poll() is not None  # asked first: it may say more, then end
+            left = deadline - time.monotonic()
+            with suppress(queue.Empty):
+                return self._lines.get(timeout=max(0.0, min(left, _LOOK_SECONDS)))
+            if ended:
+                return None
+            if left <= 0:
+                raise WorkerError(f"the worker did not answer within {seconds:g} s")
 
     def end(self) -> None:
         """Ends it, and whatever it started in its session; nothing happens the second time."""
@@ -112,10 +132,13 @@ class WorkerProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_SECONDS)
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if stream is not None:
-                with suppress(OSError, ValueError):
-                    stream.close()
+        assert self._process.stdin is not None
+        with suppress(OSError, ValueError):
+            self._process.stdin.close()
+        for reader, stream in self._readers:
+            reader.join(_LOOK_SECONDS)
+            if not reader.is_alive():  # else something it started, in another session, holds it
+                stream.close()
 
     def ends_with_its_input(self, *, seconds: float) -> bool:
         """Closes its standard input; whether it then ends by itself within that time."""

@@ -5,6 +5,7 @@ Usage: python misbehaving.py FAULT
 
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -44,6 +45,10 @@ def misbehave(request):
     elif FAULT == "exits":
         sys.stderr.write("out of luck\n")
         sys.exit(3)
+    elif FAULT in ("leaves a child", "leaves a daemon"):
+        nobody = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"]
+        subprocess.Popen(nobody, start_new_session=FAULT.endswith("daemon"))
+        sys.exit(4)
     elif FAULT == "closes":
         os.close(1)
         time.sleep(60)

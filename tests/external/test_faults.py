@@ -41,6 +41,8 @@ FAULTS = {
     "is not done": 'neither "done": true nor an "error"',
     "dies": "was ended by signal 9",
     "exits": "ended with exit code 3: out of luck",
+    "leaves a child": "ended with exit code 4",
+    "leaves a daemon": "ended with exit code 4",
     "closes": "closed its standard output",
     "no output": "wrote no output",
     "link": "cannot be read",
