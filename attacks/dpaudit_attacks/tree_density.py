@@ -1,0 +1,126 @@
+"""An attack on generators that model the data by a tree of two-way marginals, such as MST.
+
+TAMIS (Andrey et al. 2025) recovers the tree from the synthetic table itself, as the
+generator would without noise, and scores the target by the density that the tree's marginals give
+it, against the same density in a reference table. Here the attacker knows the table but for the
+target, which is the best reference there is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse.csgraph import minimum_spanning_tree
+
+from dpaudit.model.encoding import values_of_table
+from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView, IntArray
+from dpaudit_attacks.base import ClassifierAttack, require_positive
+from dpaudit_attacks.classifiers import CHOSEN
+from dpaudit_attacks.columns import ColumnStack, limits
+
+_FARTHEST = 3.0
+"""More than the largest distance of a marginal from independence: 2."""
+
+
+class _Marginals(NamedTuple):
+    """Counts of one table.
+
+    Attributes:
+        rows: How many rows it has.
+        pairs: Rows in each cell of each two-way marginal [s, s], by the slots of all columns; the
+            diagonal has the one-way marginals.
+    """
+
+    rows: int
+    pairs: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeDensity(ClassifierAttack):
+    """The target's density by a tree of two-way marginals that is learnt from each synthetic table.
+
+    The tree spans all columns and has the pairs whose joint frequencies are farthest (L1) from
+    those of independent columns, as in MST without noise. The density of a record is the product of
+    the frequencies of its cells over the tree's pairs, divided by that of each column as often
+    as the column has pairs beyond one. One row is added to every count, so that it is never 0.
+
+    Attributes:
+        bins: Equal bins over a numeric column's bounds.
+
+    Raises:
+        SettingsError: If an option is outside its range.
+    """
+
+    bins: int = 10
+    classifier: str = CHOSEN
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive("bins", self.bins)
+
+    def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
+        """Names of the features, in the order of `features`."""
+        del game
+        whole = "tree of marginals"
+        return (
+            FeatureName(whole, "log density at the target over that of the known rows"),
+            FeatureName(whole, "log density at the target"),
+        )
+
+    def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
+        """Features [M, f] of the values [M, n, d] of many synthetic tables."""
+        target = self._slots(game.target_values[None], game)[0, 0]
+        starts = self._starts(game)
+        known = self._marginals(values_of_table(game.others, game.schema)[None], game)
+        found = []
+        for table in values:
+            own = self._marginals(table[None], game)
+            tree = _tree(own, starts)
+            density = _log_density(own, tree, target)
+            found.append((density - _log_density(known, tree, target), density))
+        return np.array(found, dtype=np.float64)
+
+    def _starts(self, game: GameView) -> IntArray:
+        """The first slot of each column [d]; numeric columns come first."""
+        columns = game.schema.columns
+        numeric = [self.bins + 3 for column in columns if column.kind.numeric]
+        others = [len(column.categories) + 2 for column in columns if not column.kind.numeric]
+        return np.cumsum([0, *numeric, *others])
+
+    def _slots(self, values: FloatArray, game: GameView) -> IntArray:
+        """The slot of each cell [M, n, d], numeric columns first; each column has its own."""
+        stack = ColumnStack.of(values, game.schema)
+        numeric = [column for column in game.schema.columns if column.kind.numeric]
+        binned = np.empty(stack.numbers.shape, dtype=np.int64)
+        for place, column in enumerate(numeric):
+            numbers = stack.numbers[:, place]
+            binned[:, place] = limits(column, self.bins).searchsorted(numbers, side="right")
+            binned[:, place][np.isnan(numbers)] = self.bins + 2
+        slots = np.concatenate([binned, stack.slots], axis=1)
+        return (slots + self._starts(game)[:-1, None]).swapaxes(1, 2)
+
+    def _marginals(self, values: FloatArray, game: GameView) -> _Marginals:
+        (slots,) = self._slots(values, game)
+        marks = np.zeros((len(slots), self._starts(game)[-1]), dtype=np.float32)
+        np.put_along_axis(marks, slots, 1.0, axis=1)
+        return _Marginals(len(slots), (marks.T @ marks).astype(np.float64))
+
+
+def _tree(marginals: _Marginals, starts: IntArray) -> list[tuple[int, int]]:
+    """The pairs of columns, by position, whose marginals are farthest from independence."""
+    joint = marginals.pairs / max(1, marginals.rows)
+    alone = joint.diagonal()
+    off = np.abs(joint - np.outer(alone, alone))
+    distances = np.add.reduceat(np.add.reduceat(off, starts[:-1], axis=0), starts[:-1], axis=1)
+    spanning = minimum_spanning_tree(np.triu(_FARTHEST - distances, 1)).tocoo()
+    return sorted(zip(spanning.row.tolist(), spanning.col.tolist(), strict=True))
+
+
+def _log_density(marginals: _Marginals, tree: list[tuple[int, int]], target: IntArray) -> float:
+    """The log density of the target's slots [d] by a tree."""
+    cells = np.log((marginals.pairs[np.ix_(target, target)] + 1.0) / (marginals.rows + 1.0))
+    degree = np.bincount(np.array(tree, dtype=np.int64).ravel(), minlength=len(target))
+    pairs = sum(float(cells[pair]) for pair in tree)
+    return pairs - float(((degree - 1) * cells.diagonal()).sum())
