@@ -20,7 +20,7 @@ UNPROVED: Final = (
     Bug(
         id="dpsynth-sigma",
         package="dpsynth",
-        versions="commits of 16 to 22 June 2026",
+        versions="commits of 2026-06-16 to 2026-06-22",
         flaw="sigma is rho / 3: 0.007 instead of 8.5 at (1, 1e-5)",
         source="https://github.com/google/dpsynth, fixed by 8ecc1a1",
         status=Status.NOT_BUILT,
