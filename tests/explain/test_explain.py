@@ -234,7 +234,7 @@ def test_what_an_interrupted_explanation_ran_is_kept(folder: Path, plain: None) 
         inquiry.audit_fixed("bounds", jobs=1, on_progress=stop)
     place = folder / "run/explain/bounds/60"
     half = stored(place)
-    assert len(half) >= 60 + 12  # both controls, and some of the audit's own
+    assert len(half) >= 28 + 12  # both controls, and some of the audit's own
     again = inquire("run", suspects=["bounds"], shadow_models=60)
     assert again.audit_fixed("bounds", jobs=1).effect in (Effect.REMOVES, Effect.UNPROVED)
     assert set(half) < set(stored(place))

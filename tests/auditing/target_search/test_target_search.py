@@ -191,7 +191,7 @@ def test_nothing_of_it_tells_of_the_search(table: pd.DataFrame, neighbours: Neig
 def test_it_takes_the_trainings_of_one_audit_more(found: Any) -> None:
     for folder, roles in (
         (found.folder / "target", {"target-selection": 60}),
-        (found.folder, {"audit": 60, "replay": 1, "null-control": 30, "positive-control": 30}),
+        (found.folder, {"audit": 60, "replay": 1, "null-control": 14, "positive-control": 14}),
     ):
         with closing(sqlite3.connect(folder / STORE_FILE)) as store:
             counts = dict(store.execute("SELECT role, COUNT(*) FROM trial GROUP BY role"))
