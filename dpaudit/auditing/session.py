@@ -133,8 +133,7 @@ class Session:
             return self._found(order, gave_up=True)
         replays = self._replays()
         if replays:
-            self.engine.renew()
-            self._run(payload, replays)
+            self._run(payload, replays, engine=self.engine.renewed(len(replays)))
         return self._found(order, replays=replays, attacked=attacked)
 
     def _found(
@@ -198,6 +197,7 @@ class Session:
         payload: Payload,
         trials: Sequence[Trial],
         *,
+        engine: Engine | None = None,
         among: Sequence[Trial] | None = None,
         hopeless: Hopeless = never,
     ) -> Sequence[Trial]:
@@ -205,7 +205,7 @@ class Session:
             trials,
             payload,
             self.store,
-            engine=self.engine,
+            engine=engine or self.engine,
             trial_timeout=self.trial_timeout,
             generator=self.audit.generator.generator if trials[0].role is Role.AUDIT else None,
             on_progress=self.on_progress,

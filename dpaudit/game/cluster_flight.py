@@ -82,9 +82,11 @@ class ClusterEngine:
         finally:
             self.stop()
 
-    def renew(self) -> None:
-        """Has the next trials run in new processes."""
+    def renewed(self, trials: int) -> ClusterEngine:
+        """As `Engine.renewed`."""
+        del trials
         self.generation += 1
+        return self
 
     def stop(self) -> None:
         """Drops what is in flight; workers notice within a second."""

@@ -88,8 +88,8 @@ class Engine(Protocol):
         """
         ...
 
-    def renew(self) -> None:
-        """Has the next trials run in new processes, where no trial before has left anything."""
+    def renewed(self, trials: int) -> Engine:
+        """The engine for so many trials in new processes, where none before has left anything."""
         ...
 
     def stop(self) -> None:

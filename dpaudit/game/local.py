@@ -50,9 +50,10 @@ class LocalEngine:
             with payload_file(payload, folder, log=log) as file:
                 yield LocalFlight(file, workers=self.workers, limit=limit)
 
-    def renew(self) -> None:
-        """Has the next trials run in new processes."""
+    def renewed(self, trials: int) -> LocalEngine:
+        """As `Engine.renewed`: no more processes than trials."""
         kill_workers()
+        return LocalEngine(min(self.workers, trials))
 
     def stop(self) -> None:
         """Stops every worker at once."""

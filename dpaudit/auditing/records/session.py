@@ -86,13 +86,12 @@ class RecordsSession:
         finished = [end.trial for end in outcomes if end.finished]
         replays = []
         if finished:
-            self.engine.renew()
             again = Trial(Role.REPLAY, World.OUT, finished[-1].number)
             run_trials(
                 [again],
                 self._payload(Role.AUDIT, settings),
                 self.store,
-                engine=self.engine,
+                engine=self.engine.renewed(1),
                 trial_timeout=self.trial_timeout,
                 on_progress=self.on_progress,
             )
