@@ -12,21 +12,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import loky
+import pandas as pd
 
 import dpaudit
 from dpaudit.game.pool import workers_ended
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.source import source_digest
 from dpaudit.seeds import Stream
 from dpaudit.versions import versions
+from dpaudit_generators.pate_gan import PateGan
 from reports.calibration import honest
 from reports.calibration.cells import Cell, simulated
 from reports.command import write_json
@@ -47,6 +50,8 @@ class Size(NamedTuple):
 
 
 FULL = Size(audits=30, shadow_models=200)
+DEFAULTS = Size(audits=150, shadow_models=100)
+"""Of `DEFAULT_CASES` alone."""
 QUICK = Size(audits=1, shadow_models=20, cases=1)
 
 
@@ -61,7 +66,8 @@ class Case:
         truth: The claim that it keeps exactly, which the audit must judge by.
         settings: Those of the audit that make the path.
         reveals: Whether it reveals anything; else its true epsilon is 0.
-        times: How many times as many audits as of other cases.
+        table: Makes the audited table.
+        schema: Of the table.
     """
 
     path: str
@@ -70,7 +76,8 @@ class Case:
     truth: dpaudit.PrivacyClaim
     settings: dict[str, Any] = field(default_factory=dict)
     reveals: bool = True
-    times: int = 1
+    table: Callable[[], pd.DataFrame] = honest.count_table
+    schema: Schema = honest.COUNT_SCHEMA
 
     @property
     def name(self) -> str:
@@ -88,13 +95,12 @@ class Case:
         Raises:
             RuntimeError: If the audit was of another claim.
         """
-        one_run, many = "one_run" in self.settings, "records" in self.settings
-        ids = honest.WIDE_ID_SCHEMA if many else honest.ID_SCHEMA
+        one_run = "one_run" in self.settings
         models: dict[str, Any] = {} if one_run else {"shadow_models": size.shadow_models}
         result = dpaudit.audit(
             self.generator,
-            honest.id_table() if one_run or many else honest.count_table(),
-            schema=ids if one_run or many else honest.COUNT_SCHEMA,
+            self.table(),
+            schema=self.schema,
             seed=Stream(number, "calibration", self.name).seed(),
             confidence=1.0 - NOMINAL,
             jobs=1,
@@ -148,6 +154,7 @@ def _counts(
     )
 
 
+DEFAULT_ATTACKS = "default, the default attacks"
 MECHANISMS: dict[str, tuple[honest.Mechanism, dpaudit.PrivacyClaim]] = {
     "randomised response": (honest.randomised_response, _claim()),
     "Laplace count": (honest.laplace, _claim()),
@@ -161,12 +168,9 @@ MECHANISMS: dict[str, tuple[honest.Mechanism, dpaudit.PrivacyClaim]] = {
 
 def _cases() -> Iterator[Case]:
     two_attacks = (honest.ReleasedMean(), honest.FoldedMean())
-    built_in = dpaudit.AuditSettings().attacks
     for mechanism in MECHANISMS:
         yield _counts("default", mechanism)
-    for mechanism in MECHANISMS:
-        one = _counts("default, the default attacks", mechanism, attacks=built_in)
-        yield replace(one, times=3)
+    yield from _default_attacks()
     yield _counts("hold-out", "randomised response", threshold="hold-out")
     for mechanism in ("randomised response", "Laplace count", "geometric count", "null"):
         yield _counts("select", mechanism, attacks=two_attacks, multiplicity="select")
@@ -180,6 +184,32 @@ def _cases() -> Iterator[Case]:
     yield _counts("delta 0.1", "Gaussian count", truth=tenth)
     yield _mass("delta 0.1", tenth)
     yield _mass("delta 0.1", tenth, sequential=True)
+
+
+def _default_attacks() -> Iterator[Case]:
+    built_in = dpaudit.AuditSettings().attacks
+    for mechanism in MECHANISMS:
+        yield _counts(DEFAULT_ATTACKS, mechanism, attacks=built_in)
+    claim = _claim(1.0, 1e-5)
+    yield Case(
+        path=DEFAULT_ATTACKS,
+        mechanism="reference PATE-GAN",
+        generator=PateGan(
+            schema=honest.LABELLED_SCHEMA,
+            epsilon=claim.epsilon,
+            delta=claim.delta,
+            teachers=4,
+            rounds=4,
+            teacher_steps=2,
+            student_steps=2,
+            generator_steps=2,
+            batch=16,
+        ),
+        truth=claim,
+        settings={"attacks": built_in, "epsilon": claim.epsilon, "delta": claim.delta},
+        table=honest.labelled_table,
+        schema=honest.LABELLED_SCHEMA,
+    )
 
 
 def _mass(path: str, truth: dpaudit.PrivacyClaim, **settings: Any) -> Case:
@@ -208,6 +238,8 @@ def _one_run() -> Iterator[Case]:
             truth=truth,
             settings=settings,
             reveals=draw is not honest.nothing,
+            table=honest.id_table,
+            schema=honest.ID_SCHEMA,
         )
 
 
@@ -223,6 +255,8 @@ def _many_records() -> Iterator[Case]:
             truth=_claim(),
             settings={"records": 8, "attacks": ("form",)},
             reveals=draw is not honest.nothing,
+            table=honest.id_table,
+            schema=honest.WIDE_ID_SCHEMA,
         )
 
 
@@ -265,20 +299,24 @@ def _fitted_claims() -> Iterator[Case]:
 
 
 CASES = {case.name: case for case in _cases()}
+DEFAULT_CASES = tuple(case for case in CASES.values() if case.path == DEFAULT_ATTACKS)
 
 
-def measure(size: Size, jobs: int | None, out: Path) -> dict[str, Any]:
+def measure(
+    size: Size, jobs: int | None, out: Path, *, cases: Sequence[Case] = tuple(CASES.values())
+) -> dict[str, Any]:
     """Runs the audits that the results do not have yet.
 
     Args:
         size: How many.
         jobs: Processes, each of which runs one audit at a time; None for one per core.
         out: File of the results.
+        cases: Of which generators, on which paths.
 
     Returns:
         Bounds and verdicts by case.
     """
-    found = _stored(out, size)
+    found = _stored(out, size, cases)
     tasks = list(_tasks(found, size))
     with _mapped(min(jobs or loky.cpu_count(), len(tasks))) as run:
         for task, audited in zip(tasks, run(tasks), strict=True):
@@ -293,11 +331,11 @@ def measure(size: Size, jobs: int | None, out: Path) -> dict[str, Any]:
     return found
 
 
-def _stored(out: Path, size: Size) -> dict[str, Any]:
+def _stored(out: Path, size: Size, cases: Sequence[Case]) -> dict[str, Any]:
     """The results so far; none if other code made them."""
     chosen: list[Case] = []
     per_path: dict[str, int] = {}
-    for case in CASES.values():
+    for case in cases:
         per_path[case.path] = per_path.get(case.path, 0) + 1
         if size.cases is None or per_path[case.path] <= size.cases:
             chosen.append(case)
@@ -341,12 +379,10 @@ def _code() -> str:
 
 def _tasks(found: dict[str, Any], size: Size) -> Iterator[Task]:
     """What is left to run, of every case in turn."""
-    most = max(CASES[name].times for name in found["cases"])
-    for start in range(0, most * size.audits, AT_ONCE):
+    for start in range(0, size.audits, AT_ONCE):
         for name, case in found["cases"].items():
             first = max(start, len(case["bounds"]))
-            planned = CASES[name].times * size.audits
-            numbers = tuple(range(first, min(start + AT_ONCE, planned)))
+            numbers = tuple(range(first, min(start + AT_ONCE, size.audits)))
             if numbers:
                 yield Task(name, numbers, size)
 

@@ -48,6 +48,18 @@ def count_table() -> pd.DataFrame:
     return pd.DataFrame({"value": [MARKED, *np.linspace(-BOUND, 0.0, RECORDS - 1)]})
 
 
+LABELLED_SCHEMA = Schema(
+    columns=(*COUNT_SCHEMA.columns, Column(name="label", kind=Kind.BINARY, categories=(0, 1))),
+    label="label",
+)
+
+
+def labelled_table() -> pd.DataFrame:
+    """The audited table of a PATE-GAN: the marked record alone has the label 1."""
+    table = count_table()
+    return table.assign(label=(table["value"] == MARKED).astype(int))
+
+
 def id_table() -> pd.DataFrame:
     """The table of audits with a coin for each of many records: every id once."""
     return pd.DataFrame({"id": np.arange(IDS)})

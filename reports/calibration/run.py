@@ -1,11 +1,12 @@
 """The calibration study: how often each rule flags falsely, and how much it proves.
 
-Usage: python -m reports.calibration.run [rules] [audits] [pages]
+Usage: python -m reports.calibration.run [rules] [audits] [defaults] [pages]
 
 `rules` puts every rule, ours and those of other tools, to mechanisms of known epsilon (about half
 an hour on one core); `audits` runs more than a thousand whole audits of honest generators (about 90
-minutes on one core; what was run is kept, and the same command goes on); `pages` draws the pictures
-and writes README.md. The same numbers every time: every random stream is derived from its name. Our
+minutes on one core; what was run is kept, and the same command goes on); `defaults` runs a thousand
+more, all with the default attacks (about an hour on one core); `pages` draws the pictures and
+writes README.md. The same numbers every time: every random stream is derived from its name. Our
 rules are called from the package; those of other tools are written again in `peers`.
 """
 
@@ -72,6 +73,16 @@ def run_audits(run: Run) -> None:
         sys.exit("\n".join(wrong))
 
 
+def run_defaults(run: Run) -> None:
+    """Writes bounds and verdicts of audits by the default attacks; exits as `run_audits`."""
+    size = audits.QUICK if run.quick else audits.DEFAULTS
+    out = run.out / "defaults.json"
+    found = audits.measure(size, run.jobs, out, cases=audits.DEFAULT_CASES)
+    wrong = audits.problems(found, at_least=0 if run.quick else audits.AT_LEAST)
+    if wrong:
+        sys.exit("\n".join(wrong))
+
+
 def write_pages(run: Run) -> None:
     """Draws the pictures, and writes README.md if the results are the study's own."""
     found = json.loads((run.out / "rules.json").read_text(encoding="utf-8"))
@@ -85,6 +96,7 @@ def write_pages(run: Run) -> None:
 PARTS: dict[str, Callable[[Run], None]] = {
     "rules": measure_rules,
     "audits": run_audits,
+    "defaults": run_defaults,
     "pages": write_pages,
 }
 
