@@ -140,7 +140,7 @@ def test_a_quick_run_of_whole_audits_has_every_path_and_goes_on(
         c.path for c in audits.CASES.values()
     }
     counts = {name: len(case["bounds"]) for name, case in found["cases"].items()}
-    assert counts == {name: audits.CASES[name].times for name in counts}
+    assert counts == dict.fromkeys(counts, 1)
     assert "| every path | all of them |" in "".join(pages.whole(found))
     assert audits.problems(found) == [f"{sum(counts.values())} audits: at least 1000 show anything"]
     monkeypatch.setattr(dpaudit, "audit", None)  # nothing is left to run
@@ -160,6 +160,19 @@ def test_the_study_has_a_thousand_audits_of_six_mechanisms_on_every_path() -> No
         "fitted claims",
         "delta 0.1",
     }
+
+
+def test_the_study_of_default_audits_has_a_thousand_of_six_mechanisms_and_a_pate_gan(
+    tmp_path: Path,
+) -> None:
+    assert audits.DEFAULTS.audits * len(audits.DEFAULT_CASES) >= audits.AT_LEAST
+    assert {case.mechanism for case in audits.DEFAULT_CASES} == {
+        *audits.MECHANISMS,
+        "reference PATE-GAN",
+    }
+    run.main(["defaults", "--quick", "--jobs", "1", "--out", str(tmp_path)])
+    found = json.loads((tmp_path / "defaults.json").read_text())
+    assert {case["path"] for case in found["cases"].values()} == {audits.DEFAULT_ATTACKS}
 
 
 def test_whole_audits_that_flag_honest_generators_are_a_problem() -> None:
