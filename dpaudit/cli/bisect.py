@@ -153,11 +153,11 @@ def _table(releases: Sequence[AuditedRelease], confidence: str) -> list[str]:
         "  ".join(f"{of:<{width}}" for of, width in zip(row, widths, strict=True)) for row in rows
     ]
     why = ["", *(one.reason for one in releases)]
-    told = [
+    rows_with_reasons = [
         f"{line.rstrip()}{f'  {reason}' if reason else ''}"
         for line, reason in zip(lines, why, strict=True)
     ]
-    return [*told, f"each at {confidence} confidence by itself"]
+    return [*rows_with_reasons, f"each at {confidence} confidence by itself"]
 
 
 def _conclusion(releases: Sequence[AuditedRelease]) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from dpaudit.bugs.bug import Case, Release
 from dpaudit.external.environments import Environment
+from dpaudit_generators.libraries import datasynthesizer, smartnoise_synth
 
 _HERE: Final = Path(__file__).parent
 
@@ -23,9 +24,9 @@ def environment(name: str, *pythons: str) -> Environment:
 
 DIFFPRIVLIB: Final = environment("diffprivlib-0.6.6", "3.11")
 DATASYNTHESIZER_OLD: Final = environment("datasynthesizer-0.1.4", "3.9")
-DATASYNTHESIZER: Final = environment("datasynthesizer-0.1.13", "3.11")
+DATASYNTHESIZER: Final = datasynthesizer.environment
 DPART: Final = environment("dpart-0.1.2", "3.9")
-SMARTNOISE: Final = environment("smartnoise-synth-1.0.8", "3.11")
+SMARTNOISE: Final = smartnoise_synth.environment
 OPACUS: Final = environment("opacus-1.6.0", "3.11")
 
 

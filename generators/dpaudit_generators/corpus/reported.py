@@ -130,7 +130,7 @@ REPORTED: Final = (
         package="opacus",
         versions="1.0.0 to 1.6.0",
         flaw="the number of steps and the rate of sampling are functions of the number of records, "
-        "and neither is protected: what a step does without noise tells how many there were",
+        "and neither is protected: what a step does without noise shows how many there were",
         source="https://github.com/meta-pytorch/opacus/issues/571, 819",
         status=Status.PROVED,
         case=case(

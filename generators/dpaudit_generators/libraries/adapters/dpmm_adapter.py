@@ -28,7 +28,7 @@ class DpmmPipeline:
         return type(self).pipeline(n_jobs=1, **self.options)
 
     def fit(self, data, *, seed):
-        """Fits it; numbers that the schema calls categories are told apart by their type."""
+        """Fits it; numbers that the schema calls categories are marked by their type."""
         discrete = [column for column in self.columns if "categories" in column]
         domain = {
             column["name"]: {"lower": column["lower"], "upper": column["upper"]}
