@@ -131,7 +131,7 @@ class Session:
             gave_up = len(order) < len(planned)
         if gave_up:
             return self._found(order, gave_up=True)
-        replays = self._replays()
+        replays = self._replays(order)
         if replays:
             self._run(payload, replays, engine=self.engine.renewed(len(replays)))
         return self._found(order, replays=replays, attacked=attacked)
@@ -178,12 +178,14 @@ class Session:
         claim = effective_claim(audit, outcomes)
         return cannot_prove(outcomes, audit.settings, claim, scored=scored)
 
-    def _replays(self) -> list[Trial]:
+    def _replays(self, order: Sequence[Trial]) -> list[Trial]:
         """What to run twice: of models trained together one in each world, else one.
 
-        Not the first pair, which was trained before all others and so in a batch of its own.
+        From the second half of the run: nothing came before a worker's first trial that could have
+        left something to it, and the first pair of those trained together is a batch of its own.
         """
-        later = [end for end in self.store.outcomes(Role.AUDIT).stream() if end.trial.number > 0]
+        stored = self.store.outcomes(Role.AUDIT)
+        later = [stored[trial] for trial in order[len(order) // 2 :]]
         found = [first_finished(later, world) for world in World]
         replays = [trial._replace(role=Role.REPLAY) for trial in found if trial is not None]
         return replays if self._together else replays[:1]
