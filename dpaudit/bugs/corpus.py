@@ -7,6 +7,7 @@ from typing import Final
 
 from dpaudit.bugs.bug import Bug
 from dpaudit.errors import RegistryError
+from dpaudit.external.environments import Environment
 from dpaudit.formatting import did_you_mean
 from dpaudit.plugins.registry import plugins
 
@@ -30,6 +31,16 @@ def known_bugs() -> dict[str, Bug]:
                 raise RegistryError(f"plugin {name!r}: the bug {row.id} is registered twice")
             found[row.id] = row
     return dict(sorted(found.items()))
+
+
+def known_environments() -> list[Environment]:
+    """The environments of all bugs that can be run, of both sides.
+
+    Raises:
+        RegistryError: As `known_bugs`.
+    """
+    cases = [bug.case for bug in known_bugs().values() if bug.case is not None]
+    return [side.environment for case in cases for side in (case.broken, case.twin)]
 
 
 def bug_named(name: str) -> Bug:

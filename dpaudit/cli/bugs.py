@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, messages, results
 from dpaudit.results.sentences import headline
+
+_WIDTH: Final = 80
 
 bugs = typer.Typer(
     help="Lists real privacy bugs of released software; `run ID` proves one.",
@@ -28,13 +31,24 @@ def listed(context: typer.Context) -> None:
 
     output = results()
     for bug in known_bugs().values():
-        output.print(f"{bug.id}: {bug.package} {bug.versions}; {bug.status}")
-        output.print(f"  {bug.flaw}")
-        output.print(f"  source: {bug.source}")
+        output.print(f"{bug.id}: {bug.status}")
+        about = [f"{bug.package} {bug.versions}", bug.flaw, f"source: {bug.source}"]
         if bug.case is not None:
-            output.print(f"  twin: {bug.case.twin.account}")
-        if bug.note:
-            output.print(f"  {bug.note}")
+            about.append(f"twin: {bug.case.twin.account}")
+        for text in (*about, *([bug.note] if bug.note else [])):
+            output.print(_indented(text))
+
+
+def _indented(text: str) -> str:
+    """A text in lines of a terminal's width; an address that is longer stays whole."""
+    return textwrap.fill(
+        text,
+        _WIDTH,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 @bugs.command("run")

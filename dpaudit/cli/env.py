@@ -39,14 +39,17 @@ Name = Annotated[
 @guarded
 def list_environments() -> None:
     """Lists environments: of every registered library, and what else is in the cache folder."""
+    from dpaudit.bugs.corpus import known_environments
+
     output = results()
     rows = []
     known = {one.folder: one.name for one in _registered().values()}
+    of_bugs = {one.folder for one in known_environments()}
     for folder, name in {**known, **existing_environments()}.items():
         built = read_built(folder)
         if built is not None:
             state = f"Python {built.python_version}, {len(built.packages)} packages; {folder}"
-            if folder not in known and "@" not in name:
+            if folder not in known and folder not in of_bugs and "@" not in name:
                 state = f"of older pins; {folder}"
         elif folder.exists():
             state = f"not complete: it is being made, or was interrupted; {folder}"

@@ -67,7 +67,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bug:
         id="toy-bounds",
         package="toy",
         versions="1.0",
-        flaw="numbers reach to the largest of the table",
+        flaw="numbers reach to the largest of the table, which one record alone may have, or not",
         source="a test",
         status=Status.PROVED,
         case=Case(
@@ -96,6 +96,7 @@ def _register(monkeypatch: pytest.MonkeyPatch, rows: tuple[Bug, ...] | str) -> N
 
 def test_a_violation_is_proved_of_the_bug_and_none_of_its_twin(toy: Bug) -> None:
     broken, twin = run.run_bug(toy, jobs=1)
+    assert "of older pins" not in CliRunner().invoke(app, ["env", "list"]).stdout
     assert broken.result.verdict is Verdict.VIOLATION
     assert twin.result.verdict is Verdict.CONSISTENT
     assert broken.as_expected
@@ -109,7 +110,8 @@ def test_the_command_lists_and_says_what_differs(
 ) -> None:
     listed = CliRunner().invoke(app, ["bugs"])
     assert listed.exit_code == 0
-    assert "toy-bounds: toy 1.0; proved" in listed.stdout
+    assert listed.stdout.startswith("toy-bounds: proved\n  toy 1.0\n")
+    assert max(len(line) for line in listed.stdout.splitlines()) <= 80
     flagged = AuditResult.of(record_of(verdict="violation"), folder=None)
     monkeypatch.setattr(run, "audit", lambda *given, **settings: flagged)
     ended = CliRunner().invoke(app, ["bugs", "run", "toy-bounds", "-q"])
