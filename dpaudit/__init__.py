@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpaudit.auditing.entry import audit
     from dpaudit.auditing.settings import AuditSettings
+    from dpaudit.comparison import Comparison, compare
     from dpaudit.errors import DpauditError, InputError
     from dpaudit.model.claim import Neighbours, PrivacyClaim
     from dpaudit.model.column import Column, Kind
@@ -30,6 +31,9 @@ _MODULE_OF = {
     "AuditResult": "results.result",
     "Verdict": "results.verdict",
     "result_schema": "results.schema",
+    # several results
+    "compare": "comparison",
+    "Comparison": "comparison",
     # what is public about a table, and what is promised
     "Schema": "model.schema",
     "Column": "model.column",
@@ -57,6 +61,7 @@ __all__ = [
     "AuditResult",
     "AuditSettings",
     "Column",
+    "Comparison",
     "ConcentratedClaim",
     "CurveClaim",
     "DpauditError",
@@ -74,6 +79,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "audit",
+    "compare",
     "result_schema",
 ]
 

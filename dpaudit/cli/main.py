@@ -15,6 +15,7 @@ from dpaudit.cli.bisect import bisect
 from dpaudit.cli.bounds import bounds
 from dpaudit.cli.bugs import bugs
 from dpaudit.cli.check_worker import check_worker
+from dpaudit.cli.compare import compare, history
 from dpaudit.cli.console import ExitCode, end_program
 from dpaudit.cli.doctor import doctor
 from dpaudit.cli.env import env
@@ -47,6 +48,8 @@ app.command()(explain)
 app.command()(bisect)
 app.command()(trace)
 app.command()(report)
+app.command()(compare)
+app.command()(history)
 app.command()(bounds)
 app.command()(account)
 app.command("audit-labels")(audit_labels)

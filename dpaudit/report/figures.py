@@ -12,21 +12,21 @@ from dpaudit.report.svg import FONT_SIZE, INK, Axes, Range, Style, hatch, tag, t
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import quantity_noun
 
-_IN, _OUT, _CLAIM = "#b3420f", "#1f4e79", "#6a1b9a"
+_IN, _OUT, CLAIM = "#b3420f", "#1f4e79", "#6a1b9a"
 _PALE_IN, _PALE_CLAIM = "#fbe3d6", "#efe6f4"
 # Narrow on purpose: the picture keeps legible letters when scaled down to a phone.
-_WIDTH = 346
-_MARGIN = 8
-_LETTER = 0.58 * FONT_SIZE
+WIDTH = 346
+MARGIN = 8
+LETTER = 0.58 * FONT_SIZE
 """Width of a letter, more or less: room for names."""
 # A claim this many times beyond everything else would squeeze the rest into the axis.
-_FAR = 3.0
+FAR = 3.0
 # Bounds are bars; what the audit could have reached is a mark.
 _MARKERS = 2
 
 
-class _Drawing(NamedTuple):
-    """A picture's elements, how tall it is, and what it shows."""
+class SvgDrawing(NamedTuple):
+    """A picture's elements, how tall it is, and what it shows, in words."""
 
     elements: list[str]
     height: float
@@ -52,14 +52,27 @@ def draw(picture: Picture, result: AuditRecord) -> str:
         Picture.SCORES: (_scores, "Attack scores, in and out"),
         Picture.ROC: (_roc, "Receiver operating characteristic of the attack"),
     }[picture]
-    drawing = paint(result)
+    return framed(picture, title, paint(result))
+
+
+def framed(picture: Picture, title: str, drawing: SvgDrawing) -> str:
+    """A drawing as an `<svg>` element with its title and description.
+
+    Args:
+        picture: What its identifiers begin with.
+        title: In a few words, what it shows.
+        drawing: What was drawn, `WIDTH` wide.
+
+    Returns:
+        The element.
+    """
     return tag(
         "svg",
         tag("title", html.escape(title), id=f"{picture}-title"),
         tag("desc", html.escape(drawing.description), id=f"{picture}-desc"),
         *drawing.elements,
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {_WIDTH} {drawing.height:g}",
+        viewBox=f"0 0 {WIDTH} {drawing.height:g}",
         role="img",
         aria_labelledby=f"{picture}-title {picture}-desc",
         font_family="sans-serif",
@@ -75,17 +88,17 @@ class _Row(NamedTuple):
     note: str
 
 
-def _claim(result: AuditRecord) -> _Drawing:
+def _claim(result: AuditRecord) -> SvgDrawing:
     """Bars from 0 to the bounds, marks for what the audit could reach, a line for the claim."""
     rows = _claim_rows(result)
     claim, noun = result.claim.value, quantity_noun(result.claim.quantity)
     reach = max([row.value for row in rows if row.value is not None] + [0.1])
-    far = claim > _FAR * reach
-    left = 2 * _MARGIN + _LETTER * max(len(line) for row in rows for line in row.name.split("\n"))
+    far = claim > FAR * reach
+    left = 2 * MARGIN + LETTER * max(len(line) for row in rows for line in row.name.split("\n"))
     axes = Axes(
         left=left,
         top=20,
-        width=_WIDTH - left - _MARGIN,
+        width=WIDTH - left - MARGIN,
         height=46 * len(rows),
         x=Range(0.0, 1.3 * (reach if far else max(reach, claim))),
         y=Range(len(rows) - 0.5, -0.5),
@@ -108,7 +121,7 @@ def _claim(result: AuditRecord) -> _Drawing:
         outline: Style = {"stroke": "white", "stroke_width": 4, "paint_order": "stroke"}
         elements.append(text(row.note, along + 11, middle, **outline))
     listed = "; ".join(f"{' '.join(row.name.split())}: {row.note}" for row in rows)
-    return _Drawing(elements, axes.bottom + 34, f"Claimed {noun}: {rounded(claim)}; {listed}.")
+    return SvgDrawing(elements, axes.bottom + 34, f"Claimed {noun}: {rounded(claim)}; {listed}.")
 
 
 def _claim_rows(result: AuditRecord) -> tuple[_Row, ...]:
@@ -128,13 +141,13 @@ def _claim_line(axes: Axes, claim: float, *, far: bool, reach: float) -> str:
     label = f"claimed {rounded(claim)}"
     if far:
         right = axes.left + axes.width
-        return text(f"{label} (off the axis) →", right, 10, fill=_CLAIM, text_anchor="end")
+        return text(f"{label} (off the axis) →", right, 10, fill=CLAIM, text_anchor="end")
     anchor = "start" if claim < 0.7 * reach else "end"
-    line = axes.upright(claim, stroke=_CLAIM, stroke_width=1.8)
-    return line + text(label, axes.across(claim), 10, fill=_CLAIM, text_anchor=anchor)
+    line = axes.upright(claim, stroke=CLAIM, stroke_width=1.8)
+    return line + text(label, axes.across(claim), 10, fill=CLAIM, text_anchor=anchor)
 
 
-def _scores(result: AuditRecord) -> _Drawing:
+def _scores(result: AuditRecord) -> SvgDrawing:
     """One panel per world over a common axis: hatched for in, outlined for out."""
     bins = histogram(result.scores)
     threshold = result.threshold
@@ -150,7 +163,7 @@ def _scores(result: AuditRecord) -> _Drawing:
     margin = 0.02 * (high - low)
     across = Range(low - margin, high + margin)
     upper, lower = (
-        Axes(left=46, top=top, width=_WIDTH - 46 - _MARGIN, height=84, x=across, y=tallest)
+        Axes(left=46, top=top, width=WIDTH - 46 - MARGIN, height=84, x=across, y=tallest)
         for top in (20, 130)
     )
     panels = [
@@ -172,20 +185,20 @@ def _scores(result: AuditRecord) -> _Drawing:
     )
     if threshold is None:
         elements.append(lower.x_label("score"))
-        return _Drawing(elements, lower.bottom + 34, f"{listed} The table below has the counts.")
+        return SvgDrawing(elements, lower.bottom + 34, f"{listed} The table below has the counts.")
     elements.append(lower.x_label(f"score (dashed: threshold {rounded(threshold.value)})"))
     listed += (
         f" The dashed line is the threshold {rounded(threshold.value)}; "
         f"{threshold.direction} scores are guessed in. The table below has the counts."
     )
-    return _Drawing(elements, lower.bottom + 34, listed)
+    return SvgDrawing(elements, lower.bottom + 34, listed)
 
 
-def _roc(result: AuditRecord) -> _Drawing:
+def _roc(result: AuditRecord) -> SvgDrawing:
     """The curve, the point that was counted, chance, and what the claim permits."""
     claim = result.claim
     axes = Axes(left=62, top=8, width=222, height=222, x=Range(0.0, 1.0), y=Range(0.0, 1.0))
-    permitted: Style = {"fill": _PALE_CLAIM, "stroke": _CLAIM, "stroke_width": 1.4}
+    permitted: Style = {"fill": _PALE_CLAIM, "stroke": CLAIM, "stroke_width": 1.4}
     permitted |= {"stroke_dasharray": "5 3"}
     chance: Style = {"stroke": INK, "stroke_width": 1.2, "stroke_dasharray": "1 2"}
     attack: Style = {"stroke": _IN, "stroke_width": 2}
@@ -221,4 +234,4 @@ def _roc(result: AuditRecord) -> _Drawing:
         f"true-positive rate {rounded(point.tpr)}. The shaded band around the diagonal holds "
         "the rates that the claim permits."
     )
-    return _Drawing(elements, axes.bottom + 100, described)
+    return SvgDrawing(elements, axes.bottom + 100, described)

@@ -1,10 +1,10 @@
-"""A result as HTML and Markdown: pure functions, the same bytes for the same result."""
+"""Pages as HTML and Markdown, above all a result's: pure functions, the same bytes again."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -12,6 +12,7 @@ from markupsafe import Markup
 from dpaudit.formatting import visible
 from dpaudit.report.content import blocks, subject
 from dpaudit.report.figures import draw
+from dpaudit.report.structure import Block, Picture
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import headline, lead
 from dpaudit.results.verdict import Verdict
@@ -34,6 +35,28 @@ _BREAK = "&#8203;"
 _HTML_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
+class Page(NamedTuple):
+    """What a page shows, whatever it becomes.
+
+    Attributes:
+        verdict: Gives the heading its colour and its sign.
+        word: The first word of the heading, in capitals.
+        finding: The rest of the heading.
+        subject: The line above it.
+        lead: Sentences below it.
+        blocks: The parts.
+        origin: What it was made from, and by which version.
+    """
+
+    verdict: Verdict
+    word: str
+    finding: str
+    subject: str
+    lead: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    origin: str
+
+
 def render_html(result: AuditRecord) -> str:
     """Renders the report as one HTML file without scripts or anything from the network.
 
@@ -43,11 +66,7 @@ def render_html(result: AuditRecord) -> str:
     Returns:
         The HTML text.
     """
-    environment = _environment(autoescape=True)
-    text = environment.get_template("report.html.j2").render(
-        **_context(result), draw=lambda picture: Markup(draw(picture, result))
-    )
-    return visible(text)
+    return page_html(_page(result), draw=lambda picture: draw(picture, result))
 
 
 def render_markdown(result: AuditRecord) -> str:
@@ -59,25 +78,51 @@ def render_markdown(result: AuditRecord) -> str:
     Returns:
         The Markdown text, short enough for a GitHub step summary.
     """
-    environment = _environment(autoescape=False, finalize=_markdown)
-    text = environment.get_template("report.md.j2").render(
-        **_context(result), fenced=_fenced, hashes=_hashes, rule=_rule
-    )
-    return visible(text)
+    return page_markdown(_page(result))
 
 
-def _context(result: AuditRecord) -> dict[str, Any]:
+def page_html(page: Page, *, draw: Callable[[Picture], str]) -> str:
+    """A page as one HTML file.
+
+    Args:
+        page: The page.
+        draw: Makes an `<svg>` element of each picture that its blocks name.
+
+    Returns:
+        The HTML text.
+    """
+    template = _environment(autoescape=True).get_template("page.html.j2")
+    return visible(template.render(_context(page), draw=lambda picture: Markup(draw(picture))))
+
+
+def page_markdown(page: Page) -> str:
+    """A page as Markdown, without pictures.
+
+    Args:
+        page: The page.
+
+    Returns:
+        The Markdown text.
+    """
+    template = _environment(autoescape=False, finalize=_markdown).get_template("page.md.j2")
+    return visible(template.render(_context(page), fenced=_fenced, hashes=_hashes, rule=_rule))
+
+
+def _page(result: AuditRecord) -> Page:
     word, _, finding = headline(result).partition(": ")
-    return {
-        "verdict": result.verdict,
-        "symbol": _SYMBOLS[result.verdict],
-        "word": word,
-        "finding": finding,
-        "subject": subject(result),
-        "lead": lead(result),
-        "blocks": blocks(result),
-        "version": result.versions.get("dpaudit", ""),
-    }
+    return Page(
+        verdict=result.verdict,
+        word=word,
+        finding=finding,
+        subject=subject(result),
+        lead=lead(result),
+        blocks=blocks(result),
+        origin=f"dpaudit {result.versions.get('dpaudit', '')} from result.json",
+    )
+
+
+def _context(page: Page) -> dict[str, Any]:
+    return {**page._asdict(), "symbol": _SYMBOLS[page.verdict]}
 
 
 def _environment(

@@ -11,11 +11,12 @@ MOST_ROWS = 20
 
 
 class Picture(StrEnum):
-    """Which picture of the report."""
+    """Which picture of a report, or of a comparison (`FOREST`)."""
 
     CLAIM = "claim"
     SCORES = "scores"
     ROC = "roc"
+    FOREST = "forest"
 
 
 class Level(IntEnum):

@@ -1,0 +1,171 @@
+"""`dpaudit compare` and `dpaudit history`: several runs side by side."""
+
+from __future__ import annotations
+
+import json as json_module
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpaudit.cli import options
+from dpaudit.cli.console import ExitCode, guarded, results
+from dpaudit.errors import InputError
+from dpaudit.files import io_reason, write_whole
+from dpaudit.formatting import TERMINAL_WIDTH, clipped, printable
+
+if TYPE_CHECKING:
+    from dpaudit.comparison import Comparison, Reference
+
+_GAP = "  "
+Out = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="Also writes it there, as the name ends: .html, .md, .svg (the picture) or .json. "
+        "May be repeated.",
+        show_default=False,
+    ),
+]
+
+
+@guarded
+def compare(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN RUN...", help="Run folders, or their result.json.")
+    ],
+    out: Out = None,
+    json: options.Json = False,
+) -> None:
+    """Puts finished runs side by side: claims, proved bounds, and what changed since the first.
+
+    Exit codes: 0 whatever the runs found, 2 wrong use or input.
+    """
+    from dpaudit.comparison import Reference
+
+    _show(runs, Reference.FIRST, out or [], json=json)
+
+
+@guarded
+def history(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Holds the run folders, one for each version.")
+    ],
+    out: Out = None,
+    json: options.Json = False,
+) -> None:
+    """Shows the runs of a folder in the order of their names (v9 before v10), each since the last.
+
+    Exit codes: 0 whatever the runs found, 2 wrong use or input.
+    """
+    from dpaudit.comparison import Reference
+    from dpaudit.results.result import RESULT_FILE
+
+    try:
+        inside = [path for path in folder.iterdir() if (path / RESULT_FILE).is_file()]
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read: {io_reason(error)}") from None
+    if len(inside) < 2:
+        count = "only one finished run" if inside else "no finished runs"
+        raise InputError(f"{folder} holds {count}: give a folder of two run folders or more")
+    _show(sorted(inside, key=_natural), Reference.PREVIOUS, out or [], json=json)
+
+
+def _show(paths: Sequence[Path], reference: Reference, out: Sequence[Path], *, json: bool) -> None:
+    from dpaudit.comparison import compare as compared
+    from dpaudit.results.result import AuditResult
+
+    for file in out:
+        _check_kind(file)
+    loaded = [AuditResult.load(path) for path in paths]
+    comparison = compared(dict(zip(_named(paths), loaded, strict=True)), reference=reference)
+    for file in out:
+        try:
+            write_whole(file, _written(comparison, file))
+        except OSError as error:
+            raise InputError(f"cannot write {file}: {io_reason(error)}") from None
+    output = results()
+    if json:
+        output.print(json_module.dumps(comparison.to_document(), indent=2, allow_nan=False))
+    else:
+        for line in _lines(comparison):
+            output.print(line)
+    raise typer.Exit(ExitCode.PASS)
+
+
+def _named(paths: Sequence[Path]) -> list[str]:
+    """Folders by as much of the ends of their paths as tells them apart.
+
+    Raises:
+        InputError: If one is given twice.
+    """
+    from dpaudit.results.result import RESULT_FILE
+
+    whole = [path.resolve() for path in paths]
+    whole = [path.parent if path.name == RESULT_FILE else path for path in whole]
+    twice = next((path for path in whole if whole.count(path) > 1), None)
+    if twice is not None:
+        raise InputError(f"{twice} is given twice: give each run once")
+    ends = (
+        ["/".join(path.parts[-length:]) for path in whole]
+        for length in range(1, max(len(path.parts) for path in whole) + 1)
+    )
+    return next(names for names in ends if len(set(names)) == len(names))
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    """What sorts v9 before v10: numbers by size, the rest by letters."""
+    parts = re.findall(r"\d+|\D+", path.name)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+_KINDS = (".html", ".md", ".svg", ".json")
+
+
+def _check_kind(file: Path) -> None:
+    if file.suffix not in _KINDS:
+        raise InputError(f"`out` is {file}: its name must end in one of {', '.join(_KINDS)}")
+
+
+def _written(comparison: Comparison, file: Path) -> str:
+    """The comparison as the name of a file asks for it."""
+    from dpaudit.comparison.forest import draw_forest
+    from dpaudit.comparison.render import comparison_html, comparison_markdown
+
+    match file.suffix:
+        case ".html":
+            return comparison_html(comparison)
+        case ".md":
+            return comparison_markdown(comparison)
+        case ".svg":
+            if comparison.quantity is None:
+                raise InputError(
+                    f"{file}: the claims limit different quantities, so there is no picture on one "
+                    "axis; ask for .html, .md or .json"
+                )
+            return draw_forest(comparison) + "\n"
+        case _:
+            return json_module.dumps(comparison.to_document(), indent=2, allow_nan=False) + "\n"
+
+
+def _lines(comparison: Comparison) -> list[str]:
+    """Lines of at most 80 characters: the runs as a table, then what differs."""
+    from dpaudit.comparison.render import comparison_lines, comparison_table, finding
+
+    table = comparison_table(comparison)
+    rows = [[printable(cell) for cell in row] for row in (table.header, *table.rows)]
+    shown = [at for at, title in enumerate(table.header) if title != "generator"]
+    widths = [max(len(row[at]) for row in rows) for at in shown]
+    widths[0] = min(widths[0], TERMINAL_WIDTH - sum(widths[1:]) - len(_GAP) * len(widths[1:]))
+    lines = []
+    for row in rows:
+        cells = [
+            (str.rjust if at in table.numeric else str.ljust)(clipped(row[at], width), width)
+            for at, width in zip(shown, widths, strict=True)
+        ]
+        lines.append(_GAP.join(cells).rstrip())
+    lines += ["", *comparison_lines(comparison), "", f"{finding(comparison)}."]
+    return [clipped(line, TERMINAL_WIDTH) for line in lines]

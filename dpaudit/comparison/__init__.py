@@ -1,0 +1,7 @@
+"""Several audits side by side: what each proved, and what changed from one to the next."""
+
+from __future__ import annotations
+
+from dpaudit.comparison.compare import ComparedRun, Comparison, Reference, compare
+
+__all__ = ["ComparedRun", "Comparison", "Reference", "compare"]

@@ -1,0 +1,112 @@
+"""The picture of a comparison: of each run claim, proved bound, and how far a proof reaches."""
+
+from __future__ import annotations
+
+import math
+
+from dpaudit.comparison.compare import ComparedRun, Comparison
+from dpaudit.formatting import clipped, printable
+from dpaudit.report.figures import CLAIM, FAR, LETTER, MARGIN, WIDTH, SvgDrawing, framed
+from dpaudit.report.structure import Picture
+from dpaudit.report.svg import INK, Axes, Range, tag, text
+from dpaudit.results.sentences import claim_and_proof, quantity_noun
+from dpaudit.results.verdict import Verdict
+
+_ROW = 36
+_LEGEND = (
+    "ring: proved lower bound; cross: one that violates the claim",
+    "thin line: up to what a perfect attack would prove",
+    "thick upright: claim",
+)
+_BROKEN = "#b3420f"
+_CROSS, _RING = "m-5 -5l10 10m0 -10l-10 10", "m-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0"
+"""Violations have a cross, all other bounds a ring: known by shape as well as by colour."""
+
+
+def draw_forest(comparison: Comparison) -> str:
+    """Draws the runs below one another, on one axis.
+
+    Args:
+        comparison: Audits whose claims limit one quantity.
+
+    Returns:
+        An `<svg>` element; the same bytes for the same comparison.
+
+    Raises:
+        ValueError: If the claims limit different quantities.
+    """
+    if comparison.quantity is None:
+        raise ValueError("claims of different quantities have no common axis")
+    noun = quantity_noun(comparison.quantity)
+    axes = Axes(
+        left=MARGIN,
+        top=6,
+        width=WIDTH - 2 * MARGIN,
+        height=_ROW * len(comparison.runs),
+        x=Range(0.0, _reach(comparison)),
+        y=Range(len(comparison.runs) - 0.5, -0.5),
+    )
+    elements = [axes.frame(), axes.x_ticks(), axes.x_label(noun)]
+    for place, run in enumerate(comparison.runs):
+        elements += _row(axes, place, run)
+    for line, words in enumerate(_LEGEND):
+        elements.append(text(words, MARGIN, axes.bottom + 46 + 14 * line))
+    described = "; ".join(f"{printable(run.name)}: {_note(run)}" for run in comparison.runs)
+    title = f"Claimed {noun} and proved lower bound, run by run"
+    return framed(Picture.FOREST, title, SvgDrawing(elements, axes.bottom + 92, f"{described}."))
+
+
+def _reach(comparison: Comparison) -> float:
+    """Where the axis ends: beyond all bounds, and beyond claims that are not far from them."""
+    found = [0.1]
+    for run in comparison.runs:
+        power = run.record.power
+        found += [run.record.proved or 0.0, power.max_provable if power else 0.0]
+    reach = max(value for value in found if math.isfinite(value))
+    claims = [run.record.claim.value for run in comparison.runs]
+    return 1.08 * max([reach, *(claim for claim in claims if claim <= FAR * reach)])
+
+
+def _row(axes: Axes, place: int, run: ComparedRun) -> list[str]:
+    """A name and what was found above, the line below."""
+    record, note = run.record, _note(run)
+    letters = int((axes.width - LETTER * len(note)) / LETTER) - 1
+    above, below = axes.up(place) - 8, place + 0.22
+    right = axes.left + axes.width
+    drawn = [
+        text(clipped(printable(run.name), max(letters, 12)), axes.left + 4, above),
+        text(note, right, above, text_anchor="end"),
+    ]
+    claim, middle = record.claim.value, axes.up(below)
+    if claim <= axes.x.high:
+        ends = [(claim, below - 0.2), (claim, below + 0.2)]
+        drawn.append(axes.path(ends, stroke=CLAIM, stroke_width=3))
+    else:
+        drawn.append(text("claim →", right, middle, text_anchor="end", fill=CLAIM))
+    if record.proved is None:
+        return drawn
+    if record.power is not None:
+        most = min(record.power.max_provable, axes.x.high)
+        drawn.append(axes.path([(record.proved, below), (most, below)], stroke=INK))
+        drawn.append(axes.path([(most, below - 0.1), (most, below + 0.1)], stroke=INK))
+    violated = record.verdict is Verdict.VIOLATION
+    shape = _CROSS if violated else _RING
+    drawn.append(
+        tag(
+            "path",
+            d=f"M{axes.across(record.proved):.1f} {middle:.1f}{shape}",
+            fill="none" if violated else "white",
+            stroke=_BROKEN if violated else INK,
+            stroke_width=2,
+        )
+    )
+    return drawn
+
+
+def _note(run: ComparedRun) -> str:
+    """What was proved, and the verdict where that does not say it."""
+    record = run.record
+    claimed, proved = claim_and_proof(record)
+    said = f"claimed {claimed}" if record.proved is None else f"proved {proved}, claimed {claimed}"
+    decided = record.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT)
+    return said if decided else f"{record.verdict}: {said}"

@@ -1,0 +1,171 @@
+"""Several results side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+from dpaudit.cli.main import app
+from dpaudit.comparison import Comparison, Reference, compare
+from dpaudit.comparison.changes import Change, ChangedPart, changes
+from dpaudit.comparison.forest import draw_forest
+from dpaudit.comparison.render import comparison_html, comparison_markdown
+from dpaudit.errors import InputError
+from dpaudit.model.currencies import GaussianClaim
+from dpaudit.results.record import AuditRecord
+from dpaudit.results.result import AuditResult
+from dpaudit.results.verdict import Verdict
+
+Make = Callable[..., AuditRecord]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def two(record_of: Make) -> Comparison:
+    """A consistent audit, and one whose bound rose after a release of the generator's library."""
+    versions = {"dpaudit": "0.1.0"}
+    sound = record_of(
+        verdict="consistent", proved=0.2, versions={**versions, "lib@1.0: lib": "1.0"}
+    )
+    broken = record_of(
+        verdict="violation",
+        proved=2.741,
+        versions={**versions, "lib@1.1: lib": "1.1"},
+        generator={"name": "lib:method", "parameters": {"scale": 2}, "seedable": True},
+    )
+    return compare({"v1": sound, "v2": broken})
+
+
+def save(record: AuditRecord, folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    AuditResult.of(record, folder=folder).save(folder)
+    return folder
+
+
+def test_the_gravest_verdict_stands_for_all(record_of: Make) -> None:
+    order = ["violation", "invalid", "inconclusive", "consistent"]
+    for place, gravest in enumerate(order):
+        rest = {name: record_of(verdict=name) for name in reversed(order[place:])}
+        if len(rest) > 1:
+            assert compare(rest).verdict is Verdict(gravest)
+
+
+def test_what_changed_is_told_by_what_it_is_of(two: Comparison, record_of: Make) -> None:
+    [step] = two.changes
+    assert (step.before, step.after) == ("v1", "v2")
+    assert Change(ChangedPart.GENERATOR, "lib", "1.0", "1.1") in step.changes
+    assert Change(ChangedPart.GENERATOR, "parameter scale", "not given", "2") in step.changes
+    audit = [change for change in step.changes if change.part is not ChangedPart.GENERATOR]
+    assert audit == []
+    one, other = record_of(), record_of(seed=record_of().seed + 1)
+    assert changes(one, one) == ()
+    [change] = changes(one, other)
+    assert (change.part, change.what) == (ChangedPart.AUDIT, "seed")
+
+
+def test_each_is_compared_with_the_first_or_the_one_before(record_of: Make) -> None:
+    runs = {name: record_of(seed=seed) for seed, name in enumerate("abc")}
+    first = [(step.before, step.after) for step in compare(runs).changes]
+    assert first == [("a", "b"), ("a", "c")]
+    turn = [(s.before, s.after) for s in compare(runs, reference=Reference.PREVIOUS).changes]
+    assert turn == [("a", "b"), ("b", "c")]
+
+
+def test_the_picture_shows_each_bound_at_its_place(two: Comparison) -> None:
+    root = ElementTree.fromstring(draw_forest(two))
+    paths = [path.get("d", "") for path in root.iter(f"{SVG}path")]
+    [ring] = [float(d[1:].split()[0]) for d in paths if "a5 5" in d]
+    [cross] = [float(d[1:].split()[0]) for d in paths if "l10 10m0" in d]
+    assert ring < cross
+    words = [element.text or "" for element in root.iter(f"{SVG}text")]
+    assert "proved 2.74, claimed 1" in words
+    [described] = [element.text or "" for element in root.iter(f"{SVG}desc")]
+    assert "v1: proved 0.2" in described
+    assert draw_forest(two) == draw_forest(two)
+
+
+def test_claims_far_off_and_runs_without_a_bound_have_their_line(
+    record_of: Make, never_run: AuditRecord
+) -> None:
+    far = record_of(verdict="consistent", claim={"epsilon": 1e6})
+    drawn = draw_forest(compare({"far": far, "never run": never_run}))
+    assert "claim →" in drawn
+    assert "invalid: claimed 1" in drawn
+
+
+def test_claims_in_different_currencies_have_no_common_picture(record_of: Make) -> None:
+    gaussian = replace(record_of(verdict="inconclusive"), claim=GaussianClaim(mu=1.0))
+    mixed = compare({"a": record_of(), "b": gaussian})
+    assert mixed.quantity is None
+    assert "no picture" in comparison_html(mixed)
+    with pytest.raises(ValueError, match="common axis"):
+        draw_forest(mixed)
+
+
+def test_pages_hold_every_run_and_escape_names(record_of: Make) -> None:
+    hostile = "<script>alert(1)</script>|x\x1b[2J"
+    comparison = compare({hostile: record_of(), "plain": record_of(verdict="inconclusive")})
+    page = comparison_html(comparison)
+    assert "<script" not in page
+    assert "\x1b" not in page
+    rows = [line for line in comparison_markdown(comparison).splitlines() if line[:1] == "|"]
+    assert len({line.replace("\\|", "").count("|") for line in rows[:4]}) == 1
+
+
+def test_compare_on_the_command_line(two: Comparison, tmp_path: Path) -> None:
+    folders = [save(run.record, tmp_path / run.name) for run in two.runs]
+    files = [tmp_path / f"c.{kind}" for kind in ("html", "md", "svg", "json")]
+    asked = [word for file in files for word in ("--out", str(file))]
+    ended = CliRunner().invoke(app, ["compare", *map(str, folders), *asked])
+    assert ended.exit_code == 0
+    lines = ended.stdout.splitlines()
+    assert lines[1].split()[:3] == ["v1", "1", "0.2"]
+    assert lines[2].split()[-1] == "violation"
+    assert "  generator: lib: 1.0 -> 1.1" in lines
+    assert max(map(len, lines)) <= 80
+    assert all(file.stat().st_size > 0 for file in files)
+    printed = CliRunner().invoke(app, ["compare", *map(str, folders), "--json"]).stdout
+    document = json.loads(printed)
+    assert document == json.loads(files[-1].read_text()) == two.to_document()
+    assert [run["proved"] for run in document["runs"]] == [0.2, 2.741]
+
+
+def test_history_goes_by_the_numbers_in_names(record_of: Make, tmp_path: Path) -> None:
+    for seed, name in enumerate(["v1.10", "v1.9", "v1.9.1"]):
+        save(record_of(seed=seed), tmp_path / name)
+    (tmp_path / "unfinished").mkdir()
+    document = json.loads(CliRunner().invoke(app, ["history", str(tmp_path), "--json"]).stdout)
+    assert [run["name"] for run in document["runs"]] == ["v1.9", "v1.9.1", "v1.10"]
+    assert [step["before"] for step in document["changes"]] == ["v1.9", "v1.9.1"]
+
+
+def test_slips_are_answered_before_anything_is_written(record_of: Make, tmp_path: Path) -> None:
+    run = str(save(record_of(), tmp_path / "a" / "run"))
+    other = str(save(record_of(seed=5), tmp_path / "b" / "run"))
+    said = {
+        ("compare", run): "two or more",
+        ("compare", run, run): "is given twice",
+        ("compare", run, str(tmp_path)): "no result at",
+        ("compare", run, other, "--out", "x.pdf"): "must end in one of",
+        ("compare", run, other, "--out", str(tmp_path / "no" / "x.md")): "cannot write",
+        ("history", str(tmp_path / "a")): "only one finished run",
+        ("history", str(tmp_path / "none")): "cannot be read",
+    }
+    for words, error in said.items():
+        ended = CliRunner().invoke(app, list(words))
+        assert ended.exit_code == 2, words
+        assert error in ended.stderr
+        assert ended.stdout == ""
+    document = json.loads(CliRunner().invoke(app, ["compare", run, other, "--json"]).stdout)
+    assert [one["name"] for one in document["runs"]] == ["a/run", "b/run"]
+
+
+def test_two_runs_cannot_have_one_name(two: Comparison) -> None:
+    with pytest.raises(InputError, match="two runs are called v1"):
+        Comparison(runs=(two.runs[0], two.runs[0]), reference=Reference.FIRST)
