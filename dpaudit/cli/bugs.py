@@ -15,6 +15,7 @@ from dpaudit.results.sentences import headline
 _WIDTH: Final = 80
 
 bugs = typer.Typer(
+    add_completion=False,
     help="Lists real privacy bugs of released software; `run ID` proves one.",
     invoke_without_command=True,
     rich_markup_mode=None,

@@ -21,11 +21,10 @@ from typing import Any, NoReturn, ParamSpec, TextIO
 import typer
 from rich.console import Console
 
-from dpaudit.cli.options import spelled
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
 from dpaudit.files import io_reason
 from dpaudit.formatting import error_line, error_text, visible
-from dpaudit.plugins.foreign import end_at_once
+from dpaudit.plugins.exits import end_at_once
 from dpaudit.results.verdict import Verdict
 
 P = ParamSpec("P")
@@ -167,6 +166,8 @@ def _run(command: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
     except typer.Exit:
         raise
     except InputError as error:
+        from dpaudit.cli.options import spelled
+
         _fail(f"error: {spelled(error_text(error), options=kwargs)}", ExitCode.USAGE)
     except InterruptedRunError as error:
         _fail(str(error), ExitCode.INTERRUPTED)

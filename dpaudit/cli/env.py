@@ -20,6 +20,7 @@ from dpaudit.formatting import did_you_mean
 from dpaudit.plugins.named import libraries, library_named
 
 env = typer.Typer(
+    add_completion=False,
     help="Manages the pinned environments of libraries: lists, creates and removes them.",
     no_args_is_help=True,
     rich_markup_mode=None,

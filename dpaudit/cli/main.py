@@ -4,35 +4,62 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated, ClassVar, NoReturn
 
 import typer
 
-from dpaudit.cli.account import account
-from dpaudit.cli.audit import audit
-from dpaudit.cli.audit_labels import audit_labels
-from dpaudit.cli.bisect import bisect
-from dpaudit.cli.bounds import bounds
-from dpaudit.cli.bugs import bugs
-from dpaudit.cli.check_worker import check_worker
-from dpaudit.cli.compare import compare, history
 from dpaudit.cli.console import ExitCode, end_program
-from dpaudit.cli.doctor import doctor
-from dpaudit.cli.env import env
-from dpaudit.cli.explain import explain
-from dpaudit.cli.list import list_registered
-from dpaudit.cli.plan import plan
-from dpaudit.cli.probe import probe
-from dpaudit.cli.report import report
-from dpaudit.cli.show import show
-from dpaudit.cli.synthesize import synthesize
-from dpaudit.cli.trace import trace
+from dpaudit.cli.lazy import Command, LazyGroup
 from dpaudit.formatting import error_line
-from dpaudit.plugins.foreign import refuse_exits
+from dpaudit.plugins.exits import refuse_exits
 from dpaudit.versions import __version__
+
+
+class Commands(LazyGroup):
+    """The commands as `dpaudit --help` lists them."""
+
+    sections: ClassVar = {
+        "Audit a generator": {
+            "plan": Command("plan", "plan", "What can an audit of which size prove, at what cost?"),
+            "audit": Command("audit", "audit", "Attacks shadow models and bounds epsilon."),
+            "probe": Command("probe", "probe", "Cheap checks from outside, a handful of fits."),
+            "trace": Command(
+                "trace", "trace", "Checks what a PATE-like generator's training does."
+            ),
+            "audit-labels": Command(
+                "audit_labels", "audit_labels", "Attacks the label bits of a PATE ensemble."
+            ),
+        },
+        "Find out more of a run": {
+            "report": Command("report", "report", "Writes the reports of a run again."),
+            "explain": Command(
+                "explain", "explain", "Which suspect, once fixed, removes the leak?"
+            ),
+            "bounds": Command("bounds", "bounds", "Recomputes every bound of a run."),
+            "compare": Command("compare", "compare", "Several runs side by side."),
+            "history": Command("compare", "history", "The runs of a folder, version by version."),
+        },
+        "Released libraries": {
+            "env": Command("env", "env", "Their pinned environments: list, create, remove."),
+            "bisect": Command("bisect", "bisect", "Audits one release after another."),
+            "bugs": Command("bugs", "bugs", "Real privacy bugs, and their proofs."),
+            "check-worker": Command(
+                "check_worker", "check_worker", "Does a worker keep to dpaudit-worker/1?"
+            ),
+        },
+        "Besides": {
+            "synthesize": Command("synthesize", "synthesize", "Writes synthetic rows as CSV."),
+            "account": Command("account", "account", "What labels of a PATE ensemble cost."),
+            "list": Command("list", "list_registered", "Generators, attacks, libraries, bounds."),
+            "show": Command("show", "show", "What a name stands for, with its parameters."),
+            "doctor": Command("doctor", "doctor", "Checks this installation."),
+        },
+    }
+
 
 app = typer.Typer(
     name="dpaudit",
+    cls=Commands,
     help="Settles whether a differentially private synthetic data generator keeps its promise.",
     no_args_is_help=True,
     add_completion=False,
@@ -40,25 +67,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(audit)
-app.command()(plan)
-app.command()(probe)
-app.command()(synthesize)
-app.command()(explain)
-app.command()(bisect)
-app.command()(trace)
-app.command()(report)
-app.command()(compare)
-app.command()(history)
-app.command()(bounds)
-app.command()(account)
-app.command("audit-labels")(audit_labels)
-app.command("check-worker")(check_worker)
-app.add_typer(env, name="env")
-app.add_typer(bugs, name="bugs")
-app.command("list")(list_registered)
-app.command()(show)
-app.command()(doctor)
 
 
 def _version(asked: bool) -> None:

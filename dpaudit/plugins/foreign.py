@@ -6,13 +6,12 @@ This keeps accidents and carelessness apart from the verdict; it is no sandbox (
 from __future__ import annotations
 
 import math
-import os
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
 import cloudpickle
 import numpy as np
@@ -20,11 +19,7 @@ import pandas as pd
 
 from dpaudit.errors import DpauditError, RegistryError
 from dpaudit.formatting import error_line
-
-_ENDINGS = ("_exit", "execv", "execve")
-"""Functions of `os` after which nothing of the program runs, not even what sets its exit code."""
-
-_REAL = {name: getattr(os, name) for name in _ENDINGS}
+from dpaudit.plugins.exits import exits_refused
 
 _TOOLS: tuple[ModuleType, ...] = (math, random, time, np, np.linalg, np.random, pd)
 """Modules that the game works with and that a generator might patch."""
@@ -58,31 +53,6 @@ def refusing(what: str, *, as_error: type[DpauditError] = RegistryError) -> Iter
         raise
     except BaseException as error:
         raise as_error(f"{what}: {error_line(error)}") from error
-
-
-@contextmanager
-def exits_refused() -> Iterator[None]:
-    """Ending this process without the program's exit code raises SystemExit instead."""
-    before = {name: getattr(os, name) for name in _ENDINGS}
-    refuse_exits()
-    try:
-        yield
-    finally:
-        for name, function in before.items():
-            setattr(os, name, function)
-
-
-def refuse_exits() -> None:
-    """As `exits_refused`, from now on; processes that this one forks may end as they like."""
-    own = os.getpid()
-    for name in _ENDINGS:
-        setattr(os, name, _refusal(name, own))
-
-
-def end_at_once(code: int) -> NoReturn:
-    """Ends this process without waiting for threads that foreign code has left running."""
-    _REAL["_exit"](code)
-    raise AssertionError("the process has ended")
 
 
 @contextmanager
@@ -122,15 +92,6 @@ def pickled(value: object, *, name: str) -> bytes:
     with refusing(f"{name} cannot be pickled for worker processes"):
         blob: bytes = cloudpickle.dumps(value)
     return blob
-
-
-def _refusal(name: str, own: int) -> Callable[..., NoReturn]:
-    def refuse(*args: object) -> NoReturn:
-        if os.getpid() != own:
-            _REAL[name](*args)
-        raise SystemExit(f"it calls os.{name} in the program's own process")
-
-    return refuse
 
 
 def _put(module: ModuleType, name: str, value: object) -> None:

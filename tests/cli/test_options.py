@@ -30,7 +30,8 @@ NAMES = [field.name for field in fields(AuditSettings)]
 
 def commands() -> dict[str, Any]:
     group: Any = typer.main.get_command(app)
-    return dict(group.commands)
+    names = group.list_commands(None)
+    return {name: group.get_command(None, name) for name in names}
 
 
 def options_of(command: Any) -> Iterator[Any]:

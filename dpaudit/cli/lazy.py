@@ -1,0 +1,77 @@
+"""A group of commands whose modules are imported when they are called for.
+
+`dpaudit --help` and a mistyped command so cost what Typer costs, and no command imports what only
+another one needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+
+from dpaudit.formatting import did_you_mean
+
+
+class Command(NamedTuple):
+    """Where a command is, and what it is for.
+
+    Attributes:
+        module: Its module in `dpaudit.cli`.
+        attribute: Its function there, or a `typer.Typer` with commands of its own.
+        summary: The first line of its help.
+    """
+
+    module: str
+    attribute: str
+    summary: str
+
+
+class LazyGroup(TyperGroup):
+    """Commands by name, listed without being imported.
+
+    Attributes:
+        sections: The commands by name, under the headings of the help, in its order.
+    """
+
+    sections: ClassVar[Mapping[str, Mapping[str, Command]]] = {}
+
+    @property
+    def known(self) -> dict[str, Command]:
+        """All commands by name."""
+        return {name: one for part in self.sections.values() for name, one in part.items()}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands."""
+        return list(self.known)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Imports a command; None if there is none of that name."""
+        found = self.known.get(cmd_name)
+        if found is None:
+            return None
+        value = getattr(import_module(f"dpaudit.cli.{found.module}"), found.attribute)
+        if not isinstance(value, typer.Typer):
+            alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+            alone.command(cmd_name)(value)
+            value = alone
+        command = typer.main.get_command(value)
+        command.name = cmd_name
+        return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Finds the command that is called; says which name is close to a wrong one."""
+        if args[0] not in self.known and args[0][:1] != "-":
+            ctx.fail(f"No such command {args[0]!r}{did_you_mean(args[0], list(self.known))}.")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes the commands, section by section."""
+        width = max(map(len, self.known))
+        for title, commands in self.sections.items():
+            with formatter.section(title):
+                rows = [(name.ljust(width), one.summary) for name, one in commands.items()]
+                formatter.write_dl(rows)

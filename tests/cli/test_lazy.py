@@ -1,0 +1,47 @@
+"""Commands are imported when they are called for."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+
+from typer.testing import CliRunner
+
+from dpaudit.cli.main import Commands, app
+
+HEAVY = ("numpy", "pandas", "scipy", "torch", "sklearn")
+
+
+def test_help_imports_no_heavy_package() -> None:
+    code = (
+        "import sys\n"
+        "from dpaudit.cli.main import app\n"
+        "app(['--help'], standalone_mode=False)\n"
+        f"print('imported:', *[name for name in {HEAVY} if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1].split() == ["imported:"]
+    assert "Attacks shadow models" in done.stdout
+
+
+def test_every_command_is_listed_in_one_line_and_answers() -> None:
+    listed = CliRunner().invoke(app, ["--help"]).stdout
+    commands = [one for part in Commands.sections.values() for one in part.items()]
+    assert len({name for name, _ in commands}) == len(commands) >= 19
+    for name, command in commands:
+        assert any(
+            line.split(maxsplit=1) == [name, command.summary] for line in listed.splitlines()
+        )
+        value = getattr(import_module(f"dpaudit.cli.{command.module}"), command.attribute)
+        assert inspect.getdoc(value)
+        answered = CliRunner().invoke(app, [name, "--help"])
+        assert answered.exit_code == 0
+        assert f"Usage: dpaudit {name} " in answered.stdout
+
+
+def test_a_mistyped_command_is_answered_with_the_closest() -> None:
+    ended = CliRunner().invoke(app, ["adit"])
+    assert ended.exit_code == 2
+    assert "No such command 'adit' (did you mean 'audit'?)." in ended.stderr
