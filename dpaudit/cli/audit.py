@@ -64,6 +64,7 @@ def audit(
     from dpaudit.auditing.probing import is_probed
     from dpaudit.auditing.target_search.spec import TargetSearchSpec
     from dpaudit.cli.progress import ConsoleProgress
+    from dpaudit.results.advice import next_step
     from dpaudit.results.result import REPORT_FILE
 
     table = audited_table(data, schema, settings)
@@ -93,5 +94,7 @@ def audit(
     else:
         output.print(str(result))
         output.print(f"report: {folder / REPORT_FILE}")
+        step = next_step(result, run=str(folder))
+        output.print(f"next: {step.command or step.why}")
         output.print(f"reproduce: {spec.reproduce}")
     raise typer.Exit(exit_code(result.verdict, fail_on))

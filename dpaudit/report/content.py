@@ -16,6 +16,7 @@ from dpaudit.report.curves import (
     shown_bounds,
 )
 from dpaudit.report.structure import MOST_ROWS, Block, Level, Picture, ReportTable, left_out
+from dpaudit.results.advice import next_step
 from dpaudit.results.leaks import (
     MANY,
     NO_FEATURE,
@@ -49,6 +50,7 @@ def blocks(result: AuditRecord) -> tuple[Block, ...]:
     """
     sections: tuple[Callable[[AuditRecord], Iterable[Block]], ...] = (
         _reasons,
+        _next,
         _probes,
         _claim_against_bound,
         _leaks,
@@ -64,6 +66,16 @@ def blocks(result: AuditRecord) -> tuple[Block, ...]:
 def _reasons(result: AuditRecord) -> Iterable[Block]:
     if result.reasons:
         yield Block(title="Why", items=tuple(result.reasons))
+
+
+def _next(result: AuditRecord) -> Iterable[Block]:
+    step = next_step(result)
+    here = " (in the folder of this report)" if step.command.endswith(" .") else ""
+    yield Block(
+        title="What to do next",
+        paragraphs=(f"{step.why.removesuffix('.')}{here}.",),
+        command=step.command or None,
+    )
 
 
 def _probes(result: AuditRecord) -> Iterable[Block]:

@@ -13,6 +13,7 @@ from dpaudit.formatting import visible
 from dpaudit.report.content import blocks, subject
 from dpaudit.report.figures import draw
 from dpaudit.report.structure import Block, Picture
+from dpaudit.results.advice import in_odds
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import headline, lead
 from dpaudit.results.verdict import Verdict
@@ -115,7 +116,7 @@ def _page(result: AuditRecord) -> Page:
         word=word,
         finding=finding,
         subject=subject(result),
-        lead=lead(result),
+        lead=(*in_odds(result), *lead(result)),
         blocks=blocks(result),
         origin=f"dpaudit {result.versions.get('dpaudit', '')} from result.json",
     )

@@ -1,0 +1,131 @@
+"""A verdict for who must act on it: what it means in odds, and what to do next."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from typing import NamedTuple
+
+from dpaudit.formatting import rounded, rounded_down, rounded_up
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
+from dpaudit.model.tables import IN_MEMORY
+from dpaudit.results.record import AuditRecord
+from dpaudit.results.verdict import Verdict
+
+_LARGEST_ODDS = 1e6
+"""Beyond this a factor of odds says no more than its order."""
+
+
+class NextStep(NamedTuple):
+    """What to do next.
+
+    Attributes:
+        why: What for, in a sentence or two.
+        command: The command; empty if there is none.
+    """
+
+    why: str
+    command: str
+
+
+def in_odds(result: AuditRecord) -> tuple[str, ...]:
+    """The finding as odds, in one sentence; none of claims that are not stated in epsilon.
+
+    A proved bound e means that of some set of outputs the probability in one world is more than
+    exp(e) times that in the other, and by more than delta (definition of differential privacy):
+    whoever sees such an output multiplies prior odds by more than exp(e) (Bayes' theorem).
+    """
+    if not isinstance(result.claim, PrivacyClaim) or result.proved is None:
+        return ()
+    allowed = f"{_odds(result.claim.epsilon, up=True)}{_but_for(result.claim)}"
+    if result.verdict is Verdict.VIOLATION:
+        return (
+            "Whoever sees what the attacker sees can, for some outcomes, change the odds that this "
+            f"record was used by a factor of {_odds(result.proved, up=False)} or more. The claim "
+            f"allows {allowed}.",
+        )
+    if result.verdict is Verdict.CONSISTENT and result.claim.epsilon <= math.log(_LARGEST_ODDS):
+        return (
+            "This audit did not prove that anyone can change the odds that this record was used by "
+            f"more than the claim allows, a factor of {allowed}; nor did it prove that nobody can.",
+        )
+    return ()
+
+
+def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
+    """What to do after an audit.
+
+    Args:
+        result: The record of the audit.
+        run: Its run folder, as a command would name it.
+
+    Returns:
+        What to do.
+    """
+    plan = " ".join(["dpaudit plan", *_stated(result.claim)])
+    if result.verdict is Verdict.INVALID:
+        return NextStep(
+            "Repair what failed, as its line says, and audit again in another run folder.", ""
+        )
+    if result.verdict is Verdict.INCONCLUSIVE:
+        return NextStep("See which size of audit can decide, then run one.", plan)
+    if result.verdict is Verdict.CONSISTENT:
+        detect = _between(result)
+        return NextStep(
+            "What this audit could not have caught takes more models (the command says how many), "
+            "an attacker who sees more (--access model), another record (--target), or a table "
+            "made to show leaks (--worst-case).",
+            plan if detect is None else f"{plan} --detect {detect}",
+        )
+    if result.one_run is not None or result.records is not None:
+        return NextStep(
+            "Find out why: an audit of one record can be explained, and dpaudit probe changes one "
+            "thing at a time.",
+            "",
+        )
+    if result.data.source == IN_MEMORY:
+        return NextStep(
+            "Find out why: audit the table from a file; dpaudit explain can open that run.", ""
+        )
+    return NextStep(
+        "Find out which suspect, once fixed, removes the leak.",
+        f"dpaudit explain {shlex.quote(run)}",
+    )
+
+
+def _stated(claim: Claim) -> list[str]:
+    """The claim as options of `dpaudit plan`; of a curve none."""
+    match claim:
+        case PrivacyClaim():
+            return ["--epsilon", f"{claim.epsilon:g}", "--delta", f"{claim.delta:g}"]
+        case GaussianClaim():
+            return ["--mu", f"{claim.mu:g}"]
+        case ConcentratedClaim():
+            return ["--rho", f"{claim.rho:g}"]
+    return ["--curve", "FILE"]
+
+
+def _between(result: AuditRecord) -> str | None:
+    """A leak half-way between the claim and what would have been caught."""
+    if result.power is None or result.power.detectable is None:
+        return None
+    if isinstance(result.claim, PrivacyClaim) and result.power.detectable > result.claim.value:
+        return rounded_up((result.claim.value + result.power.detectable) / 2)
+    return None
+
+
+def _odds(epsilon: float, *, up: bool) -> str:
+    """exp(epsilon), rounded so that it never says more than holds."""
+    if math.isinf(epsilon) or (up and epsilon > math.log(_LARGEST_ODDS)):
+        return "any factor"
+    if epsilon > math.log(_LARGEST_ODDS):
+        return "a million"
+    factor = math.exp(epsilon)
+    return rounded_up(factor) if up else rounded_down(factor)
+
+
+def _but_for(claim: PrivacyClaim) -> str:
+    if not claim.delta:
+        return ""
+    return f", apart from outcomes of probability {rounded(claim.delta)} in all"

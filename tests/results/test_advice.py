@@ -1,0 +1,79 @@
+"""What a verdict means in odds, and what to do next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, CurvePoint, GaussianClaim
+from dpaudit.model.tables import IN_MEMORY
+from dpaudit.results.advice import in_odds, next_step
+from dpaudit.results.record import AuditRecord
+
+Make = Callable[..., AuditRecord]
+
+
+def test_odds_are_rounded_so_that_they_never_say_too_much(record_of: Make) -> None:
+    bound = math.log(15.59)
+    [said] = in_odds(record_of(verdict="violation", proved=bound, claim={"epsilon": 1.0}))
+    assert "by a factor of 15.5 or more" in said
+    assert "The claim allows 2.72" in said
+    [consistent] = in_odds(record_of(verdict="consistent", proved=0.1, claim={"epsilon": 1.0}))
+    assert "a factor of 2.72" in consistent
+    assert "nor did it prove that nobody can" in consistent
+
+
+def test_delta_is_said_where_there_is_one(record_of: Make) -> None:
+    [none] = in_odds(record_of(verdict="consistent", proved=0.1, claim={"delta": 0.0}))
+    [some] = in_odds(record_of(verdict="consistent", proved=0.1, claim={"delta": 1e-5}))
+    assert "probability" not in none
+    assert "apart from outcomes of probability 1e-05 in all" in some
+
+
+def test_what_has_no_meaning_in_odds_says_nothing(record_of: Make, never_run: AuditRecord) -> None:
+    assert in_odds(never_run) == ()
+    assert in_odds(record_of(verdict="inconclusive")) == ()
+    assert in_odds(record_of(verdict="consistent", claim={"epsilon": 1e300})) == ()
+    assert in_odds(replace(record_of(), claim=GaussianClaim(mu=1.0))) == ()
+    huge = in_odds(record_of(verdict="violation", proved=30.0))
+    assert "a factor of more than a million or more" not in huge[0]
+    assert "a million" in huge[0]
+
+
+def test_a_violation_is_explained_where_it_can_be(record_of: Make) -> None:
+    found = record_of(verdict="violation")
+    assert next_step(found, run="runs/a b").command == "dpaudit explain 'runs/a b'"
+    in_memory = record_of(verdict="violation", data={"source": IN_MEMORY})
+    assert next_step(in_memory).command == ""
+    assert "from a file" in next_step(in_memory).why
+
+
+@pytest.mark.parametrize(
+    ("claim", "options"),
+    [
+        (GaussianClaim(mu=0.5), "--mu 0.5"),
+        (ConcentratedClaim(rho=0.1), "--rho 0.1"),
+        (CurveClaim(points=(CurvePoint(1.0, 1e-5),)), "--curve FILE"),
+    ],
+)
+def test_the_plan_is_of_the_claim(record_of: Make, claim: object, options: str) -> None:
+    found = replace(record_of(verdict="inconclusive"), claim=claim)  # type: ignore[arg-type]
+    assert next_step(found).command == f"dpaudit plan {options}"
+
+
+def test_more_models_are_planned_for_a_leak_between_the_claim_and_what_is_caught(
+    record_of: Make,
+) -> None:
+    found = record_of(
+        verdict="consistent", claim={"epsilon": 1.0, "delta": 0.0}, detectable_epsilon=1.5
+    )
+    assert next_step(found).command == "dpaudit plan --epsilon 1 --delta 0 --detect 1.25"
+
+
+def test_an_invalid_audit_is_repaired_first(never_run: AuditRecord) -> None:
+    step = next_step(never_run)
+    assert step.command == ""
+    assert "Repair what failed" in step.why
