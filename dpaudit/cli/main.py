@@ -20,6 +20,7 @@ class Commands(LazyGroup):
 
     sections: ClassVar = {
         "Audit a generator": {
+            "demo": Command("demo", "demo", "Two toys, one that keeps its promise, in a minute."),
             "plan": Command("plan", "plan", "What can an audit of which size prove, at what cost?"),
             "audit": Command("audit", "audit", "Attacks shadow models and bounds epsilon."),
             "probe": Command("probe", "probe", "Cheap checks from outside, a handful of fits."),

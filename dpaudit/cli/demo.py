@@ -1,0 +1,81 @@
+"""`dpaudit demo`: two audits whose answers are known, in a minute."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+
+import typer
+
+from dpaudit.cli import options
+from dpaudit.cli.console import guarded, messages, results, resumable
+
+if TYPE_CHECKING:
+    from dpaudit.results.result import AuditResult
+
+MODELS: Final = 100
+"""Shadow models of each audit."""
+_TABLE: Final = "sample:breast-cancer"
+
+
+class _Toy(NamedTuple):
+    """A generator and what is known of it."""
+
+    name: str
+    known: str
+
+
+_TOYS: Final = (
+    _Toy("laplace-histogram", "claims epsilon 1 and keeps to it: noisy counts of one column"),
+    _Toy("copycat", "claims epsilon 1, and copies one record if it saw it"),
+)
+
+
+@guarded
+def demo(
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Holds both run folders.")
+    ] = Path("runs/demo"),
+    open_report: Annotated[
+        bool,
+        typer.Option("--open/--no-open", help="Opens the comparison in a browser, on a terminal."),
+    ] = True,
+    jobs: options.Jobs = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Audits a toy that keeps its promise and one that does not, and shows both side by side.
+
+    Exit codes: 0 whatever was found, 2 wrong use or input, 4 internal error.
+    """
+    from dpaudit.comparison import compare
+    from dpaudit.comparison.render import comparison_html
+    from dpaudit.files import write_whole
+    from dpaudit.results.result import REPORT_FILE
+
+    output, found = results(), {}
+    for toy in _TOYS:
+        output.print(f"{toy.name}: {toy.known}")
+        found[toy.name] = _audited(toy.name, out / toy.name, jobs=jobs, quiet=quiet)
+        output.print(f"  {str(found[toy.name]).splitlines()[0]}")
+        output.print(f"  report: {out / toy.name / REPORT_FILE}")
+    page = out / "compare.html"
+    write_whole(page, comparison_html(compare(found)))
+    output.print(f"side by side: {page}")
+    output.print("your own: dpaudit audit my_generator.py:Gan --data table.csv --epsilon 1")
+    if open_report and sys.stdout.isatty():
+        typer.launch(page.resolve().as_uri())
+
+
+def _audited(name: str, folder: Path, *, jobs: int | None, quiet: bool) -> AuditResult:
+    """One audit, in its run folder."""
+    from dpaudit.auditing.build import build_spec
+    from dpaudit.auditing.entry import run_audit
+    from dpaudit.auditing.pairs import audited_table
+    from dpaudit.auditing.settings import AuditSettings
+    from dpaudit.cli.progress import ConsoleProgress
+
+    settings = AuditSettings(shadow_models=MODELS, probe=False)
+    spec = build_spec(name, audited_table(_TABLE, None, settings), settings)
+    with resumable(), ConsoleProgress(messages(), quiet=quiet) as progress:
+        return run_audit(spec, folder, jobs=jobs, on_progress=progress)
