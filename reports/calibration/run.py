@@ -16,6 +16,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from reports.calibration import (
@@ -88,9 +89,12 @@ def write_pages(run: Run) -> None:
     found = json.loads((run.out / "rules.json").read_text(encoding="utf-8"))
     pictures.draw(found, run.out)
     if run.is_whole:
-        whole = run.out / "audits.json"
-        audited = json.loads(whole.read_text(encoding="utf-8")) if whole.is_file() else None
-        write_text(run.home / "README.md", pages.readme(found, audited))
+        audited, defaults = (_if_there(run.out / f"{part}.json") for part in ("audits", "defaults"))
+        write_text(run.home / "README.md", pages.readme(found, audited, defaults))
+
+
+def _if_there(file: Path) -> Any:
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
 
 
 PARTS: dict[str, Callable[[Run], None]] = {

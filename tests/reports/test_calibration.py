@@ -17,6 +17,7 @@ from reports.calibration.evaluations import DECIDING
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = ROOT / "reports" / "calibration"
 AUDITS = STUDY / "results" / "audits.json"
+DEFAULTS = STUDY / "results" / "defaults.json"
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +81,10 @@ def test_the_sequential_proof_comes_as_soon_as_promised(committed: dict[str, Any
 
 
 def test_the_pages_say_what_was_measured(committed: dict[str, Any]) -> None:
-    audited = json.loads(AUDITS.read_text())
-    assert (STUDY / "README.md").read_text() == pages.readme(committed, audited)
-    assert audits.problems(audited) == []
+    audited, defaults = (json.loads(file.read_text()) for file in (AUDITS, DEFAULTS))
+    assert (STUDY / "README.md").read_text() == pages.readme(committed, audited, defaults)
+    for found in (audited, defaults):
+        assert audits.problems(found) == []
     docs = (ROOT / "docs" / "calibration.md").read_text()
     assert pages.worst(committed["cells"]) in docs
 
