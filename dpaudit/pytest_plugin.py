@@ -1,4 +1,4 @@
-"""pytest plugin: the fixture `dp_audit`, the marker `dpaudit`, the option `--dpaudit-skip`.
+"""pytest plugin: the fixture `dp_audit`, the marker `dpaudit`, the options `--dpaudit-...`.
 
 Loaded in every pytest session of an environment that has dpaudit, so it imports neither torch nor
 pandas; the fixture does when a test calls it.
@@ -6,15 +6,25 @@ pandas; the fixture does when a test calls it.
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Unpack
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import pytest
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from dpaudit.errors import InputError
+from dpaudit.results.baseline import (
+    TOLERANCE,
+    AuditOfTest,
+    read_baseline,
+    risen,
+    write_baseline,
+)
 
+if TYPE_CHECKING:
     import pandas as pd
 
     from dpaudit.auditing.settings import SettingsGiven
@@ -34,46 +44,106 @@ if TYPE_CHECKING:
 
     DpAudit = Callable[..., AuditResult]
 
-SHADOW_MODELS = 100
-"""Fewer than the default of `dpaudit.audit`: a test should end within a minute or two."""
+SCALES: Final = {"smoke": 48, "ci": 100, "full": 400}
+"""Shadow models of an audit that names no number: seconds, a minute or two, and more."""
+PROPERTY: Final = "dpaudit"
+"""Test property that holds an audit as JSON: for JUnit XML, and on its way from xdist's workers."""
+_SKIP = "skip tests that audit privacy (the fixture dp_audit or the marker dpaudit)"
+_ONLY = "run only tests that audit privacy"
+_SCALE = "shadow models of audits that name no number: smoke 48, ci 100 (the default), full 400"
+_BASELINE = "fail where an audit proves more than this file says it did before"
+_UPDATE = "write what audits prove into the baseline, and fail none for it"
+_TOLERANCE = f"how much more than the baseline an audit may prove ({TOLERANCE:g})"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Registers `--dpaudit-skip` and its ini twin."""
+    """Registers the options and their ini twins."""
     group = parser.getgroup("dpaudit", "privacy audits")
-    text = "skip tests that audit privacy (the fixture dp_audit or the marker dpaudit)"
-    group.addoption("--dpaudit-skip", action="store_true", default=None, help=text)
-    parser.addini("dpaudit_skip", type="bool", default=False, help=text)
+    group.addoption("--dpaudit-skip", action="store_true", default=None, help=_SKIP)
+    group.addoption("--dpaudit-only", action="store_true", default=None, help=_ONLY)
+    group.addoption("--dpaudit-scale", choices=list(SCALES), default=None, help=_SCALE)
+    group.addoption("--dpaudit-baseline", metavar="FILE", default=None, help=_BASELINE)
+    group.addoption("--dpaudit-baseline-update", action="store_true", help=_UPDATE)
+    parser.addini("dpaudit_skip", type="bool", default=False, help=_SKIP)
+    parser.addini("dpaudit_only", type="bool", default=False, help=_ONLY)
+    parser.addini("dpaudit_scale", default="ci", help=_SCALE)
+    parser.addini("dpaudit_baseline", default="", help=_BASELINE)
+    parser.addini("dpaudit_baseline_tolerance", default=str(TOLERANCE), help=_TOLERANCE)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers the marker."""
-    config.addinivalue_line("markers", "dpaudit: a privacy audit; skipped with --dpaudit-skip")
+    """Registers the marker and checks the options.
+
+    Raises:
+        pytest.UsageError: If an option or its ini twin has no meaning.
+    """
+    config.addinivalue_line(
+        "markers",
+        "dpaudit(**settings): a privacy audit; settings are defaults of dp_audit in this test",
+    )
+    if _asked(config, "scale") not in SCALES:
+        raise pytest.UsageError(f"dpaudit_scale must be one of {', '.join(SCALES)}")
+    _tolerance(config)
+    if config.getoption("--dpaudit-baseline-update") and _baseline(config) is None:
+        raise pytest.UsageError("--dpaudit-baseline-update needs --dpaudit-baseline FILE")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselects tests that audit nothing where only audits were asked for."""
+    if not _asked(config, "only"):
+        return
+    others = [item for item in items if not _is_audit(item)]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if _is_audit(item)]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips audits where that was asked for.
 
     Raises:
-        pytest.UsageError: If the marker was given arguments.
+        pytest.UsageError: If the marker was given what no audit takes.
     """
-    marker = item.get_closest_marker("dpaudit")
-    if marker is not None and (marker.args or marker.kwargs):
-        raise pytest.UsageError(f"{item.nodeid}: the marker dpaudit takes no arguments")
-    audits = marker is not None or "dp_audit" in getattr(item, "fixturenames", ())
-    asked = item.config.getoption("--dpaudit-skip")
-    if audits and (item.config.getini("dpaudit_skip") if asked is None else asked):
+    if _is_audit(item) and _asked(item.config, "skip"):
         pytest.skip("privacy audits are skipped (--dpaudit-skip)")
+    _marked(item)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Lists what the audits found; writes the baseline where that was asked for.
+
+    Raises:
+        pytest.UsageError: If the baseline cannot be written.
+    """
+    audits = list(_reported(terminalreporter))
+    if not audits:
+        return
+    terminalreporter.section("privacy audits")
+    for audit in audits:
+        proved = "nothing" if audit.proved is None else f"{audit.proved:.3g}"
+        claimed = "infinite" if audit.claimed is None else f"{audit.claimed:.3g}"
+        terminalreporter.line(
+            f"{audit.verdict.upper()} {audit.key}: {audit.quantity} claimed {claimed}, "
+            f"proved {proved}; {audit.report}"
+        )
+    file = _baseline(config)
+    if file is not None and config.getoption("--dpaudit-baseline-update"):
+        try:
+            write_baseline(file, audits)
+        except InputError as error:
+            raise pytest.UsageError(str(error)) from None
+        terminalreporter.line(f"baseline written: {file}")
 
 
 @pytest.fixture
-def dp_audit(tmp_path: Path) -> DpAudit:
+def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
     """Audits a generator inside a test.
 
-    Returns a function with the arguments of `dpaudit.audit`, whose default for `shadow_models` is
-    100; what it returns has `assert_no_violation()`. The report of each audit stays in the test's
-    temporary folder.
+    Returns a function with the arguments of `dpaudit.audit`. How many shadow models it trains
+    depends on `--dpaudit-scale` unless the test or its marker says so; what it returns has
+    `assert_no_violation()`. The report of each audit stays in the test's temporary folder.
     """
+    config, node = request.config, request.node
     folders: list[Path] = []
 
     def audit(
@@ -81,13 +151,110 @@ def dp_audit(tmp_path: Path) -> DpAudit:
         data: pd.DataFrame | str | Path | None = None,
         **options: Unpack[AuditOptions],
     ) -> AuditResult:
+        __tracebackhide__ = True
         from dpaudit.auditing.entry import audit as run
 
+        given: dict[str, Any] = {**_marked(node), **options}
         folders.append(tmp_path / f"dpaudit-{len(folders) + 1}")
-        if "PYTEST_XDIST_WORKER" in os.environ and options.get("engine") != "dask":
-            options.setdefault("jobs", 1)  # xdist already keeps every core busy
-        if not options.get("one_run"):
-            options.setdefault("shadow_models", SHADOW_MODELS)
-        return run(generator, data, **options, out=folders[-1])
+        if "PYTEST_XDIST_WORKER" in os.environ and given.get("engine") != "dask":
+            given.setdefault("jobs", 1)  # xdist already keeps every core busy
+        if not given.get("one_run"):
+            given.setdefault("shadow_models", SCALES[_asked(config, "scale")])
+        result = run(generator, data, **given, out=folders[-1])
+        found = _audit_of_test(node.nodeid, len(folders), result)
+        node.user_properties.append((PROPERTY, json.dumps(found._asdict())))
+        said = _more_than_before(config, found)
+        if said:
+            pytest.fail(f"{result.failure_message()}\n{said}", pytrace=False)
+        return result
 
     return audit
+
+
+def _is_audit(item: pytest.Item) -> bool:
+    marked = item.get_closest_marker("dpaudit") is not None
+    return marked or "dp_audit" in getattr(item, "fixturenames", ())
+
+
+def _marked(item: pytest.Item) -> dict[str, Any]:
+    """The settings that markers give, those of the nearest first."""
+    given: dict[str, Any] = {}
+    for marker in item.iter_markers("dpaudit"):
+        if marker.args:
+            raise pytest.UsageError(f"{item.nodeid}: the marker dpaudit takes settings by name")
+        given = {**marker.kwargs, **given}
+    if given:
+        from dpaudit.auditing.settings import AuditSettings
+        from dpaudit.formatting import did_you_mean
+
+        known = [*AuditSettings.__dataclass_fields__, "schema", "jobs", "trial_timeout"]
+        wrong = next((name for name in given if name not in known), None)
+        if wrong is not None:
+            raise pytest.UsageError(
+                f"{item.nodeid}: the marker dpaudit has {wrong!r}, which is no setting of an audit"
+                f"{did_you_mean(wrong, known)}"
+            )
+    return given
+
+
+def _asked(config: pytest.Config, name: str) -> Any:
+    """An option, else its ini twin."""
+    option = config.getoption(f"--dpaudit-{name}")
+    return config.getini(f"dpaudit_{name}") if option is None else option
+
+
+def _baseline(config: pytest.Config) -> Path | None:
+    """The baseline file; one of the ini file is beside that."""
+    option: str | None = config.getoption("--dpaudit-baseline")
+    if option is not None:
+        return config.invocation_params.dir / option
+    ini: str = config.getini("dpaudit_baseline")
+    return config.rootpath / ini if ini else None
+
+
+def _tolerance(config: pytest.Config) -> float:
+    text = config.getini("dpaudit_baseline_tolerance")
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not value >= 0.0:
+        raise pytest.UsageError(f"dpaudit_baseline_tolerance must be a number >= 0, got {text!r}")
+    return value
+
+
+def _more_than_before(config: pytest.Config, found: AuditOfTest) -> str:
+    """Says that an audit proved more than its baseline; empty without a baseline."""
+    file = _baseline(config)
+    if file is None or config.getoption("--dpaudit-baseline-update"):
+        return ""
+    try:
+        return risen(found, read_baseline(file), tolerance=_tolerance(config))
+    except InputError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
+    claimed = result.claim.value
+    return AuditOfTest(
+        test=test,
+        number=number,
+        verdict=str(result.verdict),
+        quantity=str(result.claim.quantity),
+        claimed=claimed if math.isfinite(claimed) else None,
+        proved=result.proved,
+        shadow_models=sum(result.shadow_models.values()),
+        seed=result.seed,
+        report=str(result.folder and result.folder / "report.html"),
+    )
+
+
+def _reported(terminalreporter: Any) -> Iterator[AuditOfTest]:
+    """The audits of all tests that ran, those of xdist's workers too."""
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", None) != "call":
+                continue
+            for name, value in report.user_properties:
+                if name == PROPERTY:
+                    yield AuditOfTest(**json.loads(value))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import pytest
 
@@ -112,13 +114,86 @@ def test_other():
     result.assert_outcomes(skipped=2, passed=1)
 
 
-def test_a_marker_with_arguments_is_a_usage_error(pytester: pytest.Pytester) -> None:
+def test_the_marker_gives_settings_and_refuses_what_is_none(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
-        "import pytest\n\n@pytest.mark.dpaudit(epsilon=1)\ndef test_marked():\n    pass\n"
+        TABLE
+        + """
+import pytest
+
+def constant(data, n_rows, seed):
+    noise = np.random.default_rng(seed).normal(30, 5, n_rows)
+    return pd.DataFrame({"age": 30, "income": noise}, index=range(n_rows))
+
+@pytest.mark.dpaudit(epsilon=1.0, attacks=["groundhog-naive"], shadow_models=40, seed=7)
+def test_marked(dp_audit):
+    result = dp_audit(constant, data, seed=8)
+    assert (result.seed, result.claim.epsilon, sum(result.shadow_models.values())) == (8, 1.0, 40)
+
+@pytest.mark.dpaudit(epsilom=1.0)
+def test_slip():
+    pass
+"""
     )
     result = pytester.runpytest_subprocess()
-    result.stdout.fnmatch_lines(["*the marker dpaudit takes no arguments*"])
-    assert result.ret != 0
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*'epsilom', which is no setting*did you mean 'epsilon'*"])
+
+
+def test_audits_alone_at_another_scale_are_listed_and_in_junit_xml(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        HONEST.replace("shadow_models=40, ", "") + "\ndef test_other():\n    raise AssertionError\n"
+    )
+    result = pytester.runpytest_subprocess(
+        *("--dpaudit-only", "--dpaudit-scale", "smoke", "-n", "2", "-W", "error"),
+        *("--junit-xml", "junit.xml"),
+    )
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*= privacy audits =*",
+            "CONSISTENT *::test_honest: epsilon claimed 1, proved *; *report.html",
+        ]
+    )
+    [found] = ElementTree.parse(pytester.path / "junit.xml").iter("property")
+    audit = json.loads(found.attrib["value"])
+    assert (audit["shadow_models"], audit["claimed"], audit["number"]) == (48, 1.0, 1)
+
+
+def test_what_an_audit_proves_may_not_rise_above_the_baseline(pytester: pytest.Pytester) -> None:
+    source = LEAKING.replace(".assert_no_violation()", "")
+    pytester.makepyfile(source.replace("len(self.data)", "30"))
+    pytester.makeini("[pytest]\ndpaudit_baseline = privacy.json\n")
+    missing = pytester.runpytest_subprocess()
+    missing.stdout.fnmatch_lines(["*no baseline *privacy.json*--dpaudit-baseline-update*"])
+    assert missing.ret != 0
+    written = pytester.runpytest_subprocess("--dpaudit-baseline-update")
+    written.assert_outcomes(passed=1)
+    [line] = json.loads((pytester.path / "privacy.json").read_text())["audits"].values()
+    assert line["claimed"] == 0.5
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+    pytester.makepyfile(source)
+    jumped = pytester.runpytest_subprocess()
+    jumped.assert_outcomes(failed=1)
+    jumped.stdout.fnmatch_lines(["the proved epsilon has risen from * since the baseline*"])
+
+
+@pytest.mark.parametrize(
+    ("ini", "arguments", "said"),
+    [
+        ("dpaudit_scale = huge", [], "*dpaudit_scale must be one of smoke, ci, full*"),
+        ("dpaudit_baseline_tolerance = x", [], "*dpaudit_baseline_tolerance must be a number*"),
+        ("", ["--dpaudit-baseline-update"], "*needs --dpaudit-baseline FILE*"),
+    ],
+)
+def test_options_without_meaning_are_usage_errors(
+    pytester: pytest.Pytester, ini: str, arguments: list[str], said: str
+) -> None:
+    pytester.makeini(f"[pytest]\n{ini}\n")
+    result = pytester.runpytest_subprocess(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([said])
 
 
 def test_a_session_without_audits_is_silent(pytester: pytest.Pytester) -> None:

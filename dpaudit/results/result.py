@@ -72,6 +72,7 @@ class AuditResult(AuditRecord):
             AssertionError: On a violation, on an invalid run, and on an inconclusive one unless
                 that is to pass; the message has verdict, bound, claim, leaks and seed.
         """
+        __tracebackhide__ = True  # pytest shows the line of the test instead
         passing = {Verdict.CONSISTENT}
         if on_inconclusive == "pass":
             passing.add(Verdict.INCONCLUSIVE)
