@@ -87,6 +87,10 @@ def test_the_pages_say_what_was_measured(committed: dict[str, Any]) -> None:
         assert audits.problems(found) == []
     docs = (ROOT / "docs" / "calibration.md").read_text()
     assert pages.worst(committed["cells"]) in docs
+    above = sum(case["above"] for case in defaults["cases"].values())
+    run = sum(len(case["bounds"]) for case in defaults["cases"].values())
+    assert f"Of {run} default audits" in docs
+    assert f"{above} proved\nmore than is true" in docs
 
 
 def test_a_rule_above_its_level_is_flagged() -> None:
