@@ -131,6 +131,15 @@ class Marginals:
         """Names of the noisy counts."""
         return self.mechanism.names
 
+    def released_effect(self, record: pd.DataFrame) -> FloatArray:
+        """By how much a record raises each noisy count, as far as the schema alone says.
+
+        Args:
+            record: A table of one row.
+        """
+        domain = Domain(self.schema, self.bins)
+        return self.mechanism.effect(domain.cells(values_of_table(record, self.schema)))
+
     def check(self, data: pd.DataFrame) -> None:
         """Refuses a table that does not fit the schema; called once, outside the game.
 

@@ -70,6 +70,10 @@ class PublicTree:
         """Names of the numbers that are released."""
         return self.tables.names
 
+    def effect(self, cells: IntArray) -> FloatArray:
+        """By how much a record in these cells [1, d] raises each number that is released."""
+        return self.tables.counts(cells).astype(np.float64)
+
     def of(self, records: RecordCounts, *, seed: int | None) -> TreeRelease:
         """Counts with noise."""
         noisy = _noised(records.counts(self.tables), self.scale, seed, "noise")
@@ -120,6 +124,11 @@ class ChosenTree:
         pairs = combinations(self.domain.names, 2)
         joint = [f"{a} & {b}" for one, other in pairs for a in one for b in other]
         return (*self.alone.names, *joint)
+
+    def effect(self, cells: IntArray) -> FloatArray:
+        """The same of columns alone; which pairs are counted is not known beforehand: zeros."""
+        alone = self.alone.counts(cells).astype(np.float64)
+        return np.append(alone, np.zeros(len(self.names) - len(alone)))
 
     def of(self, records: RecordCounts, *, seed: int | None) -> TreeRelease:
         """Counts, choices and counts again, each with noise."""

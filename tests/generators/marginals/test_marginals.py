@@ -450,6 +450,43 @@ def test_a_trace_shows_public_bounds() -> None:
 # audits
 
 
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_the_effect_of_a_record_is_what_it_adds_to_columns_and_public_pairs(
+    structure: Structure,
+) -> None:
+    generator = Marginals(schema=MIXED, tree=structure)
+    effect = generator.released_effect(DATA.iloc[[1]])
+    facts = dict(zip(generator.released_facts, effect, strict=True))
+    pairs = structure is Structure.LABEL
+    assert sum(facts.values()) == 6
+    assert facts["paid = 1"] == facts["paid = 1 & pet missing" if pairs else "pet missing"] == 1
+
+
+def test_among_many_counts_the_effect_is_what_proves_mu(tmp_path: Path) -> None:
+    columns = tuple(Column(name=f"x{i}", kind=Kind.CONTINUOUS, lower=0, upper=1) for i in range(40))
+    schema = Schema(columns=columns)
+    generator = Marginals(schema=schema, tree=Structure.INDEPENDENT, mu=2.0)
+    table = schema.canonical(
+        pd.DataFrame(np.random.default_rng(0).random((60, 40))).set_axis(schema.names, axis=1)
+    )
+    result = dpaudit.audit(
+        generator,
+        table,
+        schema=schema,
+        target="row:7",
+        access="released",
+        attacks=("released",),
+        shadow_models=200,
+        probe=False,
+        out=tmp_path / "run",
+        jobs=1,
+    )
+    assert result.verdict is dpaudit.Verdict.CONSISTENT
+    assert result.proved is not None
+    assert result.proved > 1.0
+    assert result.leaks[0].feature == "sum weighted by the target's effect"
+
+
 def _audited(out: Path, **settings: Any) -> dpaudit.AuditResult:
     return dpaudit.audit(
         Marginals(schema=BITS, mu=2.0),
