@@ -28,6 +28,8 @@ from dpaudit_generators.tables import require_columns, require_table
 if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder
 
+MOST_CELLS: Final = 4096
+"""Cells of all columns that a tree is chosen among: each two are counted together."""
 _EPSILON: Final = 1.0
 _SYSTEM: Final = "noise drawn from the operating system's entropy"
 _SEEDED: Final = "noise drawn from a seed, for audits: it hides nothing from who knows the seed"
@@ -105,6 +107,12 @@ class Marginals:
         domain, names = Domain(self.schema, self.bins), self.schema.names
         root = names.index(self.schema.label) if self.schema.label else 0
         if self.structure is Structure.CHOSEN:
+            cells = int(domain.sizes.sum())
+            if cells > MOST_CELLS:
+                raise SettingsError(
+                    f"the columns have {cells} cells together, and tree=chosen compares each two: "
+                    f"at most {MOST_CELLS}; use fewer bins, or tree=label"
+                )
             return ChosenTree(domain, self._rho, root)
         star = self.structure is Structure.LABEL
         parents = label_star(len(names), root) if star else (ROOT,) * len(names)

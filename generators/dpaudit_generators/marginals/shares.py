@@ -39,14 +39,17 @@ def shares_along(tables: TreeTables, noisy: FloatArray, scales: FloatArray) -> F
 def _roots_averaged(tables: TreeTables, noisy: FloatArray, scales: FloatArray) -> FloatArray:
     parents = np.array(tables.parents)
     averaged = noisy.copy()
+    row_sums = np.add.reduceat(noisy, tables.row_starts)
     for root in tables.levels[0].tolist():
         children = np.flatnonzero(parents == root)
-        counts = [tables.table(noisy, root)[0]]
-        counts += [tables.table(noisy, child).sum(axis=1) for child in children.tolist()]
+        if len(children) == 0:
+            continue
+        own = slice(tables.starts[root], tables.starts[root + 1])
+        rows = tables.first_rows[children][:, None] + np.arange(tables.domain.sizes[root])
+        counts = np.vstack([noisy[own], row_sums[rows]])
         sizes = np.append(1, tables.domain.sizes[children])
         precision = 1.0 / (sizes * scales[np.append(root, children)] ** 2)
-        mean = precision @ np.stack(counts) / precision.sum()
-        averaged[tables.starts[root] : tables.starts[root + 1]] = mean
+        averaged[own] = precision @ counts / precision.sum()
     return averaged
 
 

@@ -43,6 +43,11 @@ class TreeTables:
         return np.append(0, np.cumsum(self.rows * self.domain.sizes))
 
     @cached_property
+    def first_rows(self) -> IntArray:
+        """The first row of each table [d], among the rows of all tables."""
+        return np.cumsum(self.rows) - self.rows
+
+    @cached_property
     def row_widths(self) -> IntArray:
         """Cells of each row of all tables."""
         return np.repeat(self.domain.sizes, self.rows)
@@ -111,11 +116,10 @@ class TreeTables:
         reached = np.minimum(within, 1.0) + np.repeat(number, self.row_widths)
         reached[self.row_starts + self.row_widths - 1] = number + 1
 
-        first_rows = np.cumsum(self.rows) - self.rows
         cells = np.empty(uniforms.shape, dtype=np.int64)
         for level in self.levels:
             above = [self.parents[column] for column in level]
-            rows = first_rows[level] + (0 if ROOT in above else cells[:, above])
+            rows = self.first_rows[level] + (0 if ROOT in above else cells[:, above])
             found = reached.searchsorted(rows + uniforms[:, level], side="right")
             cells[:, level] = np.clip(
                 found - self.row_starts[rows], 0, self.domain.sizes[level] - 1

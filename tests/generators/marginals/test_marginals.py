@@ -319,6 +319,16 @@ def test_with_little_noise_what_is_released_are_the_counts() -> None:
         assert count <= min(shown[part] for part in name.split(" & "))
 
 
+@pytest.mark.parametrize("structure", [Structure.LABEL, Structure.INDEPENDENT])
+def test_records_are_drawn_from_what_is_released_alone(structure: Structure) -> None:
+    generator = Marginals(schema=MIXED, tree=structure)
+    mechanism, model = generator.mechanism, generator.fit(DATA, seed=4)
+    assert isinstance(mechanism, PublicTree)
+    scales = np.full(6, mechanism.scale)
+    assert np.array_equal(model.shares, shares_along(model.tables, model.numbers, scales))
+    assert model.tables == mechanism.tables
+
+
 @pytest.mark.parametrize(
     ("budget", "claim", "mu"),
     [
@@ -359,6 +369,7 @@ def test_a_model_says_where_its_noise_came_from() -> None:
         ({"mu": 1.0, "rho": 1.0}, SettingsError, "given twice"),
         ({"mu": 1.0, "tree": "chosen"}, SettingsError, "mu is for a public tree"),
         ({"bins": 0}, SettingsError, "bins"),
+        ({"bins": 5000, "tree": "chosen"}, SettingsError, "at most 4096"),
         ({"tree": "star"}, SettingsError, "use auto, label, chosen, independent"),
     ],
 )
