@@ -16,7 +16,12 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 @pytest.mark.parametrize(
     ("page", "count", "silent"),
-    [("accounting.md", 5, 0), ("pate-gan.md", 2, 0), ("extending.md", 8, 7)],
+    [
+        ("accounting.md", 5, 0),
+        ("pate-gan.md", 2, 0),
+        ("generators/marginals.md", 1, 0),
+        ("extending.md", 8, 7),
+    ],
 )
 def test_snippets_print_what_the_page_says(
     page: str,

@@ -16,6 +16,7 @@ from dpaudit_attacks.classifiers import CHOSEN, require_known, train
 
 SHOWN: Final = 64
 """Numbers that stand for a model's parameters, beside their summary."""
+_WEIGHTED: Final = FeatureName("all released facts", "sum weighted by the target's effect")
 _SUMMARY: Final = ("number", "norm", "mean", "standard deviation", "smallest", "largest")
 
 
@@ -121,17 +122,24 @@ class ParameterSummary(DisclosureAttack):
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedFacts(DisclosureAttack):
-    """The facts that the proof protects, one feature each: noisy counts, released labels."""
+    """The facts that the proof protects, one feature each: noisy counts, released labels.
+
+    Where the generator says how its target changes them (`GameView.released_effect`), the first
+    feature is their sum weighted so: no training finds a better direction among many facts.
+    """
 
     sees = Disclosure.RELEASED
 
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
         """The facts by their names."""
-        return tuple(FeatureName(name, "released") for name in game.released_facts)
+        facts = tuple(FeatureName(name, "released") for name in game.released_facts)
+        return facts if game.released_effect is None else (_WEIGHTED, *facts)
 
     def model_features(self, disclosed: FloatArray, game: GameView) -> FloatArray:
-        """The facts as they are."""
-        return disclosed
+        """The facts as they are, after their weighted sum where the weights are known."""
+        if game.released_effect is None:
+            return disclosed
+        return np.append(disclosed @ game.released_effect, disclosed)
 
 
 @lru_cache(maxsize=4)

@@ -22,7 +22,7 @@ from dpaudit.model.currencies import require_epsilon
 from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest
-from dpaudit.plugins.access import Access
+from dpaudit.plugins.access import Access, released_effect
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
     NamedAttack,
@@ -166,6 +166,13 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
         neighbours=claim.neighbours,
         replacement=replacement,
         released_facts=facts,
+        released_effect=released_effect(
+            named.generator,
+            name=named.name,
+            facts=facts,
+            target=target.record,
+            replacement=replacement,
+        ),
     )
     for attack in attacks:
         attack.check(game.view)

@@ -19,10 +19,10 @@ from dpaudit.bounds._checks import (
     check_delta,
     check_positive_delta,
 )
-from dpaudit.bounds._gaussian import gaussian_epsilon
 from dpaudit.bounds.clopper_pearson import statistic, upper_limits
 from dpaudit.bounds.counts import Counts
 from dpaudit.errors import SettingsError
+from dpaudit.model.gaussian import gaussian_epsilon
 
 # Gauss-Legendre nodes over the quantiles of one rate: against 20 times as many the estimate
 # moves by less than 1e-3.

@@ -17,8 +17,8 @@ from dpaudit.bounds._checks import (
     check_epsilon,
     check_power,
 )
-from dpaudit.bounds._gaussian import gaussian_epsilon
 from dpaudit.bounds.fair_coin import any_revealed, fair_coin, set_aside
+from dpaudit.model.gaussian import gaussian_epsilon
 
 # Randomised response with this much more epsilon than the claim errs with probability < 1e-26.
 _CERTAIN_LEAK = 60.0

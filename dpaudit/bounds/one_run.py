@@ -24,8 +24,8 @@ from dpaudit.bounds._checks import (
     check_power,
     whole_number,
 )
-from dpaudit.bounds._gaussian import gaussian_epsilon
 from dpaudit.errors import SettingsError
+from dpaudit.model.gaussian import gaussian_epsilon
 
 _TOLERANCE = 1e-10
 

@@ -10,12 +10,12 @@ from scipy.optimize import brentq
 from scipy.special import expit, ndtr
 
 from dpaudit.bounds._checks import check_confidence, check_delta, check_epsilon, check_power
-from dpaudit.bounds._gaussian import gaussian_epsilon
 from dpaudit.bounds._ordering import Step, steps
 from dpaudit.bounds._region import RejectionRegion
 from dpaudit.bounds.counts import Counts
 from dpaudit.bounds.exact import exact, reaching
 from dpaudit.errors import SettingsError
+from dpaudit.model.gaussian import gaussian_epsilon
 
 _RELATIVE_TOLERANCE = 1e-9
 # Randomised response with this much more epsilon than the claim errs with probability < 1e-26.

@@ -11,7 +11,7 @@ from dpaudit.game.protocol import without
 from dpaudit.game.target import Target, copies_of
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import GameView, World
+from dpaudit.plugins.protocols import FloatArray, GameView, World
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +71,7 @@ def build_game(
     neighbours: Neighbours,
     replacement: pd.DataFrame | None,
     released_facts: tuple[str, ...] = (),
+    released_effect: FloatArray | None = None,
 ) -> Game:
     """Builds both worlds from a canonical table and the target.
 
@@ -83,6 +84,7 @@ def build_game(
         replacement: For replace-one, the record (one canonical row) that stands in the target's
             place in world "out".
         released_facts: Names of the numbers that every model releases, if the attacker sees them.
+        released_effect: As of `GameView`.
 
     Returns:
         The game.
@@ -105,6 +107,7 @@ def build_game(
         n_rows=n_rows,
         neighbours=neighbours,
         released_facts=released_facts,
+        released_effect=released_effect,
     )
     game = Game(view=view, data=schema.canonical(union), missing=missing)
     if copies_of(target.record, game.table(World.OUT, 0), schema):

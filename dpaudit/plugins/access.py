@@ -5,7 +5,10 @@ A generator says what its models disclose, before any of them is trained, each o
 - `discloses`, a collection of names of `Disclosure`: "discriminator" if its models have
   `discriminate(rows)`, "parameters" if they have `parameters()`;
 - `released_facts`, the names of the numbers that its models' `released()` gives, in their order:
-  what its proof protects, such as noisy counts. They are the same for every table.
+  what its proof protects, such as noisy counts. They are the same for every table;
+- `released_effect(record)`: by how much a record, a table of one row, raises each of these numbers
+  on average when it is added [r], for mechanisms of which that is known before any training. With
+  noise of one scale on all numbers, their sum weighted so is the best attack there is.
 
 `discriminate` takes a canonical table and gives a score for each row; `parameters` gives a flat
 array of public weights, whose length may depend on the table. All numbers must be finite.
@@ -16,6 +19,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import pandas as pd
 
 from dpaudit.errors import RegistryError
 from dpaudit.plugins.foreign import refusing
@@ -151,3 +157,41 @@ def released_facts(generator: object, *, name: str) -> Sequence[str]:
     """
     with refusing(f"{name}: its released_facts cannot be read"):
         return tuple(str(one) for one in getattr(generator, "released_facts", ()))
+
+
+def released_effect(
+    generator: object,
+    *,
+    name: str,
+    facts: Sequence[str],
+    target: pd.DataFrame,
+    replacement: pd.DataFrame | None,
+) -> FloatArray | None:
+    """By how much each released fact is larger in world "in", as the generator says itself.
+
+    Args:
+        generator: The generator.
+        name: Its name, for messages.
+        facts: Names of the released facts that attacks see.
+        target: The attacked record.
+        replacement: What stands in its place in world "out", if anything.
+
+    Returns:
+        Differences [r]; None if the generator does not say, or nobody sees the facts.
+
+    Raises:
+        RegistryError: If it gives anything but finite numbers, one for each fact, or raises.
+    """
+    with refusing(f"{name}: its released_effect cannot be asked"):
+        method = getattr(generator, "released_effect", None)
+        if method is None or not facts:
+            return None
+        effect = np.array(method(target), dtype=np.float64)
+        if replacement is not None:
+            effect = effect - np.array(method(replacement), dtype=np.float64)
+    if effect.shape != (len(facts),) or not np.isfinite(effect).all():
+        raise RegistryError(
+            f"{name}: its released_effect must give {len(facts)} finite numbers, one for each of "
+            f"its released_facts, it gave shape {effect.shape}"
+        )
+    return effect

@@ -10,8 +10,8 @@ A generator may also have, each optional:
 - `fixes() -> Mapping[str, Generator]`: the same generator with one thing fixed, by a name for what
   is fixed. `dpaudit explain` uses it to find out which of them leaks. A fixed generator's own
   `fixes` are what is left to fix: that is how all are fixed together;
-- `discloses` and `released_facts`: what its models show beside synthetic rows
-  (`dpaudit.plugins.access`).
+- `discloses`, `released_facts` and `released_effect(record)`: what its models show beside synthetic
+  rows (`dpaudit.plugins.access`).
 
 A fitted model may have a `claim` of its own: where the accountant's result depends on the data, or
 to say how its noise was drawn. The audit compares with the largest one it saw in either world,
@@ -141,6 +141,8 @@ class GameView:
         neighbours: The neighbouring relation of the game.
         released_facts: Names of the numbers that every model releases; empty unless the attacker
             sees them.
+        released_effect: By how much each of them is larger in world "in", on average [r]; None if
+            the generator does not say.
 
     Raises:
         SettingsError: If fewer than one synthetic row is requested, or more than fit into memory.
@@ -152,6 +154,7 @@ class GameView:
     n_rows: int
     neighbours: Neighbours
     released_facts: tuple[str, ...] = ()
+    released_effect: FloatArray | None = None
 
     def __post_init__(self) -> None:
         check_rows(self.n_rows, self.schema)

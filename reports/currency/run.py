@@ -19,7 +19,6 @@ from dpaudit.auditing.attacking.fitting import fit_attack
 from dpaudit.auditing.attacking.parts import Part, SplitTrials
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import guarantee_of
-from dpaudit.bounds._gaussian import gaussian_delta, gaussian_epsilon
 from dpaudit.formatting import rounded_down
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import Column, Kind
@@ -30,6 +29,7 @@ from dpaudit.model.currencies import (
     CurvePoint,
     GaussianClaim,
 )
+from dpaudit.model.gaussian import gaussian_delta, gaussian_epsilon
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Scorer
 from dpaudit.seeds import Stream

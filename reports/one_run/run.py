@@ -22,8 +22,8 @@ import dpaudit
 from dpaudit.auditing.one_run.attack import in_then_out, surest_first
 from dpaudit.auditing.settings import CANARY_ATTACKS
 from dpaudit.bounds import auc, one_run, one_run_in_turn
-from dpaudit.bounds._gaussian import gaussian_epsilon
 from dpaudit.model.column import Column, Kind
+from dpaudit.model.gaussian import gaussian_epsilon
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import Stream
 from dpaudit.versions import versions

@@ -51,6 +51,14 @@ def test_logan_compares_the_target_with_records_of_both_worlds() -> None:
     assert Logan().model_features(scores, VIEW).tolist() == [2.0, 0.5, 0.625]  # a tie counts half
 
 
+def test_facts_are_weighted_by_the_effect_of_the_target_where_it_is_known() -> None:
+    facts = np.array([3.0, 4.0])
+    assert ReleasedFacts().model_features(facts, VIEW).tolist() == [3.0, 4.0]
+    known = replace(VIEW, released_effect=np.array([-1.0, 0.5]))
+    assert ReleasedFacts().model_features(facts, known).tolist() == [-1.0, 3.0, 4.0]
+    assert len(ReleasedFacts().feature_names(known)) == 3
+
+
 def test_few_parameters_stand_for_themselves() -> None:
     features = ParameterSummary().model_features(np.array([3.0, -4.0]), VIEW)
     assert features[:6].tolist() == [2.0, 5.0, -0.5, 3.5, -4.0, 3.0]

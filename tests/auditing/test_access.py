@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import dpaudit
@@ -155,3 +156,30 @@ def test_the_reference_pate_gan_is_consistent(name: str, access: str) -> None:
     assert result.controls.positive.passed
     names = {attack.name for attack in result.attacks}
     assert names >= ({"logan", "parameters"} if access == "model" else {"released"})
+
+
+@dataclass(frozen=True)
+class _Known(Hidden):
+    """Says of the number of records that each adds one, or whatever else it is told to say."""
+
+    effect: object = (1.0,)
+
+    def released_effect(self, record: pd.DataFrame) -> object:
+        assert len(record) == 1
+        return self.effect
+
+
+def test_the_effect_of_the_target_is_what_the_generator_says() -> None:
+    def effect(**settings: Any) -> Any:
+        return spec_of(_Known(), **settings).game.view.released_effect
+
+    assert effect(access="released").tolist() == [1.0]
+    assert effect(access="released", neighbours="replace-one").tolist() == [0.0]
+    assert effect() is None
+    assert spec_of(Hidden(), access="released").game.view.released_effect is None
+
+
+@pytest.mark.parametrize("effect", [(1.0, 2.0), (), (float("nan"),), 1.0, ("one",), None])
+def test_an_effect_that_is_not_one_number_for_each_fact_is_refused(effect: object) -> None:
+    with pytest.raises(RegistryError, match="released_effect"):
+        spec_of(_Known(effect=effect), access="released")

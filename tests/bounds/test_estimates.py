@@ -12,8 +12,8 @@ from scipy.integrate import quad
 from scipy.stats import beta, norm
 
 from dpaudit.bounds import gdp, jeffreys, joint_beta, one_run_gaussian
-from dpaudit.bounds._gaussian import gaussian_delta, gaussian_epsilon
 from dpaudit.errors import SettingsError
+from dpaudit.model.gaussian import gaussian_delta, gaussian_epsilon
 
 SETTING = {"delta": 1e-5, "confidence": 0.95}
 

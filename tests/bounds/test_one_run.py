@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
 from dpaudit.bounds import one_run, one_run_gaussian, one_run_p_value
-from dpaudit.bounds._gaussian import gaussian_epsilon
 from dpaudit.errors import SettingsError
+from dpaudit.model.gaussian import gaussian_epsilon
 
 
 def test_reference_vectors(estimator_vectors: dict[str, Any]) -> None:

@@ -18,8 +18,8 @@ from dpaudit.bounds import (
     exact,
     max_provable,
 )
-from dpaudit.bounds._gaussian import gaussian_epsilon
 from dpaudit.errors import SettingsError
+from dpaudit.model.gaussian import gaussian_epsilon
 
 
 def brute_force_power(

@@ -18,6 +18,7 @@ from reports.command import Run, StudyParser, start, write_json
 from reports.data import catalogue
 from reports.detection import run as detection
 from reports.label_audit import run as label_audit
+from reports.marginals import run as marginals
 from reports.power import run as power
 from reports.probes import run as probes
 
@@ -146,11 +147,13 @@ def test_tables_of_pages_follow_from_the_results() -> None:
     audits = json.loads((REPORTS / "label_audit" / "results" / "audits.json").read_text())
     found = json.loads((REPORTS / "detection" / "results" / "detection.json").read_text())["audits"]
     bounds = json.loads((REPORTS / "power" / "results" / "power.json").read_text())["cases"]
+    noisy = json.loads((REPORTS / "marginals" / "results" / "limits.json").read_text())
     for study, table in (
         ("power", power.page(bounds)),
         ("probes", probes.page(runs)),
         ("label_audit", label_audit.table(audits)),
         ("detection", detection.page(found)),
+        ("marginals", marginals.page(noisy)),
     ):
         page = (REPORTS / study / "README.md").read_text()
         assert page.split(markdown.MARK)[1] == f"\n{table}"

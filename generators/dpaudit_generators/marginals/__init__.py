@@ -1,0 +1,9 @@
+"""Noisy marginals along a tree: a private generator with an exact claim, the one to beat."""
+
+from __future__ import annotations
+
+from dpaudit_generators.marginals.choice import Structure
+from dpaudit_generators.marginals.mechanism import Marginals
+from dpaudit_generators.marginals.model import TreeBatch, TreeModel
+
+__all__ = ["Marginals", "Structure", "TreeBatch", "TreeModel"]

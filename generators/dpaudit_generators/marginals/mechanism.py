@@ -1,0 +1,275 @@
+"""Noisy marginals along a tree as a generator: settings, claim, and how models are fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.account.gaussian import concentrated_rho, gaussian_mu
+from dpaudit.errors import SettingsError
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
+from dpaudit.model.encoding import values_of_table
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FloatArray, IntArray, Job
+from dpaudit_generators.batches import whole_table
+from dpaudit_generators.marginals.choice import Structure, joint_counts, label_star
+from dpaudit_generators.marginals.domain import Domain
+from dpaudit_generators.marginals.model import TreeBatch, TreeModel
+from dpaudit_generators.marginals.release import ChosenTree, PublicTree
+from dpaudit_generators.marginals.tables import ROOT, TreeTables
+from dpaudit_generators.tables import require_columns, require_table
+
+if TYPE_CHECKING:
+    from dpaudit.plugins.recorder import Recorder
+
+MOST_CELLS: Final = 4096
+"""Cells of all columns that a tree is chosen among: each two are counted together."""
+_EPSILON: Final = 1.0
+_SYSTEM: Final = "noise drawn from the operating system's entropy"
+_SEEDED: Final = "noise drawn from a seed, for audits: it hides nothing from who knows the seed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marginals:
+    """Noisy counts of pairs of columns, and records drawn along a tree of them; an exact claim.
+
+    Which pairs is public (`tree=label`, `independent`) or chosen with noise (`chosen`): see
+    `PublicTree` and `ChosenTree` for the proofs. Cells are public: categories, and equal bins over
+    the bounds of the schema. The number of records is never used. All else, from clipping counts at
+    0 to drawing records, is post-processing.
+
+    The budget is stated in one currency, which the claim has too. For a public tree the mechanism
+    is Gaussian, so that each of them is exact; a chosen tree is claimed in rho, or in the epsilon
+    and delta that follow.
+
+    Attributes:
+        schema: The public schema.
+        epsilon: Epsilon of the budget; 1 if no other budget is given.
+        delta: Its delta.
+        mu: Budget in Gaussian DP, in place of epsilon and delta; for a public tree.
+        rho: Budget in zCDP, in place of epsilon and delta.
+        tree: Which pairs are counted: "label" (every column with the label), "chosen", or
+            "independent" (none). "auto" is "label" if the schema names one, else "chosen".
+        bins: Equal bins over the bounds of a numeric column.
+
+    Raises:
+        ClaimError: If the budget is not positive.
+        SettingsError: If a setting is out of range, two budgets are given, or `mu` for a chosen
+            tree.
+    """
+
+    schema: Schema
+    epsilon: float | None = None
+    delta: float = 1e-5
+    mu: float | None = None
+    rho: float | None = None
+    tree: Structure = Structure.AUTO
+    bins: int = 4
+
+    models_at_once: ClassVar[int] = 256
+
+    def __post_init__(self) -> None:
+        if self.tree not in list(Structure):
+            raise SettingsError(f"tree is {self.tree!r}: use {', '.join(Structure)}")
+        object.__setattr__(self, "tree", Structure(self.tree))  # text from a command line
+        if self.bins < 1:
+            raise SettingsError(f"bins is {self.bins!r}: use at least 1")
+        if sum(one is not None for one in (self.epsilon, self.mu, self.rho)) > 1:
+            raise SettingsError("the budget is given twice: keep one of epsilon, mu and rho")
+        if self.tree is Structure.LABEL and self.schema.label is None:
+            raise SettingsError(
+                'tree=label needs a schema that names a label column ("label": NAME): name one, or '
+                "use tree=chosen"
+            )
+        if self.structure is Structure.CHOSEN and self.mu is not None:
+            raise SettingsError("mu is for a public tree: give rho, or epsilon, for tree=chosen")
+        _ = self.claim  # validates
+        _ = self.mechanism
+
+    @property
+    def structure(self) -> Structure:
+        """Which pairs are counted, once "auto" is decided by the schema."""
+        if self.tree is not Structure.AUTO:
+            return self.tree
+        if self.schema.label is not None:
+            return Structure.LABEL
+        return Structure.CHOSEN if len(self.schema.columns) > 1 else Structure.INDEPENDENT
+
+    @cached_property
+    def mechanism(self) -> PublicTree | ChosenTree:
+        """What is released, with noise that spends the budget."""
+        domain, names = Domain(self.schema, self.bins), self.schema.names
+        root = names.index(self.schema.label) if self.schema.label else 0
+        if self.structure is Structure.CHOSEN:
+            cells = int(domain.sizes.sum())
+            if cells > MOST_CELLS:
+                raise SettingsError(
+                    f"the columns have {cells} cells together, and tree=chosen compares each two: "
+                    f"at most {MOST_CELLS}; use fewer bins, or tree=label"
+                )
+            return ChosenTree(domain, self._rho, root)
+        star = self.structure is Structure.LABEL
+        parents = label_star(len(names), root) if star else (ROOT,) * len(names)
+        return PublicTree(TreeTables(domain, parents), self._mu)
+
+    @cached_property
+    def claim(self) -> Claim:
+        """The budget, for adding or removing one record."""
+        if self.structure is Structure.CHOSEN:
+            source = (
+                "proved: zCDP of noisy counts and of a tree chosen by the exponential mechanism"
+            )
+        else:
+            source = f"exact: Gaussian noise on the counts of {len(self.schema.columns)} tables"
+        if self.mu is not None:
+            return GaussianClaim(mu=self.mu, source=source)
+        if self.rho is not None:
+            return ConcentratedClaim(rho=self.rho, source=source)
+        epsilon = _EPSILON if self.epsilon is None else self.epsilon
+        return PrivacyClaim(epsilon=epsilon, delta=self.delta, source=source)
+
+    @property
+    def released_facts(self) -> tuple[str, ...]:
+        """Names of the noisy counts."""
+        return self.mechanism.names
+
+    def released_effect(self, record: pd.DataFrame) -> FloatArray:
+        """By how much a record raises each noisy count, as far as the schema alone says.
+
+        Args:
+            record: A table of one row.
+        """
+        domain = Domain(self.schema, self.bins)
+        return self.mechanism.effect(domain.cells(values_of_table(record, self.schema)))
+
+    def check(self, data: pd.DataFrame) -> None:
+        """Refuses a table that does not fit the schema; called once, outside the game.
+
+        Raises:
+            DataError: If it does not.
+        """
+        require_table(data, self.schema)
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> TreeModel:
+        """Counts a table with noise.
+
+        Args:
+            data: The private table; values that the schema does not know count nowhere.
+            seed: For audits; None draws everything from the system's entropy.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
+        """
+        return self.fit_many(data, [whole_table(seed)])[0]
+
+    def batch_key(self, job: Job) -> Hashable:
+        """The same for all jobs: models have one shape, whatever their records."""
+        del job
+        return ()
+
+    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> TreeBatch:
+        """Fits a model for each job; each is bit-identical to one fitted alone.
+
+        Args:
+            data: The private table; a job may drop rows of it.
+            jobs: What to fit.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
+        """
+        require_columns(data, self.schema)
+        mechanism = self.mechanism
+        domain = Domain(self.schema, self.bins)
+        counted = _Counted(domain, domain.cells(values_of_table(data, self.schema)))
+        models = []
+        for job in jobs:
+            release = mechanism.of(_Kept(counted, list(job.dropped_rows)), seed=job.seed)
+            noise = _SYSTEM if job.seed is None else _SEEDED
+            claim = replace(self.claim, source=f"{self.claim.source}; {noise}")
+            models.append(TreeModel(**release._asdict(), claim=claim))
+        return TreeBatch(tuple(models))
+
+    def trace(
+        self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
+    ) -> pd.DataFrame:
+        """Fits and samples as `fit` and `sample` do, and records the bounds that are used.
+
+        Args:
+            data: The private table.
+            n_rows: Number of records to draw.
+            seed: Seed of both.
+            recorder: Takes the records.
+
+        Returns:
+            The table of ``fit(data, seed=seed).sample(n_rows, seed=seed)``.
+        """
+        for column in self.schema.columns:
+            if column.kind.numeric:
+                recorder.scaling(column.name, column.bounds)
+        return self.fit(data, seed=seed).sample(n_rows, seed=seed)
+
+    @property
+    def _budget(self) -> dict[str, float]:
+        epsilon = _EPSILON if self.epsilon is None else self.epsilon
+        return {"epsilon": epsilon, "delta": self.delta}
+
+    @property
+    def _mu(self) -> float:
+        if self.mu is not None:
+            return self.mu
+        return gaussian_mu(**self._budget) if self.rho is None else float(np.sqrt(2.0 * self.rho))
+
+    @property
+    def _rho(self) -> float:
+        return concentrated_rho(**self._budget) if self.rho is None else self.rho
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """Records by their cells; what many models count is counted once.
+
+    Attributes:
+        domain: The public cells of the columns.
+        cells: The cell of each record in each column [n, d].
+        known: Counts by the parents of their tables.
+    """
+
+    domain: Domain
+    cells: IntArray
+    known: dict[tuple[int, ...], IntArray] = field(default_factory=dict)
+
+    def counts(self, tables: TreeTables) -> IntArray:
+        if tables.parents not in self.known:
+            self.known[tables.parents] = tables.counts(self.cells)
+        return self.known[tables.parents]
+
+    @cached_property
+    def joint(self) -> FloatArray:
+        return joint_counts(self.domain, self.cells)
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """The records of one training: all but those that it lacks.
+
+    Attributes:
+        everything: All records.
+        dropped: Positions of those that it lacks.
+    """
+
+    everything: _Counted
+    dropped: list[int]
+
+    def counts(self, tables: TreeTables) -> IntArray:
+        lacking = tables.counts(self.everything.cells[self.dropped])
+        return self.everything.counts(tables) - lacking
+
+    def joint(self) -> FloatArray:
+        lacking = joint_counts(self.everything.domain, self.everything.cells[self.dropped])
+        return self.everything.joint - lacking

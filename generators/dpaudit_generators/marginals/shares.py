@@ -1,0 +1,65 @@
+"""From noisy counts along a tree to the shares that records are drawn with: post-processing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpaudit.plugins.protocols import FloatArray
+from dpaudit_generators.marginals.tables import TreeTables
+
+
+def shares_along(tables: TreeTables, noisy: FloatArray, scales: FloatArray) -> FloatArray:
+    """Shares of the cells in each row of each table.
+
+    A count below 0 is 0. A column without a parent is counted in its own table and in those of all
+    its children, and gets the mean with the smallest variance. A row that nothing is left of has
+    the shares of its column, and those are equal if nothing is left of the column either.
+
+    Args:
+        tables: The tables.
+        noisy: Noisy counts of all cells, flat.
+        scales: Standard deviation of the noise on the cells of each table [d].
+
+    Returns:
+        Shares of all cells, flat; each row adds up to 1.
+    """
+    kept = np.maximum(_roots_averaged(tables, noisy, scales), 0.0)
+    first, widths = tables.row_starts, tables.row_widths
+    sums = np.add.reduceat(kept, first)
+    for row in np.flatnonzero(sums == 0.0):
+        column = int(np.searchsorted(tables.starts, first[row], side="right")) - 1
+        own = tables.table(kept, column).sum(axis=0)
+        own = own if own.any() else np.ones(len(own))
+        kept[first[row] : first[row] + widths[row]] = own
+        sums[row] = own.sum()
+    shares: FloatArray = kept / np.repeat(sums, widths)
+    return shares
+
+
+def _roots_averaged(tables: TreeTables, noisy: FloatArray, scales: FloatArray) -> FloatArray:
+    parents = np.array(tables.parents)
+    averaged = noisy.copy()
+    row_sums = np.add.reduceat(noisy, tables.row_starts)
+    for root in tables.levels[0].tolist():
+        children = np.flatnonzero(parents == root)
+        if len(children) == 0:
+            continue
+        own = slice(tables.starts[root], tables.starts[root + 1])
+        rows = tables.first_rows[children][:, None] + np.arange(tables.domain.sizes[root])
+        counts = np.vstack([noisy[own], row_sums[rows]])
+        sizes = np.append(1, tables.domain.sizes[children])
+        precision = 1.0 / (sizes * scales[np.append(root, children)] ** 2)
+        averaged[own] = precision @ counts / precision.sum()
+    return averaged
+
+
+def total_of(tables: TreeTables, noisy: FloatArray) -> float:
+    """An estimate of the number of records: each table's sum, the more the fewer cells it has.
+
+    Args:
+        tables: The tables, all with noise of one standard deviation.
+        noisy: Noisy counts of all cells, flat.
+    """
+    sums = np.add.reduceat(noisy, tables.starts[:-1])
+    precision = 1.0 / np.diff(tables.starts)
+    return float(precision @ sums / precision.sum())
