@@ -17,7 +17,7 @@ from reports import cervical
 from reports.command import DPAUDIT, Run, StudyParser, start
 from reports.data import catalogue, table_file
 
-NETWORK = ("pate-gan", "-p", "start=noise")
+NETWORK = ("pate-gan", "-p", "start=noise", "-p", "rounds=40")
 PUBLISHED = ("--data", "cervical.csv", "--schema", "cervical.schema.json", "--target", "row:397")
 FARTHEST = ("--target", "farthest")
 KEPT = ("result.json", "report.html", "report.md")

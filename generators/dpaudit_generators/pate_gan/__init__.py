@@ -16,15 +16,15 @@ from dpaudit_generators.pate_gan.mechanism import PateGan
 from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
 from dpaudit_generators.pate_gan.releases import Proportions
 from dpaudit_generators.pate_gan.settings import PUBLISHED, TrainingSettings
-from dpaudit_generators.pate_gan.start import Start
+from dpaudit_generators.pate_gan.start import Origin
 
 __all__ = [
     "PUBLISHED",
     "Bounds",
+    "Origin",
     "PateGan",
     "PateGanBatch",
     "PateGanModel",
     "Proportions",
-    "Start",
     "TrainingSettings",
 ]

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pandas as pd
+
 from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FloatArray
 from dpaudit_generators.pate_gan.bounds import Bounds
 from dpaudit_generators.pate_gan.releases import Proportions
 from dpaudit_generators.pate_gan.trainee import Trainee
@@ -37,6 +41,19 @@ def released_names(generator: PateGan) -> tuple[str, ...]:
     if generator.marginals is not None:
         names += generator.marginals.released_facts
     return tuple(names)
+
+
+def released_effect(generator: PateGan, record: pd.DataFrame) -> FloatArray:
+    """By how much a record raises each released number, as far as the settings alone say.
+
+    Args:
+        generator: The settings.
+        record: A table of one row.
+    """
+    marginals = generator.marginals
+    counts = np.empty(0) if marginals is None else marginals.released_effect(record)
+    votes = np.zeros(len(released_names(generator)) - len(counts))  # any teacher may have it
+    return np.concatenate([votes, counts])
 
 
 def released(

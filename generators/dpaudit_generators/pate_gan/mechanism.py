@@ -19,15 +19,15 @@ from dpaudit.model.column import Column
 from dpaudit.model.encoding import width
 from dpaudit.model.gaussian import gaussian_epsilon
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import Job
+from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators.batches import whole_table
 from dpaudit_generators.marginals import Marginals, Structure
 from dpaudit_generators.pate_gan.bounds import Bounds
-from dpaudit_generators.pate_gan.facts import released, released_names
+from dpaudit_generators.pate_gan.facts import released, released_effect, released_names
 from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
 from dpaudit_generators.pate_gan.releases import Proportions, Split, split
 from dpaudit_generators.pate_gan.settings import TrainingSettings
-from dpaudit_generators.pate_gan.start import Start
+from dpaudit_generators.pate_gan.start import Origin
 from dpaudit_generators.pate_gan.trainee import Trained, Trainee
 from dpaudit_generators.tables import require_columns, require_table
 
@@ -97,7 +97,7 @@ class PateGan(TrainingSettings):
     schema: Schema
     epsilon: float = 1.0
     delta: float = 1e-5
-    start: Start = Start.MARGINALS
+    start: Origin = Origin.MARGINALS
     bins: int = 4
     vote_share: float = 0.1
     teachers: int = 50
@@ -111,7 +111,7 @@ class PateGan(TrainingSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choices = (("start", Start), ("bounds", Bounds), ("label_proportions", Proportions))
+        choices = (("start", Origin), ("bounds", Bounds), ("label_proportions", Proportions))
         for name, kind in choices:
             value = getattr(self, name)
             if value not in list(kind):
@@ -129,7 +129,7 @@ class PateGan(TrainingSettings):
             )
         if not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
             raise SettingsError(f"device is {self.device!r}: use cpu, cuda or cuda:N")
-        if self.start is Start.MARGINALS and self._releases_histograms:
+        if self.start is Origin.MARGINALS and self._releases_histograms:
             raise SettingsError(
                 f"bounds={self.bounds} and label_proportions={self.label_proportions} do not go "
                 "together with start=marginals, which have public bounds and the proportions of "
@@ -182,7 +182,7 @@ class PateGan(TrainingSettings):
     @cached_property
     def marginals(self) -> Marginals | None:
         """The noisy marginals that records are drawn from; does not depend on data."""
-        if self.start is Start.NOISE:
+        if self.start is Origin.NOISE:
             return None
         mu = math.sqrt(1.0 - self.vote_share) * self._mu
         tree = Structure.INDEPENDENT if self.schema.label is None else Structure.LABEL
@@ -194,7 +194,7 @@ class PateGan(TrainingSettings):
         budget = self.split.votes
         most = self.rounds * self.student_steps * self.batch  # labels that the student draws
         k, accuracy, delta = self.teachers, self.accuracy, self.delta
-        if self.start is Start.MARGINALS:
+        if self.start is Origin.MARGINALS:
             mu = math.sqrt(self.vote_share) * self._mu
             return calibrate_gaussian(mu=mu, delta=delta, k=k, accuracy=accuracy, most=most)
         # RDP only: no trial has to wait for the import of another accountant.
@@ -225,6 +225,14 @@ class PateGan(TrainingSettings):
     def released_facts(self) -> tuple[str, ...]:
         """Names of what counts and votes release, the votes summed up."""
         return released_names(self)
+
+    def released_effect(self, record: pd.DataFrame) -> FloatArray:
+        """By how much a record raises each released fact, as far as the settings alone say.
+
+        Args:
+            record: A table of one row.
+        """
+        return released_effect(self, record)
 
     def check(self, data: pd.DataFrame) -> None:
         """Refuses a table that nothing can be learned from; called once, outside the game.

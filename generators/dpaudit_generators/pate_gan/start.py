@@ -12,14 +12,14 @@ from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.seeds import rng_of
 from dpaudit_generators.marginals import TreeModel
 
-CHOICES: Final = 4
+CHOICES: Final = 2
 """Candidates of each sampled record."""
 
 _PART: Final = 2048
 """Records that are sampled at a time."""
 
 
-class Start(StrEnum):
+class Origin(StrEnum):
     """What makes the records that teachers judge."""
 
     MARGINALS = "marginals"

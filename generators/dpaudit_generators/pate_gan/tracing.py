@@ -25,7 +25,7 @@ from dpaudit_generators.pate_gan.model import PateGanModel
 from dpaudit_generators.pate_gan.rounds import Round
 from dpaudit_generators.pate_gan.rows import Head
 from dpaudit_generators.pate_gan.source import Noise, sample
-from dpaudit_generators.pate_gan.start import Start
+from dpaudit_generators.pate_gan.start import Origin
 from dpaudit_generators.pate_gan.teachers import Teachers
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class _Recording:
 
     def __init__(self, generator: PateGan, recorder: Recorder, *, rows: int) -> None:
         self._recorder, self._rows = recorder, rows
-        drawn = generator.start is Start.MARGINALS
+        drawn = generator.start is Origin.MARGINALS
         self._width = Head(generator.schema).width if drawn else generator.noise_width
         self._plan, self._spent = generator.plan, generator.spent
         steps = generator.teacher_steps + (0 if drawn else generator.generator_steps)

@@ -19,7 +19,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World, trains_many
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import IndexArray, LabelRelease, LabelReleases
-from dpaudit_generators.pate_gan import PUBLISHED, PateGan, PateGanModel, Start, training
+from dpaudit_generators.pate_gan import PUBLISHED, Origin, PateGan, PateGanModel, training
 from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.rows import Head
 from dpaudit_generators.pate_gan.sequential import train_one
@@ -44,7 +44,7 @@ def numbers(n: int = 686) -> pd.DataFrame:
 def published(rounds: int) -> PateGan:
     return PateGan(
         schema=NUMBERS,
-        start=Start.NOISE,
+        start=Origin.NOISE,
         teachers=5,
         accuracy=0.5002,
         **(dict(PUBLISHED) | {"rounds": rounds}),

@@ -24,7 +24,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import Generator, Model
 from dpaudit_generators.pate import LabelReleases
-from dpaudit_generators.pate_gan import Bounds, PateGan, PateGanModel, Start, training
+from dpaudit_generators.pate_gan import Bounds, Origin, PateGan, PateGanModel, training
 from dpaudit_generators.pate_gan.stack import Critics
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.trainee import Records
@@ -58,7 +58,7 @@ def _same(one: PateGanModel, other: PateGanModel) -> bool:
 
 
 def test_the_claim_is_the_budget_and_the_plan_knows_no_data() -> None:
-    generator = PateGan(schema=MIXED, start=Start.NOISE)
+    generator = PateGan(schema=MIXED, start=Origin.NOISE, rounds=40)
     assert isinstance(generator, Generator)
     claim = generator.claim
     assert (claim.epsilon, claim.delta, claim.neighbours) == (1.0, 1e-5, Neighbours.ADD_REMOVE)
@@ -274,7 +274,7 @@ def test_with_a_large_budget_it_learns_and_its_columns_vary() -> None:
         assert schema.problems(table) == []
         return float(np.abs(encode(table, schema).mean(axis=0) - real.mean(axis=0)).mean())
 
-    generator = PateGan(schema=schema, start=Start.NOISE, epsilon=10.0)
+    generator = PateGan(schema=schema, start=Origin.NOISE, rounds=40, epsilon=10.0)
     tables = [generator.fit(data, seed=s).sample(len(data), seed=s) for s in range(4)]
     null = NullGenerator(schema=schema).fit(data, seed=0).sample(len(data), seed=0)
     assert np.mean([distance(table) for table in tables]) < 0.85 * distance(null)
@@ -286,7 +286,7 @@ def test_adult_runs(data_folder: Path) -> None:
     data = load_table(data_folder / "adult_500.csv.gz")
     schema = Schema.infer(data)
     data = schema.canonical(data)
-    generator = PateGan(schema=schema, start=Start.NOISE, rounds=5)
+    generator = PateGan(schema=schema, start=Origin.NOISE, rounds=5)
     generator.check(data)
     table = generator.fit(data, seed=1).sample(500, seed=2)
     assert schema.problems(table) == []

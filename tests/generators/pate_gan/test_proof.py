@@ -24,7 +24,7 @@ from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators import pate
 from dpaudit_generators.marginals import Marginals, TreeBatch, release
 from dpaudit_generators.pate import IndexArray
-from dpaudit_generators.pate_gan import PateGan, PateGanModel, Start, mechanism, training
+from dpaudit_generators.pate_gan import Origin, PateGan, PateGanModel, mechanism, training
 from dpaudit_generators.pate_gan.stack import Critics
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.trainee import Records
@@ -50,11 +50,11 @@ def table(n: int) -> pd.DataFrame:
 GIVEN: dict[str, Any] = {"teachers": 10, "rounds": 3, "epsilon": 2.0}
 
 
-@pytest.fixture(params=list(Start))
-def start(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Start:
+@pytest.fixture(params=list(Origin))
+def start(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Origin:
     """What makes the records that teachers judge, in all generators of a test."""
     monkeypatch.setitem(GIVEN, "start", request.param)
-    return Start(request.param)
+    return Origin(request.param)
 
 
 def generator(**settings: Any) -> PateGan:
@@ -286,12 +286,12 @@ def spending(gan: PateGan) -> list[int]:
 
 
 @pytest.mark.parametrize("epsilon", BUDGETS)
-def test_p7_the_budget_is_not_exceeded_at_any_iteration(epsilon: float, start: Start) -> None:
+def test_p7_the_budget_is_not_exceeded_at_any_iteration(epsilon: float, start: Origin) -> None:
     gan = generator(epsilon=epsilon, accuracy=0.55, rounds=8)
     costs = [gan.spent(labels) for labels in spending(gan)]
     assert costs == sorted(costs)
     assert costs[-1] <= epsilon
-    if start is Start.NOISE:
+    if start is Origin.NOISE:
         assert costs[-1] == gan.plan.epsilon
     else:
         assert costs[-1] == pytest.approx(epsilon, rel=1e-5)
