@@ -54,7 +54,8 @@ def sample_weighted(
 
     One of `CHOICES` candidates is kept, with probability proportional to exp(score): the odds that
     a record is real are by how much a real table has more of it (sampling importance resampling,
-    Rubin 1987).
+    Rubin 1987). They share their label, because counts know the proportions of its classes better
+    than votes: teachers with few records of a rare class take all of it for unreal.
 
     Args:
         start: The marginals.
@@ -66,11 +67,15 @@ def sample_weighted(
     Returns:
         Values [n, d].
     """
-    rng, columns = rng_of(seed, "sample"), len(start.tables.parents)
+    rng, schema = rng_of(seed, "sample"), start.tables.domain.schema
+    columns = len(schema.columns)
+    labels = [place for place, name in enumerate(schema.names) if name == schema.label]
     records = np.empty((n, columns))
     for first in range(0, n, _PART):
         own = records[first : first + _PART]
-        values = candidates(start, rng.random((CHOICES * len(own), 2 * columns)))
+        uniforms = rng.random((len(own), CHOICES, 2 * columns))
+        uniforms[..., labels] = uniforms[:, :1, labels]
+        values = candidates(start, uniforms.reshape(-1, 2 * columns))
         if on_candidates is not None:
             on_candidates(values)
         chosen = _chosen(score(values).reshape(-1, CHOICES), rng.random(len(own)))

@@ -19,6 +19,7 @@ from dpaudit_generators.pate_gan.start import CHOICES, sample_weighted
 from samples import PEOPLE, people
 
 COIN = Schema(columns=(Column(name="side", kind=Kind.BINARY, categories=(0, 1)),))
+LABEL = Column(name="label", kind=Kind.BINARY, categories=(0, 1))
 FAIR = Marginals(schema=COIN, mu=1e6, tree=Structure.INDEPENDENT).fit(
     pd.DataFrame({"side": [0, 1] * 5000}), seed=1
 )
@@ -38,6 +39,19 @@ def test_a_candidate_is_kept_in_proportion_to_its_odds(odds: float) -> None:
     assert CHOICES == 2  # so both are ones in a quarter of the pairs, and one of them in half
     expected = 0.25 + 0.5 * odds / (1.0 + odds)
     assert share_of_ones(odds) == pytest.approx(expected, abs=4 * 0.5 / math.sqrt(20_000))
+
+
+def test_candidates_share_their_label() -> None:
+    schema = Schema(columns=(*COIN.columns, LABEL), label="label")
+    table = pd.DataFrame({"side": [0, 1] * 500, "label": [0] * 900 + [1] * 100})
+    start = Marginals(schema=schema, mu=1e6, tree=Structure.LABEL).fit(table, seed=1)
+
+    def score(values: FloatArray) -> FloatArray:
+        return 3.0 * values[:, 0] - 50.0 * values[:, 1]
+
+    side, label = sample_weighted(start, score, 20_000, seed=3).mean(axis=0)
+    assert label == pytest.approx(0.1, abs=0.01)  # however much the student dislikes the class
+    assert side == pytest.approx(0.25 + 0.5 / (1.0 + math.exp(-3.0)), abs=0.02)
 
 
 def test_any_number_of_records_is_drawn_and_huge_scores_are_no_trouble() -> None:
