@@ -67,7 +67,8 @@ class PateGan(TrainingSettings):
     entropy, as production needs; a seed is for audits. The claim of the model says which.
 
     The defaults do not depend on any data: an accuracy of .65 with 50 teachers means noise of 38.9
-    votes, and at epsilon 1 a tenth of the budget buys 11 labels, the whole of it 144.
+    votes at most. At epsilon 1 a tenth of the budget buys 10 labels; with `start=noise` the whole
+    of it buys 144.
 
     Attributes:
         schema: The public schema.
