@@ -18,7 +18,7 @@ DOCS = Path(__file__).parents[1] / "docs"
     ("page", "count", "silent"),
     [
         ("accounting.md", 5, 0),
-        ("pate-gan.md", 2, 0),
+        ("pate-gan.md", 3, 0),
         ("generators/marginals.md", 1, 0),
         ("extending.md", 8, 7),
     ],

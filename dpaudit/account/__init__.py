@@ -8,7 +8,7 @@ a number of labels, and `LabelBudget` refuses the label after the last one.
 from __future__ import annotations
 
 from dpaudit.account.budget import LabelBudget
-from dpaudit.account.calibration import LabelPlan, calibrate
+from dpaudit.account.calibration import LabelPlan, calibrate, calibrate_gaussian
 from dpaudit.account.composition import Method
 from dpaudit.account.conversion import ORDERS, epsilon_from_moments, epsilon_from_rdp
 from dpaudit.account.dp_sgd import dp_sgd_claim
@@ -34,6 +34,7 @@ __all__ = [
     "NoisyMax",
     "VoteTable",
     "calibrate",
+    "calibrate_gaussian",
     "dp_sgd_claim",
     "epsilon_from_moments",
     "epsilon_from_rdp",

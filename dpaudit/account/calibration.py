@@ -16,6 +16,7 @@ from dpaudit.account.composition import Method
 from dpaudit.account.mechanism import Mechanism, wrong_at
 from dpaudit.account.vote_table import VoteTable, vote_table
 from dpaudit.errors import SettingsError
+from dpaudit.model.gaussian import gaussian_epsilon
 
 _MOST_LABELS: Final = 10**12
 """No plan is longer: far more labels than any training can use."""
@@ -134,6 +135,42 @@ def calibrate(
             "lower the accuracy"
         )
     return LabelPlan(mechanism, k, bought, scale, cost(bought), delta)
+
+
+def calibrate_gaussian(*, mu: float, delta: float, k: int, accuracy: float, most: int) -> LabelPlan:
+    """Chooses noise and number of labels so that all labels together are mu-Gaussian DP.
+
+    For labels that share a budget with other Gaussian mechanisms: squares of mu add up. Where the
+    budget pays for no label of the accuracy, one label has more noise.
+
+    Args:
+        mu: What all labels may cost, positive and finite.
+        delta: Where the plan's epsilon is taken.
+        k: Number of teachers, at least 1.
+        accuracy: Probability in (0.5, 1) that a label follows the majority when 80 % agree.
+        most: Most labels that are of use, at least 1; more budget buys less noise.
+
+    Returns:
+        The plan.
+
+    Raises:
+        SettingsError: If an argument is outside its range.
+    """
+    if not 0.0 < mu < math.inf:
+        raise SettingsError(f"`mu` is {mu}: choose a positive, finite budget")
+    check_positive_delta(delta)
+    check_teachers(k)
+    wished = scale_of_accuracy(Mechanism.GAUSSIAN, k=k, accuracy=accuracy)
+    labels = max(1, min(most, int((wished * mu) ** 2)))
+
+    def spent(scale: float) -> float:
+        return math.sqrt(labels) * vote_table(Mechanism.GAUSSIAN, k, scale).quantised().mu
+
+    scale = max(_QUIET, math.sqrt(labels) / mu)  # but for clipping and cutting
+    while spent(scale) > mu:
+        scale *= _RESOLUTION
+    epsilon = gaussian_epsilon(spent(scale), delta)
+    return LabelPlan(Mechanism.GAUSSIAN, k, labels, scale, epsilon, delta)
 
 
 def scale_of_accuracy(

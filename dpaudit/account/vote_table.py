@@ -10,6 +10,7 @@ from typing import Final, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
 from dpaudit.account._checks import check_teachers
 from dpaudit.account.bernoulli import Steps, divergences, fractions, neighbour_steps, steps_between
@@ -30,6 +31,9 @@ _FLOAT_BITS: Final = 1074
 
 _TINY: Final = 2.0**-1000
 """An exact table is never quite certain, so that every divergence is finite."""
+
+_ROUNDING: Final = 1e-14
+"""More than the rounding errors of two quantiles."""
 
 _FLOOR: Final = 1e-6
 """A quantised table is never more certain than this: clipping moves no epsilon that matters."""
@@ -228,6 +232,23 @@ class VoteTable:
         if method not in list(Method):
             raise SettingsError(f"`method` is {method!r}: use {', '.join(Method)}")
         return epsilon_of_labels(self._steps, labels=labels, delta=delta, method=Method(method))
+
+    @cached_property
+    def mu(self) -> float:
+        """Gaussian DP of one label: how far neighbouring votes are apart, in normal quantiles.
+
+        A bit that is 1 with probability p says whether a normal variable of mean quantile(p) and
+        variance 1 is above 0. So telling the bits of two counts apart is at least as hard as
+        telling N(0, 1) from N(mu, 1), and T labels, whose votes may depend on earlier ones in any
+        way, are sqrt(T) mu-GDP (Dong, Roth and Su 2022, Lemma 2.9 and Corollary 3.3). Infinite if
+        a label is certain for one count and not for its neighbour.
+        """
+        ones = self.probabilities
+        zeros = fractions([(1 << self.bits) - one for one in self.thresholds], self.bits)
+        quantiles = np.where(ones <= 0.5, ndtri(ones), -ndtri(zeros))  # small ones are precise
+        with np.errstate(invalid="ignore"):
+            steps = np.abs(np.diff(quantiles))
+        return float(np.nan_to_num(steps, nan=0.0, posinf=np.inf).max()) + _ROUNDING
 
     def claim(
         self, labels: int, *, delta: float, method: Method | str = Method.BEST

@@ -10,8 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaudit.account import LabelBudget, LabelPlan, Mechanism, VoteTable, calibrate, vote_table
+from dpaudit.account import (
+    LabelBudget,
+    LabelPlan,
+    Mechanism,
+    VoteTable,
+    calibrate,
+    calibrate_gaussian,
+    vote_table,
+)
 from dpaudit.errors import BudgetError, SettingsError
+from dpaudit.model.gaussian import gaussian_epsilon
 
 
 def test_plans_match_the_reference_vectors(accounting_vectors: dict[str, Any]) -> None:
@@ -195,3 +204,31 @@ def test_the_odometer_counts_and_refuses_before_spending() -> None:
 def test_an_empty_budget_pays_for_nothing() -> None:
     with pytest.raises(BudgetError):
         LabelBudget(0).spend()
+
+
+# Labels beside other Gaussian mechanisms.
+
+
+@pytest.mark.parametrize("mu", [1e-4, 0.01, 0.085, 0.27, 2.0, 50.0])
+@pytest.mark.parametrize("k", [1, 50])
+def test_labels_cost_no_more_mu_than_there_is_and_hardly_less(mu: float, k: int) -> None:
+    plan = calibrate_gaussian(mu=mu, delta=1e-5, k=k, accuracy=0.65, most=1000)
+    spent = math.sqrt(plan.labels) * plan.table.mu
+    assert 1 <= plan.labels <= 1000
+    assert spent <= mu
+    sharpest = 4.753424 * (1 + k % 2)  # of a clipped table; with an even k there are ties
+    assert spent == pytest.approx(min(mu, math.sqrt(plan.labels) * sharpest), rel=1e-5)
+    assert plan.epsilon == gaussian_epsilon(spent, 1e-5)
+    if 1 < plan.labels < 1000:
+        right = plan.table.accuracy(0.8)
+        assert right == pytest.approx(0.65, abs=0.1 / plan.labels + 0.002)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"mu": 0.0}, "`mu` is 0"), ({"delta": 0.0}, "delta"), ({"k": 0}, "teachers is 0")],
+)
+def test_a_senseless_budget_in_mu_is_refused(change: dict[str, Any], said: str) -> None:
+    arguments: dict[str, Any] = {"mu": 1.0, "delta": 1e-5, "k": 5, "accuracy": 0.65, "most": 9}
+    with pytest.raises(SettingsError, match=said):
+        calibrate_gaussian(**arguments | change)

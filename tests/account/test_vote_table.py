@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.stats import chi2, norm
 
 from dpaudit.account import ORDERS, Mechanism, VoteTable, vote_table
 from dpaudit.errors import SettingsError
+from dpaudit.model.gaussian import gaussian_delta, gaussian_epsilon
 
 WORD = 2**64
 SOME_ORDERS = [1.01, 1.5, 2.0, 8.0, 65.0, 4096.0]
@@ -270,3 +272,47 @@ def test_a_table_refuses_senseless_settings(
 ) -> None:
     with pytest.raises(SettingsError, match=r"teachers|scale"):
         vote_table(mechanism, teachers, scale)
+
+
+# In Gaussian differential privacy.
+
+
+@pytest.mark.parametrize(("k", "s"), [(1, 0.3), (10, 4.0), (50, 38.9), (51, 38.9), (300, 1e5)])
+def test_mu_of_normal_noise_is_one_over_its_deviation(k: int, s: float) -> None:
+    assert VoteTable.gaussian(k, s).mu == pytest.approx(1.0 / s, rel=1e-8)
+    assert VoteTable.gaussian(k, s).quantised().mu == pytest.approx(1.0 / s, rel=1e-8)
+
+
+def test_mu_of_a_clipped_table_is_finite_and_that_of_a_certain_one_is_not() -> None:
+    assert VoteTable.gaussian(11, 1e-3).quantised().mu == pytest.approx(2 * 4.753424, abs=1e-5)
+    half, one = 1 << 63, 1 << 64
+    assert VoteTable((0, half, one)).mu == np.inf
+    assert VoteTable((half, half)).mu == pytest.approx(0.0, abs=1e-13)
+    assert VoteTable((0, 0)).mu == pytest.approx(0.0, abs=1e-13)
+
+
+@pytest.mark.parametrize("make", [VoteTable.gaussian, VoteTable.laplace, VoteTable.noisy_max])
+def test_mu_covers_a_label_at_every_epsilon_and_no_smaller_one_does(make: Any) -> None:
+    table = make(20, 9.0).quantised()
+    p = table.probabilities
+    pairs = [(a, b) for a, b in pairwise(p)] + [(b, a) for a, b in pairwise(p)]
+
+    def excess(mu: float) -> float:
+        """By how much delta of the worst pair is above that of mu-GDP, at most."""
+        return max(
+            max(a - np.exp(e) * b, 0.0)
+            + max(1 - a - np.exp(e) * (1 - b), 0.0)
+            - gaussian_delta(e, mu)
+            for e in np.geomspace(1e-4, 1.0, 60)
+            for a, b in pairs
+        )
+
+    assert excess(table.mu) <= 1e-12
+    assert excess(0.97 * table.mu) > 1e-6
+
+
+def test_labels_in_turn_cost_at_most_what_squares_of_mu_add_up_to() -> None:
+    table = VoteTable.gaussian(20, 8.0).quantised()
+    for labels in (1, 5, 20):
+        tight = table.epsilon(labels, delta=1e-3, method="tight")
+        assert 0.0 < tight <= gaussian_epsilon(np.sqrt(labels) * table.mu, 1e-3)

@@ -128,7 +128,8 @@ def pate_gan_game(neighbours: Neighbours) -> Game:
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("bounds", ["schema", "private", "data"])
 def test_pate_gans_of_a_batch_are_those_of_fit(neighbours: Neighbours, bounds: str) -> None:
-    gan = PateGan(schema=PEOPLE, teachers=8, rounds=4, epsilon=8.0, bounds=Bounds(bounds))
+    given: dict[str, Any] = {"start": "noise", "teachers": 8, "rounds": 4, "epsilon": 8.0}
+    gan = PateGan(schema=PEOPLE, bounds=Bounds(bounds), **given)
     shared = payload(gan, Paid(), game=pate_gan_game(neighbours))
     whole = run_batch(shared, TRIALS[:6])
     assert len(set(features(whole).values())) == 6
@@ -138,6 +139,17 @@ def test_pate_gans_of_a_batch_are_those_of_fit(neighbours: Neighbours, bounds: s
             again = run_trial(shared, outcome.trial._replace(role=role))
             assert np.array_equal(again.features, outcome.features)
             assert again.claimed == outcome.claimed
+
+
+def test_marginals_with_teachers_are_those_of_fit() -> None:
+    gan = PateGan(schema=PEOPLE, teachers=8, rounds=4, epsilon=8.0)
+    shared = payload(gan, Paid(), game=pate_gan_game(Neighbours.ADD_REMOVE))
+    whole = run_batch(shared, TRIALS[:6])
+    assert len(set(features(whole).values())) == 6
+    for outcome in whole:
+        assert outcome.status is TrialStatus.FINISHED, outcome.error
+        again = run_trial(shared, outcome.trial._replace(role=Role.REPLAY))
+        assert np.array_equal(again.features, outcome.features)
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))

@@ -2,8 +2,10 @@
 
 Algorithm 1 of the paper, corrected where implementations break its premises: every constant is
 public, records are dealt by a keyed hash, each teacher has a random stream of its own, noisy votes
-are draws from a public table with an exact Rényi account, and the budget is checked before each
-label. `mechanism` has the generator, `teachers` is the only module that trains on real records.
+are draws from a public table with an exact account, and the budget is checked before each label. By
+default the records that teachers judge are drawn from noisy marginals, and the student weights
+them; `start=noise` trains the paper's generator network. `mechanism` has the generator, `teachers`
+is the only module that trains on real records.
 Importing this package does not import torch; fitting and sampling do.
 """
 
@@ -14,10 +16,12 @@ from dpaudit_generators.pate_gan.mechanism import PateGan
 from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
 from dpaudit_generators.pate_gan.releases import Proportions
 from dpaudit_generators.pate_gan.settings import PUBLISHED, TrainingSettings
+from dpaudit_generators.pate_gan.start import Origin
 
 __all__ = [
     "PUBLISHED",
     "Bounds",
+    "Origin",
     "PateGan",
     "PateGanBatch",
     "PateGanModel",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -10,19 +11,23 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import pandas as pd
 
-from dpaudit.account import LabelPlan, calibrate
+from dpaudit.account import LabelPlan, calibrate, calibrate_gaussian
+from dpaudit.account.gaussian import gaussian_mu
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import Column
 from dpaudit.model.encoding import width
+from dpaudit.model.gaussian import gaussian_epsilon
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import Job
+from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators.batches import whole_table
+from dpaudit_generators.marginals import Marginals, Structure
 from dpaudit_generators.pate_gan.bounds import Bounds
-from dpaudit_generators.pate_gan.facts import released, released_names
+from dpaudit_generators.pate_gan.facts import released, released_effect, released_names
 from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
 from dpaudit_generators.pate_gan.releases import Proportions, Split, split
 from dpaudit_generators.pate_gan.settings import TrainingSettings
+from dpaudit_generators.pate_gan.start import Origin
 from dpaudit_generators.pate_gan.trainee import Trained, Trainee
 from dpaudit_generators.tables import require_columns, require_table
 
@@ -42,46 +47,60 @@ _MOST_AT_ONCE: Final = 1024
 class PateGan(TrainingSettings):
     """PATE-GAN whose promise is proved: (epsilon, delta) for adding or removing one record.
 
-    The proof, in the order of the code: All constants come from public settings (`plan`,
-    `TrainingSettings`). A keyed hash deals records to teachers, so a record reaches one teacher
-    (`pate.cells`), whose training reads nothing of the other cells (`teachers`). So one vote of k
-    changes by one. The released label is a draw from a public table whose Rényi divergence is known
-    exactly, and T adaptive labels compose (`dpaudit.account`). Everything else, the student and the
-    generator, reads released labels only, which is post-processing. Under `bounds=data` the premise
-    fails, and the claim with it.
+    Records are drawn from noisy marginals of each class and weighted by a student that learns from
+    the noisy labels of k teachers. The proof, in the order of the code: All constants come from
+    public settings (`plan`, `marginals`, `TrainingSettings`). A record is in one cell of each
+    marginal, so Gaussian noise makes the counts mu-GDP (`marginals.PublicTree`). A keyed hash deals
+    records to teachers, so a record reaches one teacher (`pate.cells`), whose training reads
+    nothing of the other cells (`teachers`). So one vote of k changes by one, and the released label
+    is a draw from a public table whose mu is known (`VoteTable.mu`). Squares of mu add up, whatever
+    later steps take from earlier ones. Everything else, the student and the records, reads noisy
+    counts and released labels only, which is post-processing.
 
-    Whatever else of the table is used is released by noisy histograms (`releases`) before any
-    teacher trains, for a share of epsilon that is taken from the votes; the sum is the budget.
+    With `start=noise` there are no marginals: a generator network learns from the student, as in
+    the paper, and the labels are accounted by their exact Rényi divergences. Whatever else of the
+    table is used then is released by noisy histograms (`releases`) before any teacher trains, for a
+    share of epsilon that is taken from the votes; the sum is the budget. Under `bounds=data` the
+    premise fails, and the claim with it.
 
     With `seed=None` every stream, including that of the labels' noise, is the operating system's
     entropy, as production needs; a seed is for audits. The claim of the model says which.
 
     The defaults do not depend on any data: an accuracy of .65 with 50 teachers means noise of 38.9
-    votes, and 144 labels at epsilon 1. Many noisy labels are worth as much as few clean ones, and
-    they let the generator take enough steps.
+    votes at most. At epsilon 1 a tenth of the budget buys 10 labels; with `start=noise` the whole
+    of it buys 144.
 
     Attributes:
         schema: The public schema.
         epsilon: The privacy budget; this is claimed, not what training happens to spend.
         delta: The delta of the budget.
+        start: Where records come from: "marginals", or a network that begins with "noise".
+        bins: Equal bins of a numeric column's marginals.
+        vote_share: Share of the budget, in squares of mu, for the votes; marginals get the rest.
         teachers: Number k of teachers.
         accuracy: Probability that a label follows a majority of 80 % of the teachers; sets the
             noise, and with the budget the number of labels. If the budget pays for more labels
             than the student's steps can use, it buys as many as they can, with less noise.
         bounds: Where bounds of numbers come from; `data` is an experiment that breaks the proof.
-        label_proportions: Where the proportions of the label's classes come from.
+            All but "schema" need `start=noise`.
+        label_proportions: Where the proportions of the label's classes come from; "private" needs
+            `start=noise`, because marginals have them.
         release_share: Share of epsilon for private bounds and label proportions, if any; divided
             equally over the numeric columns and the label.
         device: Where the networks are trained: "cpu", "cuda" or "cuda:N". Devices differ by
             rounding alone: weights agree to 1e-5 after 30 rounds.
 
     Raises:
-        SettingsError: If a setting is out of range or the budget pays for no label.
+        SettingsError: If a setting is out of range, or with `start=noise` the budget pays for no
+            label.
     """
 
     schema: Schema
     epsilon: float = 1.0
     delta: float = 1e-5
+    start: Origin = Origin.MARGINALS
+    bins: int = 4
+    vote_share: float = 0.1
     teachers: int = 50
     accuracy: float = 0.65
     bounds: Bounds = Bounds.SCHEMA
@@ -93,13 +112,15 @@ class PateGan(TrainingSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, kind in (("bounds", Bounds), ("label_proportions", Proportions)):
+        choices = (("start", Origin), ("bounds", Bounds), ("label_proportions", Proportions))
+        for name, kind in choices:
             value = getattr(self, name)
             if value not in list(kind):
                 raise SettingsError(f"{name} is {value!r}: use {', '.join(kind)}")
             object.__setattr__(self, name, kind(value))  # text from a command line
-        if not 0.0 < self.release_share < 1.0:
-            raise SettingsError(f"release_share is {self.release_share!r}: use a number in (0, 1)")
+        for name in ("release_share", "vote_share"):
+            if not 0.0 < getattr(self, name) < 1.0:
+                raise SettingsError(f"{name} is {getattr(self, name)!r}: use a number in (0, 1)")
         if self.label_proportions is Proportions.PRIVATE and (
             self.label is None or self.label.kind.numeric or len(self.schema.columns) < 2
         ):
@@ -109,7 +130,18 @@ class PateGan(TrainingSettings):
             )
         if not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
             raise SettingsError(f"device is {self.device!r}: use cpu, cuda or cuda:N")
-        _ = self.plan  # validates the budget
+        if self.start is Origin.MARGINALS and self._releases_histograms:
+            raise SettingsError(
+                f"bounds={self.bounds} and label_proportions={self.label_proportions} do not go "
+                "together with start=marginals, which have public bounds and the proportions of "
+                "the label: use start=noise"
+            )
+        _ = self.plan, self.marginals  # validates the budget
+
+    @property
+    def _releases_histograms(self) -> bool:
+        proportions = self.label_proportions is Proportions.PRIVATE
+        return proportions or self.bounds is not Bounds.SCHEMA
 
     @property
     def label(self) -> Column | None:
@@ -120,6 +152,15 @@ class PateGan(TrainingSettings):
     def claim(self) -> PrivacyClaim:
         """The budget, for adding or removing one record."""
         plan, split = self.plan, self.split
+        if self.marginals is not None:
+            source = (
+                f"noisy counts of {len(self.schema.columns)} marginals, "
+                f"{self.marginals.claim.value:.4g}-Gaussian DP, and {plan.labels} one-bit votes of "
+                f"{plan.teachers} teachers with {plan.table.noise}, {plan.table.mu:.4g}-Gaussian "
+                "DP each; one record is in one cell of each marginal and moves one vote by one; "
+                "squares of mu added up"
+            )
+            return PrivacyClaim(epsilon=self.epsilon, delta=self.delta, source=source)
         source = plan.table.claim(plan.labels, delta=plan.delta, method="rdp").source
         if split.histograms:
             source += (
@@ -140,24 +181,59 @@ class PateGan(TrainingSettings):
         return split(self.epsilon, share=self.release_share, histograms=histograms)
 
     @cached_property
+    def marginals(self) -> Marginals | None:
+        """The noisy marginals that records are drawn from; does not depend on data."""
+        if self.start is Origin.NOISE:
+            return None
+        mu = math.sqrt(1.0 - self.vote_share) * self._mu
+        tree = Structure.INDEPENDENT if self.schema.label is None else Structure.LABEL
+        return Marginals(schema=self.schema, mu=mu, tree=tree, bins=self.bins)
+
+    @cached_property
     def plan(self) -> LabelPlan:
         """How many labels the budget pays for, with which noise; does not depend on data."""
         budget = self.split.votes
         most = self.rounds * self.student_steps * self.batch  # labels that the student draws
+        k, accuracy, delta = self.teachers, self.accuracy, self.delta
+        if self.start is Origin.MARGINALS:
+            mu = math.sqrt(self.vote_share) * self._mu
+            return calibrate_gaussian(mu=mu, delta=delta, k=k, accuracy=accuracy, most=most)
         # RDP only: no trial has to wait for the import of another accountant.
-        plan = calibrate(
-            epsilon=budget, delta=self.delta, k=self.teachers, accuracy=self.accuracy, method="rdp"
-        )
+        plan = calibrate(epsilon=budget, delta=delta, k=k, accuracy=accuracy, method="rdp")
         if plan.labels <= most:
             return plan
-        return calibrate(
-            epsilon=budget, delta=self.delta, k=self.teachers, labels=most, method="rdp"
-        )
+        return calibrate(epsilon=budget, delta=delta, k=k, labels=most, method="rdp")
+
+    def spent(self, labels: int) -> float:
+        """Epsilon of so many labels and of all that is released before them.
+
+        Args:
+            labels: How many, at least 0.
+        """
+        plan = self.plan
+        if self.marginals is not None:
+            mu = math.hypot(self.marginals.claim.value, math.sqrt(labels) * plan.table.mu)
+            return gaussian_epsilon(mu, self.delta)
+        histograms = float(self.split.histograms * self.split.each)
+        return histograms + plan.table.epsilon(labels, delta=plan.delta, method="rdp")
+
+    @property
+    def _mu(self) -> float:
+        """The budget in Gaussian DP."""
+        return gaussian_mu(epsilon=self.epsilon, delta=self.delta)
 
     @property
     def released_facts(self) -> tuple[str, ...]:
-        """Names of what histograms and votes release, summed up."""
+        """Names of what counts and votes release, the votes summed up."""
         return released_names(self)
+
+    def released_effect(self, record: pd.DataFrame) -> FloatArray:
+        """By how much a record raises each released fact, as far as the settings alone say.
+
+        Args:
+            record: A table of one row.
+        """
+        return released_effect(self, record)
 
     def check(self, data: pd.DataFrame) -> None:
         """Refuses a table that nothing can be learned from; called once, outside the game.
@@ -291,8 +367,9 @@ class PateGan(TrainingSettings):
         return PateGanModel(
             schema=schema,
             weights=trained.generator,
+            start=trainee.start,
             student=trained.student,
-            released_numbers=released(self, schema, trainee.proportions, trained.ones),
+            released_numbers=released(self, schema, trainee, trained.ones),
             proportions=trainee.proportions,
             claim=replace(self.claim, source=f"{self.claim.source}; {noise}"),
         )

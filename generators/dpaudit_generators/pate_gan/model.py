@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,25 +12,29 @@ import pandas as pd
 
 from dpaudit.errors import InputError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.encoding import encode, table_of, values_of
+from dpaudit.model.encoding import encode_values, table_of, values_of, values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit_generators.batches import TrainedTogether
+from dpaudit_generators.marginals import TreeModel
 from dpaudit_generators.pate_gan.perceptron import flat, logits
+from dpaudit_generators.pate_gan.start import sample_weighted
 from dpaudit_generators.pate_gan.trainee import Weights
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PateGanModel:
-    """A trained generator network, which is post-processing of released labels.
+    """A trained PATE-GAN, which is post-processing of noisy counts and released labels.
 
     Attributes:
         schema: The public schema with the bounds that the training used; scales the output back.
-        weights: The generator's weights, W1, b1, W2, b2, ..., with a leading axis of one.
+        weights: The generator's weights, W1, b1, W2, b2, ..., with a leading axis of one; empty if
+            records are drawn from noisy marginals.
         proportions: Released proportions of the label's classes; empty if labels are generated.
         claim: The generator's promise, and where the noise of this training came from.
         student: The weights of the critic that learnt from released labels, in the same form; empty
-            in a loaded model, because a file has what sampling needs.
-        released_numbers: What `PateGan.released_facts` names; empty in a loaded model, too.
+            in a loaded model whose sampling does not need it.
+        start: The noisy marginals that records are drawn from; None if a network makes them.
+        released_numbers: What `PateGan.released_facts` names; empty in a loaded model.
     """
 
     schema: Schema
@@ -38,6 +42,7 @@ class PateGanModel:
     proportions: Sequence[float]
     claim: PrivacyClaim
     student: Weights = ()
+    start: TreeModel | None = None
     released_numbers: tuple[float, ...] = ()
 
     def discriminate(self, rows: pd.DataFrame) -> npt.NDArray[np.float64]:
@@ -49,16 +54,22 @@ class PateGanModel:
         Raises:
             InputError: If the model was loaded from a file.
         """
-        from dpaudit_generators.pate_gan.rows import Head
-
         if not self.student:
             raise InputError("a loaded PATE-GAN has no student: fit one")
+        return self._logits(values_of_table(rows, self.schema))
+
+    def _logits(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The student's logit of each row of values [n, d]."""
+        from dpaudit_generators.pate_gan.rows import Head
+
         head = Head(self.schema, given=len(self.proportions) > 0)
-        return logits(self.student, encode(rows, self.schema).clip(0.0, 1.0)[:, head.order])
+        rows = encode_values(values, self.schema).clip(0.0, 1.0)
+        return logits(self.student, rows[:, head.order])
 
     def parameters(self) -> npt.NDArray[np.float64]:
-        """All weights of generator and student, flat."""
-        return flat([*self.weights, *self.student])
+        """All weights of generator and student, and shares of the marginals, flat."""
+        shares = np.empty(0) if self.start is None else self.start.shares
+        return np.concatenate([flat([*self.weights, *self.student]), shares])
 
     def released(self) -> npt.NDArray[np.float64]:
         """What `PateGan.released_facts` names."""
@@ -67,6 +78,23 @@ class PateGanModel:
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
         """Draws `n` synthetic records with the scale and the types of the input."""
         return table_of(PateGanBatch((self,)).sample_many(n, [seed])[0], self.schema)
+
+    def weighted(
+        self,
+        n: int,
+        *,
+        seed: int | None,
+        on_candidates: Callable[[npt.NDArray[np.float64]], None] | None = None,
+    ) -> npt.NDArray[np.float64]:
+        """Values [n, d] drawn from the marginals and weighted by the student.
+
+        Args:
+            n: Number of records.
+            seed: For audits; None means the system's entropy.
+            on_candidates: Called with the values that are chosen from.
+        """
+        assert self.start is not None  # else a network makes them
+        return sample_weighted(self.start, self._logits, n, seed=seed, on_candidates=on_candidates)
 
     def save(self, path: Path | str) -> None:
         """Writes an .npz file without pickle, which `load` reads.
@@ -79,7 +107,8 @@ class PateGanModel:
         """
         from dpaudit_generators.pate_gan.saving import SavedModel, save
 
-        save(SavedModel(self.schema, self.weights, self.proportions, self.claim), Path(path))
+        needed = self.weights if self.start is None else self.student
+        save(SavedModel(self.schema, needed, self.proportions, self.claim, self.start), Path(path))
 
     @staticmethod
     def load(path: Path | str) -> PateGanModel:
@@ -93,7 +122,16 @@ class PateGanModel:
         """
         from dpaudit_generators.pate_gan.saving import load
 
-        return PateGanModel(**load(Path(path))._asdict())
+        schema, weights, proportions, claim, start = load(Path(path))
+        made, student = (weights, ()) if start is None else ((), weights)
+        return PateGanModel(
+            schema=schema,
+            weights=made,
+            proportions=proportions,
+            claim=claim,
+            student=student,
+            start=start,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +152,9 @@ class PateGanBatch(TrainedTogether[PateGanModel]):
         Returns:
             Values [M, n, d], as `dpaudit.model.encoding.values_of` gives them.
         """
+        if self.models[0].start is not None:
+            pairs = zip(self.models, seeds, strict=True)
+            return np.stack([model.weighted(n, seed=seed) for model, seed in pairs])
         from dpaudit_generators.pate_gan.rows import Head
         from dpaudit_generators.pate_gan.source import sample
 

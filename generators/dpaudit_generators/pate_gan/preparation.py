@@ -52,8 +52,10 @@ def prepare(
     """
     public = encode(data, generator.schema)
     rows: dict[Schema, Float32Array] = {}  # models of one scale share their records
+    marginals = generator.marginals
+    starts = [None] * len(jobs) if marginals is None else marginals.fit_many(data, jobs).models
     prepared = []
-    for job in jobs:
+    for job, start in zip(jobs, starts, strict=True):
         kept = kept_rows(job, len(data))
         # The public encoding is hashed, whatever the bounds: no others may move the partition.
         key = rng_of(job.seed, "partition").bytes(32)
@@ -66,7 +68,7 @@ def prepare(
             scaled = np.clip(scaled, 0.0, 1.0)  # a value beyond the bounds counts as the bound
             rows[schema] = scaled[:, head.order].astype(np.float32)
         records, proportions = Records(rows[schema], owned), _proportions(generator, own, bits)
-        trainee = Trainee(records, proportions, generator.plan.labels, job.seed)
+        trainee = Trainee(records, proportions, generator.plan.labels, job.seed, start)
         prepared.append(PreparedModel(schema, trainee))
     return prepared
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from torch import Tensor
@@ -10,7 +10,7 @@ from torch import Tensor
 from dpaudit.account import LabelPlan
 from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.settings import TrainingSettings
-from dpaudit_generators.pate_gan.source import Noise, NoiseSource
+from dpaudit_generators.pate_gan.source import Noise
 
 _AHEAD: Final = 2**14
 """Normal numbers of a model that are drawn at a time, for as many rounds as that suffices."""
@@ -47,13 +47,19 @@ def labels_per_round(labels: int, rounds: int) -> list[int]:
 
 
 def rounds(
-    streams: Streams, source: NoiseSource, *, plan: LabelPlan, settings: TrainingSettings
+    streams: Streams,
+    draw: Callable[[int], Noise],
+    generator_steps: int,
+    *,
+    plan: LabelPlan,
+    settings: TrainingSettings,
 ) -> Iterator[Round]:
     """Draws the rounds of a training, a few at a time.
 
     Args:
         streams: The streams of the models.
-        source: Draws noise from them.
+        draw: Draws from them what so many records are made of.
+        generator_steps: Steps of the generator in a round; 0 if it does not learn.
         plan: How many labels may be released, by how many teachers.
         settings: The public constants.
 
@@ -62,13 +68,13 @@ def rounds(
     """
     asked = labels_per_round(plan.labels, settings.rounds)
     batch, steps = settings.batch, settings.teacher_steps
-    made = (steps + settings.generator_steps) * batch + max(asked)
+    made = (steps + generator_steps) * batch + max(asked)
     replayed = settings.student_steps * batch if settings.replay else 0
     ahead = min(len(asked), 1 + _AHEAD // (made * settings.noise_width))
     for first in range(0, len(asked), ahead):
         minibatches = streams.integers(ahead, steps, plan.teachers, batch)
         replay = streams.integers(ahead, replayed)
-        noise = source.draw(ahead * made)
+        noise = draw(ahead * made)
         for place, queries in enumerate(asked[first : first + ahead]):
             own = noise.part(slice(place * made, (place + 1) * made))
             yield Round(queries, minibatches[:, place], own, replay[:, place])

@@ -141,7 +141,7 @@ def train_one(
 
     replayed, replayed_labels = torch.empty(0, head.width), torch.empty(0)
     for queries, (indices,), noise, (replay,) in rounds(
-        streams, source, plan=plan, settings=settings
+        streams, source.draw, settings.generator_steps, plan=plan, settings=settings
     ):
 
         def generate(first: int, last: int, noise: Noise = noise) -> Tensor:

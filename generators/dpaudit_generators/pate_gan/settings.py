@@ -44,7 +44,8 @@ class TrainingSettings:
     a multiple of 16 cost least: with its bias, a layer then fills whole vectors of the processor.
 
     Attributes:
-        rounds: How often teachers train and labels are released.
+        rounds: How often teachers train and labels are released. A generator network, which
+            learns once in a round, needs more: 40.
         teacher_steps: Steps of every teacher in a round.
         student_steps: Steps of the student in a round.
         generator_steps: Steps of the generator in a round.
@@ -63,7 +64,7 @@ class TrainingSettings:
         SettingsError: If a setting is out of range.
     """
 
-    rounds: int = 40
+    rounds: int = 5
     teacher_steps: int = 5
     student_steps: int = 10
     generator_steps: int = 5

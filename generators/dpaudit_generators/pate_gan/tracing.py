@@ -16,14 +16,16 @@ import torch
 from torch import Tensor
 
 from dpaudit.model.column import Kind
-from dpaudit.model.encoding import table_of, values_of
+from dpaudit.model.encoding import encode_values, table_of, values_of
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit_generators.batches import whole_table
 from dpaudit_generators.pate import IndexArray
+from dpaudit_generators.pate_gan.model import PateGanModel
 from dpaudit_generators.pate_gan.rounds import Round
 from dpaudit_generators.pate_gan.rows import Head
 from dpaudit_generators.pate_gan.source import Noise, sample
+from dpaudit_generators.pate_gan.start import Origin
 from dpaudit_generators.pate_gan.teachers import Teachers
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ def traced(
     for column in model.schema.columns:
         if column.kind.numeric:
             recorder.scaling(column.name, column.bounds)
+    if model.start is not None:
+        return _weighted(model, recorder, n_rows=n_rows, seed=seed)
     matrix = sample(
         [model.weights],
         Head(model.schema, given=len(model.proportions) > 0),
@@ -56,6 +60,20 @@ def traced(
     )[0].astype(np.float64)
     recorder.output(_unrounded(matrix, model.schema))
     return table_of(values_of(matrix, model.schema), model.schema)
+
+
+def _weighted(model: PateGanModel, recorder: Recorder, *, n_rows: int, seed: int) -> pd.DataFrame:
+    """Samples a model of noisy marginals and records its candidates."""
+    schema = model.schema
+
+    def fed(candidates: Numbers) -> None:
+        order = Head(schema).order
+        recorder.fed(Stage.SAMPLING, encode_values(candidates, schema)[:, order])
+
+    values = model.weighted(n_rows, seed=seed, on_candidates=fed)
+    numeric = [column.kind.numeric for column in schema.columns]
+    recorder.output(values[:, numeric])
+    return table_of(values, schema)
 
 
 class _Recording:
@@ -69,11 +87,12 @@ class _Recording:
 
     def __init__(self, generator: PateGan, recorder: Recorder, *, rows: int) -> None:
         self._recorder, self._rows = recorder, rows
-        self._width, self._plan = generator.noise_width, generator.plan
-        steps = generator.teacher_steps + generator.generator_steps
+        drawn = generator.start is Origin.MARGINALS
+        self._width = Head(generator.schema).width if drawn else generator.noise_width
+        self._plan, self._spent = generator.plan, generator.spent
+        steps = generator.teacher_steps + (0 if drawn else generator.generator_steps)
         self._steps = steps * generator.batch  # records of a round beside its queries
-        self._table, self._released = self._plan.table, 0
-        self._histograms = float(generator.split.histograms * generator.split.each)
+        self._released = 0
         self._before: list[Numbers] = []
         self._teachers: Teachers | None = None
         self._first: Tensor | None = None
@@ -104,17 +123,13 @@ class _Recording:
             if others:
                 recorder.losses(own, float(np.mean(others)))
         recorder.voted(votes[0].copy(), labels[0].copy())
-        before, self._released = self._spent(), self._released + queries
-        recorder.charged(queries, before=before, after=self._spent(), moments=None)
+        before = self._spent(self._released)
+        self._released += queries
+        recorder.charged(queries, before=before, after=self._spent(self._released), moments=None)
 
     def inputs(self, noise: Noise) -> Numbers:
-        """The random numbers that records are made of, without their given labels."""
+        """What records are made of, without given labels: random numbers, or candidates."""
         return noise.rows[0, :, : self._width].cpu().numpy().astype(np.float64)
-
-    def _spent(self) -> float:
-        """Epsilon of all labels so far, and of the histograms before them."""
-        spent = self._table.epsilon(self._released, delta=self._plan.delta, method="rdp")
-        return self._histograms + spent
 
 
 def _parameters(teachers: Teachers) -> list[Numbers]:

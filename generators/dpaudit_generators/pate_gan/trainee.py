@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaudit_generators.pate import IndexArray
+
+if TYPE_CHECKING:
+    from dpaudit_generators.marginals import TreeModel
 
 Float32Array: TypeAlias = npt.NDArray[np.float32]
 
@@ -20,7 +23,7 @@ class Trained(NamedTuple):
     """The networks of one trained model.
 
     Attributes:
-        generator: Makes records.
+        generator: Makes records; empty if noisy marginals do.
         student: The critic that the generator learnt from; public, as post-processing of released
             labels, unless a training shows it private records.
         ones: Share of 1 among the labels released in each round; empty where it is not kept.
@@ -51,9 +54,11 @@ class Trainee(NamedTuple):
         proportions: Released proportions of the label's classes, or none.
         labels: How many labels its budget pays for, at most those of the plan.
         seed: Its seed; None draws everything from the system's entropy.
+        start: The noisy marginals that records are drawn from; None if a network makes them.
     """
 
     records: Records
     proportions: Sequence[float]
     labels: int
     seed: int | None
+    start: TreeModel | None = None

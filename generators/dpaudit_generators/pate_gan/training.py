@@ -12,11 +12,12 @@ from torch import Tensor
 from dpaudit.account import LabelBudget, LabelPlan
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import IndexArray, LabelReleases
+from dpaudit_generators.pate_gan.candidates import CandidateSource
 from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.rounds import Round, rounds
 from dpaudit_generators.pate_gan.rows import Head
 from dpaudit_generators.pate_gan.settings import TrainingSettings
-from dpaudit_generators.pate_gan.source import NoiseSource, RecordSource
+from dpaudit_generators.pate_gan.source import LearningSource, Source
 from dpaudit_generators.pate_gan.stack import Critics, Generators, initial
 from dpaudit_generators.pate_gan.student import StudentCritics
 from dpaudit_generators.pate_gan.teachers import Teachers
@@ -61,6 +62,7 @@ class InitialNetworks:
         head: Fixes how many columns a record has.
         teachers: Number k of teachers.
         settings: The public constants.
+        calm: Whether the student begins with a logit of 0 for every record.
 
     Attributes:
         teachers: k critics.
@@ -69,14 +71,23 @@ class InitialNetworks:
     """
 
     def __init__(
-        self, seed: int | None, *, head: Head, teachers: int, settings: TrainingSettings
+        self,
+        seed: int | None,
+        *,
+        head: Head,
+        teachers: int,
+        settings: TrainingSettings,
+        calm: bool = False,
     ) -> None:
         noise = settings.noise_width + head.classes
         self.teachers = initial(
             teachers, [head.width, *settings.teacher_hidden, 1], rng_of(seed, "teacher weights")
         )
         self.student = initial(
-            1, [head.width, *settings.student_hidden, 1], rng_of(seed, "student weights")
+            1,
+            [head.width, *settings.student_hidden, 1],
+            rng_of(seed, "student weights"),
+            gain=0.0 if calm else 1.0,
         )
         self.generator = initial(
             1,
@@ -98,10 +109,11 @@ def train(
 ) -> list[Trained]:
     """Trains teachers, student and generator of each model, bit-identical to training it alone.
 
-    A model stops at the first round whose labels its budget does not pay for.
+    A model stops at the first round whose labels its budget does not pay for. Where records are
+    drawn from noisy marginals, there is no generator to train.
 
     Args:
-        trainees: What each model is trained on.
+        trainees: What each model is trained on; noisy marginals for all of them or for none.
         head: Gives generated records the form of private ones.
         plan: How many labels may be released, with which noise.
         settings: The public constants.
@@ -112,8 +124,11 @@ def train(
         The networks of each model, as they were when it stopped, and its labels.
     """
     seeds = [trainee.seed for trainee in trainees]
+    marginals = [trainee.start for trainee in trainees if trainee.start is not None]
     start = [
-        InitialNetworks(seed, head=head, teachers=plan.teachers, settings=settings)
+        InitialNetworks(
+            seed, head=head, teachers=plan.teachers, settings=settings, calm=bool(marginals)
+        )
         for seed in seeds
     ]
     rate, betas, batch = settings.learning_rate, settings.betas, settings.batch
@@ -125,30 +140,34 @@ def train(
     student = StudentCritics(
         Critics([one.student for one in start], rate=rate, betas=betas, device=device), settings
     )
-    generators = Generators([one.generator for one in start], rate=rate, betas=betas, device=device)
-    source = RecordSource(generators, head)
     budgets = [LabelBudget(trainee.labels) for trainee in trainees]
     releases = LabelReleases(plan.table, budgets, seeds=seeds)
     streams = Streams(seeds, "training", device=device)
-    noise = NoiseSource(
-        streams,
-        head,
-        [trainee.proportions for trainee in trainees],
-        width=settings.noise_width,
-        device=device,
-    )
+    source: Source
+    if marginals:
+        source = CandidateSource(marginals, head, streams, device=device)
+    else:
+        source = LearningSource(
+            Generators([one.generator for one in start], rate=rate, betas=betas, device=device),
+            head,
+            streams,
+            [trainee.proportions for trainee in trainees],
+            settings,
+            device=device,
+        )
     teaching = settings.teacher_steps * batch
-    fixed = teaching + settings.generator_steps * batch
+    fixed = teaching + source.steps * batch
 
     ones = np.zeros((min(settings.rounds, plan.labels), len(trainees)))
 
     def trained(models: Sequence[int]) -> list[Trained]:
         shares = ones[:, models].T.tolist()
-        networks = zip(generators.weights(models), student.weights(models), strict=True)
+        networks = zip(source.weights(models), student.weights(models), strict=True)
         return [Trained(*both, tuple(mine)) for both, mine in zip(networks, shares, strict=True)]
 
     finished: dict[int, Trained] = {}
-    for place, drawn in enumerate(rounds(streams, noise, plan=plan, settings=settings)):
+    planned = rounds(streams, source.draw, source.steps, plan=plan, settings=settings)
+    for place, drawn in enumerate(planned):
         going = [budget.left >= drawn.queries for budget in budgets]
         stopping = [i for i, goes in enumerate(going) if not goes and i not in finished]
         finished |= dict(zip(stopping, trained(stopping), strict=True))
@@ -158,10 +177,10 @@ def train(
         if observer is not None:
             observer.on_round(drawn, chosen, teachers)
         # The generator moves only at the end of a round: one pass makes the records of all steps.
-        fakes = source.generate(drawn.noise.part(slice(teaching)))[1].records
+        fakes = source.records(drawn.noise.part(slice(teaching)))
         for step, fake in enumerate(torch.split(fakes, batch, dim=1)):
             teachers.train(chosen[:, step], fake)
-        asked = source.generate(drawn.noise.part(slice(fixed, fixed + drawn.queries)))[1].records
+        asked = source.records(drawn.noise.part(slice(fixed, fixed + drawn.queries)))
         votes = teachers.votes(asked)
         labels = releases.release(votes, going=going)
         ones[place] = labels.mean(axis=1)
@@ -169,6 +188,5 @@ def train(
             observer.on_labels(votes, labels)
         student.train(asked, torch.from_numpy(labels).float().to(device), drawn.replay)
         for first in range(teaching, fixed, batch):
-            values, generated = source.generate(drawn.noise.part(slice(first, first + batch)))
-            source.train(values, generated, student.slope(generated.records))
+            source.learn(drawn.noise.part(slice(first, first + batch)), student.slope)
     return [finished.get(i, last) for i, last in enumerate(trained(range(len(trainees))))]

@@ -19,7 +19,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World, trains_many
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import IndexArray, LabelRelease, LabelReleases
-from dpaudit_generators.pate_gan import PUBLISHED, PateGan, PateGanModel, training
+from dpaudit_generators.pate_gan import PUBLISHED, Origin, PateGan, PateGanModel, training
 from dpaudit_generators.pate_gan.draws import Streams
 from dpaudit_generators.pate_gan.rows import Head
 from dpaudit_generators.pate_gan.sequential import train_one
@@ -43,12 +43,17 @@ def numbers(n: int = 686) -> pd.DataFrame:
 
 def published(rounds: int) -> PateGan:
     return PateGan(
-        schema=NUMBERS, teachers=5, accuracy=0.5002, **(dict(PUBLISHED) | {"rounds": rounds})
+        schema=NUMBERS,
+        start=Origin.NOISE,
+        teachers=5,
+        accuracy=0.5002,
+        **(dict(PUBLISHED) | {"rounds": rounds}),
     )
 
 
 def small(**options: Any) -> PateGan:
-    return PateGan(schema=PEOPLE, **{"teachers": 12, "rounds": 6, "epsilon": 8.0} | options)
+    given = {"start": "noise", "teachers": 12, "rounds": 6, "epsilon": 8.0}
+    return PateGan(schema=PEOPLE, **given | options)
 
 
 CPU = torch.device("cpu")
@@ -64,7 +69,7 @@ def jobs(n: int, rows: int) -> list[Job]:
 
 
 def as_bytes(model: PateGanModel) -> list[bytes]:
-    return [weight.tobytes() for weight in (*model.weights, *model.student)]
+    return [model.parameters().tobytes(), model.released().tobytes()]
 
 
 # The oracle.
@@ -147,7 +152,7 @@ def assert_alone_as_in_company(
     many = jobs(max(sizes), len(data))
     seeds = [job.index for job in many]
     alone = [gan.fit_many(data, [job])[0] for job in many]
-    assert len({model.weights[0].tobytes() for model in alone}) == len(many)
+    assert len({model.parameters().tobytes() for model in alone}) == len(many)
     for size in sizes:
         batch = gan.fit_many(data, many[:size])
         assert len(batch) == size
@@ -171,8 +176,10 @@ def test_a_model_does_not_depend_on_its_batch_by_a_bit() -> None:
         PRIVATE,
         {"bounds": "data", "teacher_hidden": (), "teachers": 1},
         {"batch": 5, "student_hidden": (17, 1)},
+        {"start": "marginals"},
+        {"start": "marginals", "batch": 7, "student_hidden": (5,), "teacher_hidden": ()},
     ],
-    ids=["default", "private", "one teacher", "odd"],
+    ids=["default", "private", "one teacher", "odd", "marginals", "odd marginals"],
 )
 def test_nor_with_categories_and_bounds_of_its_own(options: dict[str, Any]) -> None:
     assert_alone_as_in_company(small(**options), people(), [1, 3, 5], rows=33)
@@ -185,7 +192,8 @@ def test_nor_after_three_hundred_iterations_of_32_models() -> None:
 
 def test_to_drop_rows_is_to_train_without_them() -> None:
     data = people()
-    for gan in (small(epsilon=200.0), small(bounds="data", epsilon=200.0)):
+    settings = ({}, {"bounds": "data"}, {"start": "marginals"})
+    for gan in (small(epsilon=200.0, **one) for one in settings):
         dropped = gan.fit_many(
             data, [Job(World.OUT, i, rows, 1) for i, rows in enumerate([(7,), (), (20, 3, 7)])]
         )

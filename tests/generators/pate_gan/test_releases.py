@@ -45,7 +45,8 @@ def bits(seed: int = 0) -> RandomBits:
 
 
 def generator(**settings: Any) -> PateGan:
-    return PateGan(schema=SCHEMA, **({"epsilon": 20.0, "teachers": 10, "rounds": 2} | settings))
+    given = {"start": "noise", "epsilon": 20.0, "teachers": 10, "rounds": 2}
+    return PateGan(schema=SCHEMA, **given | settings)
 
 
 PRIVATE = {"bounds": "private", "label_proportions": "private"}

@@ -33,7 +33,8 @@ def model(**settings: Any) -> PateGanModel:
     data = SCHEMA.canonical(
         pd.DataFrame({"secret": [MARK, 0.5, 0.25, None], "job": ["cook", "clerk", "cook", "clerk"]})
     )
-    return PateGan(schema=SCHEMA, teachers=3, rounds=2, epsilon=20.0, **settings).fit(data, seed=1)
+    given = {"start": "noise", "teachers": 3, "rounds": 2, "epsilon": 20.0}
+    return PateGan(schema=SCHEMA, **given | settings).fit(data, seed=1)
 
 
 @pytest.fixture
@@ -55,6 +56,49 @@ def test_a_model_comes_back_as_it_was(
     assert tuple(back.proportions) == tuple(kept.proportions)
     assert back.sample(50, seed=3).equals(kept.sample(50, seed=3))
     assert list(tmp_path.iterdir()) == [tmp_path / "model.npz"]
+
+
+def test_marginals_and_the_student_come_back_as_they_were(tmp_path: Path) -> None:
+    kept = model(start="marginals", student_hidden=(7,))
+    kept.save(tmp_path / "model.npz")
+    back = PateGanModel.load(tmp_path / "model.npz")
+    assert (back.schema, back.claim, back.weights) == (kept.schema, kept.claim, ())
+    assert back.sample(50, seed=3).equals(kept.sample(50, seed=3))
+    rows = kept.sample(20, seed=4)
+    assert np.array_equal(back.discriminate(rows), kept.discriminate(rows))
+    assert back.start is not None
+    assert back.start.numbers.size == 0  # the noisy counts stay here
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"parents": [0, -1]}, "no tree"),
+        ({"parents": [1]}, "do not fit the schema"),
+        ({"parents": [1, 7]}, "do not fit the schema"),
+        ({"parents": [-1, -1]}, "the shares do not fit"),
+        ({"bins": 3}, "the shares do not fit"),
+        ({"bins": 10**9}, "the marginals are none"),
+        (None, "the marginals are not whole"),
+    ],
+)
+def test_damaged_marginals_are_refused(
+    tmp_path: Path, change: dict[str, Any] | None, reason: str
+) -> None:
+    path = tmp_path / "model.npz"
+    model(start="marginals").save(path)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    document = json.loads(parts["model.json"])
+    if change is None:
+        del document["start"]
+    else:
+        document["start"] |= change
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (parts | {"model.json": json.dumps(document).encode()}).items():
+            archive.writestr(name, content)
+    with pytest.raises(InputError, match=reason):
+        PateGanModel.load(path)
 
 
 def test_the_file_holds_the_generator_and_the_public_schema_alone(saved: Path) -> None:

@@ -14,6 +14,8 @@ from dpaudit.account import VoteTable
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage, can_be_traced
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import PateGan
+from dpaudit_generators.pate_gan.rows import Head
+from dpaudit_generators.pate_gan.start import CHOICES
 from samples import PEOPLE, people
 
 PRIVATE: dict[str, Any] = {"bounds": "private", "label_proportions": "private"}
@@ -72,7 +74,8 @@ class Notes(Recorder):
 
 
 def gan(**options: Any) -> PateGan:
-    return PateGan(schema=PEOPLE, **{"teachers": 6, "rounds": 8, "epsilon": 8.0} | options)
+    given = {"start": "noise", "teachers": 6, "rounds": 8, "epsilon": 8.0}
+    return PateGan(schema=PEOPLE, **given | options)
 
 
 def traced(generator: PateGan, data: pd.DataFrame, *, n_rows: int = 300) -> Notes:
@@ -88,8 +91,9 @@ def traced(generator: PateGan, data: pd.DataFrame, *, n_rows: int = 300) -> Note
         PRIVATE,
         {"bounds": "data", "teachers": 2, "teacher_hidden": (), "replay": False},
         {"teachers": 40, "batch": 7, "epsilon": 1.0},
+        {"start": "marginals"},
     ],
-    ids=["default", "private", "data", "empty cells"],
+    ids=["default", "private", "data", "empty cells", "marginals"],
 )
 def test_a_trace_is_a_fit_and_a_sample(options: dict[str, Any]) -> None:
     generator, data = gan(**options), people()
@@ -184,7 +188,6 @@ def test_teachers_learn_on_from_where_they_were() -> None:
 
 def test_losses_are_cross_entropies_on_what_teacher_0_read_first() -> None:
     from dpaudit.model.encoding import encode
-    from dpaudit_generators.pate_gan.rows import Head
 
     generator, data = gan(teacher_hidden=()), people()
     notes = traced(generator, data)
@@ -230,6 +233,26 @@ def test_the_output_is_told_before_it_is_rounded() -> None:
     np.testing.assert_array_equal(income, given["income"].to_numpy(dtype=float))
     np.testing.assert_array_equal(np.rint(age), given["age"].to_numpy(dtype=float))
     assert (age != np.rint(age)).mean() > 0.9
+
+
+def test_candidates_of_marginals_are_told_and_labels_are_charged_after_the_counts() -> None:
+    generator = gan(start="marginals")
+    notes = traced(generator, people())
+    width = Head(PEOPLE).width
+    means = []
+    for stage in Stage:
+        fed = np.concatenate([f["inputs"] for f in notes.all("fed") if f["stage"] is stage])
+        assert fed.shape[1] == width
+        assert ((fed >= 0.0) & (fed <= 1.0)).all()
+        means.append(fed.mean(axis=0))
+    np.testing.assert_allclose(means[0], means[1], atol=0.1)  # one law in both
+    sampled = [f["inputs"] for f in notes.all("fed") if f["stage"] is Stage.SAMPLING]
+    assert sum(map(len, sampled)) == CHOICES * 300
+    charges = notes.all("charged")
+    assert charges[0]["before"] == generator.spent(0) > 0.0
+    assert sum(charge["queries"] for charge in charges) == generator.plan.labels
+    assert charges[-1]["after"] == generator.spent(generator.plan.labels) <= generator.epsilon
+    assert {read["reader"] for read in notes.all("read")} == {Reader.TEACHER}
 
 
 def test_no_label_count_is_fixed_with_private_proportions() -> None:
