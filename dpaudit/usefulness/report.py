@@ -142,6 +142,10 @@ class UtilityReport:
                 f"Left out: {', '.join(self.left_out)}, not installed "
                 "(pip install 'dpaudit[utility]')."
             )
+        yield (
+            f"Seed {self.seed}. All numbers are taken from real rows and nothing protects them: "
+            "the generator's claim does not cover this report."
+        )
         if self.schema_inferred:
             yield "Bounds and categories were read off the table, which no claim covers."
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,13 @@ def measured(generator: object, **given: Any) -> dpaudit.UtilityReport:
     return dpaudit.utility(
         generator, table(), **{"schema": SCHEMA, "repeats": 4, "classifiers": FAST, **given}
     )
+
+
+def write_files(folder: Path) -> None:
+    """Table and schema as files, without the column whose categories are of two types."""
+    table().drop(columns="job").to_csv(folder / "table.csv", index=False)
+    columns = tuple(one for one in SCHEMA.columns if one.name != "job")
+    Schema(columns=columns, label="sick").save(folder / "schema.json")
 
 
 def of(report: dpaudit.UtilityReport, measure: Measure) -> Any:
@@ -157,6 +166,29 @@ class Sometimes:
         return resample(self.data, n, seed)
 
 
+TORCH = """
+def make(data, n_rows, seed):
+    import torch
+    return data.iloc[torch.randint(len(data), (n_rows,)).numpy()]
+"""
+
+
+def test_the_first_table_of_a_generator_that_loads_torch_repeats(tmp_path: Path) -> None:
+    (tmp_path / "late.py").write_text(TORCH)
+    write_files(tmp_path)
+    code = (
+        "import sys, dpaudit\n"
+        f"folder = {str(tmp_path)!r}\n"
+        "def scores():\n"
+        "    given = {'schema': f'{folder}/schema.json', 'classifiers': ['lda'], 'repeats': 2}\n"
+        "    return dpaudit.utility(f'{folder}/late.py:make', f'{folder}/table.csv', **given)\n"
+        "assert 'torch' not in sys.modules\n"
+        "assert scores().scores == scores().scores\n"
+        "assert 'torch' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
 def test_later_failures_are_counted_and_said() -> None:
     report = measured(Sometimes(3))
     assert (report.repeats, len(report.failures)) == (3, 1)
@@ -226,9 +258,7 @@ def test_the_command_prints_one_document_and_writes_a_page(tmp_path: Path) -> No
         "def make(data, n_rows, seed):\n"
         "    return data.sample(n_rows, replace=True, random_state=seed)\n"
     )
-    table().drop(columns="job").to_csv(tmp_path / "table.csv", index=False)
-    columns = tuple(one for one in SCHEMA.columns if one.name != "job")
-    Schema(columns=columns, label="sick").save(tmp_path / "schema.json")
+    write_files(tmp_path)
     given = [
         *(f"{tmp_path / 'copies.py'}:make", "--data", str(tmp_path / "table.csv")),
         *("--schema", str(tmp_path / "schema.json"), "--repeats", "6"),
