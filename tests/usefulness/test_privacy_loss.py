@@ -115,6 +115,16 @@ def test_the_loss_of_a_record_shrinks_with_the_table() -> None:
     assert large.mu == pytest.approx(large.mean + large.upper_deviation / np.sqrt(1e-5))
 
 
+def test_a_copy_of_the_table_looks_like_a_fresh_sample() -> None:
+    """The limit that docs/utility.md states: it would be wrong if this test failed."""
+    real = normal_table(600, 1)
+    copied, fresh = (
+        [expected_privacy_loss(real, of(seed), SCHEMA, records=600).mu for seed in range(2, 6)]
+        for of in (lambda seed: real, lambda seed: normal_table(600, seed))
+    )
+    assert np.mean(copied) == pytest.approx(np.mean(fresh), rel=0.25)
+
+
 def test_rows_per_record_are_removed_and_seeds_repeat() -> None:
     real, synthetic = normal_table(100, 1), normal_table(400, 2)
     found = expected_privacy_loss(real, synthetic, SCHEMA, records=30, seed=4)
