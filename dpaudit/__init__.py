@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dpaudit.results.result import AuditResult
     from dpaudit.results.schema import result_schema
     from dpaudit.results.verdict import Verdict
+    from dpaudit.usefulness.report import UtilityReport
+    from dpaudit.usefulness.run import utility
     from dpaudit.versions import __version__
 
 _MODULE_OF = {
@@ -34,6 +36,9 @@ _MODULE_OF = {
     # several results
     "compare": "comparison",
     "Comparison": "comparison",
+    # what the data is good for
+    "utility": "usefulness.run",
+    "UtilityReport": "usefulness.report",
     # what is public about a table, and what is promised
     "Schema": "model.schema",
     "Column": "model.column",
@@ -76,11 +81,13 @@ __all__ = [
     "PrivacyClaim",
     "Schema",
     "Scorer",
+    "UtilityReport",
     "Verdict",
     "__version__",
     "audit",
     "compare",
     "result_schema",
+    "utility",
 ]
 
 

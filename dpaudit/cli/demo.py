@@ -39,7 +39,10 @@ def demo(
     ] = Path("runs/demo"),
     open_report: Annotated[
         bool,
-        typer.Option("--open/--no-open", help="Opens the comparison in a browser, on a terminal."),
+        typer.Option(
+            "--open-report/--no-open-report",
+            help="Opens the comparison in a browser, on a terminal.",
+        ),
     ] = True,
     jobs: options.Jobs = None,
     quiet: options.Quiet = False,

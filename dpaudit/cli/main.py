@@ -27,6 +27,7 @@ class Commands(LazyGroup):
             "trace": Command(
                 "trace", "trace", "Checks what a PATE-like generator's training does."
             ),
+            "utility": Command("utility", "utility", "What are its tables good for?"),
             "audit-labels": Command(
                 "audit_labels", "audit_labels", "Attacks the label bits of a PATE ensemble."
             ),

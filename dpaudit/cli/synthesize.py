@@ -39,12 +39,12 @@ def synthesize(
     quiet: options.Quiet = False,
 ) -> None:
     """Fits a generator on a table, writes synthetic rows as CSV and its claim as JSON."""
-    from dpaudit.game.synthetic import accept
     from dpaudit.model.encoding import check_rows
     from dpaudit.model.tables import load
     from dpaudit.plugins.adapt import check_table, train
     from dpaudit.plugins.named import named_generator
     from dpaudit.plugins.registry import parse_parameters
+    from dpaudit.plugins.synthetic import accept
     from dpaudit.results.document import to_document
 
     table = load(data, schema)

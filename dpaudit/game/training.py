@@ -11,7 +11,6 @@ from time import perf_counter
 from dpaudit.errors import ClaimError, RowCountError
 from dpaudit.game.disclosures import disclosed
 from dpaudit.game.features import features_of_table, features_of_values
-from dpaudit.game.synthetic import accept, accept_stack, accept_values
 from dpaudit.game.trial import (
     ModelClaim,
     Outcome,
@@ -29,6 +28,7 @@ from dpaudit.plugins.access import Disclosed
 from dpaudit.plugins.adapt import train
 from dpaudit.plugins.foreign import patches_apart
 from dpaudit.plugins.protocols import BatchGenerator, Generator, trains_many
+from dpaudit.plugins.synthetic import accept, accept_stack, accept_values
 from dpaudit.seeds import seeded_globals
 
 

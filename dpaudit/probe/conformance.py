@@ -10,8 +10,8 @@ import pandas as pd
 from dpaudit.errors import TrialError
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.external.session import WorkerSession, short_session
-from dpaudit.game.synthetic import accept
 from dpaudit.model.tables import Table
+from dpaudit.plugins.synthetic import accept
 
 ROWS: Final = 20
 """Rows that are asked for."""

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.game.synthetic import accept, accept_stack, accept_values
 from dpaudit.model.encoding import table_of
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.adapt import train
 from dpaudit.plugins.protocols import BatchGenerator, Generator, Job, Model, World, trains_many
+from dpaudit.plugins.synthetic import accept, accept_stack, accept_values
 from dpaudit.probe.variation import Variation
 from dpaudit.seeds import Stream, seeded_globals
 

@@ -13,7 +13,6 @@ import pandas as pd
 from dpaudit.errors import InputError, TargetError, TrialError
 from dpaudit.formatting import error_line
 from dpaudit.game.protocol import without
-from dpaudit.game.synthetic import accept
 from dpaudit.game.target import farthest
 from dpaudit.game.trial import reason_of
 from dpaudit.model.claim import PrivacyClaim
@@ -21,6 +20,7 @@ from dpaudit.model.column import as_numbers
 from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import Traceable
+from dpaudit.plugins.synthetic import accept
 from dpaudit.seeds import Stream
 from dpaudit.trace.collector import Collector, Trace
 

@@ -7,7 +7,7 @@ import pytest
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import coin_provable
-from dpaudit.game.synthetic import accept
+from dpaudit.plugins.synthetic import accept
 from dpaudit.seeds import rng_of
 from reports.detection import run
 from reports.detection.alone import PUBLISHED

@@ -104,7 +104,7 @@ def fit_mixture(values: FloatArray) -> Mixture:
 
 @cache
 def _thread_pools() -> Any:
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+    from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()  # cached, because this takes longer than a fit
 

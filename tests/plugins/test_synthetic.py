@@ -10,11 +10,11 @@ import pytest
 
 from dpaudit.errors import TrialError
 from dpaudit.game.features import features_of_table
-from dpaudit.game.synthetic import accept
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
+from dpaudit.plugins.synthetic import accept
 from samples import PEOPLE, game_view, people
 
 WHOLE = Schema(

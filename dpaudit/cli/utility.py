@@ -1,0 +1,134 @@
+"""`dpaudit utility`: what a generator's tables are good for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli import options
+from dpaudit.cli.console import ExitCode, guarded, messages, results
+from dpaudit.errors import InputError
+from dpaudit.files import io_reason, write_whole
+
+
+@guarded
+def utility(
+    generator: options.GeneratorName,
+    data: options.Data,
+    schema: options.SchemaFile = None,
+    parameter: options.Parameters = None,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Real rows to test on. Default: a part of --data that no generator sees.",
+            show_default=False,
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column to predict. Default: the schema's label.",
+            show_default=False,
+        ),
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VALUE",
+            help="Its value to predict. Default: the second of two.",
+            show_default=False,
+        ),
+    ] = None,
+    test_share: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of --data held out for tests.")
+    ] = 0.2,
+    repeats: Annotated[
+        int, typer.Option(metavar="N", help="Models to train, each measured by one table.")
+    ] = 10,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Synthetic rows to train classifiers on. Default: as many as real ones.",
+            show_default=False,
+        ),
+    ] = None,
+    classifier: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A classifier; repeatable. Default: the twelve of the papers.",
+            show_default=False,
+        ),
+    ] = None,
+    fidelity: Annotated[
+        bool,
+        typer.Option(
+            "--fidelity",
+            help="Also compare columns and pairs of columns, by SDMetrics.",
+        ),
+    ] = False,
+    confidence: Annotated[
+        float, typer.Option(metavar="C", help="Of intervals, and that noise is beaten.")
+    ] = 0.95,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also write the report as a Markdown page.", show_default=False
+        ),
+    ] = None,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Measures what synthetic tables are good for, beside noise and real data.
+
+    Exit codes: 0 better than noise, 2 wrong use or input, 3 not distinguishable from noise.
+    """
+    from dpaudit.plugins.registry import parse_parameters
+    from dpaudit.usefulness import UtilitySettings, run_utility
+    from dpaudit.usefulness.run import UtilityProgress
+
+    def show(progress: UtilityProgress) -> None:
+        messages().print(f"{progress.source}: {progress.done} of {progress.total}")
+
+    settings = UtilitySettings(
+        label=label,
+        positive=positive,
+        test_share=test_share,
+        repeats=repeats,
+        rows=rows,
+        classifiers=classifier or None,
+        fidelity=fidelity,
+        confidence=confidence,
+        seed=seed,
+    )
+    if markdown is not None and not markdown.parent.is_dir():
+        raise InputError(
+            f"folder {markdown.parent} does not exist: make it, or give another `markdown`"
+        )
+    report = run_utility(
+        generator,
+        data,
+        settings,
+        schema=schema,
+        parameters=parse_parameters(parameter or []),
+        test=test,
+        on_progress=None if quiet else show,
+    )
+    if markdown is not None:
+        try:
+            write_whole(markdown, report.to_markdown())
+        except OSError as error:
+            raise InputError(
+                f"{markdown} cannot be written: {io_reason(error)}; give another `markdown`"
+            ) from None
+    if json:
+        results().print(report.to_json())
+    else:
+        results().print(report.headline if quiet else str(report))
+    raise typer.Exit(ExitCode.PASS if report.main.beats_noise else ExitCode.INCONCLUSIVE)

@@ -1,0 +1,21 @@
+"""What synthetic data is good for: classifiers trained on it, rankings, fidelity, beside noise."""
+
+from __future__ import annotations
+
+from dpaudit.usefulness.classifiers import CLASSIFIERS
+from dpaudit.usefulness.experiment import Measure, Setting
+from dpaudit.usefulness.report import UtilityReport
+from dpaudit.usefulness.run import run_utility, utility
+from dpaudit.usefulness.settings import UtilitySettings
+from dpaudit.usefulness.summary import UtilityScore
+
+__all__ = [
+    "CLASSIFIERS",
+    "Measure",
+    "Setting",
+    "UtilityReport",
+    "UtilityScore",
+    "UtilitySettings",
+    "run_utility",
+    "utility",
+]

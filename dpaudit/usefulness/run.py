@@ -1,0 +1,298 @@
+"""Measures the utility of a generator: the entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dpaudit.errors import DpauditError, RegistryError, TrialError
+from dpaudit.model.currencies import Claim
+from dpaudit.model.encoding import check_rows
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import load
+from dpaudit.plugins.adapt import check_table
+from dpaudit.plugins.foreign import refusing
+from dpaudit.plugins.named import NamedGenerator, named_generator
+from dpaudit.plugins.protocols import Generator
+from dpaudit.usefulness.baselines import EqualRows, UniformRows
+from dpaudit.usefulness.classifiers import chosen, left_out
+from dpaudit.usefulness.experiment import Experiment, Repeat
+from dpaudit.usefulness.fidelity import check_installed
+from dpaudit.usefulness.report import UtilityReport
+from dpaudit.usefulness.settings import UtilitySettings
+from dpaudit.usefulness.summary import summarise
+from dpaudit.usefulness.task import HeldOut, check_classes, split, task_of
+
+NOISE, CONSTANT, GENERATOR = "noise", "constant", "generator"
+"""Names of the random streams of each source of tables."""
+
+
+class UtilityProgress(NamedTuple):
+    """How far a measurement is.
+
+    Attributes:
+        source: What is measured: "real", "noise", "constant" or "generator".
+        done: Tables of it measured.
+        total: How many there will be.
+    """
+
+    source: str
+    done: int
+    total: int
+
+
+def utility(
+    generator: object,
+    data: pd.DataFrame | str | Path,
+    *,
+    schema: Schema | str | Path | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    test: pd.DataFrame | str | Path | None = None,
+    label: str | None = None,
+    positive: str | None = None,
+    test_share: float = UtilitySettings.test_share,
+    repeats: int = UtilitySettings.repeats,
+    rows: int | None = None,
+    classifiers: Sequence[str] | None = None,
+    fidelity: bool = False,
+    confidence: float = UtilitySettings.confidence,
+    seed: int = UtilitySettings.seed,
+    on_progress: Callable[[UtilityProgress], None] | None = None,
+) -> UtilityReport:
+    """Measures what a generator's synthetic tables are good for, beside noise and real data.
+
+    Args:
+        generator: As for `dpaudit.audit`.
+        data: A table, a file, or "sample:NAME".
+        schema: A schema or its file; inferred if None, and the report says so.
+        parameters: Of a generator given by name.
+        test: A table or file of further real rows, to test on; by default a part of `data` that the
+            generator does not see.
+        label: As in `UtilitySettings`, like all that follow but the last.
+        positive: The value to predict, as text.
+        test_share: Share of the table that is held out.
+        repeats: Models to train.
+        rows: Synthetic rows to train classifiers on.
+        classifiers: Names of the classifiers.
+        fidelity: Whether to compare columns and pairs of columns too.
+        confidence: Of intervals and tests.
+        seed: Root of every random stream.
+        on_progress: Called after every table measured.
+
+    Returns:
+        The report.
+
+    Raises:
+        InputError: If an argument is unusable, or the generator fails at once.
+        TrialError: If all but one of the generator's models fail.
+    """
+    settings = UtilitySettings(
+        label=label,
+        positive=positive,
+        test_share=test_share,
+        repeats=repeats,
+        rows=rows,
+        classifiers=classifiers,
+        fidelity=fidelity,
+        confidence=confidence,
+        seed=seed,
+    )
+    return run_utility(
+        generator,
+        data,
+        settings,
+        schema=schema,
+        parameters=parameters,
+        test=test,
+        on_progress=on_progress,
+    )
+
+
+def run_utility(
+    generator: object,
+    data: pd.DataFrame | str | Path,
+    settings: UtilitySettings,
+    *,
+    schema: Schema | str | Path | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    test: pd.DataFrame | str | Path | None = None,
+    on_progress: Callable[[UtilityProgress], None] | None = None,
+) -> UtilityReport:
+    """Measures utility under given settings; `utility` says what that means.
+
+    Args:
+        generator: As for `dpaudit.audit`.
+        data: A table, a file, or "sample:NAME".
+        settings: Every choice.
+        schema: A schema or its file; inferred if None.
+        parameters: Of a generator given by name.
+        test: Further real rows to test on.
+        on_progress: Called after every table measured.
+
+    Returns:
+        The report.
+
+    Raises:
+        InputError: If an argument is unusable, or the generator fails at once.
+        TrialError: If all but one of the generator's models fail.
+    """
+
+    def report(source: str, done: int, total: int) -> None:
+        if on_progress is not None:
+            on_progress(UtilityProgress(source, done, total))
+
+    table = load(data, schema)
+    test_source = None
+    test_table = None
+    if test is not None:
+        loaded = load(test, table.schema)
+        test_table, test_source = loaded.data, loaded.source
+    experiment = prepare(table.data, table.schema, settings, test=test_table)
+    named = named_generator(generator, parameters or {}, {"schema": table.schema})
+    check_table(named.generator, experiment.train)
+
+    # The generator comes first: what it does wrong shows before anything else is trained.
+    found, failures = _repeated(named, experiment, settings.repeats, report)
+    real = experiment.real
+    report("real", 1, 1)
+    noise = measure(UniformRows(table.schema), experiment, NOISE, settings.repeats, report)
+    constant = experiment.repeat(EqualRows(table.schema), source=CONSTANT, number=0)
+    report(CONSTANT, 1, 1)
+    positive = experiment.task.examples(experiment.test).positive
+    return UtilityReport(
+        generator=named.name,
+        parameters=named.parameters,
+        claim=_claim_of(named),
+        source=table.source,
+        test_source=test_source,
+        schema_inferred=table.schema.inferred,
+        label=experiment.task.label,
+        positive=experiment.task.positive,
+        prevalence=float(positive.mean()),
+        train_rows=len(experiment.train),
+        test_rows=len(experiment.test),
+        positive_test_rows=int(positive.sum()),
+        rows=experiment.rows,
+        repeats=len(found),
+        failures=tuple(failures),
+        guesses=sum(one.guesses for one in found),
+        classifiers=experiment.classifiers,
+        left_out=() if settings.classifiers else left_out(experiment.classifiers),
+        confidence=settings.confidence,
+        seed=settings.seed,
+        scores=summarise(
+            found, noise=noise, constant=constant, real=real, confidence=settings.confidence
+        ),
+    )
+
+
+def prepare(
+    data: pd.DataFrame,
+    schema: Schema,
+    settings: UtilitySettings,
+    *,
+    test: pd.DataFrame | None = None,
+) -> Experiment:
+    """An experiment on canonical tables, after everything that can be refused was.
+
+    Args:
+        data: The table.
+        schema: Its schema.
+        settings: Every choice.
+        test: Real rows to test on; None to hold out a part of the table.
+
+    Returns:
+        The experiment, in which nothing was trained yet.
+
+    Raises:
+        InputError: If the settings do not fit the tables.
+    """
+    if settings.fidelity:
+        check_installed()
+    classifiers = chosen(settings.classifiers)
+    task = task_of(schema, label=settings.label, positive=settings.positive)
+    if test is None:
+        parts = split(data, task, share=settings.test_share, seed=settings.seed)
+    else:
+        parts = HeldOut(data, test)
+    for what, part in (("the table", parts.train), ("the test table", parts.test)):
+        check_classes(int(task.examples(part).positive.sum()), len(part), task, what=what)
+    experiment = Experiment(
+        task=task,
+        train=parts.train,
+        test=parts.test,
+        rows=len(parts.train) if settings.rows is None else settings.rows,
+        classifiers=classifiers,
+        fidelity=settings.fidelity,
+        seed=settings.seed,
+    )
+    check_rows(experiment.rows + experiment.held_out_rows, schema)
+    return experiment
+
+
+def measure(
+    generator: Generator,
+    experiment: Experiment,
+    source: str,
+    repeats: int,
+    report: Callable[[str, int, int], None],
+) -> list[Repeat]:
+    """Measures one table of each of several models.
+
+    Args:
+        generator: The generator.
+        experiment: The experiment.
+        source: Names its random streams.
+        repeats: How many models.
+        report: Called with the source, how many are done and how many there will be.
+
+    Returns:
+        What was measured.
+
+    Raises:
+        DpauditError: If the generator fails.
+    """
+    found = []
+    for number in range(repeats):
+        found.append(experiment.repeat(generator, source=source, number=number))
+        report(source, number + 1, repeats)
+    return found
+
+
+class _Repeated(NamedTuple):
+    """What was measured of a generator that may fail."""
+
+    found: list[Repeat]
+    failures: list[str]
+
+
+def _repeated(
+    named: NamedGenerator,
+    experiment: Experiment,
+    repeats: int,
+    report: Callable[[str, int, int], None],
+) -> _Repeated:
+    found: list[Repeat] = []
+    failures: list[str] = []
+    for number in range(repeats):
+        try:
+            repeat = experiment.repeat(named.generator, source=GENERATOR, number=number)
+        except DpauditError as error:
+            if number == 0:
+                raise RegistryError(f"{named.name} fails on this table: {error}") from error
+            failures.append(str(error))
+        else:
+            found.append(repeat)
+        report(GENERATOR, number + 1, repeats)
+    if len(found) < 2:
+        raise TrialError(f"{named.name} failed {len(failures)} of {repeats} times: {failures[0]}")
+    return _Repeated(found, failures)
+
+
+def _claim_of(named: NamedGenerator) -> str | None:
+    with refusing(f"{named.name}: its claim cannot be read"):
+        claim = getattr(named.generator, "claim", None)
+    return claim.in_words if isinstance(claim, Claim) else None

@@ -1,0 +1,255 @@
+"""What tables of private generators are good for, beside noise and real data.
+
+Usage: python -m reports.utility.run [TABLE ...] [--data DIR] [--jobs N]   (resumes)
+
+Writes results/TABLE.json after every synthetic table, and the tables of README.md. Every generator
+that is installed takes part, at epsilon 1 and 10; one that is not installed is left out and named.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dpaudit.errors import DpauditError
+from dpaudit.plugins.named import named_generator
+from dpaudit.plugins.protocols import Generator
+from dpaudit.plugins.registry import GENERATORS, names
+from dpaudit.usefulness.baselines import EqualRows, UniformRows
+from dpaudit.usefulness.experiment import HEADLINE, Measure, Repeat, ScoreName, Setting
+from dpaudit.usefulness.summary import UtilityScore, summarise
+from dpaudit.versions import versions
+from reports import markdown
+from reports.command import Run, StudyParser, start, write_json
+from reports.utility.tables import MOST_ROWS, STUDY_TABLES, experiment
+
+TABLES = ("adult", "cervical-cancer")
+EPSILONS, DELTA = (1.0, 10.0), 1e-5
+REPEATS, QUICK_REPEATS, QUICK_ROWS = 10, 2, 200
+CONFIDENCE = 0.95
+PRIVATE = (
+    *("pate-gan", "marginals", "dp-gan"),
+    *("original", "updated", "synthcity", "turing", "borealis", "smartnoise"),
+)
+"""Generators that take a privacy budget."""
+OPEN = ("gan", "wgan-gp", "wgan-gp-dp-critic", "pate-g")
+"""Generators that take none."""
+DEAR = ("synthcity 10",)
+"""Left out: a model takes minutes, as this budget pays for many steps."""
+QUICK = ("pate-gan", "smartnoise")
+REAL, NOISE, CONSTANT = "real", "noise", "constant"
+BASELINES = (REAL, NOISE, CONSTANT)
+
+
+class Task(NamedTuple):
+    """One synthetic table to measure.
+
+    Attributes:
+        table: Name of the real table.
+        source: A baseline, or a generator and its epsilon.
+        number: Which repeat.
+        folder: Folder of the public tables.
+        rows: Synthetic rows, at most.
+    """
+
+    table: str
+    source: str
+    number: int
+    folder: Path | None
+    rows: int
+
+
+def sources(*, quick: bool) -> list[str]:
+    """Baselines and every generator that is installed, those with a budget once per epsilon."""
+    installed = names(GENERATORS)
+    private = [one for one in (QUICK if quick else PRIVATE) if one in installed]
+    free = [] if quick else [one for one in OPEN if one in installed]
+    epsilons = EPSILONS[:1] if quick else EPSILONS
+    named = (f"{one} {epsilon:g}" for one in private for epsilon in epsilons)
+    return [*BASELINES, *(one for one in named if one not in DEAR), *free]
+
+
+def generator_of(task: Task) -> Generator:
+    """The generator of a task."""
+    schema = experiment(task.table, task.folder, task.rows).task.schema
+    if task.source in (NOISE, CONSTANT):
+        return UniformRows(schema) if task.source == NOISE else EqualRows(schema)
+    name, _, epsilon = task.source.partition(" ")
+    parameters: dict[str, Any] = {"epsilon": float(epsilon), "delta": DELTA} if epsilon else {}
+    return named_generator(name, parameters, {"schema": schema}).generator
+
+
+def measured(task: Task) -> dict[str, Any]:
+    """Measures one synthetic table; a failure is a result."""
+    begun = time.perf_counter()
+    of = experiment(task.table, task.folder, task.rows)
+    try:
+        if task.source == REAL:
+            found = of.real
+        else:
+            found = of.repeat(generator_of(task), source=task.source, number=task.number)
+    except DpauditError as error:
+        return {"error": str(error)}
+    seconds = round(time.perf_counter() - begun, 1)
+    scores = [[*name, round(value, 5)] for name, value in found.scores.items()]
+    return {"seconds": seconds, "guesses": found.guesses, "scores": scores}
+
+
+def repeat_of(row: dict[str, Any]) -> Repeat:
+    """What was measured, as it was before it was written."""
+    return Repeat(
+        {
+            ScoreName(Measure(measure), setting and Setting(setting), classifier): value
+            for measure, setting, classifier, value in row["scores"]
+        },
+        row["guesses"],
+    )
+
+
+class Row(NamedTuple):
+    """One source of tables on a page: AUROC and AUPRC of setting B, means over classifiers."""
+
+    source: str
+    tables: int
+    failed: int
+    auroc: UtilityScore
+    auprc: UtilityScore
+    ranking: UtilityScore
+
+
+def rows_of(found: dict[str, dict[str, dict[str, Any]]]) -> Iterator[Row]:
+    """Summaries of every source that has two tables, where noise has."""
+    good = {
+        source: [repeat_of(row) for row in repeats.values() if "error" not in row]
+        for source, repeats in found.items()
+    }
+    if len(good.get(NOISE, [])) < 2 or not good.get(REAL) or not good.get(CONSTANT):
+        return
+    for source, repeats in good.items():
+        if source in (REAL, CONSTANT) or len(repeats) < 2:
+            continue
+        scores = {
+            one.name: one
+            for one in summarise(
+                repeats,
+                noise=good[NOISE],
+                constant=good[CONSTANT][0],
+                real=good[REAL][0],
+                confidence=CONFIDENCE,
+            )
+        }
+        yield Row(
+            source,
+            len(repeats),
+            len(found[source]) - len(repeats),
+            scores[HEADLINE],
+            scores[HEADLINE._replace(measure=Measure.AUPRC)],
+            scores[ScoreName(Measure.RANKING)],
+        )
+
+
+HEADS = (
+    *(
+        "generator and epsilon",
+        "tables",
+        "AUROC, mean",
+        "95 % interval",
+        "best",
+        "published best of 25",
+    ),
+    *("AUPRC, mean", "ranking agreement", "against noise", "failed"),
+)
+
+
+def page(results: dict[str, dict[str, dict[str, dict[str, Any]]]]) -> str:
+    """The results as Markdown, a table for each real table."""
+    parts = []
+    for table, found in results.items():
+        rows = list(rows_of(found))
+        if not rows:
+            continue
+        published = STUDY_TABLES[table]
+        real = rows[0].auroc.real
+        beside = markdown.number(published.published_real, 3)
+        cells = [_cells(row, published.published) for row in rows]
+        parts.append(
+            f"\n### {table}\n\nSetting A: {markdown.number(real, 3)} (published {beside}).\n\n"
+            + markdown.table(HEADS, cells)
+        )
+    return "".join(parts)
+
+
+def _cells(row: Row, published: Any) -> list[object]:
+    name, _, epsilon = row.source.partition(" ")
+    low, high = row.auroc.interval
+    beats = (
+        ""
+        if row.source == NOISE
+        else "better"
+        if row.auroc.beats_noise
+        else ("not distinguishable from noise")
+    )
+    return [
+        row.source,
+        row.tables,
+        markdown.number(row.auroc.mean, 3),
+        f"{low:.3f} to {high:.3f}",
+        markdown.number(row.auroc.best, 3),
+        markdown.number(published.get(name) if epsilon == "1" else None, 3),
+        markdown.number(row.auprc.mean, 3),
+        markdown.number(row.ranking.mean, 2),
+        beats or "–",
+        row.failed,
+    ]
+
+
+def tasks_of(run: Run, results: dict[str, dict[str, dict[str, Any]]]) -> list[Task]:
+    """The tables that the results do not hold yet, first repeats first."""
+    repeats, rows = (QUICK_REPEATS, QUICK_ROWS) if run.quick else (REPEATS, MOST_ROWS)
+    return [
+        Task(table, source, number, run.data, rows)
+        for number in range(repeats)
+        for table in run.parts
+        for source in sources(quick=run.quick)
+        if (number == 0 or source not in (REAL, CONSTANT))
+        and str(number) not in results[table].get(source, {})
+    ]
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Measures what the results lack."""
+    parser = StudyParser(__file__, __doc__, parts=tuple(STUDY_TABLES), tables=TABLES, has_jobs=True)
+    run = parser.run_of(parser.parse_args(given))
+    absent = [one for one in (*PRIVATE, *OPEN) if one not in names(GENERATORS)]
+    print(f"not installed, left out: {', '.join(absent) or 'none'}", flush=True)
+    results: dict[str, Any] = {}
+    for table in STUDY_TABLES:
+        path = run.out / f"{table}.json"
+        results[table] = json.loads(path.read_text())["tables"] if path.exists() else {}
+    tasks = tasks_of(run, results)
+    # New processes: threads of BLAS do not survive a fork.
+    with ProcessPoolExecutor(run.jobs, mp_context=get_context("spawn")) as pool:
+        waiting = {pool.submit(measured, task): task for task in tasks}
+        for done, future in enumerate(as_completed(waiting), start=1):
+            task, row = waiting[future], future.result()
+            results[task.table].setdefault(task.source, {})[str(task.number)] = row
+            write_json(
+                run.out / f"{task.table}.json",
+                {"versions": versions(), "tables": results[task.table]},
+                indent=0,
+            )
+            if run.is_whole:
+                markdown.replace_table(run.home / "README.md", page(results))
+            said = row.get("error") or f"{row['seconds']} s"
+            print(f"{done}/{len(tasks)} {task.table} {task.source}: {said}", flush=True)
+    if not run.is_whole:
+        print(page({table: results[table] for table in run.parts}))
+
+
+if __name__ == "__main__":
+    start(main)
