@@ -11,7 +11,7 @@ from dpaudit.account.budget import LabelBudget
 from dpaudit.account.calibration import LabelPlan, calibrate, calibrate_gaussian
 from dpaudit.account.composition import Method
 from dpaudit.account.conversion import ORDERS, epsilon_from_moments, epsilon_from_rdp
-from dpaudit.account.dp_sgd import dp_sgd_claim
+from dpaudit.account.dp_sgd import dp_sgd_claim, dp_sgd_curve, dp_sgd_noise_multiplier
 from dpaudit.account.mechanism import Mechanism
 from dpaudit.account.moments import pate_moments
 from dpaudit.account.noisy_max import (
@@ -36,6 +36,8 @@ __all__ = [
     "calibrate",
     "calibrate_gaussian",
     "dp_sgd_claim",
+    "dp_sgd_curve",
+    "dp_sgd_noise_multiplier",
     "epsilon_from_moments",
     "epsilon_from_rdp",
     "pate_moments",

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from dpaudit.account._checks import check_positive_delta
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.currencies import CurveClaim, curve_points
 
 if TYPE_CHECKING:
     from dp_accounting import PrivacyAccountant
+
+_PRECISION: Final = 1e-3
+"""How much of a budget a calibrated noise multiplier may leave unspent, relative to it."""
+_CURVE_END: Final = 1e-6
+"""Smallest delta of a privacy curve."""
 
 
 class DpSgdMethod(StrEnum):
@@ -61,15 +70,7 @@ def dp_sgd_claim(
             relation.
         ClaimError: If nothing can be claimed: the cost is 0 (delta covers it) or infinite.
     """
-    if steps < 1:
-        raise SettingsError(f"`steps` is {steps}: use at least 1")
-    if not 0.0 < rate <= 1.0:
-        raise SettingsError(f"`rate` is {rate}: choose a sampling probability in (0, 1]")
-    if not 0.0 < noise_multiplier < math.inf:
-        raise SettingsError(
-            f"`noise_multiplier` is {noise_multiplier}: choose it positive and finite"
-        )
-    check_positive_delta(delta)
+    _check_run(steps=steps, rate=rate, noise_multiplier=noise_multiplier, delta=delta)
     if method not in list(DpSgdMethod):
         raise SettingsError(f"`method` is {method!r}: use {', '.join(DpSgdMethod)}")
     proof = DpSgdMethod(method)
@@ -77,11 +78,9 @@ def dp_sgd_claim(
         raise SettingsError(
             "method rdp has no proof for replace-one neighbours under Poisson sampling: use pld"
         )
-    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
-
-    step = PoissonSampledDpEvent(rate, GaussianDpEvent(noise_multiplier))
-    accountant = _accountant(proof, neighbours)
-    accountant.compose(SelfComposedDpEvent(step, steps))
+    accountant = _composed(
+        proof, neighbours, steps=steps, rate=rate, noise_multiplier=noise_multiplier
+    )
     return PrivacyClaim(
         epsilon=float(accountant.get_epsilon(delta)),
         delta=delta,
@@ -91,6 +90,118 @@ def dp_sgd_claim(
             f"{noise_multiplier:g}; {_PROOF[proof]} (dp-accounting)"
         ),
     )
+
+
+def dp_sgd_curve(
+    *, steps: int, rate: float, noise_multiplier: float, points: int = 60
+) -> CurveClaim:
+    """What DP-SGD proves at every delta at once, for adding or removing one record.
+
+    Args:
+        steps: The number of steps, as of `dp_sgd_claim`.
+        rate: Probability that a record is in a batch.
+        noise_multiplier: Standard deviation of the noise in units of the clipping norm.
+        points: Points of the curve, equally far apart in epsilon, the last one at delta 1e-6.
+
+    Returns:
+        The curve by privacy loss distributions.
+
+    Raises:
+        SettingsError: If an argument is outside its range.
+        ClaimError: If nothing can be claimed.
+    """
+    last = dp_sgd_claim(
+        steps=steps, rate=rate, noise_multiplier=noise_multiplier, delta=_CURVE_END
+    )  # checks the arguments
+    accountant = _composed(
+        DpSgdMethod.PLD,
+        Neighbours.ADD_REMOVE,
+        steps=steps,
+        rate=rate,
+        noise_multiplier=noise_multiplier,
+    )
+    curve = [
+        (float(epsilon), float(accountant.get_delta(epsilon)))
+        for epsilon in np.linspace(0.0, last.epsilon, points + 1)[1:]
+    ]
+    return CurveClaim(
+        points=curve_points(curve),
+        source=last.source,
+    )
+
+
+@cache
+def dp_sgd_noise_multiplier(*, epsilon: float, delta: float, steps: int, rate: float) -> float:
+    """The least noise with which DP-SGD keeps to a budget, for adding or removing one record.
+
+    Args:
+        epsilon: The epsilon of the budget, positive.
+        delta: The delta of the budget, in (0, 1).
+        steps: The number of steps, as of `dp_sgd_claim`.
+        rate: Probability that a record is in a batch.
+
+    Returns:
+        A noise multiplier that costs, by privacy loss distributions, between 99.9 and 100 % of
+        epsilon.
+
+    Raises:
+        SettingsError: If an argument is outside its range.
+        ClaimError: If delta covers the whole cost.
+    """
+    _check_run(steps=steps, rate=rate, noise_multiplier=1.0, delta=delta)
+    if not 0.0 < epsilon < math.inf:
+        raise SettingsError(f"`epsilon` is {epsilon}: choose it positive and finite")
+
+    # To begin with, a normal number shifted by mu: epsilon = mu^2 / 2 + mu sqrt(2 log(1 / delta)).
+    mu = math.sqrt(2.0 * (epsilon - math.log(delta))) - math.sqrt(-2.0 * math.log(delta))
+    guess = -0.5 * math.log(math.log1p(mu**2 / (rate**2 * steps)))
+    known: dict[float, float] = {}
+    while True:
+        noise = math.exp(guess)
+        claim = dp_sgd_claim(steps=steps, rate=rate, noise_multiplier=noise, delta=delta)
+        known[guess] = math.log(claim.epsilon / epsilon)
+        if -_PRECISION <= known[guess] <= 0.0:
+            return noise
+        guess = _crossing(known, aim=-_PRECISION / 2)
+
+
+def _check_run(*, steps: int, rate: float, noise_multiplier: float, delta: float) -> None:
+    if steps < 1:
+        raise SettingsError(f"`steps` is {steps}: use at least 1")
+    if not 0.0 < rate <= 1.0:
+        raise SettingsError(f"`rate` is {rate}: choose a sampling probability in (0, 1]")
+    if not 0.0 < noise_multiplier < math.inf:
+        raise SettingsError(
+            f"`noise_multiplier` is {noise_multiplier}: choose it positive and finite"
+        )
+    check_positive_delta(delta)
+
+
+def _crossing(known: dict[float, float], *, aim: float) -> float:
+    """Where a decreasing function takes a value, by a line through its nearest two known points.
+
+    A single point is taken to have the slope -1: epsilon is about inverse to the noise.
+    """
+    (x, y), *others = sorted(known.items(), key=lambda one: abs(one[1] - aim))
+    slope = (y - others[0][1]) / (x - others[0][0]) if others else -1.0
+    return x + (aim - y) / slope
+
+
+def _composed(
+    method: DpSgdMethod,
+    neighbours: Neighbours,
+    *,
+    steps: int,
+    rate: float,
+    noise_multiplier: float,
+) -> PrivacyAccountant:
+    """An accountant that has seen all steps."""
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+
+    step = PoissonSampledDpEvent(rate, GaussianDpEvent(noise_multiplier))
+    accountant = _accountant(method, neighbours)
+    accountant.compose(SelfComposedDpEvent(step, steps))
+    return accountant
 
 
 def _accountant(method: DpSgdMethod, neighbours: Neighbours) -> PrivacyAccountant:

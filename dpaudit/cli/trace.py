@@ -21,7 +21,7 @@ def trace(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Checks a PATE-like generator's training: who reads what, votes, noise, costs, bounds.
+    """Checks training by PATE or DP-SGD: who reads what, votes, gradients, noise, costs, bounds.
 
     Trains it a few times, on the table and on changed ones. Exit codes: 0 no violation (bugs and
     notes do not fail), 1 violation, 2 wrong use or input, 4 the generator failed.

@@ -3,7 +3,7 @@
 A generator that can be traced has `trace`, which does what `fit` and `sample` do and reports to a
 `Recorder` what happens, as it happens: facts (row numbers, votes, draws, numbers that scaled a
 column), never a judgement. It calls the methods that apply to it and leaves out the rest. Most of
-them are about PATE: teachers, votes, labels and what they cost.
+them are about PATE (teachers, votes, labels and what they cost), `summed` is about DP-SGD.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Recorder(Protocol):
         """A number that the training treats as public.
 
         Names with a meaning: `teachers` (k), `batch`, `gamma` (inverse noise scale that the
-        accountant takes), `gradient_penalty` (its weight).
+        accountant takes), `gradient_penalty` (its weight); of DP-SGD `sampling_rate`, `clip` (the
+        clipping norm) and `noise_multiplier`, as its accountant takes them.
         """
         ...
 
@@ -113,6 +114,19 @@ class Recorder(Protocol):
             before: Epsilon spent before, by its account.
             after: Epsilon spent now, by its account.
             moments: Its total log moments 1..L, [L], if it is a moments accountant.
+        """
+        ...
+
+    def summed(
+        self, rows: IntArray, *, clipped: FloatArray, added: FloatArray, noise: FloatArray
+    ) -> None:
+        """A step of DP-SGD: gradients of records were summed up.
+
+        Args:
+            rows: Row numbers of the batch [b].
+            clipped: Norm of the part of each gradient that is clipped, after clipping [b].
+            added: Norm of all that each record added to the sum [b].
+            noise: What was added to the sum to hide them, number by number [p]; 0 for no noise.
         """
         ...
 

@@ -11,6 +11,7 @@ from dpaudit.model.severity import Severity
 PATE_GAN: Final = "Jordon, Yoon and van der Schaar 2019 (PATE-GAN), Algorithm 1"
 PATE: Final = "Papernot et al. 2017 (PATE)"
 MOMENTS: Final = "Abadi et al. 2016, Theorem 2"
+DP_SGD: Final = "Abadi et al. 2016"
 AUDIT: Final = "Ganev, Annamalai and De Cristofaro 2025"
 TABLE_2: Final = f"{AUDIT}, Table 2"
 GAUSSIAN: Final = "Dwork and Roth 2014, Theorem A.1"
@@ -134,6 +135,36 @@ CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
             f"{TABLE_2} (delta); {GAUSSIAN}; {MOMENTS}",
         ),
         "delta-ignored": Entry(_V, _DELTA, f"{MOMENTS}; {AUDIT}, Table 3"),
+        # DP-SGD
+        "gradients-not-clipped": Entry(
+            _V,
+            "each record's gradient is scaled down to the clipping norm",
+            f"{DP_SGD}, Algorithm 1",
+        ),
+        "gradient-part-not-clipped": Entry(
+            _V,
+            "all that a record adds to the sum is clipped together, its part of a gradient penalty "
+            "too",
+            f"{DP_SGD}, Algorithm 1",
+        ),
+        "batches-not-sampled": Entry(
+            _V,
+            "each record is in a batch independently, with the accountant's probability",
+            f"{DP_SGD}, Algorithm 1 and Theorem 1",
+        ),
+        "gradient-noise-skipped": Entry(
+            _V,
+            "noise is added to the sum of every batch, an empty one too",
+            f"{DP_SGD}, Algorithm 1",
+        ),
+        "gradient-noise-scale": Entry(
+            _V,
+            "noise on gradients is normal, of the noise multiplier times the clipping norm",
+            f"{DP_SGD}, Algorithm 1",
+        ),
+        "gradient-steps-not-accounted": Entry(
+            _V, "the claim covers every step that is taken", f"{DP_SGD}, Theorem 1"
+        ),
         # what the table decides
         "bounds-from-data": Entry(
             _V,

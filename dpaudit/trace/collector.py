@@ -62,6 +62,22 @@ class Charge(NamedTuple):
     moments: FloatArray | None
 
 
+class GradientSum(NamedTuple):
+    """One step of DP-SGD.
+
+    Attributes:
+        rows: Row numbers of the batch [b].
+        clipped: Norm of what was clipped of each gradient, afterwards [b].
+        added: Norm of all that each record added [b].
+        noise: What was added to hide them [p].
+    """
+
+    rows: IntArray
+    clipped: FloatArray
+    added: FloatArray
+    noise: FloatArray
+
+
 @dataclass(frozen=True, kw_only=True)
 class Trace:
     """What one training recorded.
@@ -81,6 +97,7 @@ class Trace:
         labels: Labels released [T].
         noise: Draws, by what they hide.
         charges: What the accountant charged, in order.
+        sums: The steps of DP-SGD, in order.
         fed: The first inputs of the generator network, by stage.
         unrounded: Numeric columns before rounding [n, numeric].
     """
@@ -98,6 +115,7 @@ class Trace:
     labels: IntArray
     noise: Mapping[NoiseOn, FloatArray]
     charges: tuple[Charge, ...]
+    sums: tuple[GradientSum, ...]
     fed: Mapping[Stage, FloatArray]
     unrounded: FloatArray | None
 
@@ -138,6 +156,7 @@ class Collector:
         self._uncharged: list[IntArray] = []
         self._noise: dict[NoiseOn, list[FloatArray]] = defaultdict(list)
         self._charges: list[Charge] = []
+        self._sums: list[GradientSum] = []
         self._fed: dict[Stage, list[FloatArray]] = defaultdict(list)
         self._unrounded: FloatArray | None = None
 
@@ -164,11 +183,7 @@ class Collector:
         Raises:
             TrialError: If the table has no such rows.
         """
-        numbers = np.array(rows, dtype=np.int64).ravel()
-        if numbers.size and not 0 <= numbers.min() <= numbers.max() < self._rows:
-            raise TrialError(
-                f"recorded rows {numbers.min()} to {numbers.max()} of a table of {self._rows}"
-            )
+        numbers = self._known(rows)
         if numbers.size:
             self._iterations[-1].setdefault(ReaderId(Reader(reader), index), []).append(numbers)
 
@@ -217,6 +232,21 @@ class Collector:
         self._charges.append(Charge(int(queries), votes, float(after), copied))
         self._uncharged.clear()
 
+    def summed(
+        self, rows: IntArray, *, clipped: FloatArray, added: FloatArray, noise: FloatArray
+    ) -> None:
+        """Records a step of DP-SGD.
+
+        Raises:
+            TrialError: If the table has no such rows, or there is not one norm for each.
+        """
+        numbers = self._known(rows)
+        norms = [np.array(given, dtype=np.float64).ravel() for given in (clipped, added)]
+        if any(one.shape != numbers.shape for one in norms):
+            raise TrialError("recorded norms of gradients that are not one for each row")
+        drawn = np.array(noise, dtype=np.float64).ravel()
+        self._sums.append(GradientSum(numbers, norms[0], norms[1], drawn))
+
     def fed(self, stage: Stage, inputs: FloatArray) -> None:
         """Records random inputs of the generator network."""
         kept = sum(part.size for part in self._fed[Stage(stage)])
@@ -257,9 +287,19 @@ class Collector:
             labels=_joined(self._labels, np.int64),
             noise={on: _joined(self._noise[on], np.float64) for on in NoiseOn},
             charges=tuple(self._charges),
+            sums=tuple(self._sums),
             fed={stage: _joined(self._fed[stage], np.float64) for stage in Stage},
             unrounded=self._unrounded,
         )
+
+    def _known(self, rows: IntArray) -> IntArray:
+        """Row numbers, flat, once they are known to be of the table."""
+        numbers = np.array(rows, dtype=np.int64).ravel()
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() < self._rows:
+            raise TrialError(
+                f"recorded rows {numbers.min()} to {numbers.max()} of a table of {self._rows}"
+            )
+        return numbers
 
 
 def _reading(rows: list[IntArray]) -> Reading:

@@ -18,6 +18,7 @@ from dpaudit.trace.accountant import accountant
 from dpaudit.trace.budget import budget
 from dpaudit.trace.constants import constants, labels, scaling
 from dpaudit.trace.findings import CheckOutcome
+from dpaudit.trace.gradients import gradients
 from dpaudit.trace.noise import noise
 from dpaudit.trace.partition import partition
 from dpaudit.trace.processing import inputs, output, teachers
@@ -31,6 +32,7 @@ CHECKS: Final[tuple[Callable[[Trainings], Iterator[CheckOutcome]], ...]] = (
     noise,
     accountant,
     budget,
+    gradients,
     scaling,
     constants,
     labels,

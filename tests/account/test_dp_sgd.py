@@ -9,7 +9,12 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from dpaudit.account.dp_sgd import DpSgdMethod, dp_sgd_claim
+from dpaudit.account.dp_sgd import (
+    DpSgdMethod,
+    dp_sgd_claim,
+    dp_sgd_curve,
+    dp_sgd_noise_multiplier,
+)
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.model.claim import Neighbours
 
@@ -138,6 +143,28 @@ def test_one_step_has_its_exact_delta(rate: float, sigma: float) -> None:
     assert dp_sgd_claim(**run, method="rdp").epsilon > pld
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "steps", "rate"),
+    [(1.0, 50, 1.0), (0.3, 300, 0.05), (0.001, 12, 0.25), (4.0, 5, 0.5)],
+)
+def test_calibrated_noise_spends_the_budget(epsilon: float, steps: int, rate: float) -> None:
+    noise = dp_sgd_noise_multiplier(epsilon=epsilon, delta=1e-5, steps=steps, rate=rate)
+    claim = dp_sgd_claim(steps=steps, rate=rate, noise_multiplier=noise, delta=1e-5)
+    assert 0.999 * epsilon <= claim.epsilon <= epsilon
+    if rate == 1.0:
+        assert normal_delta(epsilon, noise / math.sqrt(steps)) == pytest.approx(1e-5, rel=0.02)
+
+
+def test_a_curve_of_whole_batches_is_that_of_the_gaussian_mechanism() -> None:
+    curve = dp_sgd_curve(steps=16, rate=1.0, noise_multiplier=4.0)
+    assert len(curve.points) == 60
+    for epsilon, delta in curve.points:
+        assert delta >= normal_delta(epsilon, 1.0) * (1 - 1e-9)
+        assert delta == pytest.approx(normal_delta(epsilon, 1.0), rel=2e-2, abs=1e-8)
+    assert curve.points[-1].delta == pytest.approx(1e-6, rel=1e-2)
+    assert "16 steps" in curve.source
+
+
 def test_drowned_gradients_leave_nothing_to_claim() -> None:
     with pytest.raises(ClaimError, match="epsilon"):
         dp_sgd_claim(steps=1, rate=0.01, noise_multiplier=1e6, delta=1e-5)
@@ -173,3 +200,19 @@ def test_senseless_arguments_are_refused(change: dict[str, Any], message: str) -
     usual = {"steps": 10, "rate": 0.1, "noise_multiplier": 1.0, "delta": 1e-5}
     with pytest.raises(SettingsError, match=message):
         dp_sgd_claim(**(usual | change))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": 0.0}, "^`epsilon` is 0"),
+        ({"epsilon": math.inf}, "^`epsilon` is inf"),
+        ({"steps": 0}, "^`steps` is 0"),
+        ({"rate": 0.0}, "^`rate` is 0"),
+        ({"delta": 0.0}, "^`delta` is 0"),
+    ],
+)
+def test_senseless_budgets_are_refused(change: dict[str, Any], message: str) -> None:
+    usual = {"epsilon": 1.0, "delta": 1e-5, "steps": 10, "rate": 0.1}
+    with pytest.raises(SettingsError, match=message):
+        dp_sgd_noise_multiplier(**(usual | change))

@@ -117,11 +117,34 @@ class Script:
                 self.label()
             else:
                 tell.noise(self.rng.laplace(size=64), on=NoiseOn.LABELS)
+        self.descend()
         normal = self.has("sampling-noise-differs")
         shape = (max(n_rows, 500), 4)
         fed = self.rng.standard_normal(shape) if normal else self.rng.uniform(-1, 1, shape)
         tell.fed(Stage.SAMPLING, fed)
         return self.sample(n_rows)
+
+    def descend(self) -> None:
+        """Steps of DP-SGD, on the records too: their cost is small beside the votes'."""
+        rate, clip, steps = 0.2, 0.5, 40
+        scale = 0.3 if self.has("gradient-steps-not-accounted") else 10.0
+        self.tell.constant("sampling_rate", rate)
+        self.tell.constant("clip", clip)
+        self.tell.constant("noise_multiplier", scale)
+        for step in range(steps):
+            rows = np.flatnonzero(self.rng.random(self.n) < rate)
+            if self.has("batches-not-sampled"):
+                rows = np.arange(step % 5, self.n, 5)
+            clipped = np.minimum(self.rng.exponential(size=len(rows)), clip)
+            if self.has("gradients-not-clipped"):
+                clipped = clipped * 3
+            added = clipped + 10 * self.has("gradient-part-not-clipped")
+            noise = self.rng.normal(0, clip * scale, 50)
+            if self.has("gradient-noise-skipped"):
+                noise *= step % 5 == 0
+            if self.has("gradient-noise-scale"):
+                noise /= math.sqrt(self.made.batch)
+            self.tell.summed(rows, clipped=clipped, added=added, noise=noise)
 
     def bounds(self) -> None:
         for column in SCHEMA.columns[:2]:

@@ -1,0 +1,127 @@
+"""What the GANs here have in common: tables, batches of models, and how they are trained."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.model.encoding import encode, width
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import Job
+from dpaudit_generators.batches import kept_rows, whole_table
+from dpaudit_generators.gan.model import GanBatch, GanModel
+from dpaudit_generators.gan.settings import GanSettings
+from dpaudit_generators.tables import require_columns, require_table
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from dpaudit_generators.gan.training import GanObserver, GanTrainee
+    from dpaudit_generators.pate_gan.rows import Head
+
+_CACHED: Final = 2**18
+"""Most numbers that all models trained together should hold in a step."""
+_MOST_AT_ONCE: Final = 256
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StackedGan(GanSettings, ABC):
+    """A GAN of which many models are trained together.
+
+    Attributes:
+        schema: The public schema; bounds and categories come from it alone.
+    """
+
+    schema: Schema
+
+    discloses: ClassVar[tuple[str, ...]] = ("discriminator", "parameters")
+
+    def check(self, data: pd.DataFrame) -> None:
+        """Refuses a table that does not fit the schema; called once, outside the game.
+
+        Raises:
+            DataError: If it does not.
+        """
+        require_table(data, self.schema)
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> GanModel:
+        """Trains on a table that fits the schema.
+
+        Args:
+            data: The private table.
+            seed: For audits; None draws everything from the system's entropy.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
+        """
+        return self.fit_many(data, [whole_table(seed)])[0]
+
+    @property
+    def models_at_once(self) -> int:
+        """How many models train fastest together."""
+        columns = width(self.schema) + 1
+        held = 4 * self.batch * (columns + self.critic_hidden) + 2 * self.critic_hidden * columns
+        return max(1, min(_MOST_AT_ONCE, _CACHED // held))
+
+    def batch_key(self, job: Job) -> Hashable:
+        """The same for all jobs: models have one shape, whatever their records."""
+        del job
+        return ()
+
+    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> GanBatch:
+        """Trains a model for each job; each is bit-identical to training alone.
+
+        Args:
+            data: The private table; a job may drop rows of it.
+            jobs: What to train.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
+        """
+        return self.train(data, jobs)
+
+    def train(
+        self, data: pd.DataFrame, jobs: Sequence[Job], observer: GanObserver | None = None
+    ) -> GanBatch:
+        """As `fit_many`, followed by an observer.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
+        """
+        from dpaudit_generators.gan.training import GanTrainee
+        from dpaudit_generators.pate_gan.rows import Head
+
+        require_columns(data, self.schema)
+        head = Head(self.schema)
+        trainees = [GanTrainee(kept_rows(job, len(data)), job.seed) for job in jobs]
+        return GanBatch(tuple(self._models(self.encoded(data), trainees, head, observer)))
+
+    def encoded(self, data: pd.DataFrame) -> Tensor:
+        """Records as networks take them; a value beyond the bounds counts as the bound.
+
+        Args:
+            data: A table with the schema's columns.
+
+        Returns:
+            Rows [n, D] with a column of ones.
+        """
+        from dpaudit_generators.gan.training import with_ones
+        from dpaudit_generators.pate_gan.rows import Head
+
+        rows = np.clip(encode(data, self.schema), 0.0, 1.0)
+        return with_ones(rows[:, Head(self.schema).order])
+
+    @abstractmethod
+    def _models(
+        self,
+        rows: Tensor,
+        trainees: Sequence[GanTrainee],
+        head: Head,
+        observer: GanObserver | None,
+    ) -> list[GanModel]:
+        """Trains on encoded records."""

@@ -1,0 +1,214 @@
+"""Gradients of a critic with one hidden layer, for every real record by itself, in closed form.
+
+A stack of M critics f(x) = v . r(W x) with leaky rectifiers r; records end in a one, so that W has
+the biases. (An output bias would cancel between real and synthetic records.) Of a record x, of the
+synthetic minibatch Z and of a public point z between which and x the penalty looks, the loss is
+
+    -f(x) + mean f(Z) + penalty (|grad f(t x + (1 - t) z)| - 1)^2
+
+(Gulrajani et al. 2017, Algorithm 1). Its gradient by W is the sum of two outer products and a
+matrix that all records share, so that norms and weighted sums take no gradient apart. Everything is
+double precision: the rounding of a clipped norm is far below any noise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dpaudit_generators.pate_gan.perceptron import SLOPE
+
+
+class ShallowCritics(NamedTuple):
+    """The weights of M critics.
+
+    Attributes:
+        hidden: W [M, H, D], D columns of which the first are inputs, then one of biases; the others
+            are padding and 0.
+        last: v [M, H].
+        inputs: Number of inputs.
+    """
+
+    hidden: Tensor
+    last: Tensor
+    inputs: int
+
+    def of(self, models: Tensor) -> ShallowCritics:
+        """Those of some models."""
+        return ShallowCritics(self.hidden[models], self.last[models], self.inputs)
+
+
+class CriticView(NamedTuple):
+    """What a critic makes of records.
+
+    Attributes:
+        before: What enters the rectifiers [M, n, H].
+        slope: The gradient of the output with respect to that [M, n, H].
+        value: The output [M, n].
+    """
+
+    before: Tensor
+    slope: Tensor
+    value: Tensor
+
+
+class Pull(NamedTuple):
+    """A gradient by all weights of M critics.
+
+    Attributes:
+        hidden: By W [M, H, D].
+        last: By v [M, H].
+    """
+
+    hidden: Tensor
+    last: Tensor
+
+    def flat(self) -> Tensor:
+        """All numbers [M, H * D + H]."""
+        return torch.cat([self.hidden.flatten(1), self.last], dim=1)
+
+
+class RecordGradients(NamedTuple):
+    """The gradient of each record: ``-a x' + s p' + shared`` by W, and one by v.
+
+    Attributes:
+        a: [M, n, H].
+        x: The records [M, n, D].
+        s: [M, n, H].
+        p: [M, n, D].
+        shared: [M, H, D].
+        last: [M, n, H].
+    """
+
+    a: Tensor
+    x: Tensor
+    s: Tensor
+    p: Tensor
+    shared: Tensor
+    last: Tensor
+
+    def norms(self) -> Tensor:
+        """The Euclidean norm of each gradient [M, n]."""
+        a, x, s, p, shared, last = self
+        squares = (
+            _dot(a, a) * _dot(x, x)
+            + _dot(s, s) * _dot(p, p)
+            + shared.square().flatten(1).sum(-1)[:, None]
+            + _dot(last, last)
+            - 2.0 * _dot(a, s) * _dot(x, p)
+            - 2.0 * _dot(torch.bmm(a, shared), x)
+            + 2.0 * _dot(torch.bmm(s, shared), p)
+        )
+        return squares.clamp_min_(0.0).sqrt_()
+
+    def apart(self) -> Tensor:
+        """Each gradient by itself, flat [M, n, H * D + H]; takes much memory."""
+        a, x, s, p, shared, last = self
+        hidden = s[..., None] * p[..., None, :] - a[..., None] * x[..., None, :] + shared[:, None]
+        return torch.cat([hidden.flatten(2), last], dim=2)
+
+    def summed(self, weights: Tensor) -> Pull:
+        """The sum of the gradients with these weights [M, n]."""
+        a, x, s, p, shared, last = self
+        by = weights[..., None]
+        hidden = torch.bmm((s * by).transpose(1, 2), p) - torch.bmm((a * by).transpose(1, 2), x)
+        total = weights.sum(-1)
+        return Pull(hidden + total[:, None, None] * shared, (last * by).sum(1))
+
+
+def look(critics: ShallowCritics, rows: Tensor) -> CriticView:
+    """What critics make of records [M, n, D]."""
+    before = torch.bmm(rows, critics.hidden.transpose(1, 2))
+    bend = _bend(before)
+    slope = bend * critics.last[:, None]
+    return CriticView(before, slope, _dot(before, slope))
+
+
+def by_rows(critics: ShallowCritics, slope: Tensor) -> Tensor:
+    """The gradient of outputs with respect to records [M, n, D]; 0 beyond the inputs.
+
+    Args:
+        critics: The critics.
+        slope: The gradient with respect to what enters the rectifiers.
+    """
+    back = torch.bmm(slope, critics.hidden)
+    back[..., critics.inputs :] = 0.0
+    return back
+
+
+def pull(fakes: Tensor, side: CriticView, weights: Tensor) -> Pull:
+    """The gradient of a weighted sum of outputs.
+
+    Args:
+        fakes: Synthetic records [M, n, D].
+        side: What the critics make of them.
+        weights: Of each record [M, n].
+    """
+    by = weights[..., None]
+    hidden = torch.bmm((side.slope * by).transpose(1, 2), fakes)
+    return Pull(hidden, (side.before * _bend(side.before) * by).sum(1))
+
+
+def loss_gradients(
+    rows: Tensor, side: CriticView, weights: Tensor, shared: Pull
+) -> RecordGradients:
+    """Gradients without the penalty.
+
+    Args:
+        rows: Real records [M, n, D].
+        side: What the critics make of them.
+        weights: How much each record's output counts [M, n]; 1 for a Wasserstein critic.
+        shared: The pull of the synthetic records.
+    """
+    by = weights[..., None]
+    nothing = torch.zeros_like(side.slope)
+    last = shared.last[:, None] - side.before * _bend(side.before) * by
+    return RecordGradients(
+        side.slope * by, rows, nothing, torch.zeros_like(rows), shared.hidden, last
+    )
+
+
+def penalty_gradients(
+    critics: ShallowCritics,
+    rows: Tensor,
+    side: CriticView,
+    point: Tensor,
+    mixing: Tensor,
+    penalty: float,
+) -> RecordGradients:
+    """Gradients of the penalty alone.
+
+    Args:
+        critics: The critics.
+        rows: Real records [M, n, D].
+        side: What the critics make of them.
+        point: What enters the rectifiers at one public point [M, 1, H].
+        mixing: How near to the record the penalty looks, from 0 to 1 [M].
+        penalty: Its weight.
+    """
+    near = mixing[:, None, None]
+    bend = _bend(near * side.before + (1.0 - near) * point)
+    slope = bend * critics.last[:, None]
+    steepness = by_rows(critics, slope)
+    length = _dot(steepness, steepness).sqrt_()
+    factor = torch.where(length > 0.0, 2.0 * penalty * (1.0 - 1.0 / length), 0.0)
+    p = steepness * factor[..., None]
+    last = bend * torch.bmm(p, critics.hidden.transpose(1, 2))
+    shared = torch.zeros_like(critics.hidden)
+    return RecordGradients(torch.zeros_like(slope), rows, slope, p, shared, last)
+
+
+def both(loss: RecordGradients, penalty: RecordGradients) -> RecordGradients:
+    """Gradients of loss and penalty together."""
+    return loss._replace(s=penalty.s, p=penalty.p, last=loss.last + penalty.last)
+
+
+def _dot(one: Tensor, other: Tensor) -> Tensor:
+    return (one * other).sum(-1)
+
+
+def _bend(before: Tensor) -> Tensor:
+    """The slope of the rectifiers."""
+    return (before > 0.0).double().mul_(1.0 - SLOPE).add_(SLOPE)

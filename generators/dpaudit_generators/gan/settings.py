@@ -1,0 +1,77 @@
+"""The public constants of a training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dpaudit.errors import SettingsError
+
+_COUNTS: Final = ("rounds", "critic_steps", "batch", "noise_width", "critic_hidden")
+_RATES: Final = ("learning_rate", "critic_learning_rate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GanSettings:
+    """Sizes, numbers of steps and rates: constants that do not depend on any private table.
+
+    Attributes:
+        rounds: Steps of the generator.
+        critic_steps: Steps of the critic before each of them.
+        batch: Synthetic records in a minibatch, and real ones, or how many of them are expected.
+        noise_width: Dimension of the generator's normal noise.
+        generator_hidden: Widths of the generator's hidden layers.
+        critic_hidden: Width of the critic's one hidden layer.
+        learning_rate: Learning rate of the generator (Adam).
+        critic_learning_rate: That of the critic.
+        betas: Adam's decay rates of the two moments, of both networks.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+
+    rounds: int = 60
+    critic_steps: int = 5
+    batch: int = 32
+    noise_width: int = 15
+    generator_hidden: Sequence[int] = (31,)
+    critic_hidden: int = 16
+    learning_rate: float = 2e-3
+    critic_learning_rate: float = 5e-3
+    betas: Sequence[float] = (0.5, 0.9)
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            if not _is_count(getattr(self, name)):
+                raise SettingsError(
+                    f"{name} is {getattr(self, name)!r}: use a whole number of at least 1"
+                )
+        widths = _sequence(self.generator_hidden)
+        if widths is None or not all(map(_is_count, widths)):
+            raise SettingsError(
+                f"generator_hidden is {self.generator_hidden!r}: give each layer a width of at "
+                "least 1"
+            )
+        object.__setattr__(self, "generator_hidden", widths)  # a list from a command line
+        for name in _RATES:
+            if not 0.0 < getattr(self, name) < math.inf:
+                raise SettingsError(f"{name} is {getattr(self, name)!r}: use a number above 0")
+        betas = _sequence(self.betas)
+        if betas is None or len(betas) != 2 or not all(0.0 <= beta < 1.0 for beta in betas):
+            raise SettingsError(f"betas is {self.betas!r}: use two numbers in [0, 1)")
+        object.__setattr__(self, "betas", betas)
+
+    @property
+    def steps(self) -> int:
+        """Steps of the critic in all."""
+        return self.rounds * self.critic_steps
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _sequence(value: object) -> tuple[Any, ...] | None:
+    return tuple(value) if isinstance(value, (list, tuple)) else None
