@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.bounds import one_run_p_value
@@ -21,6 +23,8 @@ from dpaudit.probe.trainer import Trainer
 _AWAY: Final = 100.0
 """Ranges by which columns are moved away from 0."""
 _FITS: Final = 2
+_ROUNDING: Final = 1e-6
+"""What errors of floating-point numbers may add to a whole number."""
 _MORE: Final = 13
 """Rows asked for beyond those of the table."""
 
@@ -64,7 +68,12 @@ def scale_wrong(subject: Subject, trainer: Trainer) -> Observation | NotApplicab
 
 
 def integers_truncated(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Compares whole numbers with the same column declared continuous, from the same seed."""
+    """Compares whole numbers with the same column declared continuous, from the same seed.
+
+    Bins of whole numbers end one above the largest, those of a continuous column at it, so that
+    one drawn from a bin may look cut off in all bins but the last. An alarm is therefore checked
+    on a table whose whole numbers all are the largest.
+    """
     whole = [
         column
         for column in subject.schema.columns
@@ -74,6 +83,31 @@ def integers_truncated(subject: Subject, trainer: Trainer) -> Observation | NotA
         return NotApplicable("the table has no column of whole numbers besides its label")
     if SCHEMA not in subject.maker.takes:
         return NotApplicable("the generator takes no schema, so kinds cannot be changed")
+    steps = _steps(subject, trainer, whole, subject.data)
+    if not len(steps) or np.abs(steps).max() >= 1.0 or not np.any(steps):
+        return NotApplicable(
+            "declared continuous, whole numbers are generated differently or stay whole: nothing "
+            "to compare"
+        )
+    mean, low, high = float(steps.mean()), float(steps.min()), float(steps.max())
+    down = high <= _ROUNDING and low < -0.6
+    if down:
+        largest = subject.data.assign(**{column.name: column.bounds.upper for column in whole})
+        down = not np.any(_steps(subject, trainer, whole, largest) > _ROUNDING)
+    return Observation(
+        down,
+        f"against the same column declared continuous, whole numbers differ by {low:.2f} to "
+        f"{high:.2f}, {mean:.3f} on average",
+        {"mean": mean, "smallest": low, "largest": high, "values": len(steps)},
+        certainty="rounding to the nearest moves no number by more than a half, and whole numbers "
+        "drawn from bins of their own reach the largest",
+    )
+
+
+def _steps(
+    subject: Subject, trainer: Trainer, whole: Sequence[Column], data: pd.DataFrame
+) -> npt.NDArray[np.float64]:
+    """By how much whole numbers differ from the same columns declared continuous, same seed."""
     twin = replace(
         subject.schema,
         columns=tuple(
@@ -81,34 +115,20 @@ def integers_truncated(subject: Subject, trainer: Trainer) -> Observation | NotA
             for column in subject.schema.columns
         ),
     )
-    pairs = [
+    rounded, continuous = (
         trainer.tables(
             subject.build(schema),
-            schema.canonical(subject.data),
+            schema.canonical(data),
             [trainer.fit_of(0)],
             schema=schema,
             rows=subject.rows,
         )[0]
         for schema in (subject.schema, twin)
-    ]
-    steps = np.concatenate(
-        [as_numbers(pairs[0][c.name]) - as_numbers(pairs[1][c.name]) for c in whole]
     )
-    steps = steps[~np.isnan(steps)]
-    if not len(steps) or np.abs(steps).max() >= 1.0 or not np.any(steps):
-        return NotApplicable(
-            "declared continuous, whole numbers are generated differently or stay whole: nothing "
-            "to compare"
-        )
-    mean, low, high = float(steps.mean()), float(steps.min()), float(steps.max())
-    down = high <= 1e-6 and low < -0.6
-    return Observation(
-        down,
-        f"against the same column declared continuous, whole numbers differ by {low:.2f} to "
-        f"{high:.2f}, {mean:.3f} on average",
-        {"mean": mean, "smallest": low, "largest": high, "values": len(steps)},
-        certainty="rounding to the nearest moves no number by more than a half",
+    steps: npt.NDArray[np.float64] = np.concatenate(
+        [as_numbers(rounded[c.name]) - as_numbers(continuous[c.name]) for c in whole]
     )
+    return steps[~np.isnan(steps)]
 
 
 def row_count_leaks(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
