@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -151,7 +152,10 @@ def run_utility(
         loaded = load(test, table.schema)
         test_table, test_source = loaded.data, loaded.source
     experiment = prepare(table.data, table.schema, settings, test=test_table)
-    named = named_generator(generator, parameters or {}, {"schema": table.schema})
+    known = table.schema
+    if known.label is None:  # a generator that draws records given the label is to know which it is
+        known = replace(known, label=experiment.task.label)
+    named = named_generator(generator, parameters or {}, {"schema": known})
     check_table(named.generator, experiment.train)
 
     # The generator comes first: what it does wrong shows before anything else is trained.

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,20 @@ def test_copies_are_as_good_as_the_real_table() -> None:
     assert auprc.constant == pytest.approx(report.prevalence)
     assert auprc.mean > 0.7
     assert of(report, Measure.COLUMN_RANKING).mean > 0.6
+
+
+class ToldOfLabel(UniformRows):
+    """Refuses a schema that does not say which column is to be predicted."""
+
+    def __post_init__(self) -> None:
+        if self.schema.label != "sick":
+            raise ValueError("which column is the label?")
+
+
+def test_the_generator_is_told_which_column_is_to_be_predicted() -> None:
+    unlabelled = replace(SCHEMA, label=None)
+    report = measured(f"{__name__}:ToldOfLabel", schema=unlabelled, label="sick", repeats=2)
+    assert report.failures == ()
 
 
 def test_noise_is_not_distinguishable_from_noise() -> None:
