@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,7 +88,7 @@ def _show(paths: Sequence[Path], reference: Reference, out: Sequence[Path], *, j
             raise InputError(f"cannot write {file}: {io_reason(error)}") from None
     output = results()
     if json:
-        output.print(json_module.dumps(comparison.to_document(), indent=2, allow_nan=False))
+        output.print(comparison.to_json(), end="")
     else:
         for line in _lines(comparison):
             output.print(line)
@@ -148,7 +147,7 @@ def _written(comparison: Comparison, file: Path) -> str:
                 )
             return draw_forest(comparison) + "\n"
         case _:
-            return json_module.dumps(comparison.to_document(), indent=2, allow_nan=False) + "\n"
+            return comparison.to_json()
 
 
 def _lines(comparison: Comparison) -> list[str]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from contextvars import ContextVar
 from enum import IntEnum, StrEnum
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, ParamSpec, TextIO
 
@@ -22,7 +23,7 @@ import typer
 from rich.console import Console
 
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
-from dpaudit.files import io_reason
+from dpaudit.files import io_reason, write_whole
 from dpaudit.formatting import error_line, error_text, visible
 from dpaudit.plugins.exits import end_at_once
 from dpaudit.results.verdict import Verdict
@@ -131,6 +132,25 @@ def messages() -> Console:
     """Standard error: progress, notes, errors."""
     stream: Any = _Tolerant(sys.stderr)
     return VisibleConsole(file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def write_asked(path: Path, text: str, *, option: str) -> None:
+    """Writes a file that an option names.
+
+    Args:
+        path: The file.
+        text: What it holds.
+        option: The option, as Python spells it.
+
+    Raises:
+        InputError: If it cannot be written.
+    """
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written: {io_reason(error)}; give another `{option}`"
+        ) from None
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import ExitCode, guarded, messages, results
+from dpaudit.cli.console import ExitCode, guarded, messages, results, write_asked
 from dpaudit.errors import InputError
-from dpaudit.files import io_reason, write_whole
 
 if TYPE_CHECKING:
     from dpaudit.model.tables import Table
@@ -65,8 +64,8 @@ def synthesize(
         "seed": seed,
     }
     claim_file = out.with_name(f"{out.name}.claim.json")
-    _write(out, synthetic.to_csv(index=False))
-    _write(claim_file, json.dumps(document, indent=2) + "\n")
+    write_asked(out, synthetic.to_csv(index=False), option="out")
+    write_asked(claim_file, json.dumps(document, indent=2) + "\n", option="out")
     results().print(f"{out}\n{claim_file}")
     if not quiet:
         _show_notes(named, table, claim, seed=seed)
@@ -83,12 +82,3 @@ def _show_notes(named: NamedGenerator, table: Table, claim: object, *, seed: int
         )
     if claim is None:
         messages().print(f"note: {named.name} states no privacy claim")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        write_whole(path, text)
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be written: {io_reason(error)}; give another `out`"
-        ) from None

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import ExitCode, guarded, messages, results
+from dpaudit.cli.console import ExitCode, guarded, messages, results, write_asked
 from dpaudit.errors import InputError
-from dpaudit.files import io_reason, write_whole
 
 
 @guarded
@@ -121,12 +120,7 @@ def utility(
         on_progress=None if quiet else show,
     )
     if markdown is not None:
-        try:
-            write_whole(markdown, report.to_markdown())
-        except OSError as error:
-            raise InputError(
-                f"{markdown} cannot be written: {io_reason(error)}; give another `markdown`"
-            ) from None
+        write_asked(markdown, report.to_markdown(), option="markdown")
     if json:
         results().print(report.to_json())
     else:

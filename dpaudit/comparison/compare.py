@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -113,6 +114,10 @@ class Comparison:
             "runs": [_document(run) for run in self.runs],
             "changes": to_document(self.changes),
         }
+
+    def to_json(self) -> str:
+        """The document as JSON text."""
+        return json.dumps(self.to_document(), indent=2, allow_nan=False) + "\n"
 
 
 def compare(

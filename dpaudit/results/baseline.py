@@ -52,19 +52,7 @@ def read_baseline(file: Path) -> Mapping[str, float]:
     Raises:
         InputError: If the file cannot be read or is no baseline.
     """
-    try:
-        document = parse_json(file.read_text(encoding="utf-8"))
-        if document["schema_version"] != BASELINE_VERSION:
-            raise ValueError("another version")
-        return {key: float(one["proved"] or 0.0) for key, one in document["audits"].items()}
-    except OSError as error:
-        raise InputError(
-            f"no baseline {file}: {io_reason(error)}; make it with --dpaudit-baseline-update"
-        ) from None
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise InputError(
-            f"{file} is no baseline of dpaudit: make it again with --dpaudit-baseline-update"
-        ) from None
+    return {key: float(one["proved"] or 0.0) for key, one in _lines(file).items()}
 
 
 def write_baseline(file: Path, audits: Iterable[AuditOfTest]) -> None:
@@ -73,10 +61,7 @@ def write_baseline(file: Path, audits: Iterable[AuditOfTest]) -> None:
     Raises:
         InputError: If the file is there and no baseline, or cannot be written.
     """
-    kept: dict[str, Any] = {}
-    if file.exists():
-        read_baseline(file)
-        kept = parse_json(file.read_text(encoding="utf-8"))["audits"]
+    kept = _lines(file) if file.exists() else {}
     for audit in audits:
         kept[audit.key] = {
             name: getattr(audit, name) for name in ("verdict", "quantity", "claimed", "proved")
@@ -97,3 +82,23 @@ def risen(audit: AuditOfTest, before: Mapping[str, float], *, tolerance: float) 
         f"the proved {audit.quantity} has risen from {old:.3g} to {new:.3g} since the baseline "
         f"(allowed: {tolerance:g} more); if that is meant, update it: --dpaudit-baseline-update"
     )
+
+
+def _lines(file: Path) -> dict[str, dict[str, Any]]:
+    """The lines of a baseline by `AuditOfTest.key`."""
+    try:
+        document = parse_json(file.read_text(encoding="utf-8"))
+        if document["schema_version"] != BASELINE_VERSION:
+            raise ValueError("another version")
+        audits: dict[str, dict[str, Any]] = dict(document["audits"].items())
+        for one in audits.values():
+            float(one["proved"] or 0.0)
+    except OSError as error:
+        raise InputError(
+            f"no baseline {file}: {io_reason(error)}; make it with --dpaudit-baseline-update"
+        ) from None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise InputError(
+            f"{file} is no baseline of dpaudit: make it again with --dpaudit-baseline-update"
+        ) from None
+    return audits

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 
+from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import IntArray, Job, World
 
+C = TypeVar("C", bound=Claim)
 M = TypeVar("M")
+_SYSTEM: Final = "noise drawn from the operating system's entropy"
+_SEEDED: Final = "noise drawn from a seed, for audits: it hides nothing from who knows the seed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,3 +50,14 @@ def kept_rows(job: Job, n_rows: int) -> IntArray:
         n_rows: Number of rows of the table it was given.
     """
     return np.delete(np.arange(n_rows), list(job.dropped_rows))
+
+
+def claim_of_model(claim: C, *, seed: int | None) -> C:
+    """A generator's claim as a fitted model states it: its source says where noise came from.
+
+    Args:
+        claim: The generator's.
+        seed: That the model was trained from; None means the operating system's entropy.
+    """
+    noise = _SYSTEM if seed is None else _SEEDED
+    return replace(claim, source=f"{claim.source}; {noise}")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -14,6 +14,7 @@ from dpaudit.account import dp_sgd_claim, dp_sgd_curve, dp_sgd_noise_multiplier
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import CurveClaim
+from dpaudit_generators.batches import claim_of_model
 from dpaudit_generators.gan.base import StackedGan
 from dpaudit_generators.gan.flaws import DpSgd, GradientFlaw
 from dpaudit_generators.gan.model import GanModel
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder
     from dpaudit_generators.gan.training import GanObserver, GanTrainee
     from dpaudit_generators.pate_gan.rows import Head
-
-_SYSTEM: Final = "noise drawn from the operating system's entropy"
-_SEEDED: Final = "noise drawn from a seed, for audits: it hides nothing from who knows the seed"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -172,10 +170,7 @@ class DpGan(StackedGan):
                 schema=self.schema,
                 weights=networks.generator,
                 critic=networks.critic,
-                claim=replace(
-                    self.claim,
-                    source=f"{self.claim.source}; {_SYSTEM if own.seed is None else _SEEDED}",
-                ),
+                claim=claim_of_model(self.claim, seed=own.seed),
                 released_numbers=released,
             )
             for own, networks, released in zip(trainees, trained, numbers, strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -17,7 +17,7 @@ from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
-from dpaudit_generators.batches import whole_table
+from dpaudit_generators.batches import claim_of_model, whole_table
 from dpaudit_generators.marginals.choice import Structure, joint_counts, label_star
 from dpaudit_generators.marginals.domain import Domain
 from dpaudit_generators.marginals.model import TreeBatch, TreeModel
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 MOST_CELLS: Final = 4096
 """Cells of all columns that a tree is chosen among: each two are counted together."""
 _EPSILON: Final = 1.0
-_SYSTEM: Final = "noise drawn from the operating system's entropy"
-_SEEDED: Final = "noise drawn from a seed, for audits: it hides nothing from who knows the seed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,8 +188,7 @@ class Marginals:
         models = []
         for job in jobs:
             release = mechanism.of(_Kept(counted, list(job.dropped_rows)), seed=job.seed)
-            noise = _SYSTEM if job.seed is None else _SEEDED
-            claim = replace(self.claim, source=f"{self.claim.source}; {noise}")
+            claim = claim_of_model(self.claim, seed=job.seed)
             models.append(TreeModel(**release._asdict(), claim=claim))
         return TreeBatch(tuple(models))
 

@@ -20,7 +20,7 @@ from dpaudit.model.encoding import width
 from dpaudit.model.gaussian import gaussian_epsilon
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
-from dpaudit_generators.batches import whole_table
+from dpaudit_generators.batches import claim_of_model, whole_table
 from dpaudit_generators.marginals import Marginals, Structure
 from dpaudit_generators.pate_gan.bounds import Bounds
 from dpaudit_generators.pate_gan.facts import released, released_effect, released_names
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder
     from dpaudit_generators.pate_gan.training import Observer
 
-_SYSTEM: Final = "noise drawn from the operating system's entropy"
-_SEEDED: Final = "noise drawn from a seed, for audits: it hides nothing from who knows the seed"
 
 _CACHED: Final = 2**20
 """Most numbers that all models trained together should hold in a round: about a cache."""
@@ -363,7 +361,6 @@ class PateGan(TrainingSettings):
         return {}
 
     def _model(self, schema: Schema, trainee: Trainee, trained: Trained) -> PateGanModel:
-        noise = _SYSTEM if trainee.seed is None else _SEEDED
         return PateGanModel(
             schema=schema,
             weights=trained.generator,
@@ -371,5 +368,5 @@ class PateGan(TrainingSettings):
             student=trained.student,
             released_numbers=released(self, schema, trainee, trained.ones),
             proportions=trainee.proportions,
-            claim=replace(self.claim, source=f"{self.claim.source}; {noise}"),
+            claim=claim_of_model(self.claim, seed=trainee.seed),
         )
