@@ -10,14 +10,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dpaudit.game import worker
-from dpaudit.plugins.foreign import pickled
+from dpaudit.game.packing import packed
 
 _OPEN_FILES = Path("/proc")
 
 
 @contextmanager
 def payload_file(payload: object, folder: Path, *, log: Path) -> Iterator[worker.PayloadFile]:
-    """Pickles a payload once for workers to load, readable by its owner alone.
+    """Writes a payload once for workers to map into their memory, readable by its owner alone.
 
     Where the system shows open files below `/proc` (Linux), the file has no name from before
     anything is written to it: whatever kills the coordinator, nothing is left. Elsewhere the file
@@ -44,7 +44,7 @@ def payload_blob(payload: object) -> bytes:
     Raises:
         RegistryError: If it cannot be pickled.
     """
-    return pickled(payload, name="an attack or the table")
+    return packed(payload, name="an attack or the table")
 
 
 def search_path() -> tuple[str, ...]:
@@ -81,9 +81,11 @@ def written(
                 path = place
             file.write(blob)
             file.flush()
+            digest = hashlib.sha256(blob).hexdigest()
+            del blob  # as large as the table, and nobody reads it again
             yield worker.PayloadFile(
                 path=str(path if path is place else path.resolve()),
-                digest=hashlib.sha256(blob).hexdigest(),
+                digest=digest,
                 log=str(log.resolve()),
                 search_path=search_path,
             )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
-import pickle
 import signal
 import struct
 import sys
@@ -19,6 +19,7 @@ from time import sleep
 from typing import Any, NamedTuple, TypeVar
 
 from dpaudit.game.batches import Batch
+from dpaudit.game.packing import unpacked
 from dpaudit.game.training import run_batch
 from dpaudit.game.trial import Outcome
 
@@ -45,7 +46,7 @@ class PayloadFile(NamedTuple):
     """Where a worker finds the payload of a run.
 
     Attributes:
-        path: The pickled `Payload` of trials, or the function of an errand.
+        path: The packed `Payload` of trials, or the function of an errand.
         digest: SHA-256 of it, so that a worker notices another payload at the same path.
         log: The file that takes whatever generators print.
         search_path: Where the coordinator imports modules from.
@@ -169,7 +170,9 @@ def _load(payload_file: PayloadFile) -> Any:
         os.dup2(log, descriptor)
     os.close(log)
     sys.path[:] = list(dict.fromkeys([*payload_file.search_path, *sys.path]))
-    return pickle.loads(Path(payload_file.path).read_bytes())
+    with open(payload_file.path, "rb") as file:
+        # Workers share its pages; what one of them writes to is its own copy.
+        return unpacked(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)))
 
 
 def _follow(parent: int) -> None:

@@ -6,6 +6,7 @@ This keeps accidents and carelessness apart from the verdict; it is no sandbox (
 from __future__ import annotations
 
 import math
+import pickle
 import random
 import time
 from collections.abc import Iterator
@@ -76,12 +77,15 @@ def patches_apart() -> Iterator[None]:
             _put(module, name, _OWN[module][name])
 
 
-def pickled(value: object, *, name: str) -> bytes:
+def pickled(
+    value: object, *, name: str, out_of_band: list[pickle.PickleBuffer] | None = None
+) -> bytes:
     """An object as workers receive it.
 
     Args:
         value: A generator, or something that holds foreign objects.
         name: Named in the message.
+        out_of_band: Takes the arrays that need not be in the pickle (PEP 574); None leaves them in.
 
     Returns:
         Its pickle.
@@ -90,7 +94,8 @@ def pickled(value: object, *, name: str) -> bytes:
         RegistryError: If it cannot be pickled.
     """
     with refusing(f"{name} cannot be pickled for worker processes"):
-        blob: bytes = cloudpickle.dumps(value)
+        keep = None if out_of_band is None else out_of_band.append
+        blob: bytes = cloudpickle.dumps(value, buffer_callback=keep)
     return blob
 
 
