@@ -63,11 +63,12 @@ CASES = {
         defaults=("public",), twin="datasynthesizer_all_bins.py:AllBins"
     ),
     "smartnoise-synth:mwem": Case(models=26),
-    "smartnoise-synth:mst": Case(models=26),
+    "smartnoise-synth:mst": Case(models=100),
     "smartnoise-synth:aim": Case(models=26),
-    "smartnoise-synth:dpctgan": Case(models=26, records=600),
-    "smartnoise-synth:patectgan": Case(models=26),
-    "smartnoise-synth:pategan": Case(models=26, records=1000),
+    "smartnoise-synth:dpctgan": Case(models=100, records=600),
+    "smartnoise-synth:patectgan": Case(models=100),
+    "smartnoise-synth:pategan": Case(models=100, records=1100),
+    "smartnoise-synth:pategan, 1000 records": Case(models=26, records=1000),
     "dpmm:priv-bayes": Case(models=26),
     "dpmm:mst": Case(models=26),
     "dpmm:aim": Case(models=26),
@@ -79,7 +80,7 @@ def audited(name: str, defaults: str, table: pd.DataFrame, models: int) -> dict[
     """One audit, as a row of the results."""
     case = CASES[name]
     result = dpaudit.audit(
-        _twin(name) if case.twin else name,
+        _twin(name) if case.twin else name.partition(",")[0],
         table.head(case.records),
         schema=SCHEMA,
         jobs=1,  # seconds per model are those of a model alone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import signal
 import sys
@@ -28,6 +29,13 @@ from dpaudit.game.worker import PayloadFile, work
 cloudpickle.register_pickle_by_value(batch_toys)
 
 PATH = tuple(sys.path)
+
+
+class Unloadable:
+    """Pickles as the import of a module that is nowhere."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return importlib.import_module, ("nowhere",)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +97,7 @@ def test_another_payload_has_another_process(place: Host, blob: bytes) -> None:
 
 
 def test_a_payload_that_cannot_be_loaded_is_said(place: Host) -> None:
-    greeting = asked(place, b"cnowhere\nThing\n.", greet).answer
+    greeting = asked(place, payload_blob(Unloadable()), greet).answer
     assert greeting.trouble == "ModuleNotFoundError: No module named 'nowhere'"
 
 
