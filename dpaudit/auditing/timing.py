@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dpaudit.auditing.controls import CONTROLS, first_control_settings
+from dpaudit.auditing.one_run.session import one_run_payload
+from dpaudit.auditing.one_run.spec import OneRunSpec
 from dpaudit.auditing.records.controls import control_settings as records_control_settings
 from dpaudit.auditing.session import payload_of
 from dpaudit.auditing.settings import AuditSettings
@@ -71,8 +73,10 @@ class ModelCost(NamedTuple):
     memory: int | None = None
 
 
-def time_one(audit: TwoWorldSpec) -> ModelCost:
+def time_one(audit: TwoWorldSpec | OneRunSpec) -> ModelCost:
     """Trains one model of the generator and one of a control; both are dropped.
+
+    A one-run audit has no other model than this, so that timing it takes as long as the audit.
 
     Args:
         audit: The audit.
@@ -85,9 +89,12 @@ def time_one(audit: TwoWorldSpec) -> ModelCost:
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C.
     """
-    payload = payload_of(audit)
+    if isinstance(audit, OneRunSpec):
+        payload, audited = one_run_payload(audit), Role.ONE_RUN
+    else:
+        payload, audited = payload_of(audit), Role.AUDIT
     # The control first: what a new worker imports is not the generator's time.
-    trials = [Trial(role, World.IN, 0) for role in (CONTROLS[0].role, Role.AUDIT)]
+    trials = [Trial(role, World.IN, 0) for role in (Role.NULL_CONTROL, audited)]
     seconds = []
     with (
         tempfile.TemporaryDirectory(prefix="dpaudit-") as folder,
@@ -100,7 +107,7 @@ def time_one(audit: TwoWorldSpec) -> ModelCost:
             run_trials([trial], payload, store, engine=LocalEngine(1))
             outcome = store.outcome(trial)
             if outcome.status is not TrialStatus.FINISHED:
-                name = audit.generator.name if trial.role is Role.AUDIT else trial.role.value
+                name = audit.generator.name if trial.role is audited else trial.role.value
                 said = store.last_message  # for the terminal of who runs it: nothing is kept
                 reason = said if said.startswith(f"{outcome.error}:") else outcome.error
                 raise InputError(f"{name}: its one model could not be timed: {reason}")

@@ -32,11 +32,13 @@ class AuditCost(NamedTuple):
 
 def timed(generator: str, data: str, schema: Path | None, settings: AuditSettings) -> ModelCost:
     """Trains one model to know its cost."""
+    from dpaudit.auditing.one_run.spec import build_one_run
     from dpaudit.auditing.timing import time_one
     from dpaudit.auditing.two_worlds import build_two_worlds
     from dpaudit.model.tables import load
 
-    return time_one(build_two_worlds(generator, load(data, schema), settings))
+    build = build_one_run if settings.one_run else build_two_worlds
+    return time_one(build(generator, load(data, schema), settings))
 
 
 def stated(seconds_per_model: float) -> ModelCost:
@@ -66,22 +68,37 @@ def cost_of(
     if together and one.control is not None:
         each += "; trained together they take less"
     repeats = f"{planned.repeats} repeat{'s' if planned.repeats > 1 else ''}"
+    about = "at most about" if settings.sequential else "about"
     lines = [
-        f"cost: about {duration(total)} for {planned.models} models, {repeats} and "
+        f"cost: {about} {duration(total)} for {planned.models} models, {repeats} and "
         f"{planned.controls} controls",
         f"      ({each})",
+        *_memory_lines(one, workers),
     ]
-    if one.memory is not None:
-        size = f"{one.memory / _MEGABYTE:,.0f} MB"
-        lines.append(f"memory: about {size} for each of {workers} worker processes")
     return AuditCost(total, planned._asdict(), one.memory, tuple(lines))
 
 
-def one_training(seconds_per_model: float | None) -> AuditCost | None:
-    """What a one-run audit costs; None if the time of a model is not known."""
-    if seconds_per_model is None:
-        return None
-    lines = (
-        f"cost: about {duration(seconds_per_model)} for one model; its controls train nothing",
+def one_training(one: ModelCost) -> AuditCost:
+    """What a one-run audit costs."""
+    controls = 2
+    total = one.model + controls * (one.control or 0.0)
+    each = (
+        "its controls train nothing"
+        if one.control is None
+        else f"{rounded(one.model)} s, and {rounded(one.control)} s for each of {controls} controls"
     )
-    return AuditCost(seconds_per_model, {"models": 1, "repeats": 0, "controls": 2}, None, lines)
+    lines = (
+        f"cost: about {duration(total)} for one model: {each}",
+        *_memory_lines(one, workers=1),
+    )
+    planned = {"models": 1, "repeats": 0, "controls": controls}
+    return AuditCost(total, planned, one.memory, lines)
+
+
+def _memory_lines(one: ModelCost, workers: int) -> list[str]:
+    if one.memory is None:
+        return []
+    size = f"{one.memory / _MEGABYTE:,.0f} MB"
+    if workers == 1:
+        return [f"memory: about {size} for the worker process"]
+    return [f"memory: about {size} for each of {workers} worker processes"]

@@ -37,6 +37,7 @@ ALTERNATIVES = (50, 100, 200, 400, 1000, 2000)
     "attacks",
     "shadow_models",
     "confidence",
+    "sequential",
     "one_run",
     "canaries",
     "records",
@@ -91,25 +92,22 @@ def plan(
         raise SettingsError(f"--seconds-per-model must be positive, got {seconds_per_model:g}")
     if time_one and (generator is None or data is None):
         raise SettingsError("--time-one needs a GENERATOR with `data`")
-    if time_one and settings.one_run:
-        raise SettingsError("--time-one is for shadow models: `one_run` trains but once")
     subject = _subject(generator, data, schema, settings)
     assumed = _assumed(subject.claim, detect=detect, tpr=tpr, fpr=fpr)
-    if settings.one_run:
-        sizing = size_canaries(subject, settings, detect=detect, assumed=assumed)
-        cost = one_training(seconds_per_model)
-    else:
-        sizing = _shadow_models(subject, settings, detect=detect, assumed=assumed)
-        model = stated(seconds_per_model) if seconds_per_model else None
-        if time_one and generator is not None and data is not None and model is None:
+    size = size_canaries if settings.one_run else _shadow_models
+    sizing = size(subject, settings, detect=detect, assumed=assumed)
+    model = stated(seconds_per_model) if seconds_per_model else None
+    if time_one and generator is not None and data is not None and model is None:
+        one = settings
+        if not settings.one_run:
             # Half of the records are missing from every table, which takes no longer.
             one = replace(settings, records=1, shadow_models=MIN_SHADOW_MODELS)
-            model = timed(generator, data, schema, one)
-        cost = (
-            None
-            if model is None
-            else cost_of(settings, model, together=subject.together, jobs=jobs)
-        )
+        model = timed(generator, data, schema, one)
+    cost = None
+    if model is not None and settings.one_run:
+        cost = one_training(model)
+    elif model is not None:
+        cost = cost_of(settings, model, together=subject.together, jobs=jobs)
     if json:
         document = _document(sizing, subject.claim, settings, cost)
         results().print(json_module.dumps(document, indent=2))

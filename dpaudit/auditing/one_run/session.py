@@ -42,6 +42,25 @@ class ReleasesItsRows:
         return self._data.iloc[[order[i % len(order)] for i in range(n)]].reset_index(drop=True)
 
 
+def one_run_payload(audit: OneRunSpec) -> Payload:
+    """What a worker needs to run the training of a one-run audit, or one of its controls."""
+    null = build("null", GENERATORS, given={}, offered={"schema": audit.table.schema})
+    generators = {
+        Role.NULL_CONTROL: null,
+        Role.POSITIVE_CONTROL: ReleasesItsRows(),
+        Role.ONE_RUN: audit.generator.generator,
+    }
+    return Payload(
+        game=audit.game,
+        generators={
+            role: pickled(of, name=audit.generator.name) for role, of in generators.items()
+        },
+        attacks=[attack.scorer for attack in ATTACKS],
+        root=audit.settings.seed,
+        audit=audit.id,
+    )
+
+
 @dataclass(frozen=True)
 class OneRunSession:
     """One one-run audit being run in one run folder.
@@ -68,7 +87,7 @@ class OneRunSession:
         Raises:
             InterruptedRunError: On Ctrl-C.
         """
-        payload = self._payload()
+        payload = one_run_payload(self.audit)
         controls = {
             role: self._judge(role, self._outcome(payload, role))
             for role in (Role.NULL_CONTROL, Role.POSITIVE_CONTROL)
@@ -88,23 +107,6 @@ class OneRunSession:
             power=power(self.audit.canaries, claim, self.audit.settings.attack_confidence),
             reuse=self.reuse,
             seconds=sum(self.store.tally(role).seconds for role in Role),
-        )
-
-    def _payload(self) -> Payload:
-        null = build("null", GENERATORS, given={}, offered={"schema": self.audit.table.schema})
-        generators = {
-            Role.NULL_CONTROL: null,
-            Role.POSITIVE_CONTROL: ReleasesItsRows(),
-            Role.ONE_RUN: self.audit.generator.generator,
-        }
-        return Payload(
-            game=self.audit.game,
-            generators={
-                role: pickled(of, name=self.audit.generator.name) for role, of in generators.items()
-            },
-            attacks=[attack.scorer for attack in ATTACKS],
-            root=self.audit.settings.seed,
-            audit=self.audit.id,
         )
 
     def _outcome(self, payload: Payload, role: Role) -> Outcome:
