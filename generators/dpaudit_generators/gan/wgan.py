@@ -46,7 +46,7 @@ class WganGp(GanSettings, TableGenerator[ConditionalGanModel]):
     """
 
     schema: Schema
-    rounds: int = 200
+    rounds: int = 100
     batch: int = 64
     noise_width: int = 31
     generator_hidden: Sequence[int] = (63,)
