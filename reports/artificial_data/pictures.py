@@ -94,22 +94,22 @@ def packed(pixels: npt.NDArray[np.float64]) -> list[str]:
 
 
 def draw(rows: Mapping[str, list[str]], path: Path) -> None:
-    """Draws rows of images.
+    """Draws rows of images, each from black to its own brightest pixel as white.
 
     Args:
         rows: For each name, images as `packed` gives them.
         path: The picture, a PNG.
     """
-    figure = Figure(figsize=(8.4, 0.62 * len(rows)))
+    figure = Figure(figsize=(7.8, 0.62 * len(rows)))
     grid = figure.subplots(len(rows), len(CLASSES), squeeze=False)
     for line, (name, images) in zip(grid, rows.items(), strict=True):
         for axes, image in zip(line, images, strict=True):
             shown = np.frombuffer(bytes.fromhex(image), dtype=np.uint8)
             side = int(len(shown) ** 0.5)
-            axes.imshow(shown.reshape(side, side), cmap="gray", vmin=0, vmax=255)
+            axes.imshow(shown.reshape(side, side), cmap="gray", vmin=0, vmax=shown.max())
             axes.set_axis_off()
         line[0].text(
             -0.25, 0.5, name, transform=line[0].transAxes, ha="right", va="center", fontsize=8
         )
-    figure.subplots_adjust(left=0.24, right=0.995, top=0.99, bottom=0.01, wspace=0.08, hspace=0.08)
+    figure.subplots_adjust(left=0.185, right=0.995, top=0.99, bottom=0.01, wspace=0.08, hspace=0.08)
     figure.savefig(path, dpi=90, metadata={"Software": None})

@@ -17,6 +17,7 @@ from dpaudit.model.encoding import encode, width
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
+from dpaudit.seeds import rng_of
 from dpaudit_generators.batches import TableGenerator, claim_of_model, kept_rows
 from dpaudit_generators.gan.settings import GanSettings
 from dpaudit_generators.pate import Pate, labelled
@@ -64,7 +65,7 @@ class PateG(GanSettings, TableGenerator[PateGModel]):
         epsilon: The budget of the labels.
         delta: Its delta.
         teachers: Number of teachers.
-        labels: How many public rows they label, evenly spaced over the public table.
+        labels: How many public rows they label; which ones is drawn once and for all.
         critic_hidden: Width of each of the student's two hidden layers.
 
     Raises:
@@ -239,7 +240,7 @@ class PateG(GanSettings, TableGenerator[PateGModel]):
             kept = kept_rows(job, len(data))
             teachers = pate.teach(private.rows[kept], classes[kept], seed=job.seed)
             owned = kept if self.public is None else np.arange(len(rows))
-            asked = owned[self._asked(len(owned))]
+            asked = owned[self._asked(len(owned))] if len(owned) else np.full(self.labels, -1)
             answered = teachers.label(rows[asked])
             positions = [self._classes.index(name) for name in answered.labels]
             queries.append(Query(owned, asked, np.array(positions, dtype=np.int64)))
@@ -252,7 +253,9 @@ class PateG(GanSettings, TableGenerator[PateGModel]):
         return tuple(hot.astype(np.float64).ravel().tolist())
 
     def _asked(self, rows: int) -> IntArray:
-        return np.arange(self.labels, dtype=np.int64) * rows // self.labels
+        """Which of so many rows are labelled: the same ones in every training."""
+        rng = rng_of(0, "rows to label")
+        return rng.choice(rows, self.labels, replace=rows < self.labels)
 
     @property
     def _classes(self) -> tuple[object, ...]:

@@ -125,7 +125,7 @@ def test_a_gap_in_the_label_is_refused() -> None:
     schema = Schema(
         columns=(
             SCHEMA.columns[0],
-            Column(name="kind", kind=Kind.CATEGORICAL, categories=("a", "b"), nullable=True),
+            Column(name="kind", kind=Kind.CATEGORICAL, categories=("a", "b"), missing=True),
         ),
         label="kind",
     )
@@ -183,8 +183,9 @@ def test_the_student_s_loss_is_that_of_a_softmax_with_one_class_more() -> None:
 
 
 def test_an_audit_of_the_released_labels_is_consistent(tmp_path: Path) -> None:
-    public = pd.DataFrame({"x": [1.0] * 10, "z": [1.0] * 10})
-    settings = SMALL | {"public": public, "teachers": 1, "rounds": 1, "epsilon": 2.0}
+    public = tmp_path / "public.csv"
+    pd.DataFrame({"x": [1.0] * 10, "z": [1.0] * 10}).to_csv(public, index=False)
+    settings = SMALL | {"public": str(public), "teachers": 1, "rounds": 1, "epsilon": 2.0}
     result = dpaudit.audit(
         "pate-g",
         schema=SCHEMA,
