@@ -221,6 +221,7 @@ def main(given: Sequence[str] | None = None) -> None:
             results.setdefault(source, {})[str(number)] = row
             finish(run, results, images.part(slice(size.train)))
             print(f"{number} {source}: accuracy {row['accuracy']}", flush=True)
+    finish(run, results, images.part(slice(size.train)))
     print(page(results))
 
 
