@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from dpaudit.model.currencies import Claim
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import IntArray, Job, World
+from dpaudit_generators.tables import require_table
 
 C = TypeVar("C", bound=Claim)
 M = TypeVar("M")
@@ -31,6 +36,56 @@ class TrainedTogether(Generic[M]):
 
     def __getitem__(self, index: int) -> M:
         return self.models[index]
+
+
+class TableGenerator(ABC, Generic[M]):
+    """A generator under a public schema that trains many models at once.
+
+    Attributes:
+        schema: The public schema.
+    """
+
+    schema: Schema
+
+    def check(self, data: pd.DataFrame) -> None:
+        """Refuses a table that does not fit the schema; called once, outside the game.
+
+        Args:
+            data: The private table.
+
+        Raises:
+            DataError: If it does not.
+        """
+        require_table(data, self.schema)
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> M:
+        """Trains on a table that fits the schema.
+
+        Args:
+            data: The private table.
+            seed: For audits; None draws everything from the system's entropy.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
+        """
+        return self.fit_many(data, [whole_table(seed)])[0]
+
+    def batch_key(self, job: Job) -> Hashable:
+        """The same for all jobs: models have one shape, whatever their records."""
+        del job
+        return ()
+
+    @abstractmethod
+    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> TrainedTogether[M]:
+        """Trains a model for each job; each is bit-identical to training alone.
+
+        Args:
+            data: The private table; a job may drop rows of it.
+            jobs: What to train.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
+        """
 
 
 def whole_table(seed: int | None) -> Job:

@@ -1,15 +1,28 @@
 """Generative adversarial networks: with a proof by DP-SGD, and without any.
 
 `training` trains M models of one shape together, each bit-identical to one alone; `gradients` has
-the critic's gradients record by record in closed form. Importing this package does not import
+the critic's gradients record by record in closed form. `wgan_training` does so for networks of more
+layers with automatic gradients (`selu`) and no proof. Importing this package does not import
 torch; fitting and sampling do.
 """
 
 from __future__ import annotations
 
+from dpaudit_generators.gan.conditional import ConditionalGanBatch, ConditionalGanModel
 from dpaudit_generators.gan.dp_gan import DpGan
 from dpaudit_generators.gan.flaws import GradientFlaw
 from dpaudit_generators.gan.model import GanBatch, GanModel
 from dpaudit_generators.gan.plain import Gan
+from dpaudit_generators.gan.wgan import WganGp, WganGpDpCritic
 
-__all__ = ["DpGan", "Gan", "GanBatch", "GanModel", "GradientFlaw"]
+__all__ = [
+    "ConditionalGanBatch",
+    "ConditionalGanModel",
+    "DpGan",
+    "Gan",
+    "GanBatch",
+    "GanModel",
+    "GradientFlaw",
+    "WganGp",
+    "WganGpDpCritic",
+]

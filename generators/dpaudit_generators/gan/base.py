@@ -1,9 +1,9 @@
-"""What the GANs here have in common: tables, batches of models, and how they are trained."""
+"""What the GANs with one hidden layer have in common: how many of them are trained together."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -13,10 +13,10 @@ import pandas as pd
 from dpaudit.model.encoding import encode, width
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job
-from dpaudit_generators.batches import kept_rows, whole_table
+from dpaudit_generators.batches import TableGenerator, kept_rows
 from dpaudit_generators.gan.model import GanBatch, GanModel
 from dpaudit_generators.gan.settings import GanSettings
-from dpaudit_generators.tables import require_columns, require_table
+from dpaudit_generators.tables import require_columns
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,7 +30,7 @@ _MOST_AT_ONCE: Final = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StackedGan(GanSettings, ABC):
+class StackedGan(GanSettings, TableGenerator[GanModel]):
     """A GAN of which many models are trained together.
 
     Attributes:
@@ -41,37 +41,12 @@ class StackedGan(GanSettings, ABC):
 
     discloses: ClassVar[tuple[str, ...]] = ("discriminator", "parameters")
 
-    def check(self, data: pd.DataFrame) -> None:
-        """Refuses a table that does not fit the schema; called once, outside the game.
-
-        Raises:
-            DataError: If it does not.
-        """
-        require_table(data, self.schema)
-
-    def fit(self, data: pd.DataFrame, *, seed: int | None) -> GanModel:
-        """Trains on a table that fits the schema.
-
-        Args:
-            data: The private table.
-            seed: For audits; None draws everything from the system's entropy.
-
-        Raises:
-            DataError: If the table's columns are not the schema's.
-        """
-        return self.fit_many(data, [whole_table(seed)])[0]
-
     @property
     def models_at_once(self) -> int:
         """How many models train fastest together."""
         columns = width(self.schema) + 1
         held = 4 * self.batch * (columns + self.critic_hidden) + 2 * self.critic_hidden * columns
         return max(1, min(_MOST_AT_ONCE, _CACHED // held))
-
-    def batch_key(self, job: Job) -> Hashable:
-        """The same for all jobs: models have one shape, whatever their records."""
-        del job
-        return ()
 
     def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> GanBatch:
         """Trains a model for each job; each is bit-identical to training alone.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -17,13 +17,13 @@ from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
-from dpaudit_generators.batches import claim_of_model, whole_table
+from dpaudit_generators.batches import TableGenerator, claim_of_model
 from dpaudit_generators.marginals.choice import Structure, joint_counts, label_star
 from dpaudit_generators.marginals.domain import Domain
 from dpaudit_generators.marginals.model import TreeBatch, TreeModel
 from dpaudit_generators.marginals.release import ChosenTree, PublicTree
 from dpaudit_generators.marginals.tables import ROOT, TreeTables
-from dpaudit_generators.tables import require_columns, require_table
+from dpaudit_generators.tables import require_columns
 
 if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder
@@ -34,7 +34,7 @@ _EPSILON: Final = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Marginals:
+class Marginals(TableGenerator[TreeModel]):
     """Noisy counts of pairs of columns, and records drawn along a tree of them; an exact claim.
 
     Which pairs is public (`tree=label`, `independent`) or chosen with noise (`chosen`): see
@@ -145,31 +145,6 @@ class Marginals:
         """
         domain = Domain(self.schema, self.bins)
         return self.mechanism.effect(domain.cells(values_of_table(record, self.schema)))
-
-    def check(self, data: pd.DataFrame) -> None:
-        """Refuses a table that does not fit the schema; called once, outside the game.
-
-        Raises:
-            DataError: If it does not.
-        """
-        require_table(data, self.schema)
-
-    def fit(self, data: pd.DataFrame, *, seed: int | None) -> TreeModel:
-        """Counts a table with noise.
-
-        Args:
-            data: The private table; values that the schema does not know count nowhere.
-            seed: For audits; None draws everything from the system's entropy.
-
-        Raises:
-            DataError: If the table's columns are not the schema's.
-        """
-        return self.fit_many(data, [whole_table(seed)])[0]
-
-    def batch_key(self, job: Job) -> Hashable:
-        """The same for all jobs: models have one shape, whatever their records."""
-        del job
-        return ()
 
     def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> TreeBatch:
         """Fits a model for each job; each is bit-identical to one fitted alone.

@@ -98,13 +98,25 @@ class Pate:
             raise DataError(
                 "all labels are of one class, so there is nothing to learn: add records of another"
             )
+        return self.teach(table, positions, seed=seed)
+
+    def teach(self, rows: Rows, positions: IndexArray, *, seed: int | None) -> TeacherEnsemble:
+        """Trains the teachers on any table: `fit` without its refusals, which tell of the records.
+
+        Args:
+            rows: As `fit` takes them.
+            positions: Positions of the records' classes in `classes` [n].
+            seed: For audits; None draws everything from the operating system's entropy.
+        """
         key = rng_of(seed, "partition").bytes(32)
-        owned = cells(np.column_stack([table, positions]), teachers=k, key=key)
+        owned = cells(
+            np.column_stack([rows, positions]), teachers=self.aggregation.teachers, key=key
+        )
         teachers = tuple(
-            fit_voter(self.teacher, table[cell], positions[cell], seed=_seed(seed, f"teacher {i}"))
+            fit_voter(self.teacher, rows[cell], positions[cell], seed=_seed(seed, f"teacher {i}"))
             for i, cell in enumerate(owned)
         )
-        return TeacherEnsemble(self, teachers, width=table.shape[1], seed=seed)
+        return TeacherEnsemble(self, teachers, width=rows.shape[1], seed=seed)
 
     def _positions(self, labels: npt.ArrayLike) -> IndexArray:
         position = {name: i for i, name in enumerate(self.classes)}

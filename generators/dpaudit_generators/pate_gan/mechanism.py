@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -20,7 +20,7 @@ from dpaudit.model.encoding import width
 from dpaudit.model.gaussian import gaussian_epsilon
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
-from dpaudit_generators.batches import claim_of_model, whole_table
+from dpaudit_generators.batches import TableGenerator, claim_of_model
 from dpaudit_generators.marginals import Marginals, Structure
 from dpaudit_generators.pate_gan.bounds import Bounds
 from dpaudit_generators.pate_gan.facts import released, released_effect, released_names
@@ -29,7 +29,7 @@ from dpaudit_generators.pate_gan.releases import Proportions, Split, split
 from dpaudit_generators.pate_gan.settings import TrainingSettings
 from dpaudit_generators.pate_gan.start import Origin
 from dpaudit_generators.pate_gan.trainee import Trained, Trainee
-from dpaudit_generators.tables import require_columns, require_table
+from dpaudit_generators.tables import require_columns
 
 if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder
@@ -42,7 +42,7 @@ _MOST_AT_ONCE: Final = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class PateGan(TrainingSettings):
+class PateGan(TrainingSettings, TableGenerator[PateGanModel]):
     """PATE-GAN whose promise is proved: (epsilon, delta) for adding or removing one record.
 
     Records are drawn from noisy marginals of each class and weighted by a student that learns from
@@ -246,7 +246,7 @@ class PateGan(TrainingSettings):
                 or all have the same label.
             SettingsError: If torch does not find the device.
         """
-        require_table(data, self.schema)
+        super().check(data)
         self._require_device()
         if len(data) < self.teachers:
             raise DataError(
@@ -271,19 +271,6 @@ class PateGan(TrainingSettings):
                 f"device is {self.device!r}, but torch finds {there} CUDA devices: use cpu"
             )
 
-    def fit(self, data: pd.DataFrame, *, seed: int | None) -> PateGanModel:
-        """Trains on a table that fits the schema.
-
-        Args:
-            data: The private table.
-            seed: For audits; None draws everything from the system's entropy.
-
-        Raises:
-            DataError: If the table's columns are not the schema's.
-            SettingsError: If torch does not find the device.
-        """
-        return self.fit_many(data, [whole_table(seed)])[0]
-
     @property
     def models_at_once(self) -> int:
         """How many models train fastest together.
@@ -295,11 +282,6 @@ class PateGan(TrainingSettings):
         made = steps * self.batch * (max([self.noise_width, columns, *self.generator_hidden]) + 1)
         taught = self.teachers * self.batch * (max([columns, *self.teacher_hidden]) + 1)
         return max(1, min(_MOST_AT_ONCE, _CACHED // max(made, taught)))
-
-    def batch_key(self, job: Job) -> Hashable:
-        """The same for all jobs: models have one shape, whatever their records."""
-        del job
-        return ()
 
     def fit_many(
         self, data: pd.DataFrame, jobs: Sequence[Job], *, observer: Observer | None = None

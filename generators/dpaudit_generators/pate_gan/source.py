@@ -78,6 +78,18 @@ class NoiseSource:
         return Noise(rows, self._streams.gumbel(n, self._choices), labels)
 
 
+class RecordNetworks(Protocol):
+    """Generator networks of M models: `Generators`, or others."""
+
+    def forward(self, rows: Tensor) -> tuple[list[Tensor], Tensor]:
+        """What `descend` needs, and the raw outputs [M, n, padded(outputs)]."""
+        ...
+
+    def descend(self, values: Sequence[Tensor], slope: Tensor) -> None:
+        """Takes one step down the gradient with respect to the raw outputs."""
+        ...
+
+
 class RecordSource:
     """The generator networks of M models, with the head that makes records of their outputs.
 
@@ -86,7 +98,7 @@ class RecordSource:
         head: Makes records of raw outputs.
     """
 
-    def __init__(self, networks: Generators, head: Head) -> None:
+    def __init__(self, networks: RecordNetworks, head: Head) -> None:
         self._networks, self._head = networks, head
 
     def generate(self, noise: Noise) -> tuple[list[Tensor], Generated]:
@@ -184,6 +196,7 @@ def sample(
     *,
     seeds: Sequence[int | None],
     on_noise: Callable[[Noise], None] | None = None,
+    networks: RecordNetworks | None = None,
 ) -> Float32Array:
     """Draws records from trained generator networks.
 
@@ -194,12 +207,14 @@ def sample(
         n: Number of records of each model.
         seeds: One for each model; None means the system's entropy.
         on_noise: Called with what the generators are fed.
+        networks: What makes records of these weights; by default `Generators`.
 
     Returns:
         Encoded records in the schema's order, [M, n, width].
     """
     device = torch.device("cpu")
-    source = RecordSource(Generators(weights, rate=0.0, betas=(0.0, 0.0)), head)
+    made = Generators(weights, rate=0.0, betas=(0.0, 0.0)) if networks is None else networks
+    source = RecordSource(made, head)
     noise = NoiseSource(
         Streams(seeds, "sample", device=device),
         head,

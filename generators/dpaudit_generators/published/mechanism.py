@@ -15,7 +15,7 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job
 from dpaudit.plugins.recorder import Recorder
-from dpaudit_generators.batches import whole_table
+from dpaudit_generators.batches import TableGenerator, whole_table
 from dpaudit_generators.published import recipes
 from dpaudit_generators.published.accountant import inverse_delta
 from dpaudit_generators.published.facts import released_names
@@ -25,7 +25,7 @@ from dpaudit_generators.published.recipes import Recipe, Recipes
 from dpaudit_generators.published.scaling import Span
 from dpaudit_generators.published.switches import Switch, switches_named
 from dpaudit_generators.published.trainee import PublishedSettings
-from dpaudit_generators.tables import require_columns, require_table
+from dpaudit_generators.tables import require_columns
 
 _AT_ONCE: Final = 32
 _EXERCISES: Final = (5, 11, 25, 51)
@@ -42,7 +42,7 @@ _PARTS_OF_ROWS: Final = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True)
-class SwitchedPateGan:
+class SwitchedPateGan(TableGenerator[PublishedModel]):
     """PATE-GAN that keeps its promise, until deviations of published ones are switched on.
 
     Without switches: public constants and bounds, records dealt to teachers by a keyed hash, a
@@ -149,25 +149,13 @@ class SwitchedPateGan:
         Raises:
             DataError: If the table does not fit the schema or has fewer records than teachers.
         """
-        require_table(data, self.schema)
+        super().check(data)
         teachers = self.settings_for(len(data)).teachers
         if len(data) < teachers:
             raise DataError(
                 f"the table has {len(data)} rows for {teachers} teachers: use fewer, such as "
                 f"teachers={max(1, len(data) // 2)}"
             )
-
-    def fit(self, data: pd.DataFrame, *, seed: int | None) -> PublishedModel:
-        """Trains on a table that fits the schema.
-
-        Args:
-            data: The private table.
-            seed: For audits; None draws everything from the system's entropy.
-
-        Raises:
-            DataError: If the table's columns are not the schema's.
-        """
-        return self.fit_many(data, [whole_table(seed)])[0]
 
     @property
     def models_at_once(self) -> int:

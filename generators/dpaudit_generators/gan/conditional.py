@@ -1,0 +1,134 @@
+"""A trained GAN that draws a record for a given label, and many that were trained together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dpaudit.model.encoding import encode, table_of, values_of
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FloatArray
+from dpaudit_generators.batches import TrainedTogether
+from dpaudit_generators.pate_gan.perceptron import flat
+from dpaudit_generators.pate_gan.trainee import Weights
+
+_ALPHA, _SCALE = 1.6732632423543772, 1.0507009873554805
+"""The constants of SELU."""
+
+
+def selu_layers(weights: Weights, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The last hidden layer [n, h] and the outputs [n, k] of a network with SELU.
+
+    Args:
+        weights: W1, b1, W2, b2, ... with a leading axis of one.
+        rows: Encoded records [n, width].
+    """
+    values, outputs = rows, rows
+    for layer, (weight, bias) in enumerate(zip(weights[::2], weights[1::2], strict=True)):
+        if layer:
+            below = _ALPHA * np.expm1(np.minimum(outputs, 0.0))
+            values = _SCALE * np.where(outputs > 0.0, outputs, below)
+        outputs = values @ weight[0] + bias[0]
+    return values, np.asarray(outputs, dtype=np.float64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConditionalGanModel:
+    """A trained generator network that takes the label as input, and its critic.
+
+    Attributes:
+        schema: The public schema; scales the output back.
+        weights: The generator's weights, W1, b1, W2, b2, ..., with a leading axis of one.
+        critic: The critic's, in the same form.
+        proportions: Of the label's classes among the records; empty without a label.
+        claim: None: there is no promise.
+    """
+
+    schema: Schema
+    weights: Weights
+    critic: Weights
+    proportions: tuple[float, ...]
+    claim: None = None
+
+    def discriminate(self, rows: pd.DataFrame) -> FloatArray:
+        """The critic's output for each row [n], without clipping and noise.
+
+        Args:
+            rows: A table with the schema's columns.
+        """
+        from dpaudit_generators.pate_gan.rows import Head
+
+        head = Head(self.schema, given=len(self.proportions) > 0)
+        encoded = encode(rows, self.schema).clip(0.0, 1.0)
+        return selu_layers(self.critic, encoded[:, head.order])[1][:, 0]
+
+    def parameters(self) -> FloatArray:
+        """All weights of generator and critic, and the proportions, flat."""
+        return np.concatenate([flat([*self.weights, *self.critic]), self.proportions])
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Draws `n` synthetic records with the scale and the types of the input."""
+        return table_of(ConditionalGanBatch((self,)).sample_many(n, [seed])[0], self.schema)
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalGanBatch(TrainedTogether[ConditionalGanModel]):
+    """Conditional GANs that were trained together.
+
+    Attributes:
+        models: The models, in the order of their jobs.
+    """
+
+    def sample_many(self, n: int, seeds: Sequence[int | None]) -> npt.NDArray[np.float64]:
+        """Draws records of all models: a label first, then a record for it.
+
+        Args:
+            n: Number of records of each model.
+            seeds: One for each model; None means the system's entropy.
+
+        Returns:
+            Values [M, n, d], as `dpaudit.model.encoding.values_of` gives them.
+        """
+        first = self.models[0]
+        rows = sample_encoded(
+            [model.weights for model in self.models],
+            first.schema,
+            [model.proportions for model in self.models],
+            n,
+            seeds=seeds,
+        )
+        return np.stack([values_of(mine, first.schema) for mine in rows])
+
+
+def sample_encoded(
+    weights: Sequence[Weights],
+    schema: Schema,
+    proportions: Sequence[Sequence[float]],
+    n: int,
+    *,
+    seeds: Sequence[int | None],
+) -> FloatArray:
+    """Draws encoded records [M, n, width] from generator networks with SELU.
+
+    Args:
+        weights: Those of each model.
+        schema: The schema of their records.
+        proportions: For each model, those of the label's classes, or none.
+        n: Number of records of each model.
+        seeds: One for each model; None means the system's entropy.
+    """
+    import torch
+
+    from dpaudit_generators.gan.selu import SeluGenerators
+    from dpaudit_generators.pate_gan.rows import Head
+    from dpaudit_generators.pate_gan.source import sample
+
+    head = Head(schema, given=len(proportions[0]) > 0)
+    networks = SeluGenerators(weights, rate=0.0, betas=(0.0, 0.0))
+    with torch.no_grad():
+        rows = sample(weights, head, proportions, n, seeds=seeds, networks=networks)
+    return rows.astype(np.float64)

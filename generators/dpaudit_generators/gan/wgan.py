@@ -1,0 +1,156 @@
+"""Wasserstein GANs with gradient penalty that draw a record for a label; no promise of privacy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.errors import SettingsError
+from dpaudit.model.encoding import encode, width
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FloatArray, Job
+from dpaudit_generators.batches import TableGenerator, kept_rows
+from dpaudit_generators.gan.conditional import ConditionalGanBatch, ConditionalGanModel
+from dpaudit_generators.gan.settings import GanSettings
+from dpaudit_generators.tables import require_columns
+
+_CACHED: Final = 2**19
+"""Most numbers that all models trained together should hold in a step."""
+_MOST_AT_ONCE: Final = 64
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WganGp(GanSettings, TableGenerator[ConditionalGanModel]):
+    """A conditional Wasserstein GAN with gradient penalty: its epsilon is infinite.
+
+    The generator of Triastcyn and Faltings 2018 (section 5.2), after Gulrajani et al. 2017, with
+    layers that take any columns in place of convolutions. Both networks have SELU. A label is drawn
+    in the proportions of the table, and the generator network takes it as an input; the critic sees
+    whole records. Where the schema names no label with categories, all columns are generated.
+
+    Nothing is claimed: an audit states the claim that it is to refute.
+
+    Attributes:
+        schema: The public schema; bounds and categories come from it alone.
+        critic_hidden: Width of each of the critic's two hidden layers.
+        penalty: Weight of the gradient penalty.
+        claim: None: there is no promise.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+
+    schema: Schema
+    rounds: int = 100
+    batch: int = 64
+    noise_width: int = 31
+    generator_hidden: Sequence[int] = (63,)
+    critic_hidden: int = 32
+    learning_rate: float = 1e-3
+    critic_learning_rate: float = 1e-3
+    betas: Sequence[float] = (0.0, 0.9)
+    penalty: float = 10.0
+
+    claim: ClassVar[None] = None
+    discloses: ClassVar[tuple[str, ...]] = ("discriminator", "parameters")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.penalty < math.inf:
+            raise SettingsError(f"penalty is {self.penalty!r}: use a number of at least 0")
+
+    @property
+    def noisy_layer(self) -> tuple[float, float] | None:
+        """Largest norm of the critic's last hidden layer, and its noise; None for neither."""
+        return None
+
+    @property
+    def models_at_once(self) -> int:
+        """How many models train fastest together."""
+        columns = width(self.schema) + 1
+        held = 4 * self.batch * (columns + 2 * self.critic_hidden)
+        held += 2 * self.critic_hidden * (columns + self.critic_hidden)
+        return max(1, min(_MOST_AT_ONCE, _CACHED // held))
+
+    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> ConditionalGanBatch:
+        """Trains a model for each job; each is bit-identical to training alone.
+
+        Args:
+            data: The private table; a job may drop rows of it.
+            jobs: What to train.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
+        """
+        from dpaudit_generators.gan.training import GanTrainee
+        from dpaudit_generators.gan.wgan_training import train
+        from dpaudit_generators.pate_gan.rows import Head
+
+        require_columns(data, self.schema)
+        head = Head(self.schema, given=self._has_classes)
+        rows = np.clip(encode(data, self.schema), 0.0, 1.0)[:, head.order]
+        trainees = [GanTrainee(kept_rows(job, len(data)), job.seed) for job in jobs]
+        labels = rows[:, head.width - head.classes :]
+        proportions = [_proportions(labels[own.owned]) for own in trainees]
+        trained = train(rows, trainees, proportions, head=head, settings=self)
+        return ConditionalGanBatch(
+            tuple(
+                ConditionalGanModel(
+                    schema=self.schema,
+                    weights=networks.generator,
+                    critic=networks.critic,
+                    proportions=shares,
+                )
+                for networks, shares in zip(trained, proportions, strict=True)
+            )
+        )
+
+    @property
+    def _has_classes(self) -> bool:
+        return any(
+            column.name == self.schema.label and not column.kind.numeric
+            for column in self.schema.columns
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WganGpDpCritic(WganGp):
+    """`WganGp` whose critic has a noisy layer: the "DP critic" of Triastcyn and Faltings 2018.
+
+    The critic's last hidden layer is clipped to a norm and gets Gaussian noise (section 4.1 there),
+    in every look at a record. As the paper says, this protects the critic's output and not the
+    generator, whose gradient goes through the critic's weights; it claims no differential privacy,
+    and neither is any claimed here.
+
+    Attributes:
+        clip: Norm that the last hidden layer does not exceed.
+        noise: Standard deviation of the noise on each of its numbers.
+    """
+
+    clip: float = 1.0
+    noise: float = 1.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.clip < math.inf:
+            raise SettingsError(f"clip is {self.clip!r}: use a number above 0")
+        if not 0.0 <= self.noise < math.inf:
+            raise SettingsError(f"noise is {self.noise!r}: use a number of at least 0")
+
+    @property
+    def noisy_layer(self) -> tuple[float, float]:
+        """Largest norm of the critic's last hidden layer, and its noise."""
+        return self.clip, self.noise
+
+
+def _proportions(labels: FloatArray) -> tuple[float, ...]:
+    """Shares of one-hot classes [n, k]; equal ones where no record has any."""
+    counts = labels.sum(axis=0)
+    if labels.shape[1] and not counts.sum():
+        counts = np.ones(labels.shape[1])
+    return tuple((counts / counts.sum()).tolist()) if labels.shape[1] else ()

@@ -1,0 +1,182 @@
+"""The training loop of conditional Wasserstein GANs, for M models at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit.seeds import rng_of
+from dpaudit_generators.gan.selection import UniformSelection
+from dpaudit_generators.gan.selu import SeluGenerators, SeluStack
+from dpaudit_generators.gan.training import GAIN, GanTrainee, TrainedGan
+from dpaudit_generators.pate_gan.draws import Streams
+from dpaudit_generators.pate_gan.rows import Head
+from dpaudit_generators.pate_gan.slices import padded
+from dpaudit_generators.pate_gan.source import NoiseSource, RecordSource
+from dpaudit_generators.pate_gan.stack import initial
+
+if TYPE_CHECKING:
+    from dpaudit_generators.gan.wgan import WganGp
+
+_CPU: Final = torch.device("cpu")
+_TINY: Final = 1e-12
+"""Keeps the slope of a length finite at 0."""
+
+
+class NoisyLayer(NamedTuple):
+    """What the critic's last hidden layer goes through.
+
+    Attributes:
+        clip: Norm that it does not exceed.
+        deviation: Standard deviation of the noise.
+        width: Width of the layer without padding.
+        streams: Draw the noise of each model.
+    """
+
+    clip: float
+    deviation: float
+    width: int
+    streams: Streams
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """Clips and adds noise to [M, n, h]; padding stays 0."""
+        norms = values.square().sum(-1, keepdim=True).clamp_min(self.clip**2).sqrt()
+        drawn = self.deviation * self.streams.normal(values.shape[1], self.width)
+        missing = values.shape[2] - self.width
+        return values * (self.clip / norms) + torch.nn.functional.pad(drawn, (0, missing))
+
+
+def scores(critics: SeluStack, rows: Tensor, layer: NoisyLayer | None) -> Tensor:
+    """The critics' outputs [M, n] for records [M, n, D]."""
+    values = critics.hidden(rows)
+    return critics.last(values if layer is None else layer(values))[..., 0]
+
+
+def critic_loss(
+    critics: SeluStack,
+    real: Tensor,
+    fakes: Tensor,
+    mixing: Tensor,
+    *,
+    penalty: float,
+    inputs: int,
+    layer: NoisyLayer | None,
+) -> Tensor:
+    """The sum of the models' losses (Gulrajani et al. 2017, Algorithm 1).
+
+    Args:
+        critics: The critics.
+        real: Real records [M, n, D]; all 0, ones too, where there is none.
+        fakes: Synthetic records [M, n, D].
+        mixing: How near to the real record the penalty looks, from 0 to 1 [M, n].
+        penalty: Its weight.
+        inputs: Number of columns of a record, before its ones.
+        layer: What the last hidden layer goes through, if anything.
+    """
+    there = real[..., inputs]
+    near = mixing[..., None]
+    between = (near * real + (1.0 - near) * fakes).requires_grad_()
+    [slope] = torch.autograd.grad(scores(critics, between, layer).sum(), between, create_graph=True)
+    steepness = slope[..., :inputs].square().sum(-1).add(_TINY).sqrt()
+    each = scores(critics, fakes, layer) + there * (
+        penalty * (steepness - 1.0).square() - scores(critics, real, layer)
+    )
+    return each.sum() / each.shape[1]
+
+
+@torch.enable_grad()  # type: ignore[untyped-decorator, unused-ignore]
+def train(
+    rows: FloatArray,
+    trainees: Sequence[GanTrainee],
+    proportions: Sequence[Sequence[float]],
+    *,
+    head: Head,
+    settings: WganGp,
+) -> list[TrainedGan]:
+    """Trains critic and generator of each model.
+
+    Args:
+        rows: Encoded records that all models share, in the head's order [n, width].
+        trainees: Which of them each model is trained on.
+        proportions: For each model, those of the label's classes, or none.
+        head: Gives generated records the form of real ones.
+        settings: The public constants.
+
+    Returns:
+        The networks of each model.
+    """
+    seeds, batch = [trainee.seed for trainee in trainees], settings.batch
+    held = torch.from_numpy(with_ones(rows))
+    widths = [head.width, settings.critic_hidden, settings.critic_hidden, 1]
+    critics = SeluStack(
+        [initial(1, widths, rng_of(seed, "critic weights")) for seed in seeds],
+        rate=settings.critic_learning_rate,
+        betas=settings.betas,
+    )
+    widths = [settings.noise_width + head.classes, *settings.generator_hidden, head.inputs]
+    generators = SeluGenerators(
+        [initial(1, widths, rng_of(seed, "generator weights"), gain=GAIN) for seed in seeds],
+        rate=settings.learning_rate,
+        betas=settings.betas,
+    )
+    streams = Streams(seeds, "training", device=_CPU)
+    source = RecordSource(generators, head)
+    noise = NoiseSource(streams, head, proportions, width=settings.noise_width, device=_CPU)
+    layer = None
+    if settings.noisy_layer is not None:
+        drawn_apart = Streams(seeds, "critic noise", device=_CPU)
+        layer = NoisyLayer(*settings.noisy_layer, settings.critic_hidden, drawn_apart)
+    picks = [UniformSelection(own.owned, batch=batch, seed=own.seed) for own in trainees]
+    for _ in range(settings.rounds):
+        mixing = streams.uniform(settings.critic_steps, batch).float()
+        # The generator moves only at the end of a round: one pass makes the records of all steps.
+        with torch.no_grad():
+            made = source.generate(noise.draw(settings.critic_steps * batch))[1].records
+        for step, fakes in enumerate(torch.split(made, batch, dim=1)):
+            real = held[torch.from_numpy(np.stack([filled(one.next(), batch) for one in picks]))]
+            critics.step(
+                critic_loss(
+                    critics,
+                    real,
+                    fakes.contiguous(),
+                    mixing[:, step],
+                    penalty=settings.penalty,
+                    inputs=head.width,
+                    layer=layer,
+                )
+            )
+        values, generated = source.generate(noise.draw(batch))
+        records = generated.records.requires_grad_()
+        loss = -scores(critics, records, layer).sum() / batch
+        [slope] = torch.autograd.grad(loss, records)
+        with torch.no_grad():
+            records.requires_grad_(False)
+            source.train(values, generated, slope)
+    return [TrainedGan(*both) for both in zip(generators.weights(), critics.weights(), strict=True)]
+
+
+def with_ones(rows: FloatArray) -> FloatArray:
+    """Rows [n, width] with a column of ones and padding; one more at the end is no record: all 0.
+
+    Args:
+        rows: Encoded records.
+    """
+    n, width = rows.shape
+    whole = np.zeros((n + 1, padded(width)), dtype=np.float32)
+    whole[:n, :width], whole[:n, width] = rows, 1.0
+    return whole
+
+
+def filled(selected: IntArray, batch: int) -> IntArray:
+    """Row numbers of a whole minibatch: those that were selected, or -1, no record, in its place.
+
+    Args:
+        selected: Row numbers; `batch` of them, or none.
+        batch: How many are needed.
+    """
+    return selected if len(selected) else np.full(batch, -1)

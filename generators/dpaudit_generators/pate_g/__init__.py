@@ -1,0 +1,11 @@
+"""PATE-G: teachers label public rows with noise, and a GAN's critic learns from few labels.
+
+Importing this package does not import torch; fitting and sampling do.
+"""
+
+from __future__ import annotations
+
+from dpaudit_generators.pate_g.mechanism import PateG
+from dpaudit_generators.pate_g.model import PateGBatch, PateGModel
+
+__all__ = ["PateG", "PateGBatch", "PateGModel"]

@@ -1,0 +1,269 @@
+"""PATE-G: settings, claim, and how models are trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.account import GaussianNoisyMax
+from dpaudit.errors import DataError, SettingsError
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.encoding import encode, width
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import load_table
+from dpaudit.plugins.protocols import FloatArray, IntArray, Job
+from dpaudit.seeds import rng_of
+from dpaudit_generators.batches import TableGenerator, claim_of_model, kept_rows
+from dpaudit_generators.gan.settings import GanSettings
+from dpaudit_generators.pate import Pate, labelled
+from dpaudit_generators.pate_g.model import PateGBatch, PateGModel, features_of
+from dpaudit_generators.tables import require_columns, require_table
+
+_CACHED: Final = 2**19
+"""Most numbers that all models trained together should hold in a step."""
+_MOST_AT_ONCE: Final = 64
+_LOUDEST: Final = 2.0**40
+
+
+class Query(NamedTuple):
+    """What one model's student learns from.
+
+    Attributes:
+        owned: Row numbers of the unlabelled rows.
+        asked: Row numbers of those that the teachers labelled.
+        labels: Their noisy labels, as positions of classes.
+    """
+
+    owned: IntArray
+    asked: IntArray
+    labels: IntArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PateG(GanSettings, TableGenerator[PateGModel]):
+    """PATE with a student that a GAN trains from few labels (Papernot et al. 2017, PATE-G).
+
+    Teachers learn from disjoint parts of the table and label a few public rows by a noisy vote. The
+    student is the critic of a GAN (Salimans et al. 2016): it gives labelled rows their class, all
+    public rows any class, and generated ones none. Synthetic records are the GAN's, each with a
+    label that is drawn from the student's probabilities.
+
+    The claim covers the table that teachers learn from, labels and all else, for adding or removing
+    one record: only noisy labels of public rows leave it. It says nothing of the public rows, which
+    the GAN reads without any protection. Without public rows the GAN reads the table itself, all
+    columns but the label: then nothing is claimed.
+
+    Attributes:
+        schema: The public schema, whose label is binary or categorical.
+        public: Public rows of the same kind as the table's: a table, or the name of a file; its
+            label is not read. None for none: the table's own rows are used, and nothing is claimed.
+        epsilon: The budget of the labels.
+        delta: Its delta.
+        teachers: Number of teachers.
+        labels: How many public rows they label; which ones is drawn once and for all.
+        critic_hidden: Width of each of the student's two hidden layers.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+        DataError: If the schema has no such label, or the public rows do not fit it.
+    """
+
+    schema: Schema
+    public: pd.DataFrame | str | None = None
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    teachers: int = 25
+    labels: int = 20
+    rounds: int = 100
+    critic_steps: int = 1
+    batch: int = 64
+    generator_hidden: Sequence[int] = (63,)
+    critic_hidden: int = 32
+    learning_rate: float = 1e-3
+    critic_learning_rate: float = 1e-3
+
+    discloses: ClassVar[tuple[str, ...]] = ("discriminator", "parameters")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.epsilon < np.inf:
+            raise SettingsError(f"epsilon is {self.epsilon!r}: use a number above 0")
+        if not 0.0 < self.delta < 1.0:
+            raise SettingsError(f"delta is {self.delta!r}: use a number in (0, 1)")
+        if self.labels < 1:
+            raise SettingsError(f"labels is {self.labels!r}: use at least 1")
+        _ = self._classes
+        if self.public is not None:
+            features = features_of(self.schema)
+            given = load_table(self.public) if isinstance(self.public, str) else self.public
+            kept = given[[name for name in features.names if name in given.columns]]
+            require_table(kept, features)
+            if len(kept) < self.labels:
+                raise DataError(
+                    f"there are {len(kept)} public rows and {self.labels} are to be labelled: give "
+                    "more rows, or ask for fewer labels"
+                )
+            object.__setattr__(self, "public", features.canonical(kept))
+        _ = self.aggregation  # validates the budget, and is pickled along
+
+    @cached_property
+    def aggregation(self) -> GaussianNoisyMax:
+        """The noisy vote, with the least noise that keeps the labels within the budget."""
+
+        def votes(scale: float) -> GaussianNoisyMax:
+            return GaussianNoisyMax(teachers=self.teachers, classes=len(self._classes), scale=scale)
+
+        low, high = 2.0**-10, 1.0
+        while votes(high).epsilon(self.labels, delta=self.delta) > self.epsilon:
+            low, high = high, 2.0 * high
+            if high > _LOUDEST:
+                raise SettingsError(f"no noise keeps {self.labels} labels within {self.epsilon}")
+        while high / low > 1.0 + 1e-4:
+            middle = (low * high) ** 0.5
+            if votes(middle).epsilon(self.labels, delta=self.delta) > self.epsilon:
+                low = middle
+            else:
+                high = middle
+        return votes(high)
+
+    @cached_property
+    def claim(self) -> PrivacyClaim | None:
+        """The cost of the labels, for the table that teachers learn from; None without others."""
+        if self.public is None:
+            return None
+        return self.aggregation.claim(self.labels, delta=self.delta)
+
+    @property
+    def released_facts(self) -> tuple[str, ...]:
+        """Names of the noisy labels; none if the rows themselves are shown."""
+        if self.public is None:
+            return ()
+        return tuple(
+            f"label of public row {row}: {name}"
+            for row in self._asked(len(self.public))
+            for name in self._classes[1:]
+        )
+
+    @property
+    def models_at_once(self) -> int:
+        """How many models train fastest together."""
+        columns = width(self.schema) + 1
+        held = 3 * self.batch * (columns + 2 * self.critic_hidden)
+        held += 2 * self.critic_hidden * (columns + self.critic_hidden)
+        return max(1, min(_MOST_AT_ONCE, _CACHED // held))
+
+    def check(self, data: pd.DataFrame) -> None:
+        """Refuses a table that nothing can be learned from; called once, outside the game.
+
+        Args:
+            data: The private table.
+
+        Raises:
+            DataError: If the table does not fit the schema, has fewer records than teachers, one
+                class only, or no label in some row.
+        """
+        super().check(data)
+        found = data[self.schema.label]
+        if found.isna().any():
+            raise DataError(f"column {self.schema.label!r}, the label, has gaps: fill or drop them")
+        if len(data) < self.teachers:
+            raise DataError(
+                f"the table has {len(data)} rows for {self.teachers} teachers: use fewer, such as "
+                f"teachers={max(2, len(data) // 10)}"
+            )
+        if found.nunique() < 2:
+            raise DataError(
+                f"label column {self.schema.label!r} holds one class only: hand in records of "
+                "another class too"
+            )
+
+    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> PateGBatch:
+        """Trains a model for each job; each is bit-identical to training alone.
+
+        Args:
+            data: The private table; a job may drop rows of it.
+            jobs: What to train.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
+        """
+        from dpaudit_generators.pate_g.training import train
+        from dpaudit_generators.pate_gan.rows import Head
+
+        require_columns(data, self.schema)
+        features = features_of(self.schema)
+        head = Head(features)
+        shown = data[features.names] if self.public is None else self.public
+        assert isinstance(shown, pd.DataFrame)
+        rows = np.clip(encode(shown, features), 0.0, 1.0)
+        queries = self._queries(data, rows, jobs)
+        trained = train(
+            rows[:, head.order],
+            queries,
+            [job.seed for job in jobs],
+            head=head,
+            classes=len(self._classes),
+            settings=self,
+        )
+        return PateGBatch(
+            tuple(
+                PateGModel(
+                    schema=self.schema,
+                    weights=networks.generator,
+                    student=networks.critic,
+                    claim=self.claim and claim_of_model(self.claim, seed=job.seed),
+                    released_numbers=self._released(query),
+                )
+                for job, networks, query in zip(jobs, trained, queries, strict=True)
+            )
+        )
+
+    def _queries(self, data: pd.DataFrame, rows: FloatArray, jobs: Sequence[Job]) -> list[Query]:
+        from sklearn.linear_model import RidgeClassifier
+
+        pate = Pate(
+            teacher=RidgeClassifier(class_weight="balanced"),
+            classes=self._classes,
+            aggregation=self.aggregation,
+            labels=self.labels,
+            delta=self.delta,
+        )
+        private = labelled(data, self.schema)
+        classes = np.array([self._classes.index(name) for name in private.labels], dtype=np.int64)
+        queries = []
+        for job in jobs:
+            kept = kept_rows(job, len(data))
+            teachers = pate.teach(private.rows[kept], classes[kept], seed=job.seed)
+            owned = kept if self.public is None else np.arange(len(rows))
+            asked = owned[self._asked(len(owned))] if len(owned) else np.full(self.labels, -1)
+            answered = teachers.label(rows[asked])
+            positions = [self._classes.index(name) for name in answered.labels]
+            queries.append(Query(owned, asked, np.array(positions, dtype=np.int64)))
+        return queries
+
+    def _released(self, query: Query) -> tuple[float, ...]:
+        if self.public is None:
+            return ()
+        hot = query.labels[:, None] == np.arange(1, len(self._classes))
+        return tuple(hot.astype(np.float64).ravel().tolist())
+
+    def _asked(self, rows: int) -> IntArray:
+        """Which of so many rows are labelled: the same ones in every training."""
+        rng = rng_of(0, "rows to label")
+        return rng.choice(rows, self.labels, replace=rows < self.labels)
+
+    @property
+    def _classes(self) -> tuple[object, ...]:
+        for column in self.schema.columns:
+            is_alone = len(self.schema.columns) == 1
+            if column.name == self.schema.label and not (column.kind.numeric or is_alone):
+                return tuple(column.categories)
+        raise DataError(
+            "the schema names no label that is binary or categorical, with another column to learn "
+            "from: set `label` to such a column"
+        )
