@@ -276,6 +276,8 @@ class AuditRecord:
         seed: Root of every random stream of the audit.
         versions: Versions of the software that ran.
         seconds: Time spent in trials over all workers, in seconds.
+        date: Day on which the audit ended, in UTC, such as 2026-07-01. Absent from results written
+            before it was recorded.
         reproduce: The command that repeats the audit.
 
     Raises:
@@ -319,6 +321,7 @@ class AuditRecord:
     seed: Whole
     versions: Mapping[str, str]
     seconds: NonNegative
+    date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
     reproduce: str
 
     def __post_init__(self) -> None:
