@@ -54,6 +54,12 @@ def test_honest(dp_audit):
 )
 
 
+COUNTING = """constant(data, n_rows, seed):
+    with open("trained.txt", "a") as file:
+        file.write("x")"""
+"""The first lines of a generator that leaves a trace where it is run."""
+
+
 def test_collecting_imports_neither_torch_nor_pandas(tmp_path: object) -> None:
     code = (
         "import sys, pytest\n"
@@ -177,6 +183,17 @@ def test_what_an_audit_proves_may_not_rise_above_the_baseline(pytester: pytest.P
     jumped = pytester.runpytest_subprocess()
     jumped.assert_outcomes(failed=1)
     jumped.stdout.fnmatch_lines(["the proved epsilon has risen from * since the baseline*"])
+
+
+def test_an_audit_that_nothing_has_changed_is_not_run_again(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(HONEST.replace("constant(data, n_rows, seed):", COUNTING, 1))
+    count = pytester.path / "trained.txt"
+    for words, trains in ((), True), (("-n", "1"), False), (("--dpaudit-no-cache",), True):
+        count.unlink(missing_ok=True)
+        result = pytester.runpytest_subprocess("-W", "error", *words)
+        result.assert_outcomes(passed=1)
+        assert count.exists() is trains
+        assert ("(from the cache)" in result.stdout.str()) is not trains
 
 
 @pytest.mark.parametrize(

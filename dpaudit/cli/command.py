@@ -63,6 +63,7 @@ class ConfiguredCommand(PanelledCommand):
         ctx.auto_envvar_prefix = f"DPAUDIT_{(self.name or '').upper()}"
         from dpaudit.cli.configuration import configured, in_use
 
+        file: Path | None = None
         try:
             file = in_use(ctx.find_root().params.get("config"), Path.cwd())
             if file is not None:

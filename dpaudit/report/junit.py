@@ -53,8 +53,8 @@ def junit_xml(result: AuditRecord, *, fails: bool) -> str:
     for name, value in _properties(result):
         ElementTree.SubElement(properties, "property", name=name, value=visible(value))
     for case in cases:
-        name = {"classname": visible(f"dpaudit.{result.generator.name}"), "name": case.name}
-        element = ElementTree.SubElement(suite, "testcase", name, time="0")
+        named = {"classname": visible(f"dpaudit.{result.generator.name}"), "name": case.name}
+        element = ElementTree.SubElement(suite, "testcase", named, time="0")
         if case.outcome is not None:
             said = {"message": visible(case.message)}
             ElementTree.SubElement(element, case.outcome, said).text = visible(case.text)

@@ -94,11 +94,11 @@ def render_excerpt(result: AuditRecord, *, most_bytes: int) -> str:
         The Markdown text; where parts are left out, it says so.
     """
     page = _page(result)
-    for kept in range(len(page.blocks), -1, -1):
-        cut = (Block(title="More", paragraphs=(_CUT,)),) if kept < len(page.blocks) else ()
-        text = page_markdown(page._replace(blocks=(*page.blocks[:kept], *cut)))
-        if len(text.encode()) <= most_bytes:
-            break
+    text, kept = page_markdown(page), len(page.blocks)
+    while len(text.encode()) > most_bytes and kept:
+        kept -= 1
+        cut = Block(title="More", paragraphs=(_CUT,))
+        text = page_markdown(page._replace(blocks=(*page.blocks[:kept], cut)))
     return text
 
 
