@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -221,6 +222,13 @@ def test_a_session_without_audits_is_silent(pytester: pytest.Pytester) -> None:
     result.stderr.no_fnmatch_line("*")
 
 
-def test_help_names_the_option(pytester: pytest.Pytester) -> None:
-    pytester.runpytest_subprocess("--help").stdout.fnmatch_lines(["*--dpaudit-skip*"])
+def test_help_names_the_options_and_each_that_says_what_is_has_an_ini_twin(
+    pytester: pytest.Pytester,
+) -> None:
+    text = pytester.runpytest_subprocess("--help").stdout.str()
+    options = set(re.findall(r"^  --dpaudit-([a-z-]+)", text, re.MULTILINE))
+    twins = set(re.findall(r"^  dpaudit_([a-z_]+) \(", text, re.MULTILINE))
+    assert options >= {"skip", "only", "scale", "baseline", "no-cache"}
+    settings = {name.removeprefix("no-").replace("-", "_") for name in options}
+    assert settings - {"baseline_update"} <= twins
     pytester.runpytest_subprocess("--markers").stdout.fnmatch_lines(["*pytest.mark.dpaudit*"])

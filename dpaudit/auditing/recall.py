@@ -110,12 +110,14 @@ def _file(memory: Memory, spec: AuditSpec, generator: object) -> Path | None:
     states = [_state(generator)] + [_state(of) for of in spec.settings.attacks]
     if None in states:
         return None
+    built = spec.generator.generator
+    code = _sources(generator, getattr(built, "function", built), *spec.settings.attacks)
     parts = {
         "specification": spec.specification,
         "dpaudit": source_digest(spec),
         "versions": spec.versions,
         "states": states,
-        "code": reached_digest([*memory.files, *_sources(generator, *spec.settings.attacks)]),
+        "code": reached_digest([*memory.files, *code]),
     }
     text = json.dumps(parts, sort_keys=True, default=str)
     key = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -147,7 +149,7 @@ def _sources(*values: object) -> Iterable[Path]:
     """The files in which objects are defined."""
     for value in values:
         if isinstance(value, str):
-            continue  # found by name: its source is part of the specification
+            continue  # a name
         defined = value if inspect.isroutine(value) else type(value)
         with suppress(TypeError):
             found = inspect.getsourcefile(defined)

@@ -20,6 +20,7 @@ from dpaudit.cli.console import (
     write_asked,
 )
 from dpaudit.cli.panels import Panel
+from dpaudit.errors import InputError
 from dpaudit.game.choices import EngineName
 
 Out = Annotated[
@@ -103,6 +104,8 @@ def audit(
     from dpaudit.results.advice import next_step
     from dpaudit.results.result import REPORT_FILE
 
+    if junit is not None and not junit.parent.is_dir():
+        raise InputError(f"no folder {junit.parent}: make it, or give another `junit`")
     table = audited_table(data, schema, settings)
     spec = build_spec(generator, table, settings)
     folder = out or spec.default_folder

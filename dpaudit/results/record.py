@@ -174,11 +174,14 @@ class AuditedGenerator:
         name: The name it was asked for by.
         parameters: Parameters it was built with.
         seedable: Whether a trial can be repeated bit by bit from its seed.
+        source: Digest of its source code, hexadecimal. Absent where there is none to be read, and
+            from results written before it was recorded.
     """
 
     name: str
     parameters: Mapping[str, Any]
     seedable: bool
+    source: str | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,9 +48,12 @@ def test_an_audit_for_a_pipeline(folder: Path) -> None:
     assert json.loads(Path("run/result.json").read_text())["date"] == "2026-01-31"
     assert "note: GITHUB_STEP_SUMMARY cannot be written: No such file" in again.stderr
 
-    unwritable = audit("--exit-zero", "--junit", "nowhere/junit.xml")
-    assert unwritable.exit_code == ExitCode.USAGE
-    assert "give another --junit" in unwritable.stderr
+
+def test_xml_that_could_not_be_written_is_refused_before_any_training() -> None:
+    done = audit("--exit-zero", "--junit", "nowhere/junit.xml")
+    assert done.exit_code == ExitCode.USAGE
+    assert done.stderr == "error: no folder nowhere: make it, or give another --junit\n"
+    assert not Path("run").exists()
 
 
 def test_a_summary_is_appended_and_never_too_long_for_github(
