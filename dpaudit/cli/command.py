@@ -80,14 +80,15 @@ class ConfiguredCommand(PanelledCommand):
             ctx.params["parameters"] = None  # they are those of the generator of the file
             of_file.remove("parameters")
         if of_file and not ctx.params.get("quiet"):
-            _say(f"from {os.path.relpath(file)}: {', '.join(sorted(of_file))}")
+            _say(file, sorted(of_file))
         return rest
 
 
-def _say(text: str) -> None:
+def _say(file: Path, names: list[str]) -> None:
     from dpaudit.cli.console import messages
 
-    messages().print(text.replace("_", "-"))
+    keys = ", ".join(names).replace("_", "-")
+    messages().print(f"from {os.path.relpath(file)}: {keys}")
 
 
 def _source(ctx: Any, name: str) -> str:
