@@ -27,6 +27,7 @@ from dpaudit.results.baseline import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpaudit.auditing.recall import Memory
     from dpaudit.auditing.settings import SettingsGiven
     from dpaudit.game.progress import OnProgress
     from dpaudit.model.schema import Schema
@@ -53,6 +54,8 @@ _ONLY = "run only tests that audit privacy"
 _SCALE = "shadow models of audits that name no number: smoke 48, ci 100 (the default), full 400"
 _BASELINE = "fail where an audit proves more than this file says it did before"
 _UPDATE = "write what audits prove into the baseline, and fail none for it"
+_NO_CACHE = "train again what nothing has changed since it was audited"
+_CACHE = "keep results in pytest's cache, and train only what has changed since (true)"
 _TOLERANCE = f"how much more than the baseline an audit may prove ({TOLERANCE:g})"
 
 
@@ -64,6 +67,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--dpaudit-scale", choices=list(SCALES), default=None, help=_SCALE)
     group.addoption("--dpaudit-baseline", metavar="FILE", default=None, help=_BASELINE)
     group.addoption("--dpaudit-baseline-update", action="store_true", help=_UPDATE)
+    group.addoption("--dpaudit-no-cache", action="store_true", help=_NO_CACHE)
+    parser.addini("dpaudit_cache", type="bool", default=True, help=_CACHE)
     parser.addini("dpaudit_skip", type="bool", default=False, help=_SKIP)
     parser.addini("dpaudit_only", type="bool", default=False, help=_ONLY)
     parser.addini("dpaudit_scale", default="ci", help=_SCALE)
@@ -124,7 +129,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         claimed = "infinite" if audit.claimed is None else f"{audit.claimed:.3g}"
         terminalreporter.line(
             f"{audit.verdict.upper()} {audit.key}: {audit.quantity} claimed {claimed}, "
-            f"proved {proved}; {audit.report}"
+            f"proved {proved}; {audit.report}{' (from the cache)' if audit.cached else ''}"
         )
     file = _baseline(config)
     if file is not None and config.getoption("--dpaudit-baseline-update"):
@@ -141,7 +146,8 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
 
     Returns a function with the arguments of `dpaudit.audit`. How many shadow models it trains
     depends on `--dpaudit-scale` unless the test or its marker says so; what it returns has
-    `assert_no_violation()`. The report of each audit stays in the test's temporary folder.
+    `assert_no_violation()`. The report of each audit stays in the test's temporary folder. An audit
+    that nothing has changed since it was run is not run again (`dpaudit.auditing.recall`).
     """
     config, node = request.config, request.node
     folders: list[Path] = []
@@ -152,7 +158,7 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
         **options: Unpack[AuditOptions],
     ) -> AuditResult:
         __tracebackhide__ = True
-        from dpaudit.auditing.entry import audit as run
+        from dpaudit.auditing.recall import audit_or_recall
 
         given: dict[str, Any] = {**_marked(node), **options}
         folders.append(tmp_path / f"dpaudit-{len(folders) + 1}")
@@ -160,8 +166,11 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
             given.setdefault("jobs", 1)  # xdist already keeps every core busy
         if not given.get("one_run"):
             given.setdefault("shadow_models", SCALES[_asked(config, "scale")])
-        result = run(generator, data, **given, out=folders[-1])
-        found = _audit_of_test(node.nodeid, len(folders), result)
+        name = f"{node.nodeid} #{len(folders)}"
+        result, cached = audit_or_recall(
+            generator, data, given, out=folders[-1], memory=_memory(config, node, name)
+        )
+        found = _audit_of_test(node.nodeid, len(folders), result)._replace(cached=cached)
         node.user_properties.append((PROPERTY, json.dumps(found._asdict())))
         said = _more_than_before(config, found)
         if said:
@@ -169,6 +178,21 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
         return result
 
     return audit
+
+
+def _memory(config: pytest.Config, node: pytest.Item, name: str) -> Memory | None:
+    """Where results are kept; None if that is switched off, or pytest keeps no cache."""
+    from dpaudit.auditing.recall import Memory
+
+    cache: pytest.Cache | None = getattr(config, "cache", None)
+    if cache is None or config.getoption("--dpaudit-no-cache"):
+        return None
+    if not config.getini("dpaudit_cache"):
+        return None
+    above = [node.path.parent, *node.path.parent.parents]
+    conftests = [folder / "conftest.py" for folder in above]
+    files = (node.path, *(file for file in conftests if file.is_file()))
+    return Memory(folder=cache.mkdir("dpaudit"), name=name, files=files)
 
 
 def _is_audit(item: pytest.Item) -> bool:

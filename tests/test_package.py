@@ -30,7 +30,7 @@ def test_the_version_is_the_installed_one_everywhere() -> None:
 def test_the_signature_of_audit_lists_every_setting_with_its_default() -> None:
     shown = inspect.signature(dpaudit.audit).parameters
     own = ["generator", "data", "schema", "jobs", "engine", "scheduler", "trial_timeout"]
-    own += ["out", "on_progress"]
+    own += ["out", "progress", "on_progress"]
     assert list(shown) == [*own, *(one.name for one in fields(AuditSettings))]
     for one in fields(AuditSettings):
         default = one.default if one.default_factory is MISSING else one.default_factory()

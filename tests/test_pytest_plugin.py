@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -52,6 +53,12 @@ def test_honest(dp_audit):
     assert (result.folder / "report.html").is_file()
 """
 )
+
+
+COUNTING = """constant(data, n_rows, seed):
+    with open("trained.txt", "a") as file:
+        file.write("x")"""
+"""The first lines of a generator that leaves a trace where it is run."""
 
 
 def test_collecting_imports_neither_torch_nor_pandas(tmp_path: object) -> None:
@@ -179,6 +186,17 @@ def test_what_an_audit_proves_may_not_rise_above_the_baseline(pytester: pytest.P
     jumped.stdout.fnmatch_lines(["the proved epsilon has risen from * since the baseline*"])
 
 
+def test_an_audit_that_nothing_has_changed_is_not_run_again(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(HONEST.replace("constant(data, n_rows, seed):", COUNTING, 1))
+    count = pytester.path / "trained.txt"
+    for words, trains in ((), True), (("-n", "1"), False), (("--dpaudit-no-cache",), True):
+        count.unlink(missing_ok=True)
+        result = pytester.runpytest_subprocess("-W", "error", *words)
+        result.assert_outcomes(passed=1)
+        assert count.exists() is trains
+        assert ("(from the cache)" in result.stdout.str()) is not trains
+
+
 @pytest.mark.parametrize(
     ("ini", "arguments", "said"),
     [
@@ -204,6 +222,13 @@ def test_a_session_without_audits_is_silent(pytester: pytest.Pytester) -> None:
     result.stderr.no_fnmatch_line("*")
 
 
-def test_help_names_the_option(pytester: pytest.Pytester) -> None:
-    pytester.runpytest_subprocess("--help").stdout.fnmatch_lines(["*--dpaudit-skip*"])
+def test_help_names_the_options_and_each_that_says_what_is_has_an_ini_twin(
+    pytester: pytest.Pytester,
+) -> None:
+    text = pytester.runpytest_subprocess("--help").stdout.str()
+    options = set(re.findall(r"^  --dpaudit-([a-z-]+)", text, re.MULTILINE))
+    twins = set(re.findall(r"^  dpaudit_([a-z_]+) \(", text, re.MULTILINE))
+    assert options >= {"skip", "only", "scale", "baseline", "no-cache"}
+    settings = {name.removeprefix("no-").replace("-", "_") for name in options}
+    assert settings - {"baseline_update"} <= twins
     pytester.runpytest_subprocess("--markers").stdout.fnmatch_lines(["*pytest.mark.dpaudit*"])

@@ -129,6 +129,7 @@ def closing(
             name=generator.name,
             parameters=generator.parameters,
             seedable=is_seedable(generator.generator),
+            source=audit.specification["generator"]["source"],
         ),
         "data": AuditedTable(
             source=table.source,

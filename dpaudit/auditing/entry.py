@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Unpack
@@ -28,7 +29,7 @@ from dpaudit.auditing.target_search.search import find_target
 from dpaudit.auditing.target_search.spec import TargetSearchSpec
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.errors import RunFolderError
-from dpaudit.files import io_reason
+from dpaudit.files import io_reason, parse_json
 from dpaudit.game.choices import EngineName
 from dpaudit.game.engines import opened_engine
 from dpaudit.game.flight import Engine
@@ -38,7 +39,7 @@ from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.model.schema import Schema
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.result import AuditResult
+from dpaudit.results.result import RESULT_FILE, AuditResult
 
 
 @with_fields_of(AuditSettings)
@@ -52,6 +53,7 @@ def audit(
     scheduler: str | None = None,
     trial_timeout: float | None = None,
     out: str | Path | None = None,
+    progress: bool | None = None,
     on_progress: OnProgress = ignore_progress,
     **settings: Unpack[SettingsGiven],
 ) -> AuditResult:
@@ -71,6 +73,8 @@ def audit(
             slowest so far, at least an hour, and a day until one has finished. No setting of the
             audit: like `jobs` it suits the machine, and a run may be resumed with another.
         out: Run folder, which makes the run resumable; kept in a temporary folder if None.
+        progress: Whether to show bars, or a line for every tenth, on standard error; if None, on a
+            terminal and in a notebook.
         on_progress: Called after every trial.
         settings: Every other choice of the audit: the fields of `dpaudit.AuditSettings`.
 
@@ -82,6 +86,8 @@ def audit(
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C; with `out`, the same call resumes.
     """
+    from dpaudit.auditing.progress_bar import shown
+
     chosen = AuditSettings(**settings)  # type: ignore[arg-type]  # it takes names of choices
     spec = build_spec(generator, audited_table(data, schema, chosen), chosen)
     run = partial(
@@ -91,12 +97,12 @@ def audit(
         engine=engine,
         scheduler=scheduler,
         trial_timeout=trial_timeout,
-        on_progress=on_progress,
     )
-    if out is not None:
-        return run(Path(out))
-    with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
-        result = run(Path(folder) / "run")  # beside nobody else's folders
+    with shown(on_progress, asked=progress) as on_event:
+        if out is not None:
+            return run(Path(out), on_progress=on_event)
+        with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
+            result = run(Path(folder) / "run", on_progress=on_event)  # beside nobody else's folders
     return AuditResult.of(result, folder=None)
 
 
@@ -148,7 +154,7 @@ def run_audit(
             local = chosen.workers if engine == EngineName.LOCAL else 1
             probes = probe_first(spec, store, jobs=local)
             session = _session(spec, store, chosen, trial_timeout, on_progress)
-            record = replace(_shareable(session.run(), store), probes=probes)
+            record = replace(_shareable(session.run(), store), probes=probes, date=_date(folder))
             result = AuditResult.of(record, folder=folder)
             store.ensure_kept()
             result.save(folder)
@@ -180,6 +186,15 @@ def _shareable(record: AuditRecord, store: RunFolder) -> AuditRecord:
     """A record whose digest of the table confirms no guess of it to who lacks the salt."""
     digest = store.salt.digest(record.data.sha256)
     return replace(record, data=replace(record.data, sha256=digest))
+
+
+def _date(folder: Path) -> str:
+    """The day on which an audit ended: that of the folder's result, if it has one, else today."""
+    try:
+        found = parse_json((folder / RESULT_FILE).read_text(encoding="utf-8"))["date"]
+        return date.fromisoformat(found).isoformat()
+    except (OSError, ValueError, TypeError, KeyError):
+        return datetime.now(UTC).date().isoformat()
 
 
 def _session(

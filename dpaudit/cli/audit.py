@@ -9,15 +9,27 @@ import typer
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
-from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results, resumable
+from dpaudit.cli.console import (
+    ExitCode,
+    FailOn,
+    exit_code,
+    guarded,
+    messages,
+    results,
+    resumable,
+    write_asked,
+)
+from dpaudit.cli.panels import Panel
+from dpaudit.errors import InputError
 from dpaudit.game.choices import EngineName
 
 Out = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Run folder. Default: runs/ and a name made of the audit.",
+        help="Run folder. Default: in runs/, named for the audit.",
         show_default=False,
+        rich_help_panel=Panel.OUTPUT,
     ),
 ]
 
@@ -25,8 +37,20 @@ Table = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Table: CSV (also .gz), Parquet, or sample:breast-cancer. A worst case has its own.",
+        help="CSV (also .gz), Parquet, or sample:breast-cancer.",
         show_default=False,
+        rich_help_panel=Panel.INPUT,
+    ),
+]
+
+JUnit = Annotated[
+    Path | None,
+    typer.Option(
+        "--junit",
+        metavar="FILE",
+        help="JUnit XML too: claim, controls and checks as tests.",
+        show_default=False,
+        rich_help_panel=Panel.OUTPUT,
     ),
 ]
 
@@ -37,23 +61,34 @@ def audit(
     *,
     generator: options.GeneratorName,
     data: Table = None,
-    settings: AuditSettings,
     schema: options.SchemaFile = None,
+    settings: AuditSettings,
+    out: Out = None,
+    junit: JUnit = None,
+    fail_on: Annotated[
+        FailOn,
+        typer.Option(
+            metavar="VERDICT",
+            help="violation, inconclusive or never.",
+            rich_help_panel=Panel.OUTPUT,
+        ),
+    ] = FailOn.INCONCLUSIVE,
+    exit_zero: Annotated[
+        bool,
+        typer.Option(
+            "--exit-zero",
+            help="Exit with 0 whatever the verdict.",
+            rich_help_panel=Panel.OUTPUT,
+        ),
+    ] = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
     jobs: options.Jobs = None,
     engine: options.EngineKind = EngineName.LOCAL,
     scheduler: options.Scheduler = None,
     trial_timeout: options.TrialTimeout = None,
-    out: Out = None,
-    fail_on: Annotated[
-        FailOn, typer.Option(help="Least severe verdict that fails.")
-    ] = FailOn.INCONCLUSIVE,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
-    """Audits a generator: trains shadow models in both worlds, attacks, bounds epsilon.
-
-    With --one-run: trains once on a table that holds each of many canaries by a fair coin, and
-    guesses the coins.
+    """Audits a generator: shadow models in both worlds, attacks, a bound.
 
     The same command resumes an interrupted run. Exit codes: 0 no violation found, 1 violation,
     2 wrong use or input, 3 inconclusive or invalid, 4 internal error.
@@ -62,11 +97,15 @@ def audit(
     from dpaudit.auditing.entry import run_audit
     from dpaudit.auditing.pairs import audited_table
     from dpaudit.auditing.probing import is_probed
+    from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.auditing.target_search.spec import TargetSearchSpec
-    from dpaudit.cli.progress import ConsoleProgress
+    from dpaudit.cli.github import append_to_step_summary
+    from dpaudit.report.junit import junit_xml
     from dpaudit.results.advice import next_step
     from dpaudit.results.result import REPORT_FILE
 
+    if junit is not None and not junit.parent.is_dir():
+        raise InputError(f"no folder {junit.parent}: make it, or give another `junit`")
     table = audited_table(data, schema, settings)
     spec = build_spec(generator, table, settings)
     folder = out or spec.default_folder
@@ -87,6 +126,10 @@ def audit(
             on_progress=progress,
         )
     output = results()
+    code = exit_code(result.verdict, fail_on)
+    if junit is not None:
+        write_asked(junit, junit_xml(result, fails=code is not ExitCode.PASS), option="junit")
+    append_to_step_summary(result)
     if json:
         output.print(result.to_json(), end="")
     elif quiet:
@@ -97,4 +140,4 @@ def audit(
         step = next_step(result, run=str(folder))
         output.print(f"next: {step.command or step.why}")
         output.print(f"reproduce: {spec.reproduce}")
-    raise typer.Exit(exit_code(result.verdict, fail_on))
+    raise typer.Exit(ExitCode.PASS if exit_zero else code)

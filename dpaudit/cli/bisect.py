@@ -70,7 +70,7 @@ def bisect(
     one, 2 wrong use or input, 3 inconclusive, invalid or not audited in one, 4 internal error.
     """
     from dpaudit.auditing.bisection import audit_releases, gravest_verdict
-    from dpaudit.cli.progress import ConsoleProgress
+    from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.external.releases import releases_between
 
     subject = _subject(name, data, schema, settings)

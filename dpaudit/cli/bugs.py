@@ -71,9 +71,9 @@ def run(
     Exit codes: 0 a violation of the one is proved and none of the other is found, 1 anything else,
     2 wrong use or no environment.
     """
+    from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.bugs.corpus import bug_named
     from dpaudit.bugs.run import SIDES, run_bug
-    from dpaudit.cli.progress import ConsoleProgress
 
     bug, errors = bug_named(name), messages()
     with ConsoleProgress(errors, quiet=quiet) as progress:

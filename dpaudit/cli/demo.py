@@ -75,8 +75,8 @@ def _audited(name: str, folder: Path, *, jobs: int | None, quiet: bool) -> Audit
     from dpaudit.auditing.build import build_spec
     from dpaudit.auditing.entry import run_audit
     from dpaudit.auditing.pairs import audited_table
+    from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.auditing.settings import AuditSettings
-    from dpaudit.cli.progress import ConsoleProgress
 
     settings = AuditSettings(shadow_models=MODELS, probe=False)
     spec = build_spec(name, audited_table(_TABLE, None, settings), settings)

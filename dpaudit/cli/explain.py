@@ -52,7 +52,7 @@ def explain(
     each training), and all of them together. The same command resumes what was interrupted.
     Exit codes: 0 a fix removes the leak, 2 wrong use or input, 3 none does, 4 internal error.
     """
-    from dpaudit.cli.progress import ConsoleProgress
+    from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.explain import ROW_ORDER, inquire
     from dpaudit.game.pool import workers_ended
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from dpaudit.cli.command import ConfiguredCommand, PanelledCommand
 from dpaudit.formatting import did_you_mean
 
 
@@ -23,11 +24,15 @@ class Command(NamedTuple):
         module: Its module in `dpaudit.cli`.
         attribute: Its function there, or a `typer.Typer` with commands of its own.
         summary: The first line of its help.
+        configured: Whether it takes defaults from a configuration file.
+        examples: Lines at the end of its help.
     """
 
     module: str
     attribute: str
     summary: str
+    configured: bool = False
+    examples: tuple[str, ...] = ()
 
 
 class LazyGroup(TyperGroup):
@@ -56,7 +61,8 @@ class LazyGroup(TyperGroup):
         value = getattr(import_module(f"dpaudit.cli.{found.module}"), found.attribute)
         if not isinstance(value, typer.Typer):
             alone = typer.Typer(rich_markup_mode=None, add_completion=False)
-            alone.command(cmd_name)(value)
+            kind = ConfiguredCommand if found.configured else PanelledCommand
+            alone.command(cmd_name, cls=kind, epilog="\n".join(found.examples))(value)
             value = alone
         command = typer.main.get_command(value)
         command.name = cmd_name

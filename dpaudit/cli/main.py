@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, ClassVar, NoReturn
+from typing import Annotated, ClassVar, Final, NoReturn
 
 import typer
 
@@ -14,6 +14,14 @@ from dpaudit.formatting import error_line
 from dpaudit.plugins.exits import refuse_exits
 from dpaudit.versions import __version__
 
+_EXAMPLES: Final = (
+    "dpaudit audit pate-gan --data sample:breast-cancer --epsilon 1 --delta 1e-5",
+    "dpaudit audit my.py:Gan -p hidden=64 --data t.csv --schema t.json --epsilon 1",
+    "dpaudit audit my.py:Gan --data t.csv --epsilon 1 --target row:397 --jobs 4",
+    "dpaudit audit my.py:Gan --schema t.json --epsilon 1 --worst-case opposite",
+    "dpaudit audit slow.py:Gan --data t.csv --epsilon 1 --one-run --canaries 200",
+)
+
 
 class Commands(LazyGroup):
     """The commands as `dpaudit --help` lists them."""
@@ -21,8 +29,12 @@ class Commands(LazyGroup):
     sections: ClassVar = {
         "Audit a generator": {
             "demo": Command("demo", "demo", "Two toys, one that keeps its promise, in a minute."),
-            "plan": Command("plan", "plan", "What can an audit of which size prove, at what cost?"),
-            "audit": Command("audit", "audit", "Attacks shadow models and bounds epsilon."),
+            "plan": Command(
+                "plan", "plan", "What can an audit of which size prove, at what cost?", True
+            ),
+            "audit": Command(
+                "audit", "audit", "Attacks shadow models and bounds epsilon.", True, _EXAMPLES
+            ),
             "probe": Command("probe", "probe", "Cheap checks from outside, a handful of fits."),
             "trace": Command(
                 "trace", "trace", "Checks what a PATE-like generator's training does."
@@ -64,7 +76,6 @@ app = typer.Typer(
     cls=Commands,
     help="Settles whether a differentially private synthetic data generator keeps its promise.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -83,8 +94,18 @@ def _root(
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|none",
+            help="Configuration of audit and plan. Default: dpaudit.toml or [tool.dpaudit] of "
+            "pyproject.toml, here or above.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     del version  # its callback has answered
+    del config  # the command that is configured reads it
 
 
 def _occupy_streams() -> None:

@@ -18,25 +18,21 @@ import typer
 
 from dpaudit.auditing.settings import AuditSettings, Multiplicity
 from dpaudit.bounds import ThresholdRule
+from dpaudit.cli.panels import Panel, option, registered_generators
 from dpaudit.game.choices import EngineName
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.worst_cases import WorstCase
 from dpaudit.plugins.access import Access
 from dpaudit.plugins.registry import parse_parameters
 
-
-def _option(*names: str, metavar: str | None = None, help: str, shown: bool = True) -> Any:
-    """An option; without `shown` its help says the default in words."""
-    return typer.Option(*names, metavar=metavar, help=help, show_default=shown)
-
-
 GeneratorName = Annotated[
     str,
     typer.Argument(
         metavar="GENERATOR",
-        help="Registered name (see `dpaudit list generators`), LIBRARY:METHOD (see `dpaudit list "
-        "libraries`), module:attr, file.py:attr, or worker:COMMAND.",
+        help="A name or LIBRARY:METHOD (see `dpaudit list`), module:attr, file.py:attr, or "
+        "worker:COMMAND.",
         show_default=False,
+        autocompletion=registered_generators,
     ),
 ]
 RunFolderArgument = Annotated[
@@ -44,101 +40,141 @@ RunFolderArgument = Annotated[
 ]
 Data = Annotated[
     str,
-    _option(
-        metavar="FILE", help="Table: CSV (also .gz), Parquet, or sample:breast-cancer.", shown=False
+    option(
+        metavar="FILE",
+        help="CSV (also .gz), Parquet, or sample:breast-cancer.",
+        shown=False,
+        panel=Panel.INPUT,
     ),
 ]
 SchemaFile = Annotated[
     Path | None,
-    _option(
+    option(
         metavar="FILE",
-        help="Public schema (JSON, also SDV metadata). Inferred from the table if not given.",
+        help="Public schema (JSON, SDV). Default: from the table.",
         shown=False,
+        panel=Panel.INPUT,
     ),
 ]
 Parameters = Annotated[
     list[str] | None,
-    _option(
+    option(
         "-p",
         "--parameter",
-        metavar="KEY=VALUE",
+        metavar="K=V",
         help="A parameter of the generator; repeatable.",
         shown=False,
+        panel=Panel.INPUT,
     ),
 ]
 Epsilon = Annotated[
     float | None,
-    _option(
+    option(
         metavar="E",
-        help="Epsilon of the claim under audit. Default: the generator's own.",
+        help="Epsilon of the claim. Default: the generator's own.",
         shown=False,
+        panel=Panel.CLAIM,
     ),
 ]
 Delta = Annotated[
     float | None,
-    _option(
-        metavar="D", help="Delta of the claim. Default: the generator's own, else 0.", shown=False
+    option(
+        metavar="D",
+        help="Its delta. Default: the generator's, else 0.",
+        shown=False,
+        panel=Panel.CLAIM,
     ),
 ]
 Mu = Annotated[
     float | None,
-    _option(
-        metavar="M", help="A claim of Gaussian DP, instead of epsilon. Default: none.", shown=False
+    option(
+        metavar="M",
+        help="A claim of Gaussian DP instead. Default: none.",
+        shown=False,
+        panel=Panel.CLAIM,
     ),
 ]
 Rho = Annotated[
     float | None,
-    _option(metavar="R", help="A claim of zCDP, instead of epsilon. Default: none.", shown=False),
+    option(
+        metavar="R",
+        help="A claim of zCDP instead. Default: none.",
+        shown=False,
+        panel=Panel.CLAIM,
+    ),
 ]
 Curve = Annotated[
     str | None,
-    _option(
+    option(
         metavar="FILE|E:D,E:D",
-        help="A privacy curve, instead of epsilon: JSON or CSV of (epsilon, delta), or written "
-        "out as 0.5:1e-3,1:1e-5. Default: none.",
+        help="A curve instead: 0.5:1e-3,1:1e-5. Default: none.",
         shown=False,
+        panel=Panel.CLAIM,
     ),
 ]
 Relation = Annotated[
     Neighbours | None,
-    _option(help="How D and D' differ. Default: as the claim says, else add-remove.", shown=False),
+    option(
+        metavar="RELATION",
+        help="add-remove, replace-one. Default: the claim's own.",
+        shown=False,
+        panel=Panel.CLAIM,
+    ),
 ]
 Rows = Annotated[
     int | None,
-    _option(
-        metavar="N", help="Synthetic rows per model. Default: the rows of the table.", shown=False
+    option(
+        metavar="N",
+        help="Synthetic rows per model. Default: the table's.",
+        shown=False,
+        panel=Panel.ATTACK,
     ),
 ]
-Confidence = Annotated[float, _option(metavar="C", help="One-sided confidence of the bound.")]
-Seed = Annotated[int, _option(metavar="S", help="Root of every random stream.")]
+Confidence = Annotated[
+    float,
+    option(metavar="C", help="One-sided, of the bound.", panel=Panel.ATTACK),
+]
+Seed = Annotated[int, option(metavar="S", help="Root of every random stream.", panel=Panel.ATTACK)]
 Jobs = Annotated[
     int | None,
-    _option(metavar="J", help="Worker processes. Default: one per core.", shown=False),
+    option(
+        metavar="J",
+        help="Worker processes. Default: one per core.",
+        shown=False,
+        panel=Panel.MACHINE,
+    ),
 ]
 EngineKind = Annotated[
     EngineName,
-    _option("--engine", help="Where trials run: processes of this machine, or a dask cluster."),
+    option(
+        "--engine",
+        metavar="ENGINE",
+        help="local (processes) or dask.",
+        panel=Panel.MACHINE,
+    ),
 ]
 Scheduler = Annotated[
     str | None,
-    _option(
+    option(
         metavar="ADDRESS",
-        help="Of the dask scheduler, such as tcp://host:8786, or the JSON file that it writes.",
+        help="Of dask: tcp://host:8786, or its JSON file.",
         shown=False,
+        panel=Panel.MACHINE,
     ),
 ]
 TrialTimeout = Annotated[
     float | None,
-    _option(
+    option(
         metavar="SECONDS",
-        help="A trial that takes longer is stopped and has failed. Default: 20 times the slowest "
-        "so far, at least an hour; a day until one has finished.",
+        help="A longer trial has failed. Default: 20 times the slowest, at least an hour; at first "
+        "a day.",
         shown=False,
+        panel=Panel.MACHINE,
     ),
 ]
 Python = Annotated[
     Path | None,
-    _option(
+    option(
         metavar="PATH",
         help="Interpreter to make environments with. Default: this one if its version fits, else "
         "python3.X on PATH.",
@@ -147,14 +183,20 @@ Python = Annotated[
 ]
 WorkerMemory = Annotated[
     float | None,
-    _option(
+    option(
         metavar="GB",
-        help="Address space that a generator in a process of its own may take. Default: no limit.",
+        help="Limit of a generator's own process. Default: none.",
         shown=False,
+        panel=Panel.MACHINE,
     ),
 ]
-Json = Annotated[bool, _option("--json", help="Print one JSON document and nothing else.")]
-Quiet = Annotated[bool, _option("-q", "--quiet", help="No progress; one line of result.")]
+Json = Annotated[
+    bool,
+    option("--json", help="Print one JSON document and nothing else.", panel=Panel.OUTPUT),
+]
+Quiet = Annotated[
+    bool, option("-q", "--quiet", help="No progress; one line of result.", panel=Panel.OUTPUT)
+]
 
 SETTINGS: dict[str, Any] = {
     "parameters": Parameters,
@@ -166,90 +208,112 @@ SETTINGS: dict[str, Any] = {
     "neighbours": Relation,
     "target": Annotated[
         str,
-        _option(
-            metavar="exposing|farthest|vulnerable|row:N|record:FILE",
-            help="The attacked record; rows count from 0. exposing: the one that most facts of "
-            "the table hold of alone, such as extremes of columns. vulnerable: the one that small "
-            "attacks find easiest, for as many trainings as --shadow-models.",
+        option(
+            metavar="RECORD",
+            help="exposing: most facts hold of it alone. farthest. vulnerable: by small attacks, "
+            "at as many trainings. row:N (from 0). record:FILE.",
+            panel=Panel.ATTACK,
         ),
     ],
     "worst_case": Annotated[
         WorstCase | None,
-        _option(
-            help="Builds both tables from --schema alone, instead of --data and --target; see "
-            "`dpaudit list worst-cases`. Default: none.",
+        option(
+            metavar="NAME",
+            help="Tables from --schema alone: opposite, one-hot, narrow, mst or mixed. "
+            "Default: none.",
             shown=False,
+            panel=Panel.OTHER_GAMES,
         ),
     ],
     "neighbours_file": Annotated[
         str | None,
-        _option(
+        option(
             metavar="FILE",
-            help="Table of world out: --data without one record, or with one changed; says which "
-            "record is the target. Default: none.",
+            help="--data but for the target. Default: none.",
             shown=False,
+            panel=Panel.OTHER_GAMES,
         ),
     ],
     "access": Annotated[
         Access,
-        _option(
-            help="What the attacker sees: synthetic rows; also what the model discloses, such as a "
-            "discriminator; or also what the proof protects, such as noisy counts."
+        option(
+            metavar="LEVEL",
+            help="output: rows. model: also what the model discloses, as a discriminator. "
+            "released: also what the proof protects, as noisy counts.",
+            panel=Panel.ATTACK,
         ),
     ],
     "attacks": Annotated[
         list[str] | None,
-        _option(
+        option(
             "--attack",
-            metavar="NAME[,KEY=VALUE]",
-            help="Attack; repeatable, each costs confidence; --access has more. "
-            "Default: groundhog, query-target and form.",
+            metavar="NAME[,K=V]",
+            help="Repeatable, each costs confidence. Default: groundhog, query-target and form.",
             shown=False,
+            panel=Panel.ATTACK,
         ),
     ],
     "shadow_models": Annotated[
-        int, _option(metavar="N", help="Models to train, both worlds together.")
+        int,
+        option(metavar="N", help="Models to train, in both worlds.", panel=Panel.ATTACK),
     ],
     "rows": Rows,
     "confidence": Confidence,
     "threshold": Annotated[
-        ThresholdRule, _option(help="Where thresholds are chosen, always on unscored trials.")
+        ThresholdRule,
+        option(
+            metavar="RULE",
+            help="cross-validated or hold-out, on unscored trials.",
+            panel=Panel.SELDOM,
+        ),
     ],
     "multiplicity": Annotated[
         Multiplicity,
-        _option(help="Several attacks: score all and correct, or select one beforehand."),
+        option(
+            metavar="RULE",
+            help="bonferroni (all) or select.",
+            panel=Panel.SELDOM,
+        ),
     ],
     "sequential": Annotated[
         bool,
-        _option(
+        option(
             "--sequential",
-            help="Test after every batch, stop once proved; --shadow-models is a cap.",
+            help="Stop once proved; --shadow-models is a cap.",
+            panel=Panel.OTHER_GAMES,
         ),
     ],
     "one_run": Annotated[
-        bool, _option("--one-run", help="Train once, with many canaries; for slow generators.")
+        bool,
+        option(
+            "--one-run",
+            help="Train once, with many canaries: for slow ones.",
+            panel=Panel.OTHER_GAMES,
+        ),
     ],
     "canaries": Annotated[
         int | None,
-        _option(
+        option(
             metavar="M",
-            help="With --one-run: records that are each in by a fair coin. Default: 100.",
+            help="With --one-run: in by a fair coin. Default: 100.",
             shown=False,
+            panel=Panel.OTHER_GAMES,
         ),
     ],
     "records": Annotated[
         int,
-        _option(
+        option(
             metavar="K",
-            help="Records that every shadow model serves, each by a fair coin: K guesses a model. "
-            "Attacks no single target.",
+            help="Records guessed from each model.",
+            panel=Panel.OTHER_GAMES,
         ),
     ],
     "probe": Annotated[
         bool,
-        _option(
+        option(
             "--probe/--no-probe",
-            help="Whether cheap probes from outside run first, if there are 400 models or more.",
+            help="Probes first, from 400 models on.",
+            panel=Panel.SELDOM,
         ),
     ],
     "worker_memory": WorkerMemory,

@@ -12,6 +12,10 @@ from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import claim_text, target
 
 _ABSENT: Final = "not given"
+_SOURCE: Final = "source code"
+"""A fact that results of before do not have: it is compared where both have it."""
+_DIGITS: Final = 12
+"""Of a digest of source code that are shown."""
 _RELEASE: Final = ": "
 """Stands between an environment and what is installed there, in the versions of a result."""
 
@@ -62,7 +66,8 @@ def changes(before: AuditRecord, after: AuditRecord) -> tuple[Change, ...]:
         first, second = old[part], new[part]
         for what in dict.fromkeys([*first, *second]):
             pair = (first.get(what, _ABSENT), second.get(what, _ABSENT))
-            if pair[0] != pair[1]:
+            unknown = what == _SOURCE and _ABSENT in pair
+            if pair[0] != pair[1] and not unknown:
                 found.append(Change(part, what, *pair))
     return tuple(found)
 
@@ -72,6 +77,8 @@ def _facts(record: AuditRecord) -> Mapping[ChangedPart, Mapping[str, str]]:
     releases = {name: of for name, of in record.versions.items() if _RELEASE in name}
     generator = {"generator": record.generator.name, "claim": claim_text(record.claim)}
     generator |= {f"parameter {name}": str(of) for name, of in record.generator.parameters.items()}
+    if record.generator.source is not None:
+        generator[_SOURCE] = record.generator.source[:_DIGITS]
     generator |= {name.partition(_RELEASE)[2]: of for name, of in releases.items()}
     audit = {
         "table": f"{record.data.source}, {record.data.rows} x {record.data.columns}",

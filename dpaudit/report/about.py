@@ -149,6 +149,7 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
         ("Confidence", f"{percent(result.confidence)}, one-sided"),
         ("Synthetic rows per training", str(result.rows)),
         ("Seed", str(result.seed)),
+        *((("Date", result.date),) if result.date else ()),
         ("Time", duration(result.seconds)),
     )
     yield Block(

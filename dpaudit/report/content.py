@@ -35,7 +35,8 @@ from dpaudit.results.verdict import Verdict
 
 def subject(result: AuditRecord) -> str:
     """Names what was audited: the line above the verdict."""
-    return f"Audit of {result.generator.name} on {result.data.source}"
+    when = f", {result.date}" if result.date else ""
+    return f"Audit of {result.generator.name} on {result.data.source}{when}"
 
 
 def blocks(result: AuditRecord) -> tuple[Block, ...]:

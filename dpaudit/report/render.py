@@ -33,6 +33,7 @@ _MARKDOWN_LINK = re.compile(
     r"@|(?<=\\)#(?=[0-9])|\bGH-(?=[0-9])|[a-z]:(?=//)|\bwww(?=\.)", re.IGNORECASE
 )
 _BREAK = "&#8203;"
+_CUT = "The rest is too long to be shown here: it is in report.html of the run folder."
 _HTML_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
@@ -77,9 +78,28 @@ def render_markdown(result: AuditRecord) -> str:
         result: The record of an audit.
 
     Returns:
-        The Markdown text, short enough for a GitHub step summary.
+        The Markdown text.
     """
     return page_markdown(_page(result))
+
+
+def render_excerpt(result: AuditRecord, *, most_bytes: int) -> str:
+    """Renders as much of the report from its beginning on as fits, as Markdown.
+
+    Args:
+        result: The record of an audit.
+        most_bytes: Of the text as UTF-8; the verdict is there however few they are.
+
+    Returns:
+        The Markdown text; where parts are left out, it says so.
+    """
+    page = _page(result)
+    text, kept = page_markdown(page), len(page.blocks)
+    while len(text.encode()) > most_bytes and kept:
+        kept -= 1
+        cut = Block(title="More", paragraphs=(_CUT,))
+        text = page_markdown(page._replace(blocks=(*page.blocks[:kept], cut)))
+    return text
 
 
 def page_html(page: Page, *, draw: Callable[[Picture], str]) -> str:

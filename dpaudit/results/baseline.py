@@ -28,6 +28,7 @@ class AuditOfTest(NamedTuple):
         shadow_models: Trained models of both worlds.
         seed: Root of its random streams.
         report: Path of its report.
+        cached: Whether the result was known and nothing was trained.
     """
 
     test: str
@@ -39,6 +40,7 @@ class AuditOfTest(NamedTuple):
     shadow_models: int
     seed: int
     report: str
+    cached: bool = False
 
     @property
     def key(self) -> str:

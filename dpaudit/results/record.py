@@ -174,11 +174,14 @@ class AuditedGenerator:
         name: The name it was asked for by.
         parameters: Parameters it was built with.
         seedable: Whether a trial can be repeated bit by bit from its seed.
+        source: Digest of its source code, hexadecimal. Absent where there is none to be read, and
+            from results written before it was recorded.
     """
 
     name: str
     parameters: Mapping[str, Any]
     seedable: bool
+    source: str | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,6 +279,8 @@ class AuditRecord:
         seed: Root of every random stream of the audit.
         versions: Versions of the software that ran.
         seconds: Time spent in trials over all workers, in seconds.
+        date: Day on which the audit ended, in UTC, such as 2026-07-01. Absent from results written
+            before it was recorded.
         reproduce: The command that repeats the audit.
 
     Raises:
@@ -319,6 +324,7 @@ class AuditRecord:
     seed: Whole
     versions: Mapping[str, str]
     seconds: NonNegative
+    date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
     reproduce: str
 
     def __post_init__(self) -> None:

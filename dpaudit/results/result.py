@@ -8,17 +8,21 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.formatting import clipped, printable
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.results import sentences, summary
+from dpaudit.results import frames, sentences, summary
 from dpaudit.results.document import completed, from_document, to_document
+from dpaudit.results.notebook import notebook_html
 from dpaudit.results.record import SCHEMA_VERSION, AuditRecord
 from dpaudit.results.schema import result_schema
 from dpaudit.results.verdict import Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RESULT_FILE = "result.json"
 REPORT_FILE = "report.html"
@@ -60,6 +64,25 @@ class AuditResult(AuditRecord):
         if self.folder is not None:
             lines.append(printable(f"report: {self.folder / REPORT_FILE}"))
         return "\n  ".join(["<AuditResult", *lines]) + ">"
+
+    def _repr_html_(self) -> str:
+        report = None if self.folder is None else self.folder / REPORT_FILE
+        return notebook_html(self, report=report)
+
+    @property
+    def scores_frame(self) -> pd.DataFrame:
+        """Scores of the deciding attack as a table (`dpaudit.results.frames`)."""
+        return frames.scores_frame(self)
+
+    @property
+    def features_frame(self) -> pd.DataFrame:
+        """Features that carry it as a table, the most important first."""
+        return frames.features_frame(self)
+
+    @property
+    def attacks_frame(self) -> pd.DataFrame:
+        """Every attack that was scored as a table, with its bounds."""
+        return frames.attacks_frame(self)
 
     def assert_no_violation(self, *, on_inconclusive: Literal["fail", "pass"] = "fail") -> None:
         """Fails a test unless the audit was sound and found no violation.

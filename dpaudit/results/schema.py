@@ -69,7 +69,7 @@ def _mapping(key: Any, item: Any) -> dict[str, Any]:
 
 
 def _record(kind: type) -> dict[str, Any]:
-    described = _attributes(kind)
+    described = attributes_of(kind)
     properties = {}
     for member in members(kind):
         schema = schema_of(member.type)
@@ -99,7 +99,7 @@ def _summary(kind: type) -> str:
     return " ".join(text.split())
 
 
-def _attributes(kind: type) -> dict[str, str]:
+def attributes_of(kind: type) -> dict[str, str]:
     """The descriptions in the section Attributes of a docstring, by name."""
     found = re.search(r"\nAttributes:\n((?:    .*\n?|\n)*)", inspect.getdoc(kind) or "")
     if found is None:

@@ -209,6 +209,7 @@ def result(folder: Path, *words: str) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
     document.pop("seconds")
+    document.pop("date")
     document["data"].pop("sha256")  # each folder has its salt
     return document
 

@@ -129,7 +129,7 @@ def searched(generator: object, table: pd.DataFrame, **options: Any) -> TargetSe
 
 def same(one: Any, other: Any, *, but: tuple[str, ...] = ()) -> bool:
     """Whether two results have the same document, times and salted digests aside."""
-    dropped = {"seconds", "data", *but}
+    dropped = {"seconds", "date", "data", *but}
     first, second = (
         {key: value for key, value in result.to_document().items() if key not in dropped}
         for result in (one, other)

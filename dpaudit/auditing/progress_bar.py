@@ -1,7 +1,10 @@
-"""Progress on standard error: a bar on a terminal, a line per tenth elsewhere."""
+"""Progress on standard error: bars on a terminal or in a notebook, a line per tenth elsewhere."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Self
 
@@ -16,7 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from dpaudit.game.progress import TrialProgress
+from dpaudit.game.progress import OnProgress, TrialProgress
 from dpaudit.game.trial import Role
 
 _TITLES = {
@@ -32,13 +35,14 @@ class ConsoleProgress:
     """Shows the events of a run; a context manager, and callable with each event.
 
     Args:
-        console: Standard error.
+        console: Standard error, or a notebook.
         quiet: Whether to show nothing.
     """
 
     def __init__(self, console: Console, *, quiet: bool) -> None:
         self._console = console
         self._quiet = quiet
+        self._drawn = console.is_terminal or _draws_in_notebook(console)
         self._bars = Progress(
             TextColumn("{task.description:<16}"),
             BarColumn(bar_width=20),
@@ -47,7 +51,7 @@ class ConsoleProgress:
             TextColumn("left"),
             TimeRemainingColumn(),
             console=console,
-            disable=quiet or not console.is_terminal,
+            disable=quiet or not self._drawn,
         )
         self._tasks: dict[Role, TaskID] = {}
         self._tenths: dict[Role, int] = {}
@@ -71,7 +75,7 @@ class ConsoleProgress:
             return
         if event.failed:
             title = f"{title} ({event.failed} failed)"
-        if self._console.is_terminal:
+        if self._drawn:
             if event.role not in self._tasks:
                 # Resumed trials are not this run's pace: they start the bar, not its clock.
                 self._tasks[event.role] = self._bars.add_task(title, total=event.total)
@@ -81,3 +85,32 @@ class ConsoleProgress:
         if tenth > self._tenths.get(event.role, 0):
             self._tenths[event.role] = tenth
             self._console.print(f"{title}: {event.done} of {event.total}")
+
+
+@contextmanager
+def shown(on_progress: OnProgress, *, asked: bool | None) -> Iterator[OnProgress]:
+    """Shows the progress of an audit that Python called for.
+
+    Args:
+        on_progress: Also called with each event.
+        asked: Whether to show it; if None, on a terminal and in a notebook.
+
+    Yields:
+        What is called with each event.
+    """
+    console = Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter if asked is None else asked):
+        yield on_progress
+        return
+    with ConsoleProgress(console, quiet=False) as bars:
+
+        def both(event: TrialProgress) -> None:
+            bars(event)
+            on_progress(event)
+
+        yield both
+
+
+def _draws_in_notebook(console: Console) -> bool:
+    """Whether a notebook shows bars: rich draws them with ipywidgets."""
+    return console.is_jupyter and find_spec("ipywidgets") is not None

@@ -1,0 +1,103 @@
+"""A command whose help has panels and examples, and one that takes defaults from a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from typer.core import TyperCommand
+
+from dpaudit.errors import InputError
+from dpaudit.formatting import error_text
+
+_OWN_PANEL: Final = "Options"
+_REQUIRED: Final = "  [required]"
+"""The usage says so, and a configured command may find the argument in its file."""
+_LONGEST_NAME: Final = 23
+"""Characters of an option and its value beside which its help still fits on the line."""
+
+
+class PanelledCommand(TyperCommand):
+    """A command whose help lists its options by panel, those of no panel last, then examples.
+
+    Its epilog holds the examples, one on each line.
+    """
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Writes the arguments, then the options, panel by panel."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for one in sorted(self.get_params(ctx), key=lambda param: _panel(param) == _OWN_PANEL):
+            record = one.get_help_record(ctx)
+            if record is not None:
+                name = record[0].ljust(_LONGEST_NAME)
+                text = record[1].removesuffix(_REQUIRED)
+                panels.setdefault(_panel(one), []).append((name, text))
+        if len(panels.get(_OWN_PANEL, ())) == 1 and len(panels) > 2:
+            own = panels.pop(_OWN_PANEL)  # --help alone
+            panels[next(reversed(panels))] += own
+        for title, rows in panels.items():
+            with formatter.section(title):
+                formatter.write_dl(rows, col_max=_LONGEST_NAME)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Writes the examples as they are."""
+        if self.epilog:
+            with formatter.section("Examples"):
+                for line in self.epilog.splitlines():
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+class ConfiguredCommand(PanelledCommand):
+    """A command whose options take what the environment and a configuration file say.
+
+    The command line comes first, then variables such as DPAUDIT_AUDIT_EPSILON, then the file
+    (`dpaudit.cli.configuration`), then the defaults.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Reads the file before the words of the command."""
+        asked_for_help = not set(ctx.help_option_names).isdisjoint(args)
+        if ctx.resilient_parsing or asked_for_help:
+            return super().parse_args(ctx, args)
+        ctx.auto_envvar_prefix = f"DPAUDIT_{(self.name or '').upper()}"
+        from dpaudit.cli.configuration import configured, in_use
+
+        file: Path | None = None
+        try:
+            file = in_use(ctx.find_root().params.get("config"), Path.cwd())
+            if file is not None:
+                known = {one.name for one in self.params}
+                options = configured(file).items()
+                ctx.default_map = {name: of for name, of in options if name in known}
+        except InputError as error:
+            ctx.fail(error_text(error))
+        rest = super().parse_args(ctx, args)
+        if file is None:
+            return rest
+        of_file = {name for name in ctx.params if _source(ctx, name) == "DEFAULT_MAP"}
+        if "generator" not in of_file and "parameters" in of_file:
+            ctx.params["parameters"] = None  # they are those of the generator of the file
+            of_file.remove("parameters")
+        if of_file and not ctx.params.get("quiet"):
+            _say(file, sorted(of_file))
+        return rest
+
+
+def _say(file: Path, names: list[str]) -> None:
+    from dpaudit.cli.console import messages
+
+    keys = ", ".join(names).replace("_", "-")
+    messages().print(f"from {os.path.relpath(file)}: {keys}")
+
+
+def _source(ctx: Any, name: str) -> str:
+    source = ctx.get_parameter_source(name)
+    return "" if source is None else str(source.name)
+
+
+def _panel(param: Any) -> str:
+    if param.param_type_name == "argument":
+        return "Arguments"
+    panel: str | None = getattr(param, "rich_help_panel", None)
+    return panel or _OWN_PANEL

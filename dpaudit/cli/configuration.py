@@ -1,0 +1,185 @@
+"""A project's choices for its audits: `[tool.dpaudit]` of pyproject.toml, or dpaudit.toml.
+
+Only `dpaudit audit` and `dpaudit plan` read them; `dpaudit.audit` and pytest take what the call
+says. Keys are the settings of an audit as the command line spells them, and what else the command
+takes (`_BESIDE_SETTINGS`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, get_args, get_type_hints
+
+from dpaudit.errors import SettingsError
+from dpaudit.files import io_reason
+from dpaudit.formatting import did_you_mean
+
+OWN_FILE: Final = "dpaudit.toml"
+SHARED_FILE: Final = "pyproject.toml"
+SCHEMA_FILE: Final = Path(__file__).with_name("configuration.schema.json")
+"""The JSON Schema of the table; a test holds it equal to `configuration_schema()`."""
+NO_FILE: Final = "none"
+"""What stands for no file where one is named."""
+
+
+def in_use(named: str | None, folder: Path) -> Path | None:
+    """The configuration file of a command.
+
+    Args:
+        named: The file that the caller names, "none" for none; None to look for one.
+        folder: Where the command runs. There, and in the folders above it up to the root of the
+            repository, the nearest dpaudit.toml or pyproject.toml with a table `[tool.dpaudit]` is
+            taken; outside a repository only there.
+
+    Returns:
+        The file; None if there is none.
+
+    Raises:
+        SettingsError: If a file on the way cannot be read.
+    """
+    if named is not None:
+        return None if named == NO_FILE else Path(named)
+    above = [folder, *folder.parents]
+    root = next((n for n, one in enumerate(above) if (one / ".git").exists()), 0)
+    for one in above[: root + 1]:
+        if (one / OWN_FILE).is_file():
+            return one / OWN_FILE
+        shared = one / SHARED_FILE
+        if shared.is_file() and "dpaudit" in _text(shared) and _table(shared) is not None:
+            return shared
+    return None
+
+
+def configured(file: Path) -> dict[str, Any]:
+    """What a configuration file says, as values of the command's options.
+
+    Args:
+        file: The file. What it names by path lies beside it.
+
+    Returns:
+        The values by parameter of the command.
+
+    Raises:
+        SettingsError: If it cannot be read, has a key that is none, or a value of another type.
+    """
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    table = _table(file)
+    if table is None:
+        raise SettingsError(f"{file} has no table [tool.dpaudit]: add it, or name another file")
+    schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    for key in table:
+        if key not in schema["properties"]:
+            known = did_you_mean(key, list(schema["properties"]))
+            raise SettingsError(f"{file}: {key!r} is no setting{known}; correct or remove it")
+    mismatch = best_match(Draft202012Validator(schema).iter_errors(table))
+    if mismatch is not None:
+        place = ".".join(str(part) for part in mismatch.absolute_path)
+        raise SettingsError(f"{file}: {place}: {mismatch.message}; correct it")
+    found = {key.replace("-", "_"): value for key, value in table.items()}
+    return {name: _as_option(name, value, file.parent) for name, value in found.items()}
+
+
+@cache
+def configuration_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of the table, made from the types of the settings."""
+    from dpaudit.auditing.settings import AuditSettings
+    from dpaudit.results.schema import attributes_of, schema_of
+
+    described = attributes_of(AuditSettings)
+    hints = get_type_hints(AuditSettings, localns={"AnyAttack": object})
+    properties: dict[str, Any] = {}
+    for name, (of, description) in _BESIDE_SETTINGS.items():
+        properties[name] = {"description": description, **of}
+    for name, hint in hints.items():
+        if name not in described:
+            continue
+        present = [one for one in get_args(hint) if one is not type(None)]
+        optional = type(None) in get_args(hint)
+        of = _SPELLED.get(name) or schema_of(present[0] if optional else hint)
+        properties[name.replace("_", "-")] = {"description": described[name], **of}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "dpaudit configuration",
+        "description": "The table [tool.dpaudit] of pyproject.toml, or dpaudit.toml.",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+    }
+
+
+_BESIDE_SETTINGS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
+    "generator": ({"type": "string"}, "What is audited, as the command line names it."),
+    "data": ({"type": "string"}, "The table: a file, or sample:breast-cancer."),
+    "schema": ({"type": "string"}, "File of the public schema."),
+    "jobs": ({"type": "integer", "minimum": 1}, "Worker processes."),
+    "engine": ({"enum": ["local", "dask"]}, "Where trials run."),
+    "scheduler": ({"type": "string"}, "Address or file of the dask scheduler."),
+    "trial-timeout": ({"type": "number", "minimum": 1}, "Seconds after which a trial has failed."),
+    "fail-on": (
+        {"enum": ["violation", "inconclusive", "never"]},
+        "Least severe verdict that fails.",
+    ),
+}
+"""What a configuration may say beside the settings of an audit."""
+
+_PAIR: Final = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+_SPELLED: Final[Mapping[str, Mapping[str, Any]]] = {
+    "parameters": {"type": "object"},
+    "curve": {"oneOf": [{"type": "string"}, {"type": "array", "items": _PAIR}]},
+    "target": {"type": ["string", "integer"]},
+    "attacks": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+}
+"""Settings of which a file holds another type than Python."""
+
+
+def _as_option(name: str, value: Any, folder: Path) -> Any:
+    """A value as the command line would give it."""
+    if name == "parameters":
+        return [f"{key}={json.dumps(of, default=str)}" for key, of in value.items()]
+    if name == "curve" and isinstance(value, list):
+        return ",".join(f"{epsilon!r}:{delta!r}" for epsilon, delta in value)
+    if name == "target":
+        text = f"row:{value}" if isinstance(value, int) else value
+        before, colon, path = text.partition("record:")
+        return text if before or not colon else f"record:{_beside(path, folder)}"
+    of_file = name in ("schema", "neighbours_file")
+    of_file |= name == "data" and not value.startswith("sample:")
+    of_file |= name == "curve" and (folder / value).is_file()
+    of_file |= name == "generator" and re.search(r"\.py:\w+$", value) is not None
+    return _beside(value, folder) if of_file else value
+
+
+def _beside(path: str, folder: Path) -> str:
+    """A path that a file in a folder names, seen from here."""
+    return path if folder == Path.cwd() else os.path.relpath(folder / path)
+
+
+def _table(file: Path) -> dict[str, Any] | None:
+    """The table of a file; None if it has none."""
+    try:
+        document: dict[str, Any] = tomllib.loads(_text(file))
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{file} is not TOML: {error}; correct it") from None
+    if file.name != SHARED_FILE:
+        return document
+    table = document.get("tool", {}).get("dpaudit")
+    return table if isinstance(table, dict) else None
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(
+            f"{file} cannot be read: {io_reason(error)}; name another file, or {NO_FILE}"
+        ) from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{file} is not UTF-8 text: save it as that") from None

@@ -1,0 +1,40 @@
+"""The panels of a command's help, options that stand in them, and what completes a generator."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import typer
+
+from dpaudit.plugins.registry import GENERATORS, names
+
+
+class Panel(StrEnum):
+    """Under which heading of the help an option stands."""
+
+    INPUT = "Table and generator"
+    CLAIM = "Claim"
+    ATTACK = "Attack"
+    OTHER_GAMES = "Other games"
+    OUTPUT = "Output and exit code"
+    MACHINE = "Machine"
+    SELDOM = "Seldom needed"
+
+
+def option(
+    *names: str,
+    metavar: str | None = None,
+    help: str,
+    shown: bool = True,
+    panel: Panel | None = None,
+) -> Any:
+    """An option; without `shown` its help says the default in words."""
+    return typer.Option(
+        *names, metavar=metavar, help=help, show_default=shown, rich_help_panel=panel
+    )
+
+
+def registered_generators(incomplete: str) -> list[str]:
+    """The generators whose names begin with what was typed, for completion."""
+    return [name for name in names(GENERATORS) if name.startswith(incomplete)]

@@ -1,0 +1,50 @@
+"""Progress that Python shows: on a terminal and in a notebook unless it is told otherwise."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+from rich.console import Console
+
+from dpaudit.auditing import progress_bar
+from dpaudit.auditing.progress_bar import shown
+from dpaudit.game.progress import TrialProgress
+from dpaudit.game.trial import Role
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def written(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, asked: bool | None) -> str:
+    """What stands on standard error after half of an audit."""
+    monkeypatch.setattr(sys, "stderr", stream)
+    events: list[TrialProgress] = []
+    with shown(events.append, asked=asked) as on_progress:
+        for done in range(6):
+            on_progress(TrialProgress(Role.AUDIT, done, 10, 0))
+    assert len(events) == 6
+    return stream.getvalue()
+
+
+def test_a_terminal_shows_bars_and_a_pipe_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    assert "5/10" in written(_Terminal(), monkeypatch, asked=None)
+    assert written(io.StringIO(), monkeypatch, asked=None) == ""
+
+
+def test_it_can_be_asked_for_and_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = written(io.StringIO(), monkeypatch, asked=True).splitlines()
+    assert lines == [f"shadow models: {n} of 10" for n in range(1, 6)]
+    assert written(_Terminal(), monkeypatch, asked=False) == ""
+
+
+def test_a_notebook_without_widgets_has_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(progress_bar, "find_spec", lambda name: None)
+    console = Console(file=stream, force_jupyter=True)
+    with progress_bar.ConsoleProgress(console, quiet=False) as progress:
+        assert not progress._drawn

@@ -1,0 +1,161 @@
+"""What a project says in pyproject.toml or dpaudit.toml about its audits."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.cli.configuration import SCHEMA_FILE, configuration_schema, configured, in_use
+from dpaudit.cli.console import ExitCode
+from dpaudit.cli.main import app
+from dpaudit.errors import SettingsError
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of a repository, with a folder below it where commands run."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    return tmp_path
+
+
+def dpaudit(*words: str, **environment: str) -> Result:
+    return CliRunner().invoke(app, list(words), env=environment)
+
+
+def planned(*words: str, **environment: str) -> dict[str, Any]:
+    done = dpaudit("plan", "--json", *words, **environment)
+    assert done.exit_code == ExitCode.PASS, done.output
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> dict[str, Any]:
+    """What `dpaudit audit` would have audited."""
+    found: dict[str, Any] = {}
+
+    def table(data: str, schema: object, settings: AuditSettings) -> None:
+        found.update(data=data, schema=schema, settings=settings)
+        raise SettingsError("enough")
+
+    monkeypatch.setattr("dpaudit.auditing.pairs.audited_table", table)
+    assert dpaudit("audit", *words).stderr.splitlines()[-1] == "error: enough"
+    return found
+
+
+def test_command_line_before_environment_before_file_before_default(project: Path) -> None:
+    (project / "pyproject.toml").write_text("[tool.dpaudit]\nepsilon = 2.0\nseed = 3\n")
+    assert planned()["epsilon"] == 2.0
+    assert planned(DPAUDIT_PLAN_EPSILON="3")["epsilon"] == 3.0
+    assert planned("--epsilon", "4", DPAUDIT_PLAN_EPSILON="3")["epsilon"] == 4.0
+    assert planned()["confidence"] == AuditSettings().confidence
+
+
+def test_the_nearest_file_up_to_the_root_of_the_repository_is_taken(project: Path) -> None:
+    below, outside = project / "below", project.parent
+    assert in_use(None, below) is None
+    (outside / "dpaudit.toml").write_text("epsilon = 1.0")
+    try:
+        assert in_use(None, below) is None
+    finally:
+        (outside / "dpaudit.toml").unlink()
+    (project / "pyproject.toml").write_text("[tool.dpaudit]\nepsilon = 1.0")
+    assert in_use(None, below) == project / "pyproject.toml"
+    (project / "dpaudit.toml").write_text("epsilon = 1.0")
+    assert in_use(None, below) == project / "dpaudit.toml"
+    (below / "pyproject.toml").write_text("[tool.other]\nname = 'dpaudit'")
+    assert in_use(None, below) == project / "dpaudit.toml"
+    (project / ".git").rmdir()
+    assert in_use(None, below) is None
+
+
+def test_another_file_or_none_can_be_named(project: Path) -> None:
+    (project / "dpaudit.toml").write_text("epsilon = 2.0")
+    Path("other.toml").write_text("epsilon = 5.0")
+    words = ("plan", "--json", "--epsilon", "1")
+    assert "from ../dpaudit.toml" not in dpaudit("--config", "none", *words).stderr
+    done = dpaudit("--config", "other.toml", "plan", "--json")
+    assert json.loads(done.stdout)["epsilon"] == 5.0
+    assert done.stderr == "from other.toml: epsilon\n"
+
+
+def test_paths_lie_beside_the_file_and_values_become_settings(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "dpaudit.toml").write_text(
+        'generator = "gan.py:Gan"\ndata = "table.csv"\nschema = "table.json"\n'
+        'target = 7\nattacks = ["form"]\ncurve = [[0.5, 1e-3], [1.0, 1e-5]]\nprobe = false\n'
+        'sequential = true\nthreshold = "cross-validated"\nshadow-models = 60\n'
+        '[parameters]\nhidden = 64\nname = "1"\n'
+    )
+    found = asked(monkeypatch)
+    assert (found["data"], found["schema"]) == ("../table.csv", Path("../table.json"))
+    assert found["settings"] == AuditSettings(
+        parameters={"hidden": 64, "name": "1"},
+        target="row:7",
+        attacks=("form",),
+        curve=((0.5, 1e-3), (1.0, 1e-5)),
+        probe=False,
+        sequential=True,
+        shadow_models=60,
+    )
+    assert configured(project / "dpaudit.toml")["generator"] == "../gan.py:Gan"
+
+
+def test_parameters_are_those_of_the_generator_of_the_file(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "dpaudit.toml").write_text(
+        'generator = "gan.py:Gan"\ndata = "sample:breast-cancer"\n[parameters]\nhidden = 64\n'
+    )
+    assert asked(monkeypatch)["settings"].parameters == {"hidden": 64}
+    assert asked(monkeypatch, "copycat")["settings"].parameters == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("epsilom = 1", "dpaudit.toml: 'epsilom' is no setting (did you mean 'epsilon'?)"),
+        ("shadow_models = 60", "did you mean 'shadow-models'?"),
+        ("jobs = 'many'", "dpaudit.toml: jobs: 'many' is not of type 'integer'"),
+        ("fail-on = 'always'", "dpaudit.toml: fail-on: 'always' is not one of"),
+        ("epsilon =", "dpaudit.toml is not TOML"),
+        ("shadow-models = 41", "--shadow-models must be an even number"),
+    ],
+)
+def test_what_is_no_setting_is_refused_and_named(project: Path, text: str, said: str) -> None:
+    (project / "dpaudit.toml").write_text(f"epsilon = 1\n{text}" if "epsilon" not in text else text)
+    done = dpaudit("plan")
+    assert done.exit_code == ExitCode.USAGE
+    assert said in " ".join(done.stderr.split())
+    assert dpaudit("plan", "--help").exit_code == ExitCode.PASS
+
+
+def test_a_file_that_was_named_must_be_one(project: Path) -> None:
+    assert "cannot be read" in dpaudit("--config", "missing.toml", "plan").stderr
+    (project / "pyproject.toml").write_text("[tool.dpaudit-like]\n")
+    done = dpaudit("--config", "../pyproject.toml", "plan")
+    assert "no table [tool.dpaudit]" in " ".join(done.stderr.split())
+    assert done.exit_code == ExitCode.USAGE
+
+
+def test_the_schema_that_is_shipped_is_that_of_the_settings() -> None:
+    shipped = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(shipped)
+    text = json.dumps(configuration_schema(), indent=2) + "\n"
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == text, "write configuration_schema() there"
+    names = {name.replace("-", "_") for name in shipped["properties"]}
+    assert names > {one.name for one in fields(AuditSettings)}
+    assert all(of["description"] for of in shipped["properties"].values())
+    group: Any = typer.main.get_command(app)
+    audit = group.get_command(None, "audit")
+    assert names <= {one.name for one in audit.params}

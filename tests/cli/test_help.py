@@ -1,0 +1,63 @@
+"""The help of a command, and completion in a shell."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dpaudit.cli.main import app
+from dpaudit.cli.panels import Panel
+
+TWO_SCREENS = 80
+WIDTH = 80
+
+
+def test_the_help_of_audit_is_two_screens_of_panels_with_every_option_and_examples() -> None:
+    lines = CliRunner().invoke(app, ["audit", "--help"], prog_name="dpaudit").stdout.splitlines()
+    assert len(lines) <= TWO_SCREENS
+    assert max(map(len, lines)) <= WIDTH
+    headings = [line.removesuffix(":") for line in lines if line and line[0] != " "]
+    assert set(headings[1:]) == {"Arguments", *Panel, "Examples"}
+    group: Any = typer.main.get_command(app)
+    for option in group.get_command(None, "audit").params[1:]:
+        shown = [line for line in lines if f" {option.opts[-1]} " in f"{line} "]
+        assert shown, option.opts
+    examples = lines[lines.index("Examples:") + 1 :]
+    assert len(examples) >= 3
+    audit = group.get_command(None, "audit")
+    for example in examples:
+        program, command, *words = example.split()
+        assert (program, command) == ("dpaudit", "audit")
+        audit.make_context("audit", words, resilient_parsing=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("dpaudit au", ["audit", "audit-labels"]),
+        ("dpaudit audit cop", ["copycat"]),
+        ("dpaudit audit copycat --shad", ["--shadow-models"]),
+    ],
+)
+def test_a_shell_completes_commands_generators_and_options(line: str, offered: list[str]) -> None:
+    words = line.split()
+    asked = {"_DPAUDIT_COMPLETE": "complete_bash", "COMP_WORDS": line}
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; sys.argv[0] = 'dpaudit'; from dpaudit.cli.main import main; main()",
+        ],
+        env={**os.environ, **asked, "COMP_CWORD": str(len(words) - 1), "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == offered
