@@ -15,6 +15,9 @@ import pytest
 import typer
 
 from dpaudit.cli.main import app
+from dpaudit.formatting import rounded_down
+from dpaudit.results.result import AuditResult
+from dpaudit.results.verdict import Verdict
 from pages import DOCS, ROOT, PageBlock, blocks_of, check_printed, run_page
 from website import figures
 from website.pages import made
@@ -50,6 +53,18 @@ def test_a_figure_that_someone_typed_is_found() -> None:
     assert typed != text == figures.filled("calibration.md", typed)
     with pytest.raises(ValueError, match="unpack"):
         figures.filled("calibration.md", "no marks")
+
+
+def test_the_readme_s_figures_are_those_of_the_studies() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rates = [float(one) for one in re.findall(r"\| ([\d.]+) % \|", figures.others_table())]
+    assert f"{min(rates):.0f} to {max(rates):.0f} % of audits" in " ".join(text.split())
+    results = ROOT / "reports" / "six" / "results"
+    verdicts = [AuditResult.load(path).verdict for path in sorted(results.glob("*/result.json"))]
+    assert (verdicts.count(Verdict.VIOLATION), verdicts.count(Verdict.CONSISTENT)) == (6, 1)
+    shown = ROOT / "reports" / "first_light" / "results" / "pate-gan-cervical-bounds-from-data"
+    found = AuditResult.load(shown)
+    assert f"proved at least {rounded_down(found.epsilon_lower_bound)} at 95 %" in text
 
 
 @pytest.mark.parametrize("group", ["generators", "attacks"])
