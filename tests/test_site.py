@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 import typer
+import yaml
 
 from dpaudit.cli.main import app
 from dpaudit.formatting import rounded_down
+from dpaudit.report.render import render_markdown
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
 from pages import DOCS, ROOT, PageBlock, blocks_of, check_printed, run_page
@@ -65,6 +67,23 @@ def test_the_readme_s_figures_are_those_of_the_studies() -> None:
     shown = ROOT / "reports" / "first_light" / "results" / "pate-gan-cervical-bounds-from-data"
     found = AuditResult.load(shown)
     assert f"proved at least {rounded_down(found.epsilon_lower_bound)} at 95 %" in text
+
+
+def test_the_sections_that_the_page_on_standards_names_are_in_reports() -> None:
+    run = ROOT / "reports" / "first_light" / "results" / "pate-gan-cervical"
+    headings = re.findall(r"^#+ (.+)$", render_markdown(AuditResult.load(run)), re.MULTILINE)
+    page = (DOCS / "explanations" / "standards.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?<!\*)\*([A-Z][A-Za-z ]+)\*", page))
+    assert len(named) > 5
+    assert named <= set(headings)
+
+
+def test_recipes_in_yaml_can_be_read() -> None:
+    pages = [DOCS / "guides" / "ci.md", DOCS / "cluster.md"]
+    texts = [block.text for page in pages for block in blocks_of(page) if block.language == "yaml"]
+    assert len(texts) == 4
+    for text in [*texts, (ROOT / "action.yml").read_text()]:
+        assert yaml.safe_load(text)
 
 
 @pytest.mark.parametrize("group", ["generators", "attacks"])
@@ -169,6 +188,10 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "site" / "tutorials" / "first-audit" / "index.html").is_file()
+    pages = "".join(path.read_text() for path in (tmp_path / "site").rglob("*.html"))
+    assert not re.search(
+        r"<(?:script|img|iframe)[^>]* src=.?http|<link[^>]*stylesheet[^>]*http", pages
+    )
     home = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     assert 'href="reports/' in home or 'src="reports/' in home  # pages outside docs are there, too
 

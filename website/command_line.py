@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import EnumType
 from typing import Any
 
 import typer
@@ -37,7 +38,6 @@ def page() -> str:
 
 
 def _command(path: str, command: Any) -> Iterator[str]:
-    context = typer.Context(command, info_name=path)
     yield f"### {path}\n"
     if command.help:
         yield f"{command.help.strip()}\n"
@@ -46,16 +46,57 @@ def _command(path: str, command: Any) -> Iterator[str]:
         for name, one in inside.items():
             yield from _command(f"{path} {name}", one)
         return
-    usage = " ".join(command.collect_usage_pieces(context))
-    yield f"```text\n{path} {usage}\n```\n"
-    rows = [row for row in map(_row, command.params, [context] * len(command.params)) if row]
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    usage = " ".join([path, "[OPTIONS]", *map(_argument, arguments)])
+    yield f"```text\n{usage}\n```\n"
+    rows = [_row(one) for one in command.params if not getattr(one, "hidden", False)]
     if rows:
-        yield "| | |\n|---|---|\n" + "".join(rows)
+        yield "| option | meaning |\n|---|---|\n" + "".join(rows)
 
 
-def _row(parameter: Any, context: Any) -> str:
-    record = parameter.get_help_record(context)
-    if record is None:
-        return ""
-    name, text = (part.replace("|", "\\|") for part in record)
-    return f"| `{' '.join(name.split())}` | {' '.join(text.split())} |\n"
+def _argument(parameter: Any) -> str:
+    """A word of the usage line, in brackets if it may be left out."""
+    word = (parameter.metavar or parameter.name.upper()).strip("[]{}")
+    return word if parameter.required else f"[{word}]"
+
+
+def _row(parameter: Any) -> str:
+    """One row, of what every version of Typer knows of a parameter."""
+    if parameter.param_type_name == "argument":
+        name = _argument(parameter)
+    else:
+        name = " / ".join(", ".join(one) for one in _spellings(parameter) if one)
+        if not parameter.is_flag:
+            name += f" {_value(parameter)}"
+    text = " ".join((parameter.help or "").split())
+    shown = parameter.show_default and parameter.default not in (None, False, ()) and text
+    if shown and not callable(parameter.default):
+        text += f" Default: {_default(parameter)}."
+    return f"| `{_escaped(name)}` | {_escaped(text)} |\n"
+
+
+def _spellings(parameter: Any) -> tuple[list[str], list[str]]:
+    """Short before long; then what switches a flag off."""
+    return sorted(parameter.opts, key=len), sorted(parameter.secondary_opts, key=len)
+
+
+def _value(parameter: Any) -> str:
+    if parameter.metavar:
+        return str(parameter.metavar)
+    described = getattr(parameter, "type_descriptor", None)  # of newer versions of Typer
+    if described is None:
+        choices = getattr(parameter.type, "choices", ())
+    else:
+        annotation = described.annotation
+        choices = list(annotation) if isinstance(annotation, EnumType) else ()
+    return "|".join(str(getattr(one, "value", one)) for one in choices) or "VALUE"
+
+
+def _default(parameter: Any) -> str:
+    if getattr(parameter, "is_flag", False):
+        return str(max(parameter.opts, key=len))
+    return str(getattr(parameter.default, "value", parameter.default))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -33,8 +33,11 @@ def signature(name: str, value: Callable[..., Any]) -> str:
 
 
 def _parameter(parameter: inspect.Parameter) -> str:
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-    text = stars.get(parameter.kind, "") + parameter.name
+    text = parameter.name
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        text = f"*{text}"
+    elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        text = f"**{text}"
     if parameter.annotation is not inspect.Parameter.empty:
         text += f": {_annotation(parameter.annotation)}"
     if parameter.default is not inspect.Parameter.empty:
@@ -53,7 +56,7 @@ def default_text(value: object) -> str:
     if isinstance(value, Enum):
         return repr(value.value)
     if callable(value):
-        return getattr(value, "__name__", type(value).__name__)
+        return str(getattr(value, "__name__", type(value).__name__))
     if isinstance(value, str | int | float | bool | tuple | frozenset | dict | None):
         return repr(value)
     return "..."
