@@ -21,7 +21,7 @@ _PAGES: Final = {
     "pate-gan-switched": "../findings.md",
     **dict.fromkeys(_STUDIED, "../findings.md"),
 }
-"""Pages on generators whose names are not those of the files."""
+"""Pages on generators that have none of their own name."""
 
 
 def registered(group: str) -> dict[str, Any]:
@@ -59,8 +59,8 @@ def _sections(found: dict[str, Any]) -> Iterator[str]:
     for name, value in found.items():
         yield f"## {name}\n"
         yield markdown(value)
-        page = _PAGES.get(name, f"../generators/{name}.md")
-        if (ROOT / "docs" / "reference" / page).resolve().is_file():
+        page = _page_on(name)
+        if page:
             yield f"[More on {name}]({page})\n"
         rows = [
             f"| `{one.name}` | {_default(one)} |\n"
@@ -69,6 +69,13 @@ def _sections(found: dict[str, Any]) -> Iterator[str]:
         ]
         if rows:
             yield "| parameter | default |\n|---|---|\n" + "".join(rows)
+
+
+def _page_on(name: str) -> str:
+    """The page of its own, or the one that has it among others; empty if there is none."""
+    own = f"../generators/{name}.md"
+    there = (ROOT / "docs" / "reference" / own).resolve().is_file()
+    return own if there else _PAGES.get(name, "")
 
 
 def _default(parameter: inspect.Parameter) -> str:
