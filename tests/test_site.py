@@ -147,7 +147,8 @@ def commands_shown() -> list[tuple[str, list[str]]]:
     for page in [ROOT / "README.md", *PAGES]:
         for block in blocks_of(page):
             if block.language == "sh":
-                for line in re.findall(r"(?:^|&& |/)(dpaudit .*)$", block.text, re.MULTILINE):
+                text = re.sub(r"\\\n\s*", "", block.text)  # a command on several lines
+                for line in re.findall(r"(?:^|&& |/)(dpaudit .*)$", text, re.MULTILINE):
                     found.append((page.name, shlex.split(line.partition(" &&")[0], comments=True)))
     return found
 
