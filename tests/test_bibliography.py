@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "bibliography.md"
+REFERENCE = ROOT / "docs" / "reference"
 PACKAGES = ("dpaudit", "generators/dpaudit_generators", "attacks/dpaudit_attacks")
 OTHERS = ("reports", "benchmarks", "tests")
 
@@ -64,6 +65,7 @@ def place(path: Path) -> str:
 def sources() -> Iterator[Source]:
     paths = [path for folder in (*PACKAGES, *OTHERS) for path in (ROOT / folder).rglob("*.py")]
     paths += [path for folder in ("docs", "reports") for path in (ROOT / folder).rglob("*.md")]
+    paths = [path for path in paths if REFERENCE not in path.parents]  # docstrings again
     for path in [*paths, ROOT / "README.md"]:
         if path not in (PAGE, Path(__file__).resolve()):
             text = " ".join(path.read_text(encoding="utf-8").split())

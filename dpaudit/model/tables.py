@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import warnings
@@ -18,6 +17,7 @@ import pandas as pd
 from dpaudit.errors import DataError, MissingExtraError, SchemaError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import did_you_mean, one_line
+from dpaudit.model.samples import SAMPLES, Sample
 from dpaudit.model.schema import Schema
 
 SAMPLE = "sample:"
@@ -49,7 +49,8 @@ def load(data: pd.DataFrame | str | Path, schema: Schema | str | Path | None) ->
 
     Args:
         data: A table, a file, or "sample:NAME".
-        schema: A schema, a schema file, or None to infer one (which marks itself).
+        schema: A schema, a schema file, or None to infer one (which marks itself); a sample has a
+            public one of its own.
 
     Returns:
         The canonical table and its schema.
@@ -65,7 +66,8 @@ def load(data: pd.DataFrame | str | Path, schema: Schema | str | Path | None) ->
 
     if schema is None:
         table = read(None)
-        found = Schema.infer(table)
+        name = source.removeprefix(SAMPLE)
+        found = Schema.infer(table) if name == source else _sample(name).schema()
     elif isinstance(schema, Schema):
         table, found = read(schema), schema
     else:
@@ -92,7 +94,7 @@ def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFr
     """
     text = str(source)
     if text.startswith(SAMPLE):
-        return _sample(text.removeprefix(SAMPLE))
+        return _sample(text.removeprefix(SAMPLE)).read()
     path = Path(source)
     if not os.path.isfile(path):  # `Path.is_file` raises where a name is too long
         what = "is a folder, not a file" if os.path.isdir(path) else "does not exist"
@@ -235,28 +237,8 @@ def _parquet(path: Path) -> pd.DataFrame:
         raise DataError(f"{path} is not a Parquet table: {reason}") from None
 
 
-_MEASURED = (
-    *("radius", "texture", "perimeter", "area", "smoothness"),
-    *("compactness", "concavity", "concave points", "symmetry", "fractal dimension"),
-)
-
-
-def _breast_cancer() -> pd.DataFrame:
-    """The table that comes with scikit-learn, from its file: the import costs half a second."""
-    package = importlib.util.find_spec("sklearn")
-    assert package is not None  # a dependency
-    assert package.origin is not None
-    file = Path(package.origin).with_name("datasets") / "data" / "breast_cancer.csv"
-    names = [form.format(of) for form in ("mean {}", "{} error", "worst {}") for of in _MEASURED]
-    values = np.loadtxt(file, delimiter=",", skiprows=1)
-    return pd.DataFrame(values, columns=[*names, "benign"]).astype({"benign": np.int64})
-
-
-_SAMPLES: dict[str, Callable[[], pd.DataFrame]] = {"breast-cancer": _breast_cancer}
-
-
-def _sample(name: str) -> pd.DataFrame:
-    if name not in _SAMPLES:
-        known = ", ".join(f"{SAMPLE}{key}" for key in _SAMPLES)
-        raise DataError(f"no sample {name!r}{did_you_mean(name, list(_SAMPLES))}; there is {known}")
-    return _SAMPLES[name]()
+def _sample(name: str) -> Sample:
+    if name not in SAMPLES:
+        known = ", ".join(f"{SAMPLE}{key}" for key in SAMPLES)
+        raise DataError(f"no sample {name!r}{did_you_mean(name, list(SAMPLES))}; there is {known}")
+    return SAMPLES[name]

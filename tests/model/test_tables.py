@@ -17,7 +17,7 @@ from dpaudit.errors import DataError, InputError, MissingExtraError, SchemaError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import decode, encode
 from dpaudit.model.schema import Schema
-from dpaudit.model.tables import data_digest, fitting, load_schema, load_table
+from dpaudit.model.tables import data_digest, fitting, load, load_schema, load_table
 
 GOOD = "a,b\n" + "".join(f"{i},{3 * i}\n" for i in range(2000))
 
@@ -91,6 +91,19 @@ def test_reads_a_sample_as_scikit_learn_does() -> None:
     theirs = load_breast_cancer(as_frame=True).frame.rename(columns={"target": "benign"})
     pd.testing.assert_frame_equal(data, theirs, check_exact=True)
     assert fitting(data, Schema.infer(data, label="benign"), source="it").shape == (569, 31)
+
+
+def test_a_sample_has_a_public_schema_that_is_not_its_extremes() -> None:
+    table = load("sample:breast-cancer", None)
+    assert (table.schema.inferred, table.schema.label) == (False, "benign")
+    assert table.schema_source is None
+    for column in table.schema.columns[:-1]:
+        values = table.data[column.name]
+        assert column.lower == 0 < column.upper
+        assert values.max() < 0.9 * column.upper, column.name  # not read off the table
+    given = load("sample:breast-cancer", Schema.infer(table.data))
+    assert given.schema.inferred  # one that is given counts
+    assert load(table.data, None).schema.inferred
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "T.CSV.GZ"])

@@ -21,6 +21,7 @@ from reports.label_audit import run as label_audit
 from reports.marginals import run as marginals
 from reports.power import run as power
 from reports.probes import run as probes
+from reports.six import run as six
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORTS = ROOT / "reports"
@@ -154,9 +155,21 @@ def test_tables_of_pages_follow_from_the_results() -> None:
         ("label_audit", label_audit.table(audits)),
         ("detection", detection.page(found)),
         ("marginals", marginals.page(noisy)),
+        ("six", six.page(six.compared(REPORTS / "six" / "results"))),
     ):
         page = (REPORTS / study / "README.md").read_text()
         assert page.split(markdown.MARK)[1] == f"\n{table}"
+
+
+def test_the_picture_of_the_six_is_made_from_their_results() -> None:
+    results = REPORTS / "six" / "results"
+    comparison = six.compared(results)
+    assert [run.name for run in comparison.runs] == list(six.PARTS)
+    assert (results / six.PICTURE).read_text() == six.picture(comparison)
+    for run in comparison.runs:
+        words = run.record.reproduce.split()
+        for word in six.command(run.name)[1:]:
+            assert word in words or word == "--no-probe" or word[0].isdigit(), run.name
 
 
 def test_a_table_is_replaced_between_its_marks(tmp_path: Path) -> None:

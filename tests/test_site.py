@@ -1,0 +1,203 @@
+"""The documentation site: pages that are current, run as they say, and build without a warning."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from dpaudit.cli.main import app
+from dpaudit.formatting import rounded_down
+from dpaudit.report.render import render_markdown
+from dpaudit.results.result import AuditResult
+from dpaudit.results.verdict import Verdict
+from pages import DOCS, ROOT, PageBlock, blocks_of, check_printed, run_page
+from website import figures
+from website.pages import made
+from website.plugins import registered
+
+PAGES = sorted(DOCS.rglob("*.md"))
+RUN = (
+    "tutorials/attack.md",
+    "tutorials/first-audit.md",
+    "tutorials/library.md",
+    "tutorials/pytest.md",
+    "guides/generator.md",
+    "guides/size.md",
+    "explanations/data-dependent-epsilon.md",
+)
+"""Pages whose blocks are run as a reader would; tests/test_docs.py runs others, line by line."""
+LONG = ("accounting.md",)
+"""Pages with commands of minutes: their commands are only parsed."""
+
+
+def shown(page: Path) -> str:
+    return page.relative_to(DOCS).as_posix()
+
+
+def test_pages_made_of_code_and_results_are_current() -> None:
+    for name, text in made().items():
+        assert (DOCS / name).read_text(encoding="utf-8") == text, f"python -m website: {name}"
+
+
+def test_a_figure_that_someone_typed_is_found() -> None:
+    text = (DOCS / "calibration.md").read_text(encoding="utf-8")
+    typed = text.replace("9.00 %", "5.00 %")
+    assert typed != text == figures.filled("calibration.md", typed)
+    with pytest.raises(ValueError, match="unpack"):
+        figures.filled("calibration.md", "no marks")
+
+
+def test_the_readme_s_figures_are_those_of_the_studies() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rates = [float(one) for one in re.findall(r"\| ([\d.]+) % \|", figures.others_table())]
+    assert f"{min(rates):.0f} to {max(rates):.0f} % of audits" in " ".join(text.split())
+    results = ROOT / "reports" / "six" / "results"
+    verdicts = [AuditResult.load(path).verdict for path in sorted(results.glob("*/result.json"))]
+    assert (verdicts.count(Verdict.VIOLATION), verdicts.count(Verdict.CONSISTENT)) == (6, 1)
+    shown = ROOT / "reports" / "first_light" / "results" / "pate-gan-cervical-bounds-from-data"
+    found = AuditResult.load(shown)
+    assert f"proved at least {rounded_down(found.epsilon_lower_bound)} at 95 %" in text
+
+
+def test_the_sections_that_the_page_on_standards_names_are_in_reports() -> None:
+    run = ROOT / "reports" / "first_light" / "results" / "pate-gan-cervical"
+    headings = re.findall(r"^#+ (.+)$", render_markdown(AuditResult.load(run)), re.MULTILINE)
+    page = (DOCS / "explanations" / "standards.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?<!\*)\*([A-Z][A-Za-z ]+)\*", page))
+    assert len(named) > 5
+    assert named <= set(headings)
+
+
+def test_recipes_in_yaml_can_be_read() -> None:
+    pages = [DOCS / "guides" / "ci.md", DOCS / "cluster.md"]
+    texts = [block.text for page in pages for block in blocks_of(page) if block.language == "yaml"]
+    assert len(texts) == 4
+    for text in [*texts, (ROOT / "action.yml").read_text()]:
+        assert yaml.safe_load(text)
+
+
+@pytest.mark.parametrize("group", ["generators", "attacks"])
+def test_every_generator_and_attack_has_a_section(group: str) -> None:
+    page = (DOCS / "reference" / f"{group}.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## (\S+)\n\n(.+)$", page, re.MULTILINE))
+    assert list(sections) == list(registered(f"dpaudit.{group}"))
+
+
+def test_every_command_is_in_the_reference() -> None:
+    page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
+    group: Any = typer.main.get_command(app)
+    for name in group.list_commands(None):
+        assert f"\n### dpaudit {name}\n" in page
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_a_page_does_what_it_says(page: str, tmp_path: Path) -> None:
+    assert run_page(DOCS / page, tmp_path) > 0
+
+
+def test_a_page_that_says_something_else_fails(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    for block, said in (
+        ("```sh\necho one; echo 100\n```\n\n```text\none\n200\n```\n", "not printed: 200"),
+        ("```sh\necho two\n```\n\n```text\none\n```\n", "not printed: one"),
+        ("```sh\nfalse\n```\n", "false"),
+        ("<!-- exit 1 -->\n```sh\ntrue\n```\n", "true"),
+        (
+            '```python title="one.py"\nraise SystemExit(3)\n```\n\n```sh\npython one.py\n```\n',
+            "one.py",
+        ),
+    ):
+        page.write_text(block)
+        with pytest.raises(AssertionError, match=said):
+            run_page(page, tmp_path)
+    check_printed("one… 100\n", "zero\none and 1e2, 110\nothers")
+
+
+def blocks_that_could_run() -> list[tuple[str, PageBlock]]:
+    return [
+        (shown(page), block)
+        for page in PAGES
+        for block in blocks_of(page)
+        if block.language in ("sh", "python") and not block.title
+    ]
+
+
+def test_every_block_is_run_or_says_why_not() -> None:
+    """Blocks of Python in pages that tests/test_docs.py runs need no mark."""
+    elsewhere = {"accounting.md", "pate-gan.md", "generators/marginals.md", "extending.md"}
+    for page, block in blocks_that_could_run():
+        runs = page in RUN or page in LONG or (page in elsewhere and block.language == "python")
+        reasoned = re.fullmatch(r"not run: \w.+", block.note)
+        assert runs or reasoned, f"{page}: {block.text.splitlines()[0]}"
+
+
+def commands_shown() -> list[tuple[str, list[str]]]:
+    """Every line that calls dpaudit, on all pages."""
+    found = []
+    for page in [ROOT / "README.md", *PAGES]:
+        for block in blocks_of(page):
+            if block.language == "sh":
+                text = re.sub(r"\\\n\s*", "", block.text)  # a command on several lines
+                for line in re.findall(r"(?:^|&& |/)(dpaudit .*)$", text, re.MULTILINE):
+                    found.append((page.name, shlex.split(line.partition(" &&")[0], comments=True)))
+    return found
+
+
+def test_commands_that_pages_show_exist() -> None:
+    group: Any = typer.main.get_command(app)
+    lines = commands_shown()
+    assert len(lines) > 40
+    for page, (_, name, *words) in lines:
+        command = group.get_command(None, name.removesuffix(";"))
+        assert command is not None, f"{page}: dpaudit {name}"
+        inside = getattr(command, "commands", {})
+        command = inside.get(words[0].removesuffix(";"), command) if words else command
+        known = {
+            option
+            for one in command.params
+            if one.param_type_name == "option"
+            for option in (*one.opts, *one.secondary_opts)
+        }
+        used = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        assert used <= known | {"--help"}, f"{page}: dpaudit {name} {used - known}"
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    if importlib.util.find_spec("mkdocs") is None:
+        pytest.skip("needs mkdocs")
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "-q",
+        "-d",
+        str(tmp_path / "site"),
+    ]
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "tutorials" / "first-audit" / "index.html").is_file()
+    pages = "".join(path.read_text() for path in (tmp_path / "site").rglob("*.html"))
+    assert not re.search(
+        r"<(?:script|img|iframe)[^>]* src=.?http|<link[^>]*stylesheet[^>]*http", pages
+    )
+    home = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert 'href="reports/' in home or 'src="reports/' in home  # pages outside docs are there, too
+
+
+def test_every_page_is_in_the_menu() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    listed = re.findall(r": (\S+\.md)$", menu, re.MULTILINE)
+    assert sorted(listed) == sorted(["README.md", *map(shown, PAGES)])

@@ -1,0 +1,198 @@
+"""Tables of figures, from the committed results of the studies; nobody types them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from reports import markdown
+from reports.calibration import pages as calibration
+from reports.calibration.audits import rates
+from reports.pate_gan_audit.access_settings import REFERENCE
+from reports.pate_gan_audit.published import SIX
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+_RESULTS: Final = ROOT / "reports"
+
+
+def _read(study: str, file: str) -> Any:
+    return json.loads((_RESULTS / study / "results" / file).read_text(encoding="utf-8"))
+
+
+def calibration_table() -> str:
+    """The worst false-violation rate of every rule."""
+    return calibration.worst(_read("calibration", "rules.json")["cells"])
+
+
+def default_audits() -> str:
+    """How often whole default audits of honest generators proved too much, as a sentence."""
+    found = _read("calibration", "defaults.json")
+    total = rates(found)[-1]
+    above = sum(case["above"] for case in found["cases"].values())
+    return (
+        f"Of {total.draws} default audits ({found['shadow_models']} shadow models) of "
+        f"{len(found['cases'])} generators at exactly their claim, the reference PATE-GAN among "
+        f"them, {above} proved more than is true: with 99 % confidence, "
+        f"{100 * total.low:.2g} to {100 * total.high:.2g} % do.\n"
+    )
+
+
+_BEST: Final = "the best of ten, as if it were the only one"
+_CHOSEN: Final = "the threshold is chosen on what is counted"
+_WRONG: Final = {
+    "Gaussian (GDP) estimate on other mechanisms": "the noise is taken to be Gaussian",
+    "largest ratio over thresholds, no interval": "an estimate without an interval",
+    "best of ten attacks, uncorrected (exact)": _BEST,
+    "joint_beta": "a Bayesian posterior taken for a confidence level",
+    "DKW band with Delta-Siege's constant": "a wrong constant in the DKW inequality",
+    "Clopper-Pearson looked at every 10 pairs": "recomputed until it exceeds the claim",
+    "best of ten attacks, uncorrected (clopper_pearson)": _BEST,
+    "best threshold on the test data (Jeffreys)": _CHOSEN,
+    "best threshold on the test data (Clopper-Pearson)": _CHOSEN,
+    "all of alpha for each rate": "both error rates get all of the error probability",
+    "jeffreys": "limits that hold on average, not in every case",
+}
+"""What is wrong with each rule of other tools."""
+
+
+def others_table() -> str:
+    """What rules of other tools do to honest mechanisms."""
+    cells = _read("calibration", "rules.json")["cells"]
+    others = dict.fromkeys(cell["rule"] for cell in cells if not cell["ours"])
+    worst = {rule: calibration.worst_cell(cells, rule, 0.05) for rule in others}
+    rows = [
+        (
+            rule,
+            _WRONG[rule],
+            f"{100 * cell['rate']:.1f} %",
+            f"{cell['where']}{'' if cell['draws'] else ' (enumerated)'}",
+        )
+        for rule, cell in sorted(worst.items(), key=lambda pair: -pair[1]["rate"])
+    ]
+    heads = ("rule", "what is wrong", "exceeds the true ε, at nominal 5 %", "where")
+    return markdown.table(heads, rows)
+
+
+def access_table() -> str:
+    """What is proved of the six published PATE-GANs at each access level."""
+    rows = []
+    for name in (*SIX, REFERENCE):
+        proved = _read("pate_gan_audit", f"access/worst-{name}.json")["proved"]
+        words = "their common trainer, nothing wrong" if name == REFERENCE else f"`{name}`"
+        rows.append((words, *(f"{proved[level]:.2f}" for level in ("output", "model", "released"))))
+    return markdown.table(("", "output", "model", "released"), rows)
+
+
+def training_table() -> str:
+    """What a model and iteration of PATE-GAN costs."""
+    found = _read("performance", "training.json")
+    micro, speedup = found["microseconds_per_iteration"], found["speedup"]
+    rates = found["fit_many"]
+    sequential = found["sequential_models_per_second"]
+    rows = [
+        (
+            f"{peer['peer']} {peer['version']} (a public peer, in double precision)",
+            f"{peer['microseconds_per_iteration']:,.0f}",
+            f"{peer['models_per_second']:.3f}",
+            f"{peer['models_per_second'] / sequential:.2f}",
+        )
+        for peer in found["peers"]
+    ]
+    rows += [
+        (
+            "our sequential oracle: modules, autograd, `torch.optim.Adam`",
+            f"{micro['sequential']:,.0f}",
+            f"{sequential:.3f}",
+            "1",
+        )
+    ]
+    for many in ("1", "8", "32", "64"):
+        rows.append(
+            (
+                f"`fit_many`, M = {many}",
+                f"{micro[many]:,.0f}",
+                f"{rates[many]:.2f}",
+                f"{speedup[many]:.1f}",
+            )
+        )
+    most = found["arithmetic_floor_models_per_second"]
+    rows.append(
+        (
+            "arithmetic alone, at the speed of one large matrix product",
+            f"{1e3 / most:,.0f}",  # of 1000 iterations, in microseconds each
+            f"{most:.1f}",
+            f"{most / sequential:.0f}",
+        )
+    )
+    heads = ("", "microseconds per model and iteration", "models per second", "times the oracle")
+    return markdown.table(heads, rows)
+
+
+def audit_table() -> str:
+    """What whole audits cost."""
+    rows = []
+    for file, words in (
+        ("audit-33.json", "2 x 1000 models, 33 iterations (where the published runs stopped)"),
+        ("audit-1000.json", "2 x 1000 models, 1000 iterations"),
+        ("audit-33-large.json", "2 x 10,000 models, 33 iterations, on a busy machine"),
+    ):
+        found = _read("performance", file)
+        rows.append(
+            (
+                words,
+                f"{found['seconds']:.0f} s",
+                f"{found['cpu_seconds']:.0f} s",
+                f"{found['peak_mib']:,.0f} MiB",
+            )
+        )
+    return markdown.table(("", "wall time", "CPU time", "memory of all processes"), rows)
+
+
+def features_table() -> str:
+    """What features of synthetic tables cost."""
+    found = _read("performance", "features.json")["seconds"]["686 x 29 continuous"]
+    names = {
+        "naive": "GroundHog, naive",
+        "histogram": "GroundHog, histogram",
+        "correlation": "GroundHog, correlation",
+        "ensemble": "GroundHog, ensemble",
+        "query-target": "query-target",
+    }
+    rows = [
+        (words, f"{found[key]['features']:.2f}", f"{found[key]['features_many']:.2f}")
+        for key, words in names.items()
+    ]
+    return markdown.table(("", "one table at a time", "as a stack"), rows)
+
+
+TABLES: Final[dict[tuple[str, str], Callable[[], str]]] = {
+    ("calibration.md", "rules"): calibration_table,
+    ("calibration.md", "audits"): default_audits,
+    ("explanations/other-tools.md", "others"): others_table,
+    ("explanations/access-levels.md", "access"): access_table,
+    ("performance.md", "training"): training_table,
+    ("performance.md", "audits"): audit_table,
+    ("performance.md", "features"): features_table,
+}
+"""The tables by page and mark: `<!-- figures: MARK -->` stands before and after each."""
+
+
+def filled(page: str, text: str) -> str:
+    """A page with its tables written again.
+
+    Args:
+        page: Its path below `docs`.
+        text: What it holds now.
+
+    Raises:
+        ValueError: If a mark is not there exactly twice.
+    """
+    for (where, name), made in TABLES.items():
+        if where != page:
+            continue
+        mark = f"<!-- figures: {name} -->"
+        before, _, after = text.split(mark)
+        text = f"{before}{mark}\n{made()}{mark}{after}"
+    return text
