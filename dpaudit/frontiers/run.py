@@ -118,8 +118,8 @@ def run_frontier(
 ) -> Frontier:
     """Runs a frontier in a folder, or resumes it there; `frontier` says what that means.
 
-    Further generators and epsilons may be asked for in the same folder. What fails at one point is
-    noted there, and the others are run.
+    Further generators and epsilons may be asked for in the same folder; the report is of those
+    asked for last. What fails at one point is noted there, and the others are run.
 
     Args:
         settings: Every choice.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final
 
-from dpaudit.formatting import TERMINAL_WIDTH, clipped, percent, printable, rounded, rounded_down
+from dpaudit.formatting import TERMINAL_WIDTH, percent, printable, rounded, rounded_down
 from dpaudit.report.structure import ReportTable
 from dpaudit.results.verdict import Verdict
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 HEADER: Final = ("generator", "claimed", "proved", "most", "AUROC", "interval", "verdict")
 _NUMERIC = frozenset({1, 2, 3, 4, 5})
-_NAME_WIDTH = 20
 _GAP = "  "
 
 
@@ -26,10 +25,11 @@ def frontier_table(frontier: Frontier) -> ReportTable:
 def frontier_lines(frontier: Frontier) -> list[str]:
     """The table and what is to be known of it, in lines of at most 80 characters."""
     table = frontier_table(frontier)
-    rows = [
-        [clipped(printable(row[0]), _NAME_WIDTH), *row[1:]] for row in (table.header, *table.rows)
-    ]
+    rows = [[printable(cell) for cell in row] for row in (table.header, *table.rows)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(table.header))]
+    widths[0] = min(widths[0], TERMINAL_WIDTH - sum(widths[1:]) - len(_GAP) * len(widths[1:]))
+    for row in rows:
+        row[0] = _ending(row[0], widths[0])
     lines = []
     for row in rows:
         cells = [
@@ -102,6 +102,11 @@ def _row(point: FrontierPoint) -> tuple[str, ...]:
         useful = (f"{utility.auroc.mean:.3f}{mark}", f"{low:.3f} to {high:.3f}")
     verdict = "failed" if audit is None else str(audit.verdict)
     return (point.asked, *bounds, *useful, verdict)
+
+
+def _ending(name: str, width: int) -> str:
+    """As much of the end of a name as there is room for: of a file's name that says most."""
+    return name if len(name) <= width else f"…{name[len(name) - width + 1 :]}"
 
 
 def _wrapped(line: str) -> list[str]:

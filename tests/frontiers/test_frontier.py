@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -114,9 +115,11 @@ def test_the_cost_is_said_before_anything_else(found: tuple[Frontier, Path, list
 
 
 def test_the_same_call_resumes_and_trains_nothing(
-    found: tuple[Frontier, Path, list[str]], monkeypatch: pytest.MonkeyPatch
+    found: tuple[Frontier, Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result, out, _ = found
+    result, first, _ = found
+    out = tmp_path / "copy"
+    shutil.copytree(first, out)
 
     def refuse(*given: object, **named: object) -> None:
         raise AssertionError("a table is measured again")
@@ -190,6 +193,7 @@ def test_lines_fit_a_terminal_and_say_what_matters(
 ) -> None:
     lines = str(found[0]).splitlines()
     assert max(map(len, lines)) <= 80
+    assert all(":Rows" in line for line in lines[1:3])
     text = " ".join(lines)
     assert "6 points, " in text
     assert "1 failed" in text
