@@ -134,9 +134,11 @@ def cost(
         audits += alike * (seconds + searched * one.model) / workers
         tables += alike * repeats * (one.model + per_table)
         models += alike * (planned.models + searched)
+    count = len(points)
+    what = f"{count} point{'s' if count > 1 else ''}"
     return (
-        f"{len(points)} points to run: {models} shadow models on {workers} processes, about "
-        f"{duration(audits)}, and {len(points) * repeats} tables for classifiers, about "
+        f"to run: {what} with {models} shadow models, {workers} at once, about "
+        f"{duration(audits)}; {count * repeats} tables for classifiers, about "
         f"{duration(tables)} (one model of each generator was timed, at its largest epsilon)"
         f"{''.join(failed)}"
     )

@@ -140,5 +140,6 @@ def _words(name: str, value: Any) -> list[str]:
     if isinstance(value, bool):
         return [option if value else f"--no-{option[2:]}"]
     if isinstance(value, list | tuple):
-        return [word for one in value for word in (option.removesuffix("s"), str(one))]
+        named = (one if isinstance(one, str) else type(one).__name__ for one in value)
+        return [word for one in named for word in (option.removesuffix("s"), one)]
     return [option, str(value)]

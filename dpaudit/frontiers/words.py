@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final
 
-from dpaudit.formatting import TERMINAL_WIDTH, percent, printable, rounded, rounded_down
+from dpaudit.formatting import TERMINAL_WIDTH, clipped, percent, printable, rounded, rounded_down
 from dpaudit.report.structure import ReportTable
 from dpaudit.results.verdict import Verdict
 
@@ -29,7 +29,7 @@ def frontier_lines(frontier: Frontier) -> list[str]:
     widths = [max(len(row[at]) for row in rows) for at in range(len(table.header))]
     widths[0] = min(widths[0], TERMINAL_WIDTH - sum(widths[1:]) - len(_GAP) * len(widths[1:]))
     for row in rows:
-        row[0] = _ending(row[0], widths[0])
+        row[0] = _short(row[0], widths[0])
     lines = []
     for row in rows:
         cells = [
@@ -46,7 +46,8 @@ def finding(frontier: Frontier) -> str:
     """The frontier in one sentence without its end: "6 points, 1 of them a violation"."""
     audits = [point.audit for point in frontier.points if point.audit]
     violations = sum(audit.verdict is Verdict.VIOLATION for audit in audits)
-    said = f"{len(frontier.points)} points, "
+    count = len(frontier.points)
+    said = f"{count} point{'s' if count > 1 else ''}, "
     if violations:
         said += f"{violations} of them {'a violation' if violations == 1 else 'violations'}"
     else:
@@ -104,9 +105,11 @@ def _row(point: FrontierPoint) -> tuple[str, ...]:
     return (point.asked, *bounds, *useful, verdict)
 
 
-def _ending(name: str, width: int) -> str:
-    """As much of the end of a name as there is room for: of a file's name that says most."""
-    return name if len(name) <= width else f"…{name[len(name) - width + 1 :]}"
+def _short(name: str, width: int) -> str:
+    """As much of a name as there is room for: of a file's name the end, which says most."""
+    if "/" not in name or len(name) <= width:
+        return clipped(name, width)
+    return f"…{name[len(name) - width + 1 :]}"
 
 
 def _wrapped(line: str) -> list[str]:
