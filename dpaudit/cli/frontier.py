@@ -106,7 +106,7 @@ def frontier(
     from dpaudit.usefulness.settings import UtilitySettings
 
     chosen = FrontierSettings(
-        generators=tuple(generators),
+        generators=generators,
         epsilons=_numbers(epsilons),
         audit=settings,
         utility=UtilitySettings(

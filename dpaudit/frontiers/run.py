@@ -84,8 +84,8 @@ def frontier(
         InterruptedRunError: On Ctrl-C; with `out`, the same call resumes.
     """
     settings = FrontierSettings(
-        generators=generators if isinstance(generators, str) else tuple(generators),  # type: ignore[arg-type]  # it says what is wrong with text
-        epsilons=tuple(epsilons),
+        generators=generators,
+        epsilons=epsilons,
         audit=audit or AuditSettings(),
         utility=utility or UtilitySettings(),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
@@ -61,8 +61,8 @@ class FrontierSettings:
         SettingsError: If a setting is out of range, or belongs to one audit alone.
     """
 
-    generators: tuple[str, ...]
-    epsilons: tuple[float, ...]
+    generators: Sequence[str]
+    epsilons: Sequence[float]
     audit: AuditSettings = field(default_factory=AuditSettings)
     utility: UtilitySettings = field(default_factory=UtilitySettings)
 
@@ -108,11 +108,6 @@ class FrontierSettings:
                 raise SettingsError(f"{asked}: leave its epsilon out, and give it in `epsilons`")
             for epsilon in self.epsilons:
                 yield PointName(asked, name, {**given, EPSILON: epsilon}, epsilon)
-
-    @property
-    def count(self) -> int:
-        """Number of points."""
-        return len(self.generators) * len(self.epsilons)
 
     def command(self, data: str, schema: str | None, test: str | None) -> str:
         """The command that repeats it.
