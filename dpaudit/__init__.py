@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from dpaudit.auditing.settings import AuditSettings
     from dpaudit.comparison import Comparison, compare
     from dpaudit.errors import DpauditError, InputError
+    from dpaudit.frontiers.record import Frontier
+    from dpaudit.frontiers.run import frontier
     from dpaudit.model.claim import Neighbours, PrivacyClaim
     from dpaudit.model.column import Column, Kind
     from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from dpaudit.results.verdict import Verdict
     from dpaudit.usefulness.report import UtilityReport
     from dpaudit.usefulness.run import utility
+    from dpaudit.usefulness.settings import UtilitySettings
     from dpaudit.versions import __version__
 
 _MODULE_OF = {
@@ -39,6 +42,9 @@ _MODULE_OF = {
     # what the data is good for
     "utility": "usefulness.run",
     "UtilityReport": "usefulness.report",
+    "UtilitySettings": "usefulness.settings",
+    "frontier": "frontiers.run",
+    "Frontier": "frontiers.record",
     # what is public about a table, and what is promised
     "Schema": "model.schema",
     "Column": "model.column",
@@ -71,6 +77,7 @@ __all__ = [
     "CurveClaim",
     "DpauditError",
     "FeatureName",
+    "Frontier",
     "GameView",
     "GaussianClaim",
     "Generator",
@@ -82,10 +89,12 @@ __all__ = [
     "Schema",
     "Scorer",
     "UtilityReport",
+    "UtilitySettings",
     "Verdict",
     "__version__",
     "audit",
     "compare",
+    "frontier",
     "result_schema",
     "utility",
 ]

@@ -40,6 +40,7 @@ class Commands(LazyGroup):
                 "trace", "trace", "Checks what a PATE-like generator's training does."
             ),
             "utility": Command("utility", "utility", "What are its tables good for?"),
+            "frontier": Command("frontier", "frontier", "Privacy and utility over epsilons."),
             "audit-labels": Command(
                 "audit_labels", "audit_labels", "Attacks the label bits of a PATE ensemble."
             ),

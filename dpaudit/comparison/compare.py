@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -85,7 +85,7 @@ class Comparison:
     @property
     def verdict(self) -> Verdict:
         """The gravest verdict of all."""
-        return min((run.record.verdict for run in self.runs), key=_GRAVEST.index)
+        return gravest(run.record.verdict for run in self.runs)
 
     @property
     def quantity(self) -> Quantity | None:
@@ -118,6 +118,11 @@ class Comparison:
     def to_json(self) -> str:
         """The document as JSON text."""
         return json.dumps(self.to_document(), indent=2, allow_nan=False) + "\n"
+
+
+def gravest(verdicts: Iterable[Verdict]) -> Verdict:
+    """The gravest of several verdicts; of none, invalid."""
+    return min(verdicts, key=_GRAVEST.index, default=Verdict.INVALID)
 
 
 def compare(

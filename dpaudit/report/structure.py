@@ -11,12 +11,13 @@ MOST_ROWS = 20
 
 
 class Picture(StrEnum):
-    """Which picture of a report, or of a comparison (`FOREST`)."""
+    """Which picture of a report, of a comparison (`FOREST`), or of privacy beside utility."""
 
     CLAIM = "claim"
     SCORES = "scores"
     ROC = "roc"
     FOREST = "forest"
+    FRONTIER = "frontier"
 
 
 class Level(IntEnum):

@@ -1,0 +1,188 @@
+"""`dpaudit frontier`: privacy and utility of generators over epsilons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.cli import options
+from dpaudit.cli.console import (
+    ExitCode,
+    FailOn,
+    exit_code,
+    guarded,
+    messages,
+    results,
+    resumable,
+)
+from dpaudit.errors import InputError
+
+if TYPE_CHECKING:
+    from dpaudit.cli.progress import ConsoleProgress
+    from dpaudit.game.progress import TrialProgress
+
+
+@guarded
+@options.takes_settings(
+    *("delta", "neighbours", "target", "access", "attacks", "shadow_models", "rows", "confidence"),
+    *("multiplicity", "sequential", "probe", "worker_memory", "seed"),
+)
+def frontier(
+    *,
+    generators: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="GENERATOR...",
+            help="Names as for audit, perhaps with parameters: NAME,KEY=VALUE. Each is built "
+            "with epsilon.",
+            show_default=False,
+        ),
+    ],
+    data: options.Data,
+    epsilons: Annotated[
+        str, typer.Option(metavar="E,E...", help="Privacy budgets, one point each.")
+    ] = "1,3,10",
+    settings: AuditSettings,
+    schema: options.SchemaFile = None,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Real rows to test classifiers on. Default: a part of --data.",
+            show_default=False,
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column to predict. Default: the schema's label.",
+            show_default=False,
+        ),
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VALUE",
+            help="Its value to predict. Default: the second of two.",
+            show_default=False,
+        ),
+    ] = None,
+    test_share: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of --data held out for tests.")
+    ] = 0.2,
+    repeats: Annotated[
+        int, typer.Option(metavar="N", help="Synthetic tables to measure for each point.")
+    ] = 10,
+    classifier: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A classifier; repeatable. Default: the twelve of the papers.",
+            show_default=False,
+        ),
+    ] = None,
+    jobs: options.Jobs = None,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder of the runs and of the report.")
+    ] = Path("runs/frontier"),
+    fail_on: Annotated[
+        FailOn, typer.Option(help="Least severe verdict that fails.")
+    ] = FailOn.VIOLATION,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Audits generators at several epsilons, and measures what their tables are good for.
+
+    The same command resumes; more generators or epsilons may be added in the same folder. Exit
+    codes: 0 no violation found, 1 violation, 2 wrong use or input, 3 a point failed or an audit is
+    invalid, 4 internal error.
+    """
+    from dpaudit.frontiers.run import FRONTIER_FILES, run_frontier
+    from dpaudit.frontiers.settings import FrontierSettings
+    from dpaudit.usefulness.settings import UtilitySettings
+
+    chosen = FrontierSettings(
+        generators=generators,
+        epsilons=_numbers(epsilons),
+        audit=settings,
+        utility=UtilitySettings(
+            label=label,
+            positive=positive,
+            test_share=test_share,
+            repeats=repeats,
+            classifiers=classifier or None,
+        ),
+    )
+    with resumable(), _Steps(quiet=quiet) as steps:
+        found = run_frontier(
+            chosen,
+            data,
+            out=out,
+            schema=schema,
+            test=test,
+            jobs=jobs,
+            on_step=steps.begin,
+            on_progress=steps.show,
+        )
+    output = results()
+    if json:
+        output.print(found.to_json(), end="")
+    elif quiet:
+        output.print(str(found).partition("\n\n")[0])
+    else:
+        output.print(str(found))
+        output.print(f"report: {out / FRONTIER_FILES[1]}")
+        output.print(f"reproduce: {found.reproduce}")
+    code = exit_code(found.verdict, fail_on)
+    if code is ExitCode.PASS and found.failures and fail_on is not FailOn.NEVER:
+        code = ExitCode.INCONCLUSIVE
+    raise typer.Exit(code)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    """The epsilons that an option lists.
+
+    Raises:
+        InputError: If one is not a number.
+    """
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"`epsilons` is {text!r}: give numbers, as in 1,3,10") from None
+
+
+class _Steps:
+    """Says on standard error what is run, and shows the trials of each audit."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._bar: ConsoleProgress | None = None
+
+    def __enter__(self) -> _Steps:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(None, None, None)
+            self._bar = None
+
+    def begin(self, words: str) -> None:
+        """Begins a step."""
+        self._end()
+        if not self._quiet:
+            messages().print(words)
+
+    def show(self, event: TrialProgress) -> None:
+        """Shows a trial of the step."""
+        from dpaudit.cli.progress import ConsoleProgress
+
+        if self._bar is None:
+            self._bar = ConsoleProgress(messages(), quiet=self._quiet).__enter__()
+        self._bar(event)

@@ -1,0 +1,326 @@
+"""Runs a frontier: an audit and a measurement of utility for every generator and epsilon."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dpaudit.auditing.entry import folder_usable, run_audit
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.errors import DpauditError, InterruptedRunError, RunFolderError
+from dpaudit.files import write_whole
+from dpaudit.formatting import rounded_down
+from dpaudit.frontiers.plan import PlannedPoint, cost, planned_points
+from dpaudit.frontiers.record import Frontier, FrontierPoint, MeanScore, PointAudit, PointUtility
+from dpaudit.frontiers.render import frontier_html, frontier_markdown
+from dpaudit.frontiers.settings import FrontierSettings
+from dpaudit.frontiers.tables import MeasuredTables, measure_tables
+from dpaudit.game.progress import OnProgress, ignore_progress
+from dpaudit.game.salt import SALT_FILE, Private, new_salt, salt_of
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import Table, data_digest, load
+from dpaudit.results.result import RESULT_FILE, AuditResult
+from dpaudit.usefulness.baselines import UniformRows
+from dpaudit.usefulness.experiment import HEADLINE, Experiment, Setting
+from dpaudit.usefulness.run import GENERATOR, NOISE, prepare
+from dpaudit.usefulness.settings import UtilitySettings
+from dpaudit.usefulness.summary import mean_interval, welch_p_value
+from dpaudit.versions import versions
+
+FRONTIER_FILES = ("frontier.json", "frontier.html", "frontier.md")
+AUDIT_FOLDER, UTILITY_FILE = "audit", "utility.json"
+"""What the folder of a point holds."""
+
+
+def _ignore(words: str) -> None:
+    """Says nothing."""
+
+
+def frontier(
+    generators: Sequence[str],
+    data: pd.DataFrame | str | Path,
+    *,
+    epsilons: Sequence[float],
+    schema: Schema | str | Path | None = None,
+    test: pd.DataFrame | str | Path | None = None,
+    audit: AuditSettings | None = None,
+    utility: UtilitySettings | None = None,
+    jobs: int | None = None,
+    out: str | Path | None = None,
+    on_step: Callable[[str], None] = _ignore,
+    on_progress: OnProgress = ignore_progress,
+) -> Frontier:
+    """Audits generators at several epsilons, and measures what their tables are good for.
+
+    Args:
+        generators: Names as for `dpaudit.audit`, installed libraries' methods included, each
+            perhaps with parameters: "pate-gan,teachers=20". Each is built with `epsilon`.
+        data: A table, a file, or "sample:NAME".
+        epsilons: The privacy budgets.
+        schema: A schema or its file; inferred if None, and the report says so.
+        test: Further real rows to test classifiers on; by default a part of `data`, which no
+            generator sees where utility is measured. Audits are on all of `data`.
+        audit: How each point is audited.
+        utility: How utility is measured.
+        jobs: Worker processes of audits; one per available core if None.
+        out: Folder, which makes the run resumable; kept in a temporary one if None.
+        on_step: Called with what is done next, in words: first with the cost of all.
+        on_progress: Called after every trial of an audit.
+
+    Returns:
+        The frontier; with `out`, also written there as JSON, HTML and Markdown.
+
+    Raises:
+        InputError: If anything is unusable, before any training; or the folder holds another run.
+        InterruptedRunError: On Ctrl-C; with `out`, the same call resumes.
+    """
+    settings = FrontierSettings(
+        generators=generators,
+        epsilons=epsilons,
+        audit=audit or AuditSettings(),
+        utility=utility or UtilitySettings(),
+    )
+    run = partial(
+        run_frontier,
+        settings,
+        data,
+        schema=schema,
+        test=test,
+        jobs=jobs,
+        on_step=on_step,
+        on_progress=on_progress,
+    )
+    if out is not None:
+        return run(out=Path(out))
+    with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
+        return run(out=Path(folder))
+
+
+def run_frontier(
+    settings: FrontierSettings,
+    data: pd.DataFrame | str | Path,
+    *,
+    out: Path,
+    schema: Schema | str | Path | None = None,
+    test: pd.DataFrame | str | Path | None = None,
+    jobs: int | None = None,
+    on_step: Callable[[str], None] = _ignore,
+    on_progress: OnProgress = ignore_progress,
+) -> Frontier:
+    """Runs a frontier in a folder, or resumes it there; `frontier` says what that means.
+
+    Further generators and epsilons may be asked for in the same folder; the report is of those
+    asked for last. What fails at one point is noted there, and the others are run.
+
+    Args:
+        settings: Every choice.
+        data: A table, a file, or "sample:NAME".
+        out: The folder.
+        schema: A schema or its file.
+        test: Further real rows to test classifiers on.
+        jobs: Worker processes of audits.
+        on_step: Called with what is done next.
+        on_progress: Called after every trial of an audit.
+
+    Returns:
+        The frontier, also written to the folder.
+
+    Raises:
+        InputError: If anything is unusable, before any training; or the folder holds another run.
+        InterruptedRunError: On Ctrl-C; the same call resumes.
+    """
+    table = load(data, schema)
+    tested = None if test is None else load(test, table.schema)
+    chosen = replace(
+        settings.utility,
+        rows=settings.audit.rows,
+        confidence=settings.audit.confidence,
+        seed=settings.audit.seed,
+    )
+    experiment = prepare(
+        table.data, table.schema, chosen, test=None if tested is None else tested.data
+    )
+    # A generator that draws records given the label is to know which it is, in both parts alike.
+    table = table._replace(schema=replace(table.schema, label=experiment.task.label))
+    points = planned_points(settings, table, experiment)
+    with folder_usable(out):
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        parts = _Parts(table, experiment, chosen, out, jobs, on_step, on_progress)
+        waiting = [point for point in points if not _is_done(_folder(out, point))]
+        if waiting:
+            on_step(cost(waiting, experiment, table, repeats=chosen.repeats, jobs=jobs))
+        noise = parts.tables_of_noise()
+        found = [
+            parts.point(point, noise, f"{number} of {len(points)}: {point.name}")
+            for number, point in enumerate(points, start=1)
+        ]
+        positive = experiment.task.examples(experiment.test).positive
+        result = Frontier(
+            points=tuple(found),
+            noise=_mean(noise, "auroc", chosen.confidence),
+            real=experiment.real.scores[HEADLINE._replace(setting=Setting.REAL)],
+            source=table.source,
+            test_source=None if tested is None else tested.source,
+            schema_inferred=table.schema.inferred,
+            label=experiment.task.label,
+            prevalence=float(positive.mean()),
+            train_rows=len(experiment.train),
+            test_rows=len(experiment.test),
+            positive_test_rows=int(positive.sum()),
+            rows=experiment.rows,
+            classifiers=experiment.classifiers,
+            confidence=chosen.confidence,
+            seed=chosen.seed,
+            versions=versions(),
+            reproduce=settings.command(
+                table.source, table.schema_source, None if tested is None else tested.source
+            ),
+        )
+        texts = (result.to_json(), frontier_html(result), frontier_markdown(result))
+        for name, text in zip(FRONTIER_FILES, texts, strict=True):
+            write_whole(out / name, text)
+    return result
+
+
+class _Parts(NamedTuple):
+    """What every point shares."""
+
+    table: Table
+    experiment: Experiment
+    utility: UtilitySettings
+    out: Path
+    jobs: int | None
+    on_step: Callable[[str], None]
+    on_progress: OnProgress
+
+    def point(self, point: PlannedPoint, noise: MeasuredTables, title: str) -> FrontierPoint:
+        """Runs one point, or what is left of it."""
+        folder = _folder(self.out, point)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        failures: list[str] = []
+        audit = utility = None
+        self.on_step(f"{title}: audit")
+        try:
+            audit = self._audit(point, folder / AUDIT_FOLDER)
+        except (InterruptedRunError, RunFolderError):
+            raise
+        except DpauditError as error:
+            failures.append(f"audit: {error}")
+        self.on_step(f"{title}: {_words(audit)}; utility")
+        try:
+            utility = self._utility(point, folder / UTILITY_FILE, noise)
+        except (InterruptedRunError, RunFolderError):
+            raise
+        except DpauditError as error:
+            failures.append(f"utility: {error}")
+        return FrontierPoint(
+            asked=point.name.asked,
+            generator=point.generator.name,
+            parameters=point.generator.parameters,
+            epsilon=point.name.epsilon,
+            audit=audit,
+            utility=utility,
+            failures=tuple(failures),
+        )
+
+    def _audit(self, point: PlannedPoint, folder: Path) -> PointAudit:
+        record: AuditResult = run_audit(
+            point.audit, folder, jobs=self.jobs, on_progress=self.on_progress
+        )
+        assert isinstance(record.claim, PrivacyClaim)  # a plan has no others
+        return PointAudit(
+            verdict=record.verdict,
+            claim=record.claim,
+            proved=record.proved,
+            max_provable=record.max_provable_epsilon,
+            detectable=record.detectable_epsilon,
+            auc=record.auc,
+            folder=str(folder.relative_to(self.out)),
+        )
+
+    def _utility(self, point: PlannedPoint, file: Path, noise: MeasuredTables) -> PointUtility:
+        generator = point.audit.stored_specification["generator"]
+        found = measure_tables(
+            point.generator.generator,
+            self.experiment,
+            source=GENERATOR,
+            repeats=self.utility.repeats,
+            file=file,
+            specification=self._specification({"generator": generator}),
+        )
+        p_value = welch_p_value(found.values("auroc"), noise.values("auroc"))
+        return PointUtility(
+            tables=len(found.scores),
+            failed=len(found.failures),
+            auroc=_mean(found, "auroc", self.utility.confidence),
+            auprc=_mean(found, "auprc", self.utility.confidence),
+            p_value=p_value,
+            beats_noise=p_value <= 1.0 - self.utility.confidence,
+        )
+
+    def tables_of_noise(self) -> MeasuredTables:
+        """Noise, measured as every generator is."""
+        return measure_tables(
+            UniformRows(self.table.schema),
+            self.experiment,
+            source=NOISE,
+            repeats=self.utility.repeats,
+            file=self.out / f"{NOISE}.json",
+            specification=self._specification({}),
+        )
+
+    def _specification(self, own: dict[str, Any]) -> dict[str, Any]:
+        """What decides every score, with salted digests of what says something about records."""
+        salt = salt_of(self.out) if (self.out / SALT_FILE).exists() else new_salt(self.out)
+        utility, experiment = self.utility, self.experiment
+        return salt.sealed(
+            {
+                **own,
+                "train": Private(data_digest(experiment.train)),
+                "test": Private(data_digest(experiment.test)),
+                "schema": Private(self.table.schema.to_document()),
+                "label": experiment.task.label,
+                "positive": str(experiment.task.positive),
+                "repeats": utility.repeats,
+                "rows": experiment.rows,
+                "classifiers": list(experiment.classifiers),
+                "seed": utility.seed,
+                "versions": versions(),
+            }
+        )
+
+
+def _mean(found: MeasuredTables, name: str, confidence: float) -> MeanScore:
+    values = found.values(name)
+    low, high = (min(max(end, 0.0), 1.0) for end in mean_interval(values, confidence=confidence))
+    return MeanScore(float(values.mean()), low, high)
+
+
+def _words(audit: PointAudit | None) -> str:
+    """What an audit found, for who waits."""
+    if audit is None:
+        return "the audit failed"
+    return f"{audit.verdict}, proved {rounded_down(audit.proved)}"
+
+
+def _folder(out: Path, point: PlannedPoint) -> Path:
+    """The folder of a point: one for each way a generator can be asked for."""
+    asked = point.name.asked
+    stem = re.sub(r"[^\w.-]+", "-", asked).strip("-.")[-40:]
+    if stem != asked:
+        stem += f"-{hashlib.blake2b(asked.encode(), digest_size=3).hexdigest()}"
+    return out / f"{stem}-epsilon-{point.name.epsilon:g}"
+
+
+def _is_done(folder: Path) -> bool:
+    """Whether a point has nothing left to train, as far as that shows without reading it."""
+    return (folder / AUDIT_FOLDER / RESULT_FILE).exists() and (folder / UTILITY_FILE).exists()
