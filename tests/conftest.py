@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
-DECLARED_SKIPS = ("needs /proc",)
+DECLARED_SKIPS = ("needs /proc", "needs faiss")
 """Reasons for which a test may be skipped; any other makes it fail."""
 
 

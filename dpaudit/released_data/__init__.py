@@ -1,0 +1,1 @@
+"""Audits a released synthetic table without its generator."""
