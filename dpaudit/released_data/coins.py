@@ -64,7 +64,8 @@ class CoinFile:
     @property
     def coins(self) -> BoolArray:
         """Whether each of them is in train."""
-        return np.frombuffer(self.inside.encode("ascii"), dtype=np.uint8) == ord("1")
+        found: BoolArray = np.frombuffer(self.inside.encode(), dtype=np.uint8) == ord("1")
+        return found
 
     @property
     def in_train(self) -> BoolArray:

@@ -87,12 +87,13 @@ def nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> Neighbo
     return _sorted(queries, reference, indices)
 
 
-def nearest_others(rows: Encoded, *, neighbours: int) -> Neighbours:
+def nearest_others(rows: Encoded, *, neighbours: int, of: IntArray | None = None) -> Neighbours:
     """The nearest other rows of the same table to each row; a copy of a row is another row.
 
     Args:
         rows: Rows [n, width], at least 2.
         neighbours: How many to find of each, from 1 to n - 1.
+        of: The rows whose neighbours are asked for; by default all.
 
     Returns:
         Their distances and rows.
@@ -105,12 +106,14 @@ def nearest_others(rows: Encoded, *, neighbours: int) -> Neighbours:
         raise SettingsError(
             f"`neighbours` is {neighbours}; give a number from 1 to {len(rows) - 1}, the other rows"
         )
-    distances, indices = nearest(rows, rows, neighbours=neighbours + 1)
-    itself = indices == np.arange(len(rows))[:, None]
+    asked = np.arange(len(rows)) if of is None else of
+    queries = rows if of is None else rows[asked]
+    distances, indices = nearest(queries, rows, neighbours=neighbours + 1)
+    itself = indices == asked[:, None]
     itself[~itself.any(axis=1), -1] = True  # among many copies it may not be found
     return Neighbours(
-        distances[~itself].reshape(len(rows), neighbours),
-        indices[~itself].reshape(len(rows), neighbours),
+        distances[~itself].reshape(len(asked), neighbours),
+        indices[~itself].reshape(len(asked), neighbours),
     )
 
 

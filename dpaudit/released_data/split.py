@@ -112,7 +112,11 @@ def write_split(found: CoinSplit, folder: Path | str) -> tuple[Path, ...]:
             f"{', '.join(there)} is there already: another split would make it worthless; choose "
             "another folder"
         )
-    contents = (csv_bytes(found.train), csv_bytes(found.holdout), found.coins.to_json())
+    contents: tuple[bytes | str, ...] = (
+        csv_bytes(found.train),
+        csv_bytes(found.holdout),
+        found.coins.to_json(),
+    )
     try:
         place.mkdir(parents=True, exist_ok=True)
         for file, content in zip(files, contents, strict=True):
@@ -137,5 +141,7 @@ def _as_written(source: str | Path) -> pd.DataFrame:
     name = str(source)
     if name.startswith(SAMPLE) or name.lower().endswith((".parquet", ".pq")):
         return table
-    compression = "gzip" if name.lower().endswith(".gz") else None
-    return pd.read_csv(source, dtype=str, keep_default_na=False, compression=compression)
+    zipped = name.lower().endswith(".gz")
+    return pd.read_csv(
+        source, dtype=str, keep_default_na=False, compression="gzip" if zipped else None
+    )
