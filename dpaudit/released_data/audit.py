@@ -18,7 +18,7 @@ from dpaudit.released_data import conclusion
 from dpaudit.released_data.bound import released_bound, released_power
 from dpaudit.released_data.coins import CoinFile
 from dpaudit.released_data.controls import detectable_copies, phantom, same_population
-from dpaudit.released_data.membership import parted, recognise, testable
+from dpaudit.released_data.membership import enough, parted, recognise
 from dpaudit.released_data.result import (
     MembershipOutcome,
     ReleasedBound,
@@ -202,7 +202,7 @@ def _tested(
     """None if there are too few rows of a kind in a part."""
     assert tables.holdout is not None  # by audit_data
     fitting = parted(len(inside), rng_of(seed, "fitting part"))
-    if not testable(inside, fitting):
+    if not enough(inside, fitting):
         return None
     found = recognise(scores, inside, fitting, rng_of(seed, "membership"), confidence=confidence)
     membership = MembershipOutcome(

@@ -11,7 +11,7 @@ import pandas as pd
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray
 from dpaudit.released_data.grades import fit_grades, p_value
-from dpaudit.released_data.membership import choose_attack, parted, testable
+from dpaudit.released_data.membership import choose_attack, enough, parted
 from dpaudit.released_data.nearest import encoded
 
 LEVEL: Final = 0.01
@@ -40,7 +40,7 @@ def phantom(
     phantoms = np.zeros(len(others), dtype=np.bool_)
     phantoms[rng.permutation(len(others))[: len(others) // 2]] = True
     fitting = parted(len(others), rng)
-    if not testable(phantoms, fitting):
+    if not enough(phantoms, fitting):
         return None
     of_others = {name: of[others] for name, of in scores.items()}
     known = {name: of[fitting] for name, of in of_others.items()}
@@ -78,7 +78,7 @@ def same_population(
     label = np.arange(len(rows)) < len(parts[0])
     learning = np.zeros(len(rows), dtype=np.bool_)
     learning[rng.permutation(len(rows))[: len(rows) // 2]] = True
-    if not testable(label, learning):
+    if not enough(label, learning):
         return 1.0
     model = ExtraTreesClassifier(
         100, min_samples_leaf=5, n_jobs=1, random_state=int(rng.integers(2**31))

@@ -71,7 +71,7 @@ def parted(rows: int, rng: np.random.Generator) -> BoolArray:
     return fitting
 
 
-def testable(inside: BoolArray, fitting: BoolArray) -> bool:
+def enough(inside: BoolArray, fitting: BoolArray) -> bool:
     """Whether both parts have enough rows of both kinds."""
     parts = [inside[fitting], inside[~fitting]]
     return all(LEAST_ROWS <= part.sum() <= len(part) - LEAST_ROWS for part in parts)
@@ -110,7 +110,7 @@ def recognise(
     Args:
         scores: Scores [n] by attack, that do not depend on who is a member.
         inside: Whether each row is in train; shape (n,).
-        fitting: Which rows serve the choice; shape (n,), `testable`.
+        fitting: Which rows serve the choice; shape (n,), `enough`.
         rng: For parts and permutations.
         confidence: That all limits on rates hold together, in (0, 1).
 

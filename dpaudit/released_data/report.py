@@ -158,11 +158,13 @@ def _riskiest(result: ReleasedDataResult) -> Block:
     rows = result.riskiest
     named = ", ".join(str(one.row) for one in rows[:_ROWS_NAMED])
     more = len(rows) - _ROWS_NAMED
+    rest = f", and {more:,} more" if more > 0 else ""
     return Block(
         title="Riskiest rows",
         paragraphs=(
             f"{len(rows):,} rows of the train table stand out, of which at most 5 % in the mean by "
-            f"chance. Row numbers from 0: {named}{f', and {more:,} more' if more > 0 else ''}.",
+            "chance; a fifth of the rows served to choose the attack and were left out. Row "
+            f"numbers from 0: {named}{rest}.",
         ),
     )
 
