@@ -55,8 +55,8 @@ def same_population(
     """A two-sample classifier test of whether train and hold-out are of one population.
 
     A classifier learns on one half of the rows to tell train from hold-out, and ranks the other
-    half; a Monte Carlo permutation test of the ranks is exact if the rows are exchangeable (Lopez-
-    Paz and Oquab 2017 have the test with accuracy). The synthetic table is not looked at.
+    half; a Monte Carlo permutation test of the ranks is exact if the rows are exchangeable
+    (Lopez-Paz and Oquab 2017 have the test with accuracy). The synthetic table is not looked at.
 
     Args:
         train: The train table.
