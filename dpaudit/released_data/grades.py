@@ -81,7 +81,7 @@ def gain(scores: FloatArray, inside: BoolArray, parts: BoolArray) -> float:
     return total
 
 
-class Guessed(NamedTuple):
+class GuessOrder(NamedTuple):
     """Guesses in the order in which they are looked at.
 
     Attributes:
@@ -93,12 +93,12 @@ class Guessed(NamedTuple):
     inside: BoolArray
 
 
-def guesses(scores: FloatArray, grades: Grades) -> Guessed:
+def guesses(scores: FloatArray, grades: Grades) -> GuessOrder:
     """Guesses by the sign of the log odds, the surest first, in a grade by the score."""
     odds = grades.log_odds[grades.of(scores)]
     outward = np.where(odds > 0.0, scores, -scores)
     order = np.lexsort((-outward, -np.abs(odds)))
-    return Guessed(order, odds[order] > 0.0)
+    return GuessOrder(order, odds[order] > 0.0)
 
 
 def p_value(

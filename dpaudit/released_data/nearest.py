@@ -25,7 +25,7 @@ _SEARCHED: Final = 16
 _PER_LIST: Final = 64
 
 
-class Neighbours(NamedTuple):
+class NearestRows(NamedTuple):
     """The nearest rows of a reference table to each query.
 
     Attributes:
@@ -55,7 +55,7 @@ def encoded(table: pd.DataFrame, schema: Schema) -> Encoded:
     return matrix
 
 
-def nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> Neighbours:
+def nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> NearestRows:
     """The nearest rows of a reference table to each query.
 
     Up to `LARGE` pairs of rows the search is exact. Beyond, an inverted index of FAISS looks where
@@ -79,7 +79,7 @@ def nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> Neighbo
             f"`neighbours` is {neighbours}; give a number from 1 to {len(reference)}, the rows"
         )
     if not len(queries):
-        return Neighbours(
+        return NearestRows(
             np.empty((0, neighbours), np.float32), np.empty((0, neighbours), np.int64)
         )
     large = len(queries) * len(reference) > LARGE
@@ -87,7 +87,7 @@ def nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> Neighbo
     return _sorted(queries, reference, indices)
 
 
-def nearest_others(rows: Encoded, *, neighbours: int, of: IntArray | None = None) -> Neighbours:
+def nearest_others(rows: Encoded, *, neighbours: int, of: IntArray | None = None) -> NearestRows:
     """The nearest other rows of the same table to each row; a copy of a row is another row.
 
     Args:
@@ -111,7 +111,7 @@ def nearest_others(rows: Encoded, *, neighbours: int, of: IntArray | None = None
     distances, indices = nearest(queries, rows, neighbours=neighbours + 1)
     itself = indices == asked[:, None]
     itself[~itself.any(axis=1), -1] = True  # among many copies it may not be found
-    return Neighbours(
+    return NearestRows(
         distances[~itself].reshape(len(asked), neighbours),
         indices[~itself].reshape(len(asked), neighbours),
     )
@@ -152,7 +152,7 @@ def _by_index(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray
     return np.maximum(found, 0)
 
 
-def _sorted(queries: Encoded, reference: Encoded, indices: IntArray) -> Neighbours:
+def _sorted(queries: Encoded, reference: Encoded, indices: IntArray) -> NearestRows:
     """The distances from differences: a copy is at 0, which products of matrices do not give."""
     distances = np.empty(indices.shape, dtype=np.float32)
     for start in range(0, len(queries), _ROWS_AT_ONCE):
@@ -161,6 +161,6 @@ def _sorted(queries: Encoded, reference: Encoded, indices: IntArray) -> Neighbou
             differences = queries[rows] - reference[indices[rows, place]]
             distances[rows, place] = np.sqrt(np.einsum("ij,ij->i", differences, differences))
     order = np.argsort(distances, axis=1, kind="stable")
-    return Neighbours(
+    return NearestRows(
         np.take_along_axis(distances, order, axis=1), np.take_along_axis(indices, order, axis=1)
     )
