@@ -20,6 +20,7 @@ from scipy.stats import beta
 
 import dpaudit
 from dpaudit.errors import DpauditError
+from dpaudit.formatting import clipped
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load_schema, load_table
 from dpaudit.plugins.named import named_generator
@@ -47,6 +48,9 @@ PRIVATE = ("pate-gan", "original", "updated", "synthcity", "turing", "borealis",
 EPSILON = 1.0
 ROWS_OF_A_SPLIT = 700
 """Rows that are split in each of the many splits."""
+
+MOST_OF_AN_ERROR = 160
+"""Characters of an error that the results keep."""
 
 Maker = Callable[[pd.DataFrame, int], pd.DataFrame]
 
@@ -134,34 +138,44 @@ def releases(run: Run, size: Size, found: dict[str, StudyTable]) -> None:
             path = run.out / "releases" / f"{name}-{maker}.json"
             if path.exists():
                 continue
-            began = time.perf_counter()
             try:
-                synthetic = make(split.train, Stream(SEED, name, maker).seed())
+                document = release(name, maker, make, split, table.schema)
             except DpauditError as error:
-                write_json(path, {"table": name, "generator": maker, "error": str(error)})
-                continue
-            made = time.perf_counter()
-            cpu = time.process_time()
-            result = dpaudit.audit_data(
-                synthetic,
-                split.train,
-                split.holdout,
-                coins=split.coins,
-                schema=table.schema,
-                confidence=CONFIDENCE,
-                seed=SEED,
-            )
-            document = {
-                "table": name,
-                "generator": maker,
-                "training_seconds": round(made - began, 1),
-                "audit_seconds": round(time.perf_counter() - made, 1),
-                "audit_cpu_seconds": round(time.process_time() - cpu, 1),
-                "closest_record": closest_record(synthetic, split, table.schema),
-                "result": result.to_document(),
-            }
+                reason = clipped(str(error), MOST_OF_AN_ERROR)
+                document = {"table": name, "generator": maker, "error": reason}
             write_json(path, document)
-            print(f"{name}, {maker}: {result.finding}")
+            print(f"{name}, {maker}: {document.get('error') or document['result']['finding']}")
+
+
+def release(
+    table: str, maker: str, make: Maker, split: dpaudit.CoinSplit, schema: Schema
+) -> dict[str, Any]:
+    """Trains one generator on train and audits its table.
+
+    Raises:
+        DpauditError: If it fails, or its table does not fit the schema.
+    """
+    began = time.perf_counter()
+    synthetic = make(split.train, Stream(SEED, table, maker).seed())
+    made, cpu = time.perf_counter(), time.process_time()
+    result = dpaudit.audit_data(
+        synthetic,
+        split.train,
+        split.holdout,
+        coins=split.coins,
+        schema=schema,
+        confidence=CONFIDENCE,
+        seed=SEED,
+    )
+    return {
+        "table": table,
+        "generator": maker,
+        "training_seconds": round(made - began, 1),
+        "audit_seconds": round(time.perf_counter() - made, 1),
+        "audit_cpu_seconds": round(time.process_time() - cpu, 1),
+        "closest_record": closest_record(synthetic, split, schema),
+        "result": result.to_document(),
+    }
 
 
 def closest_record(
