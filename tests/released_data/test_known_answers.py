@@ -79,9 +79,9 @@ def test_a_release_that_knows_nothing_of_train_is_no_leak() -> None:
         found = dpaudit.audit_data(
             table(600, 7), SPLIT.train, SPLIT.holdout, coins=coins, schema=SCHEMA
         )
-        assert not found.found
+        # 600 rows may be too few to say that nothing is there.
+        assert found.finding in (ReleasedFinding.NOTHING_FOUND, ReleasedFinding.INCONCLUSIVE)
         assert found.riskiest == ()
-        assert "nothing was found" in found.reasons[0]  # and 600 rows are few to say so
 
 
 def test_over_splits_such_a_release_is_seldom_called_a_leak() -> None:
