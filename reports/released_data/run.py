@@ -26,7 +26,7 @@ from dpaudit.model.tables import load_schema, load_table
 from dpaudit.plugins.named import named_generator
 from dpaudit.released_data.audit import canaries_of
 from dpaudit.released_data.bound import released_bound
-from dpaudit.released_data.controls import phantom
+from dpaudit.released_data.controls import LEVEL, phantom
 from dpaudit.released_data.membership import parted, recognise
 from dpaudit.released_data.nearest import encoded, nearest
 from dpaudit.released_data.scores import membership_scores
@@ -271,20 +271,22 @@ def page(results: Path) -> str:
 
 def _splits_table(path: Path) -> str:
     """False alarms at 5 % over all splits, and how many there are at most with 99 % confidence."""
-    rows = []
-    for table, found in json.loads(path.read_text()).items():
-        level = 1.0 - CONFIDENCE
+    found: dict[str, list[dict[str, Any]]] = json.loads(path.read_text())
+    found["both"] = [row for rows in found.values() for row in rows]
+    level, rows = 1.0 - CONFIDENCE, []
+    for table, of in found.items():
         for what, seen in (
-            ("phantom: two halves of the hold-out", [row["phantom"] <= level for row in found]),
-            ("a table of other rows: test", [row["stranger"] <= level for row in found]),
-            ("a table of other rows: bound above 0", [row["stranger_bound"] > 0 for row in found]),
-            ("a tenth of train copied: test", [row["memoriser"] <= level for row in found]),
+            ("two halves of the hold-out, p at most 0.05", [row["phantom"] <= level for row in of]),
+            ("the same, p at most 0.01", [row["phantom"] <= LEVEL for row in of]),
+            ("a table of other rows, p at most 0.05", [row["stranger"] <= level for row in of]),
+            ("a table of other rows, bound above 0", [row["stranger_bound"] > 0 for row in of]),
+            ("a tenth of train copied, p at most 0.05", [row["memoriser"] <= level for row in of]),
         ):
-            alarms, of = sum(seen), len(seen)
-            low = beta.ppf(0.01, alarms, of - alarms + 1) if alarms else 0.0
-            high = beta.ppf(0.99, alarms + 1, of - alarms) if alarms < of else 1.0
-            rows.append((table, what, f"{alarms} of {of}", f"{low:.3f}", f"{high:.3f}"))
-    return markdown.table(("table", "test at 5 %", "found", "at least", "at most"), rows)
+            many, all_of_them = sum(seen), len(seen)
+            low = beta.ppf(0.01, many, all_of_them - many + 1) if many else 0.0
+            high = beta.ppf(0.99, many + 1, all_of_them - many) if many < all_of_them else 1.0
+            rows.append((table, what, f"{many} of {all_of_them}", f"{low:.3f}", f"{high:.3f}"))
+    return markdown.table(("table", "what is tested", "found", "at least", "at most"), rows)
 
 
 def _place(path: Path) -> tuple[bool, bool, str]:
