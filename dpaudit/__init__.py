@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
     from dpaudit.model.schema import Schema
     from dpaudit.plugins.protocols import Attack, FeatureName, GameView, Generator, Model, Scorer
+    from dpaudit.released_data.audit import audit_data
+    from dpaudit.released_data.coins import CoinFile
+    from dpaudit.released_data.result import ReleasedDataResult
+    from dpaudit.released_data.split import CoinSplit, split
     from dpaudit.results.result import AuditResult
     from dpaudit.results.schema import result_schema
     from dpaudit.results.verdict import Verdict
@@ -39,6 +43,12 @@ _MODULE_OF = {
     # several results
     "compare": "comparison",
     "Comparison": "comparison",
+    # a released table without its generator
+    "audit_data": "released_data.audit",
+    "ReleasedDataResult": "released_data.result",
+    "split": "released_data.split",
+    "CoinSplit": "released_data.split",
+    "CoinFile": "released_data.coins",
     # what the data is good for
     "utility": "usefulness.run",
     "UtilityReport": "usefulness.report",
@@ -71,6 +81,8 @@ __all__ = [
     "Attack",
     "AuditResult",
     "AuditSettings",
+    "CoinFile",
+    "CoinSplit",
     "Column",
     "Comparison",
     "ConcentratedClaim",
@@ -86,6 +98,7 @@ __all__ = [
     "Model",
     "Neighbours",
     "PrivacyClaim",
+    "ReleasedDataResult",
     "Schema",
     "Scorer",
     "UtilityReport",
@@ -93,9 +106,11 @@ __all__ = [
     "Verdict",
     "__version__",
     "audit",
+    "audit_data",
     "compare",
     "frontier",
     "result_schema",
+    "split",
     "utility",
 ]
 

@@ -45,6 +45,10 @@ class Commands(LazyGroup):
                 "audit_labels", "audit_labels", "Attacks the label bits of a PATE ensemble."
             ),
         },
+        "Audit a released table, without its generator": {
+            "split": Command("split", "split", "By fair coins, before training: train, hold-out."),
+            "audit-data": Command("audit_data", "audit_data", "Does it tell who was in train?"),
+        },
         "Find out more of a run": {
             "report": Command("report", "report", "Writes the reports of a run again."),
             "explain": Command(

@@ -21,6 +21,7 @@ from reports.label_audit import run as label_audit
 from reports.marginals import run as marginals
 from reports.power import run as power
 from reports.probes import run as probes
+from reports.released_data import run as released_data
 from reports.six import run as six
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -155,6 +156,7 @@ def test_tables_of_pages_follow_from_the_results() -> None:
         ("label_audit", label_audit.table(audits)),
         ("detection", detection.page(found)),
         ("marginals", marginals.page(noisy)),
+        ("released_data", released_data.page(REPORTS / "released_data" / "results")),
         ("six", six.page(six.compared(REPORTS / "six" / "results"))),
     ):
         page = (REPORTS / study / "README.md").read_text()

@@ -1,0 +1,86 @@
+"""`dpaudit audit-data`: a released table without its generator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli import options
+from dpaudit.cli.console import FailOn, exit_code, guarded, messages, results, write_asked
+from dpaudit.errors import InputError
+
+
+def _table(help: str) -> object:
+    return typer.Option(metavar="FILE", help=help, show_default=False)
+
+
+@guarded
+def audit_data(
+    synthetic: Annotated[str, _table("The released synthetic table: CSV (also .gz), Parquet.")],
+    train: Annotated[str, _table("The real rows that it was made from.")],
+    holdout: Annotated[
+        str | None,
+        _table("Real rows of the same population that it was not made from. Default: none."),
+    ] = None,
+    coins: Annotated[
+        Path | None,
+        _table("Coin file of the `dpaudit split` that made both: for a bound. Default: none."),
+    ] = None,
+    schema: options.SchemaFile = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            metavar="E",
+            help="Epsilon of a claim, for one row more or less; needs --coins. Default: no claim.",
+            show_default=False,
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(metavar="D", help="Its delta. Default: 0.", show_default=False),
+    ] = None,
+    confidence: options.Confidence = 0.95,
+    html: Annotated[Path | None, _table("Also write the report as HTML.")] = None,
+    markdown: Annotated[Path | None, _table("Also write the report as Markdown.")] = None,
+    fail_on: Annotated[
+        FailOn, typer.Option("--fail-on", help="Least severe finding that exits with an error.")
+    ] = FailOn.INCONCLUSIVE,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Audits a released synthetic table: does it tell who was in train?
+
+    Exit codes: 0 nothing found, 1 leak or violation, 2 wrong use or input, 3 inconclusive.
+    """
+    from dpaudit.released_data import audit_data as audited
+    from dpaudit.released_data.report import headline
+
+    for option, path in (("html", html), ("markdown", markdown)):
+        if path is not None and not path.parent.is_dir():
+            raise InputError(
+                f"folder {path.parent} does not exist: make it, or give another `{option}`"
+            )
+    result = audited(
+        synthetic,
+        train,
+        holdout,
+        coins=coins,
+        schema=schema,
+        epsilon=epsilon,
+        delta=delta,
+        confidence=confidence,
+        seed=seed,
+        on_progress=None if quiet else messages().print,
+    )
+    if html is not None:
+        write_asked(html, result.to_html(), option="html")
+    if markdown is not None:
+        write_asked(markdown, result.to_markdown(), option="markdown")
+    if json:
+        results().print(result.to_json())
+    else:
+        results().print(headline(result) if quiet else str(result))
+    raise typer.Exit(exit_code(result.finding.verdict, fail_on))

@@ -1,0 +1,127 @@
+"""From what was measured to a finding, and the sentences for it."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from dpaudit.formatting import percent, rounded_down, rounded_up
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.released_data.controls import LEVEL
+from dpaudit.released_data.grades import p_text
+from dpaudit.released_data.result import (
+    MembershipOutcome,
+    ReleasedBound,
+    ReleasedFinding,
+    RowCounts,
+)
+from dpaudit.results.decide import decide
+from dpaudit.results.verdict import Power, SampleUnit
+
+LARGEST_SHARE: Final = 0.05
+"""If copies of fewer rows than this share would not be found, that nothing was says little."""
+
+
+class Concluded(NamedTuple):
+    """A finding and its reasons, the main one first."""
+
+    finding: ReleasedFinding
+    reasons: tuple[str, ...]
+
+
+def conclude(
+    rows: RowCounts,
+    membership: MembershipOutcome | None,
+    bound: ReleasedBound | None,
+    *,
+    claim: PrivacyClaim | None,
+    confidence: float,
+) -> Concluded:
+    """Decides on a claim if there is one; else whether the table tells who was in train.
+
+    Args:
+        rows: Rows of the tables.
+        membership: How well members are recognised; None if that was not tested.
+        bound: The bound on epsilon, if there is one.
+        claim: The claim, if there is one.
+        confidence: Of bound and test.
+
+    Returns:
+        The finding.
+    """
+    if membership is None:
+        why = (
+            "without a hold-out nothing tells memory from chance: give rows of the same population "
+            "that the synthetic table was not made from"
+            if rows.holdout is None
+            else "train or hold-out have too few rows to test membership: give more"
+        )
+        return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
+    ghost = membership.phantom_p_value
+    if ghost is not None and ghost <= LEVEL:
+        why = (
+            f"the same test tells two halves of the hold-out apart (p = {rounded_up(ghost)}), "
+            "where nothing is to find: rows of the hold-out are not alike, or one was used"
+        )
+        return Concluded(ReleasedFinding.INVALID, (why,))
+    if claim is not None and bound is not None:
+        power = Power(bound.max_provable, bound.detectable)
+        decision = decide(
+            bound.proved, claim, power, (), confidence=confidence, unit=SampleUnit.CANARIES
+        )
+        return Concluded(ReleasedFinding(decision.verdict.value), decision.reasons)
+    return _without_claim(membership, bound, confidence=confidence)
+
+
+def _without_claim(
+    membership: MembershipOutcome, bound: ReleasedBound | None, *, confidence: float
+) -> Concluded:
+    told = (
+        f"attack {membership.attack} tells train rows from hold-out rows by the synthetic table "
+        f"(p {p_text(membership.p_value)}, of {membership.scored:,} rows that the attack was not "
+        "chosen on)"
+    )
+    share = membership.detectable_copies
+    if membership.p_value <= 1.0 - confidence:
+        strangers = membership.population_p_value
+        if strangers is not None and strangers <= LEVEL:
+            why = (
+                f"{told}; but train and hold-out can be told apart without it too (p "
+                f"{p_text(strangers)}): they are not of one population, which explains it as well "
+                "as a leak does; give a hold-out drawn as train was"
+            )
+            return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
+        proof = (
+            (
+                f"epsilon is at least {rounded_down(bound.proved)} at {percent(confidence)}"
+                f"{f' and delta {bound.delta:g}' if bound.delta else ''}",
+            )
+            if bound is not None and bound.proved > 0.0
+            else ()
+        )
+        return Concluded(ReleasedFinding.LEAK, (told, *proof))
+    if share is None or share > LARGEST_SHARE:
+        least = "half" if share is None else percent(share)
+        why = (
+            f"nothing was found, but not {'even ' if share is None else ''}copies of fewer than "
+            f"{least} of the train rows would have been: give more rows"
+        )
+        return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
+    why = (
+        f"no attack tells train rows from hold-out rows (p {p_text(membership.p_value)}); copies "
+        f"of {percent(share)} of the train rows would have been found with 80 % power; this is not "
+        "evidence of privacy"
+    )
+    return Concluded(ReleasedFinding.NOTHING_FOUND, (why,))
+
+
+def why_no_bound(rows: RowCounts, membership: MembershipOutcome | None) -> str:
+    """Why there is no lower bound on epsilon, in one sentence without its end."""
+    if rows.holdout is None:
+        return "not a bound on epsilon, because there is no hold-out"
+    if rows.coins is None:
+        return (
+            "not a bound on epsilon, because no coin file says that each row was put into train by "
+            "its own fair coin: split the next table with `dpaudit split` before training"
+        )
+    assert membership is None  # else there is one
+    return "not a bound on epsilon, because too few rows had a coin"

@@ -1,0 +1,166 @@
+"""Nearest rows in an encoded table: exact, or by an index where a table is large."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dpaudit.errors import MissingExtraError, SettingsError
+from dpaudit.model.encoding import encode_values, values_of_table, width
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import IntArray
+
+Encoded = npt.NDArray[np.float32]
+
+FARTHEST: Final = 10.0
+"""Encoded values beyond this count as this: a table may hold any finite number."""
+LARGE: Final = 4 * 10**10
+"""Pairs of rows beyond which an index takes the place of comparing each pair."""
+_ROWS_AT_ONCE: Final = 2**14
+_LISTS: Final = 4096
+_SEARCHED: Final = 16
+_PER_LIST: Final = 64
+
+
+class NearestRows(NamedTuple):
+    """The nearest rows of a reference table to each query.
+
+    Attributes:
+        distances: Euclidean distances, ascending; shape (queries, neighbours).
+        indices: Rows of the reference table; shape (queries, neighbours).
+    """
+
+    distances: Encoded
+    indices: IntArray
+
+
+def encoded(table: pd.DataFrame, schema: Schema) -> Encoded:
+    """A table encoded as by `dpaudit.model.encoding.encode`, in single precision.
+
+    Args:
+        table: A canonical table.
+        schema: Its schema.
+
+    Returns:
+        Matrix [n, width], made block by block so that only it takes memory.
+    """
+    matrix = np.empty((len(table), width(schema)), dtype=np.float32)
+    for start in range(0, len(table), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        values = encode_values(values_of_table(table.iloc[rows], schema), schema)
+        matrix[rows] = np.clip(values, -FARTHEST, FARTHEST)
+    return matrix
+
+
+def nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> NearestRows:
+    """The nearest rows of a reference table to each query.
+
+    Up to `LARGE` pairs of rows the search is exact. Beyond, an inverted index of FAISS looks where
+    rows like the query are: it finds every exact copy, and nearly always the nearest row. No valid
+    limit relies on which.
+
+    Args:
+        queries: Rows [n, width], as `encoded` gives them.
+        reference: Rows [m, width] to search.
+        neighbours: How many to find of each query, from 1 to m.
+
+    Returns:
+        Their distances and rows.
+
+    Raises:
+        SettingsError: If `neighbours` is out of range.
+        MissingExtraError: If the tables are large and FAISS is not installed.
+    """
+    if not 1 <= neighbours <= len(reference):
+        raise SettingsError(
+            f"`neighbours` is {neighbours}; give a number from 1 to {len(reference)}, the rows"
+        )
+    if not len(queries):
+        return NearestRows(
+            np.empty((0, neighbours), np.float32), np.empty((0, neighbours), np.int64)
+        )
+    large = len(queries) * len(reference) > LARGE
+    indices = (_by_index if large else _exactly)(queries, reference, neighbours)
+    return _sorted(queries, reference, indices)
+
+
+def nearest_others(rows: Encoded, *, neighbours: int, of: IntArray | None = None) -> NearestRows:
+    """The nearest other rows of the same table to each row; a copy of a row is another row.
+
+    Args:
+        rows: Rows [n, width], at least 2.
+        neighbours: How many to find of each, from 1 to n - 1.
+        of: The rows whose neighbours are asked for; by default all.
+
+    Returns:
+        Their distances and rows.
+
+    Raises:
+        SettingsError: If `neighbours` is out of range.
+        MissingExtraError: As in `nearest`.
+    """
+    if not 1 <= neighbours <= len(rows) - 1:
+        raise SettingsError(
+            f"`neighbours` is {neighbours}; give a number from 1 to {len(rows) - 1}, the other rows"
+        )
+    asked = np.arange(len(rows)) if of is None else of
+    queries = rows if of is None else rows[asked]
+    distances, indices = nearest(queries, rows, neighbours=neighbours + 1)
+    itself = indices == asked[:, None]
+    itself[~itself.any(axis=1), -1] = True  # among many copies it may not be found
+    return NearestRows(
+        distances[~itself].reshape(len(asked), neighbours),
+        indices[~itself].reshape(len(asked), neighbours),
+    )
+
+
+def _exactly(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray:
+    from sklearn.neighbors import NearestNeighbors
+
+    search = NearestNeighbors(n_neighbors=neighbours, algorithm="brute").fit(reference)
+    return np.asarray(search.kneighbors(queries, return_distance=False), dtype=np.int64)
+
+
+def _by_index(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray:
+    try:
+        import faiss
+    except ImportError:
+        pairs = f"searching {len(reference):,} rows for {len(queries):,}"
+        raise MissingExtraError(pairs, "faiss-cpu", "large") from None
+
+    lists = min(_LISTS, max(1, len(reference) // _PER_LIST))
+    columns = reference.shape[1]
+    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(columns), columns, lists)
+    index.cp.niter = 10
+    index.cp.max_points_per_centroid = _PER_LIST
+    # Evenly spread rows, for FAISS copies all that it is trained on.
+    step = max(1, len(reference) // (lists * _PER_LIST))
+    index.train(np.ascontiguousarray(reference[::step]))
+    index.add(reference)
+    index.nprobe = _SEARCHED
+    found = np.empty((len(queries), neighbours), dtype=np.int64)
+    for start in range(0, len(queries), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        found[rows] = index.search(queries[rows], neighbours)[1]
+    # Lists with too few rows leave places empty: the last row that was found fills them.
+    for place in range(1, neighbours):
+        empty = found[:, place] < 0
+        found[empty, place] = found[empty, place - 1]
+    return np.maximum(found, 0)
+
+
+def _sorted(queries: Encoded, reference: Encoded, indices: IntArray) -> NearestRows:
+    """The distances from differences: a copy is at 0, which products of matrices do not give."""
+    distances = np.empty(indices.shape, dtype=np.float32)
+    for start in range(0, len(queries), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        for place in range(indices.shape[1]):
+            differences = queries[rows] - reference[indices[rows, place]]
+            distances[rows, place] = np.sqrt(np.einsum("ij,ij->i", differences, differences))
+    order = np.argsort(distances, axis=1, kind="stable")
+    return NearestRows(
+        np.take_along_axis(distances, order, axis=1), np.take_along_axis(indices, order, axis=1)
+    )

@@ -1,0 +1,122 @@
+"""What a synthetic table says of single real rows: scores that are larger for likelier members.
+
+A score sees the synthetic table and all real rows, train and hold-out together, but not which is
+which: no score depends on the coin of any row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.model.encoding import values_of_table
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit.released_data.nearest import encoded, nearest, nearest_others
+from dpaudit.released_data.row_keys import column_keys
+
+CLOSEST: Final = "closest"
+RELATIVE: Final = "relative"
+DENSITY: Final = "density-ratio"
+MATCHING: Final = "matching"
+ATTACKS: Final = (CLOSEST, RELATIVE, DENSITY, MATCHING)
+"""The attacks, by name."""
+
+_NEIGHBOURS: Final = 5
+_NEAR: Final = 1e-3
+"""Distances of encoded rows much below this are alike."""
+_BINS: Final = 200
+"""Equal bins that the bounds of a number are divided into where it is matched."""
+_MOST_SUBSETS: Final = 128
+
+
+def membership_scores(
+    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, of: IntArray
+) -> dict[str, FloatArray]:
+    """Scores some real rows by each attack.
+
+    `closest` is minus the distance to the nearest synthetic row. `relative` and `density-ratio`
+    compare the first, or the fifth, nearest synthetic row with that among the other real rows:
+    estimates of the ratio of densities of DOMIAS (van Breugel et al. 2023). `matching` counts the
+    sets of columns, all but up to two, in which some synthetic row equals the row; each counts the
+    less the more other real rows equal it there.
+
+    Args:
+        real: All real rows, whether in train or not, in an order that does not depend on it.
+        synthetic: The synthetic table.
+        schema: What both fit.
+        of: The real rows to score.
+
+    Returns:
+        The scores [of] by attack.
+
+    Raises:
+        MissingExtraError: If the tables are large and FAISS is not installed.
+    """
+    rows = encoded(real, schema)
+    most = min(_NEIGHBOURS, len(synthetic), len(real) - 1)
+    drawn = nearest(rows[of], encoded(synthetic, schema), neighbours=most).distances
+    others = nearest_others(rows, neighbours=most, of=of).distances
+    ratios = np.log((others + _NEAR) / (drawn + _NEAR)).astype(np.float64)
+    return {
+        CLOSEST: -drawn[:, 0].astype(np.float64),
+        RELATIVE: ratios[:, 0],
+        DENSITY: ratios[:, -1],
+        MATCHING: matches(
+            values_of_table(real, schema), values_of_table(synthetic, schema), schema, of=of
+        ),
+    }
+
+
+def matches(real: FloatArray, synthetic: FloatArray, schema: Schema, *, of: IntArray) -> FloatArray:
+    """In how many sets of columns a synthetic row equals each real row, and no other real row does.
+
+    Args:
+        real: Values [n, d] of all real rows.
+        synthetic: Values [m, d] of the synthetic rows.
+        schema: What both fit.
+        of: The real rows to score.
+
+    Returns:
+        For each, the sum over the sets of 1/(1 + other real rows equal to it) where a synthetic
+        row is; shape (of,).
+    """
+    ours, drawn = (column_keys(_binned(values, schema)) for values in (real, synthetic))
+    whole, whole_drawn = (keys.sum(axis=1, dtype=np.uint64) for keys in (ours, drawn))
+    score = np.zeros(len(of))
+    for left_out in _left_out(real.shape[1]):
+        places = list(left_out)
+        keys = whole - ours[:, places].sum(axis=1, dtype=np.uint64)
+        found = np.unique(whole_drawn - drawn[:, places].sum(axis=1, dtype=np.uint64))
+        _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        asked = keys[of]
+        place = np.minimum(np.searchsorted(found, asked), len(found) - 1)
+        score += (found[place] == asked) / counts[inverse[of]]
+    return score
+
+
+def _left_out(columns: int) -> Iterator[tuple[int, ...]]:
+    """No column, each, and pairs of them as far as the limit goes; at least one column stays."""
+    sets: list[tuple[int, ...]] = [()]
+    for size in (1, 2):
+        more = list(combinations(range(columns), size)) if columns > size else []
+        left = max(0, _MOST_SUBSETS - len(sets))
+        step = max(1, -(-len(more) // left)) if left else 1
+        sets += more[::step] if left else []
+    yield from sets
+
+
+def _binned(values: FloatArray, schema: Schema) -> FloatArray:
+    """Values with numbers of many possible values as the numbers of equal bins; shape (n, d)."""
+    found = values.copy()
+    for place, column in enumerate(schema.columns):
+        if column.kind.numeric:
+            lower, upper = column.bounds
+            whole = column.kind.name == "INTEGER" and upper - lower < _BINS
+            if not whole:
+                found[:, place] = np.floor((values[:, place] - lower) / (upper - lower) * _BINS)
+    return found

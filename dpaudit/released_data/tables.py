@@ -1,0 +1,173 @@
+"""The tables of an audit without a generator, checked against one another before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.errors import DataError
+from dpaudit.model.column import Column
+from dpaudit.model.encoding import values_of_table
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import IN_MEMORY, fitting, load_schema, load_table
+from dpaudit.released_data.row_keys import row_keys
+
+_LEAST_ROWS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedTables:
+    """Canonical tables with one schema.
+
+    Attributes:
+        train: The rows that the synthetic table was made from.
+        synthetic: The synthetic table.
+        holdout: Rows of the same population that it was not made from; None if there are none.
+        schema: What all of them fit.
+        sources: Where they came from.
+        warnings: What is odd about them, one sentence each.
+    """
+
+    train: pd.DataFrame
+    synthetic: pd.DataFrame
+    holdout: pd.DataFrame | None
+    schema: Schema
+    sources: ReleasedSources
+    warnings: tuple[str, ...] = ()
+
+
+class ReleasedSources(NamedTuple):
+    """Where the tables came from.
+
+    Attributes:
+        train: A file, or that it was in memory.
+        synthetic: As `train`.
+        holdout: As `train`; None if there is no hold-out.
+    """
+
+    train: str
+    synthetic: str
+    holdout: str | None
+
+
+def load_released(
+    train: pd.DataFrame | str | Path,
+    synthetic: pd.DataFrame | str | Path,
+    holdout: pd.DataFrame | str | Path | None = None,
+    *,
+    schema: Schema | str | Path | None = None,
+) -> ReleasedTables:
+    """Reads the tables and refuses what does not fit together.
+
+    Args:
+        train: The rows that the synthetic table was made from: a table or a file.
+        synthetic: The synthetic table, or its file.
+        holdout: Rows of the same population that it was not made from.
+        schema: Their schema. By default kinds and categories are read off the real tables, and
+            bounds off all of them; the schema then says that it is inferred.
+
+    Returns:
+        The canonical tables.
+
+    Raises:
+        DataError: If a table cannot be read, has other columns, kinds or categories, or has fewer
+            than two rows; names every problem.
+        SchemaError: If the schema is malformed or cannot be inferred.
+    """
+    given = {"train": train, "synthetic": synthetic, "holdout": holdout}
+    named = {name: table for name, table in given.items() if table is not None}
+    known = _known(schema, train)
+    tables = {name: _read(table, known) for name, table in named.items()}
+    for name, table in tables.items():
+        if len(table) < _LEAST_ROWS:
+            raise DataError(f"the {name} table has {len(table)} rows: give at least {_LEAST_ROWS}")
+    _check_columns(tables, known)
+    found = known or _inferred(tables)
+    reordered = [name for name, table in tables.items() if list(table.columns) != found.names]
+    sources = {
+        name: IN_MEMORY if isinstance(table, pd.DataFrame) else str(table)
+        for name, table in named.items()
+    }
+    for name in tables:  # one after another, so that the tables as read are let go
+        tables[name] = fitting(tables[name], found, source=f"the {name} table ({sources[name]})")
+    real = {name: table for name, table in tables.items() if name != "synthetic"}
+    return ReleasedTables(
+        train=tables["train"],
+        synthetic=tables["synthetic"],
+        holdout=tables.get("holdout"),
+        schema=found,
+        sources=ReleasedSources(sources["train"], sources["synthetic"], sources.get("holdout")),
+        warnings=tuple(_warnings(real, reordered, found)),
+    )
+
+
+def _known(schema: Schema | str | Path | None, train: pd.DataFrame | str | Path) -> Schema | None:
+    if schema is None or isinstance(schema, Schema):
+        return schema
+    return load_schema(schema, lambda: _read(train, None))
+
+
+def _read(table: pd.DataFrame | str | Path, schema: Schema | None) -> pd.DataFrame:
+    return table if isinstance(table, pd.DataFrame) else load_table(table, schema=schema)
+
+
+def _check_columns(tables: dict[str, pd.DataFrame], schema: Schema | None) -> None:
+    expected = [str(name) for name in (schema.names if schema else tables["train"].columns)]
+    problems = []
+    for name, table in tables.items():
+        has = [str(column) for column in table.columns]
+        problems += [f"the {name} table lacks column {c!r}" for c in expected if c not in has]
+        problems += [
+            f"the {name} table has column {c!r}, which {'the schema' if schema else 'train'} lacks"
+            for c in has
+            if c not in expected
+        ]
+    if problems:
+        raise DataError(f"the tables do not fit together: {'; '.join(problems)}; correct them")
+
+
+def _inferred(tables: dict[str, pd.DataFrame]) -> Schema:
+    """Kinds and categories of the real tables; bounds that hold all of them."""
+    names = list(tables["train"].columns)
+    real = [table[names] for name, table in tables.items() if name != "synthetic"]
+    schema = Schema.infer(pd.concat(real, ignore_index=True) if len(real) > 1 else real[0])
+    columns = [_widened(column, tables["synthetic"][column.name]) for column in schema.columns]
+    return replace(schema, columns=tuple(columns))
+
+
+def _widened(column: Column, values: pd.Series[float]) -> Column:
+    if not column.kind.numeric:
+        return column
+    lower, upper = column.bounds
+    numbers = pd.to_numeric(values, errors="coerce")  # what is no number is refused later
+    numbers = numbers[np.isfinite(numbers)]
+    if not len(numbers):
+        return column
+    low, high = min(lower, float(numbers.min())), max(upper, float(numbers.max()))
+    if column.kind.name == "INTEGER":
+        low, high = float(np.floor(low)), float(np.ceil(high))
+    return replace(column, lower=low, upper=high)
+
+
+def _warnings(real: dict[str, pd.DataFrame], reordered: list[str], schema: Schema) -> Iterator[str]:
+    if schema.inferred:
+        yield (
+            "kinds, categories and bounds were read off the tables: give a public schema so that "
+            "a value that cannot occur is refused"
+        )
+    for name in reordered:
+        yield f"the {name} table has its columns in another order: they were sorted"
+    if "holdout" not in real:
+        return
+    keys = {name: row_keys(values_of_table(table, schema)) for name, table in real.items()}
+    shared = int(np.isin(keys["holdout"], keys["train"]).sum())
+    if shared:
+        yield (
+            f"{shared:,} of {len(keys['holdout']):,} hold-out rows are also in train: a match with "
+            "them says nothing of who was used, and hides what is there"
+        )

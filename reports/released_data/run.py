@@ -1,0 +1,313 @@
+"""What tests of one released table find of memorisers, GANs, marginals and noise, and how falsely.
+
+Usage: python -m reports.released_data.run [releases] [splits] [--data DIR] [--quick]
+
+Writes results/releases/TABLE-GENERATOR.json and results/splits.json; both are resumed. README.md
+shows them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import beta
+
+import dpaudit
+from dpaudit.errors import DpauditError
+from dpaudit.formatting import clipped
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import load_schema, load_table
+from dpaudit.plugins.named import named_generator
+from dpaudit.released_data.audit import canaries_of
+from dpaudit.released_data.bound import released_bound
+from dpaudit.released_data.controls import LEVEL, phantom
+from dpaudit.released_data.membership import parted, recognise
+from dpaudit.released_data.nearest import encoded, nearest
+from dpaudit.released_data.scores import membership_scores
+from dpaudit.released_data.tables import load_released
+from dpaudit.seeds import Stream, rng_of
+from dpaudit.usefulness.baselines import UniformRows
+from reports import markdown
+from reports.cervical import SCHEMA_FILE, published_table
+from reports.command import Run, StudyParser, start, write_json
+from reports.data import table_file
+
+SEED = 1717
+CONFIDENCE = 0.95
+ADULT, CERVICAL = "adult", "cervical-cancer"
+TABLES = (ADULT, CERVICAL)
+PAGE = Path(__file__).with_name("README.md")
+COPIED = (0.01, 0.03, 0.1, 0.3)
+PRIVATE = ("pate-gan", "original", "updated", "synthcity", "turing", "borealis", "smartnoise")
+EPSILON = 1.0
+ROWS_OF_A_SPLIT = 700
+"""Rows that are split in each of the many splits."""
+
+MOST_OF_AN_ERROR = 160
+"""Characters of an error that the results keep."""
+
+Maker = Callable[[pd.DataFrame, int], pd.DataFrame]
+
+
+class Size(NamedTuple):
+    """How large the study is.
+
+    Attributes:
+        splits: Splits of each table.
+        rows: Rows of each table, at most.
+        names: Generators of the registry on each table.
+    """
+
+    splits: int
+    rows: int | None
+    names: dict[str, tuple[str, ...]]
+
+
+FULL = Size(100, None, {CERVICAL: (*PRIVATE, "marginals"), ADULT: ("pate-gan", "marginals")})
+QUICK = Size(2, 400, {CERVICAL: ("marginals",), ADULT: ()})
+
+
+class StudyTable(NamedTuple):
+    """A table and its schema."""
+
+    data: pd.DataFrame
+    schema: Schema
+
+
+class Memoriser(NamedTuple):
+    """Draws each column by itself from train, but copies each row whole with some probability."""
+
+    share: float
+
+    def __call__(self, train: pd.DataFrame, seed: int) -> pd.DataFrame:
+        """Makes as many rows as there are train rows."""
+        rng = rng_of(seed, "memoriser")
+        drawn = pd.DataFrame({name: rng.permutation(train[name].to_numpy()) for name in train})
+        copied = rng.random(len(train)) < self.share
+        drawn[copied] = train[copied]
+        return drawn
+
+
+def tables(run: Run, size: Size) -> dict[str, StudyTable]:
+    """Both tables; the schema of Adult is read off it."""
+    cervical = published_table(run.data)
+    adult = load_table(table_file(ADULT, run.data))
+    found = {
+        CERVICAL: StudyTable(cervical, load_schema(SCHEMA_FILE, lambda: cervical)),
+        ADULT: StudyTable(adult, Schema.infer(adult)),
+    }
+    return {
+        name: StudyTable(of.schema.canonical(of.data[: size.rows]), of.schema)
+        for name, of in found.items()
+    }
+
+
+def makers(table: StudyTable, names: tuple[str, ...]) -> Iterator[tuple[str, Maker]]:
+    """Whatever makes a synthetic table of train, by name."""
+    for share in COPIED:
+        yield f"memoriser-{share:g}", Memoriser(share)
+    for name in names:
+        yield name, of_registry(name, table.schema)
+    noise = UniformRows(table.schema)
+    yield "noise", lambda train, seed: noise.sample(len(train), seed=seed)
+
+
+def of_registry(name: str, schema: Schema) -> Maker:
+    """A generator of the registry at its defaults, but for epsilon."""
+
+    def make(train: pd.DataFrame, seed: int) -> pd.DataFrame:
+        named = named_generator(name, {"epsilon": EPSILON}, {"schema": schema})
+        model = named.generator.fit(train, seed=seed)
+        drawn: pd.DataFrame = model.sample(len(train), seed=seed + 1)
+        return drawn
+
+    return make
+
+
+def releases(run: Run, size: Size, found: dict[str, StudyTable]) -> None:
+    """One training of each generator on one split of each table, audited with its coins."""
+    for name, table in found.items():
+        split = dpaudit.split(table.data, seed=SEED)
+        for maker, make in makers(table, size.names[name]):
+            path = run.out / "releases" / f"{name}-{maker}.json"
+            if path.exists():
+                continue
+            try:
+                document = release(name, maker, make, split, table.schema)
+            except DpauditError as error:
+                reason = clipped(str(error), MOST_OF_AN_ERROR)
+                document = {"table": name, "generator": maker, "error": reason}
+            write_json(path, document)
+            print(f"{name}, {maker}: {document.get('error') or document['result']['finding']}")
+
+
+def release(
+    table: str, maker: str, make: Maker, split: dpaudit.CoinSplit, schema: Schema
+) -> dict[str, Any]:
+    """Trains one generator on train and audits its table.
+
+    Raises:
+        DpauditError: If it fails, or its table does not fit the schema.
+    """
+    began = time.perf_counter()
+    synthetic = make(split.train, Stream(SEED, table, maker).seed())
+    made, cpu = time.perf_counter(), time.process_time()
+    result = dpaudit.audit_data(
+        synthetic,
+        split.train,
+        split.holdout,
+        coins=split.coins,
+        schema=schema,
+        confidence=CONFIDENCE,
+        seed=SEED,
+    )
+    return {
+        "table": table,
+        "generator": maker,
+        "training_seconds": round(made - began, 1),
+        "audit_seconds": round(time.perf_counter() - made, 1),
+        "audit_cpu_seconds": round(time.process_time() - cpu, 1),
+        "closest_record": closest_record(synthetic, split, schema),
+        "result": result.to_document(),
+    }
+
+
+def closest_record(
+    synthetic: pd.DataFrame, split: dpaudit.CoinSplit, schema: Schema
+) -> dict[str, float]:
+    """The distance to the closest record as panels show it: shares and 5 % quantiles.
+
+    `nearer_to_train` is the share of synthetic rows nearer to train than to the hold-out, of which
+    as many rows are taken; ties count half. Panels ask that it is about one half.
+    """
+    rows = min(len(split.train), len(split.holdout))
+    drawn = encoded(schema.canonical(synthetic), schema)
+    train, holdout = (
+        nearest(drawn, encoded(schema.canonical(of[:rows]), schema), neighbours=1).distances[:, 0]
+        for of in (split.train, split.holdout)
+    )
+    share = (train < holdout).mean() + (train == holdout).mean() / 2
+    low = {"train": train, "holdout": holdout}
+    return {"nearer_to_train": round(float(share), 4)} | {
+        f"low_{name}": round(float(np.quantile(of, 0.05)), 4) for name, of in low.items()
+    }
+
+
+def splits(run: Run, size: Size, found: dict[str, StudyTable]) -> None:
+    """Many splits: what a memoriser's phantoms, and a table of other rows, are taken for."""
+    path = run.out / "splits.json"
+    done: dict[str, list[dict[str, Any]]] = json.loads(path.read_text()) if path.exists() else {}
+    for name, table in found.items():
+        for number in range(len(done.setdefault(name, [])), size.splits):
+            done[name].append(one_split(name, table, number))
+            if len(done[name]) % 10 == 0 or number == size.splits - 1:
+                write_json(path, done, indent=0)
+
+
+def one_split(name: str, table: StudyTable, number: int) -> dict[str, Any]:
+    """The p-values of two tests that must find nothing, and of one that should find something.
+
+    `phantom`: between halves of the hold-out, of a memoriser of a tenth of train. `stranger`: the
+    whole test of a table that is made of rows of the same population that are neither in train nor
+    in the hold-out, and `stranger_bound` its bound. `memoriser`: the test of the memoriser.
+    """
+    seed = Stream(SEED, name, "split", number).seed()
+    rows = table.data.sample(frac=1.0, random_state=seed)[: 2 * ROWS_OF_A_SPLIT]
+    half = len(rows) // 2
+    split = dpaudit.split(rows[:half].reset_index(drop=True), seed=seed)
+    memoriser, found = Memoriser(0.1), {}
+    for kind, synthetic in (
+        ("memoriser", memoriser(split.train, seed)),
+        ("stranger", memoriser(rows[half:].reset_index(drop=True), seed)),
+    ):
+        released = load_released(split.train, synthetic, split.holdout, schema=table.schema)
+        real, of, inside, _ = canaries_of(released, split.coins, seed=seed)
+        scores = membership_scores(real, released.synthetic, table.schema, of=of)
+        fitting = parted(len(of), rng_of(seed, "parts"))
+        tested = recognise(scores, inside, fitting, rng_of(seed, kind), confidence=CONFIDENCE)
+        found[kind] = tested.p_value
+        if kind == "stranger":
+            found["stranger_bound"] = released_bound(tested.right, delta=0.0, confidence=CONFIDENCE)
+        else:
+            ghost = phantom(scores, inside, rng_of(seed, "phantom"))
+            found["phantom"] = 1.0 if ghost is None else ghost
+    return found
+
+
+def page(results: Path) -> str:
+    """The tables of README.md, made from the results."""
+    rows = []
+    for path in sorted((results / "releases").glob("*.json"), key=_place):
+        found = json.loads(path.read_text())
+        if "error" in found:
+            rows.append((found["table"], found["generator"], found["error"], *["-"] * 6))
+            continue
+        result, panel = found["result"], found["closest_record"]
+        membership = result["membership"]
+        rate = membership["rates"][1]
+        rows.append(
+            (
+                found["table"],
+                found["generator"],
+                result["finding"],
+                f"{membership['p_value']:.4f}",
+                f"{rate['flagged_members'] / rate['members']:.3f}",
+                f"{rate['flagged_others'] / rate['others']:.3f}",
+                f"{result['bound']['proved']:.2f}",
+                len(result["riskiest"]),
+                f"{panel['nearer_to_train']:.3f}",
+            )
+        )
+    heads = ("table", "generator", "finding", "p", "train flagged at 1 %", "hold-out flagged")
+    releases = markdown.table((*heads, "proved epsilon", "rows named", "nearer to train"), rows)
+    return f"{releases}\n{_splits_table(results / 'splits.json')}"
+
+
+def _splits_table(path: Path) -> str:
+    """False alarms at 5 % over all splits, and how many there are at most with 99 % confidence."""
+    found: dict[str, list[dict[str, Any]]] = json.loads(path.read_text())
+    found["both"] = [row for rows in found.values() for row in rows]
+    level, rows = 1.0 - CONFIDENCE, []
+    for table, of in found.items():
+        for what, seen in (
+            ("two halves of the hold-out, p at most 0.05", [row["phantom"] <= level for row in of]),
+            ("the same, p at most 0.01", [row["phantom"] <= LEVEL for row in of]),
+            ("a table of other rows, p at most 0.05", [row["stranger"] <= level for row in of]),
+            ("a table of other rows, bound above 0", [row["stranger_bound"] > 0 for row in of]),
+            ("a tenth of train copied, p at most 0.05", [row["memoriser"] <= level for row in of]),
+        ):
+            many, all_of_them = sum(seen), len(seen)
+            low = beta.ppf(0.01, many, all_of_them - many + 1) if many else 0.0
+            high = beta.ppf(0.99, many + 1, all_of_them - many) if many < all_of_them else 1.0
+            rows.append((table, what, f"{many} of {all_of_them}", f"{low:.3f}", f"{high:.3f}"))
+    return markdown.table(("table", "what is tested", "found", "at least", "at most"), rows)
+
+
+def _place(path: Path) -> tuple[bool, bool, str]:
+    """Cervical Cancer first, memorisers before generators."""
+    return path.name.startswith(ADULT), "memoriser" not in path.name, path.name
+
+
+PARTS = {"releases": releases, "splits": splits}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the parts that are asked for."""
+    parser = StudyParser(__file__, __doc__, parts=tuple(PARTS), tables=TABLES)
+    run = parser.run_of(parser.parse_args(arguments))
+    size = QUICK if run.quick else FULL
+    found = tables(run, size)
+    for part in run.parts:
+        PARTS[part](run, size, found)
+    if run.is_whole:
+        markdown.replace_table(PAGE, page(run.out))
+
+
+if __name__ == "__main__":
+    start(main)

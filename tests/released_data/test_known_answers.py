@@ -1,0 +1,181 @@
+"""Whole audits of released tables whose answer is known."""
+
+import re
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+import dpaudit
+from dpaudit.errors import DataError, SettingsError
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
+from dpaudit.released_data.audit import canaries_of
+from dpaudit.released_data.membership import parted, recognise
+from dpaudit.released_data.result import ReleasedFinding, released_schema
+from dpaudit.released_data.scores import membership_scores
+from dpaudit.released_data.tables import load_released
+
+SCHEMA = Schema(
+    columns=(
+        *(Column(name=f"x{i}", kind=Kind.CONTINUOUS, lower=-9.0, upper=9.0) for i in range(3)),
+        Column(name="c", kind=Kind.CATEGORICAL, categories=("a", "b", "d")),
+    )
+)
+
+
+def table(n: int, seed: int, shift: float = 0.0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    numbers = {f"x{i}": rng.normal(shift, size=n).clip(-9, 9) for i in range(3)}
+    return pd.DataFrame(numbers | {"c": np.array(["a", "b", "d"])[rng.integers(3, size=n)]})
+
+
+def with_copies(train: pd.DataFrame, share: float, seed: int = 9) -> pd.DataFrame:
+    """Rows of the population; the first ones are rows of train."""
+    drawn = table(len(train), seed)
+    copied = int(share * len(train))
+    drawn.iloc[:copied] = train.sample(copied, random_state=seed).to_numpy()
+    return drawn.astype(train.dtypes)
+
+
+DATA = table(1200, 0)
+SPLIT = dpaudit.split(DATA, seed=1)
+LEAKY = with_copies(SPLIT.train, 0.2)
+
+
+@pytest.fixture(scope="module")
+def proved() -> dpaudit.ReleasedDataResult:
+    return dpaudit.audit_data(
+        LEAKY, SPLIT.train, SPLIT.holdout, coins=SPLIT.coins, schema=SCHEMA, epsilon=1.0
+    )
+
+
+def test_copies_are_proved_by_coins(proved: dpaudit.ReleasedDataResult) -> None:
+    found = proved
+    assert found.finding is ReleasedFinding.VIOLATION
+    assert found.bound is not None
+    assert found.bound.proved > 1.0
+    assert found.not_a_bound is None
+    assert found.rows.coins == 1200
+    copied = set(SPLIT.train.sample(int(0.2 * len(SPLIT.train)), random_state=9).index)
+    named = {one.row for one in found.riskiest}
+    assert len(named & copied) > 0.7 * len(copied)  # a fifth is not looked at
+    assert len(named - copied) < 0.2 * len(named)
+
+
+def test_the_same_release_without_coins_is_a_leak_but_no_bound() -> None:
+    found = dpaudit.audit_data(LEAKY, SPLIT.train, SPLIT.holdout, schema=SCHEMA)
+    assert found.finding is ReleasedFinding.LEAK
+    assert found.bound is None
+    assert found.not_a_bound is not None
+    assert "because no coin file" in found.not_a_bound
+    assert found.found
+
+
+def test_a_release_that_knows_nothing_of_train_is_no_leak() -> None:
+    for coins in (None, SPLIT.coins):
+        found = dpaudit.audit_data(
+            table(600, 7), SPLIT.train, SPLIT.holdout, coins=coins, schema=SCHEMA
+        )
+        # 600 rows may be too few to say that nothing is there.
+        assert found.finding in (ReleasedFinding.NOTHING_FOUND, ReleasedFinding.INCONCLUSIVE)
+        assert found.riskiest == ()
+
+
+def test_over_splits_such_a_release_is_seldom_called_a_leak() -> None:
+    runs, alarms = 60, 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        split = dpaudit.split(DATA[:300], seed=seed)
+        tables = load_released(split.train, table(150, seed + 99), split.holdout, schema=SCHEMA)
+        rows = canaries_of(tables, None, seed=seed)
+        scores = membership_scores(rows.real, tables.synthetic, SCHEMA, of=rows.of)
+        parts = parted(len(rows.of), rng)
+        alarms += recognise(scores, rows.inside, parts, rng, confidence=0.95).p_value <= 0.05
+    assert alarms <= binom.ppf(0.999, runs, 0.05)
+
+
+def test_a_claim_that_holds_is_not_refuted() -> None:
+    found = dpaudit.audit_data(
+        LEAKY, SPLIT.train, SPLIT.holdout, coins=SPLIT.coins, schema=SCHEMA, epsilon=20.0
+    )
+    assert found.finding is ReleasedFinding.INCONCLUSIVE
+
+
+def test_without_a_holdout_nothing_is_concluded() -> None:
+    found = dpaudit.audit_data(LEAKY, SPLIT.train, schema=SCHEMA)
+    assert found.finding is ReleasedFinding.INCONCLUSIVE
+    assert "without a hold-out" in found.reasons[0]
+    assert found.membership is None
+
+
+def test_a_holdout_of_another_population_is_no_proof() -> None:
+    other = table(600, 3, shift=1.0)
+    near_train = table(600, 4)
+    found = dpaudit.audit_data(near_train, SPLIT.train, other, schema=SCHEMA)
+    assert found.finding is ReleasedFinding.INCONCLUSIVE
+    assert "not of one population" in found.reasons[0]
+
+
+def test_a_few_rows_are_too_few() -> None:
+    found = dpaudit.audit_data(table(30, 1), table(10, 2), table(10, 3), schema=SCHEMA)
+    assert found.finding is ReleasedFinding.INCONCLUSIVE
+    assert found.membership is None
+
+
+def test_the_order_of_real_rows_says_nothing_of_membership() -> None:
+    tables = load_released(SPLIT.train, LEAKY, SPLIT.holdout, schema=SCHEMA)
+    by_coins = canaries_of(tables, SPLIT.coins, seed=0)
+    pd.testing.assert_frame_equal(by_coins.real, SCHEMA.canonical(DATA))
+    assert (by_coins.inside == SPLIT.coins.coins).all()
+    shuffled = canaries_of(tables, None, seed=0)
+    first = shuffled.inside[: len(SPLIT.train)]
+    assert 0.4 < first.mean() < 0.6
+    for canaries in (by_coins, shuffled):
+        members = canaries.real.iloc[canaries.of[canaries.inside]]
+        expected = tables.train.iloc[canaries.train_row[canaries.inside]]
+        assert (members.to_numpy() == expected.to_numpy()).all()
+        assert (canaries.train_row[~canaries.inside] == -1).all()
+
+
+def test_only_rows_with_a_coin_are_scored() -> None:
+    split = dpaudit.split(DATA, coins=200, seed=2)
+    found = dpaudit.audit_data(
+        with_copies(split.train, 0.3), split.train, split.holdout, coins=split.coins, schema=SCHEMA
+    )
+    assert found.rows.coins == 200
+    assert found.membership is not None
+    assert found.membership.fitted + found.membership.scored == 200
+
+
+def test_settings_that_need_more_are_refused() -> None:
+    with pytest.raises(SettingsError, match="need `coins`"):
+        dpaudit.audit_data(LEAKY, SPLIT.train, SPLIT.holdout, epsilon=1.0)
+    with pytest.raises(SettingsError, match="needs `holdout`"):
+        dpaudit.audit_data(LEAKY, SPLIT.train, coins=SPLIT.coins)
+    with pytest.raises(DataError, match="holdout table"):
+        dpaudit.audit_data(LEAKY, SPLIT.train, SPLIT.train, coins=SPLIT.coins)
+
+
+def test_the_document_fits_its_schema_and_repeats(proved: dpaudit.ReleasedDataResult) -> None:
+    jsonschema.validate(proved.to_document(), released_schema())
+    again = dpaudit.audit_data(
+        LEAKY, SPLIT.train, SPLIT.holdout, coins=SPLIT.coins, schema=SCHEMA, epsilon=1.0
+    )
+    assert again.to_json() == proved.to_json()
+    alone = dpaudit.audit_data(LEAKY, SPLIT.train, schema=SCHEMA)
+    jsonschema.validate(alone.to_document(), released_schema())
+
+
+def test_reports_say_the_same_and_print_no_record(proved: dpaudit.ReleasedDataResult) -> None:
+    found = proved
+    assert found.bound is not None
+    for text in (str(found), found.to_markdown(), found.to_html()):
+        assert "VIOLATION" in text
+        assert "Riskiest rows" in text
+        assert re.search(r"psilon is at least [0-9.]+ at 95 %", text)
+        for value in LEAKY.x0[:50]:
+            assert str(value)[:7] not in text
+    assert max(map(len, str(found).splitlines())) <= 80

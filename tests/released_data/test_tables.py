@@ -1,0 +1,117 @@
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit.errors import DataError
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
+from dpaudit.released_data.tables import load_released
+
+
+def table(n: int = 20, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n),
+            "wage": rng.normal(size=n),
+            "sex": np.array(["f", "m"])[np.arange(n) % 2],
+        }
+    )
+
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind=Kind.INTEGER, lower=0, upper=120),
+        Column(name="wage", kind=Kind.CONTINUOUS, lower=-10.0, upper=10.0),
+        Column(name="sex", kind=Kind.BINARY, categories=("f", "m")),
+    )
+)
+
+
+def test_tables_that_fit_are_canonical_and_warn_of_nothing() -> None:
+    found = load_released(table(), table(seed=1), table(seed=2), schema=SCHEMA)
+    assert found.warnings == ()
+    assert found.holdout is not None
+    assert [list(t.columns) for t in (found.train, found.synthetic, found.holdout)] == [
+        SCHEMA.names
+    ] * 3
+
+
+def test_files_are_read_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "train.csv"
+    table().to_csv(path, index=False)
+    found = load_released(path, table(seed=1), schema=SCHEMA)
+    assert found.sources == (str(path), "a table in memory", None)
+    pd.testing.assert_frame_equal(found.train, SCHEMA.canonical(table()))
+
+
+@pytest.mark.parametrize("schema", [None, SCHEMA])
+def test_other_columns_are_refused_and_all_named(schema: Schema | None) -> None:
+    odd = table(seed=1).rename(columns={"wage": "salary"})
+    with pytest.raises(DataError) as caught:
+        load_released(table(), odd, table().drop(columns="sex"), schema=schema)
+    text = str(caught.value)
+    assert "the synthetic table lacks column 'wage'" in text
+    assert "the synthetic table has column 'salary'" in text
+    assert "the holdout table lacks column 'sex'" in text
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "says"),
+    [
+        ("sex", "male", "is not one of its 2 categories"),
+        ("age", "forty", "is not a number"),
+        ("age", 40.5, "is not a whole number"),
+        ("wage", None, "is missing"),
+    ],
+)
+@pytest.mark.parametrize("schema", [None, SCHEMA])
+def test_other_kinds_and_categories_are_refused(
+    column: str, value: object, says: str, schema: Schema | None
+) -> None:
+    odd = table(seed=1).astype({column: object})
+    odd.loc[3, column] = value
+    with pytest.raises(DataError, match=says) as caught:
+        load_released(table(), odd, table(seed=2), schema=schema)
+    assert "the synthetic table" in str(caught.value)
+    assert column in str(caught.value)
+
+
+def test_a_value_outside_public_bounds_is_refused_but_not_outside_inferred_ones() -> None:
+    odd = table(seed=1)
+    odd.loc[0, "wage"] = 11.0
+    with pytest.raises(DataError, match="outside the bounds"):
+        load_released(table(), odd, schema=SCHEMA)
+    found = load_released(table(), odd)
+    assert found.schema.columns[1].bounds.upper == 11.0
+
+
+def test_a_category_of_the_holdout_alone_is_one_of_the_population() -> None:
+    holdout = table(seed=2)
+    holdout.loc[0, "sex"] = "x"
+    found = load_released(table(), table(seed=1), holdout)
+    assert found.schema.columns[2].categories == ("f", "m", "x")
+    assert any("give a public schema" in warning for warning in found.warnings)
+
+
+def test_another_order_of_columns_is_a_warning() -> None:
+    turned = table(seed=1)[["sex", "age", "wage"]]
+    found = load_released(table(), turned, schema=SCHEMA)
+    assert found.warnings == (
+        "the synthetic table has its columns in another order: they were sorted",
+    )
+    assert list(found.synthetic.columns) == SCHEMA.names
+
+
+def test_rows_in_train_and_holdout_are_counted() -> None:
+    holdout = pd.concat([table(seed=2), table()[:3]])
+    found = load_released(table(), table(seed=1), holdout, schema=SCHEMA)
+    assert len(found.warnings) == 1
+    assert found.warnings[0].startswith("3 of 23 hold-out rows are also in train")
+
+
+def test_a_table_of_one_row_is_refused() -> None:
+    with pytest.raises(DataError, match="the holdout table has 1 rows"):
+        load_released(table(), table(), table(1), schema=SCHEMA)
