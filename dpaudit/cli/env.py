@@ -18,6 +18,7 @@ from dpaudit.external.environments import (
 )
 from dpaudit.formatting import did_you_mean
 from dpaudit.plugins.named import libraries, library_named
+from dpaudit.released_data.anonymeter.environment import ENVIRONMENT as ANONYMETER
 
 env = typer.Typer(
     add_completion=False,
@@ -39,7 +40,7 @@ Name = Annotated[
 @env.command("list")
 @guarded
 def list_environments() -> None:
-    """Lists environments: of every registered library, and what else is in the cache folder."""
+    """Lists environments: of anonymeter, of registered libraries, and what else is in the cache."""
     from dpaudit.bugs.corpus import known_environments
 
     output = results()
@@ -100,7 +101,8 @@ def remove(
 
 
 def _registered() -> dict[str, Environment]:
-    return {one.environment.name: one.environment for one in libraries()}
+    own = {ANONYMETER.name: ANONYMETER}
+    return own | {one.environment.name: one.environment for one in libraries()}
 
 
 def _named(name: str) -> Environment:
