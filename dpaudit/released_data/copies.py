@@ -40,21 +40,6 @@ class CopyFinding(NamedTuple):
     records: Excess
 
 
-class CopiedRow(NamedTuple):
-    """A train record that has an exact copy, or the nearest to one.
-
-    Attributes:
-        row: Its row in the train table, from 0.
-        distance: To its nearest synthetic record.
-        apart: Distance to its nearest hold-out record: the larger, the less does chance explain a
-            copy; None without a hold-out.
-    """
-
-    row: int
-    distance: float
-    apart: float | None
-
-
 class Copies(NamedTuple):
     """All that is said of copies.
 
@@ -62,13 +47,14 @@ class Copies(NamedTuple):
         exact: Records whose every value stands in one synthetic record.
         near: Records with a synthetic record nearby, a finding for each threshold.
         synthetic: Synthetic records that equal a train record.
-        riskiest: The copied train records farthest from all hold-out records.
+        riskiest: Rows of the train table, from 0, that have an exact copy: those farthest from all
+            hold-out records first, for chance explains them least.
     """
 
     exact: CopyFinding
     near: tuple[CopyFinding, ...]
     synthetic: Hits
-    riskiest: tuple[CopiedRow, ...]
+    riskiest: tuple[int, ...]
 
     @property
     def proved(self) -> bool:
@@ -115,7 +101,7 @@ def find_copies(
     synthetic_copied: BoolArray,
     train_distances: Distances,
     holdout_distances: Distances | None,
-    apart: Distances | None,
+    riskiest: Sequence[int],
     rng: np.random.Generator,
     confidence: float,
 ) -> Copies:
@@ -128,9 +114,9 @@ def find_copies(
         train_copied: Whether each train record [n] equals a synthetic one (`equal_rows`).
         holdout_copied: Of the hold-out records [h]; None without a hold-out.
         synthetic_copied: Whether each synthetic record [m] equals a train one.
-        train_distances: Of each train record [n] to its nearest synthetic one.
-        holdout_distances: Of the hold-out records [h].
-        apart: Distance of each train record [n] to its nearest hold-out record.
+        train_distances: Of train records, all or some at random, to their nearest synthetic one.
+        holdout_distances: Of hold-out records, all or some at random; None without a hold-out.
+        riskiest: Rows of copied train records, the riskiest first.
         rng: Halves the hold-out.
         confidence: Probability that all limits hold, in (0, 1).
 
@@ -170,19 +156,7 @@ def find_copies(
         CopyFinding(0.0, None, exact),
         tuple(near),
         _hits(synthetic_copied),
-        _riskiest(train_copied, train_distances, apart),
-    )
-
-
-def _riskiest(
-    copied: BoolArray, distances: Distances, apart: Distances | None
-) -> tuple[CopiedRow, ...]:
-    rows = np.flatnonzero(copied)
-    if apart is not None:
-        rows = rows[np.argsort(-apart[rows], kind="stable")]
-    return tuple(
-        CopiedRow(int(row), float(distances[row]), None if apart is None else float(apart[row]))
-        for row in rows[:MOST_ROWS]
+        tuple(riskiest[:MOST_ROWS]),
     )
 
 

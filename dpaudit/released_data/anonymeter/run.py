@@ -36,7 +36,7 @@ class AnonymeterFinding(NamedTuple):
     """What anonymeter says of one attack; a risk is no bound on epsilon.
 
     Attributes:
-        kind: "singling out by one column", "linkability", "inference", and so on.
+        kind: "singling out, 1 column", "linkability", "inference", and so on.
         secret: The column whose values were guessed; None of other attacks.
         attacks: How often each table was attacked.
         train: Successes on train records.

@@ -106,10 +106,10 @@ def evaluated(request: dict[str, Any]) -> list[dict[str, Any]]:
 
     columns = min(COLUMNS, len(train.columns))
     jobs: list[tuple[str, str | None, Callable[[], Any]]] = [
-        ("singling out by one column", None, lambda: singling_out("univariate", 1))
+        ("singling out, 1 column", None, lambda: singling_out("univariate", 1))
     ]
     if columns > 1:
-        several = f"singling out by {columns} columns"
+        several = f"singling out, {columns} columns"
         jobs.append((several, None, lambda: singling_out("multivariate", columns)))
         jobs.append(("linkability", None, linkability))
     jobs += [("inference", one["name"], partial(inference, one)) for one in request["secrets"]]
