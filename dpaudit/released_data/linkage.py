@@ -44,6 +44,9 @@ class Linkage(NamedTuple):
         inference: Guessed attributes.
         panel: The distance to the closest record, as privacy panels show it.
         anonymeter: Findings of anonymeter; None if it was not asked for.
+        proved: What depends on who was trained on, one clause for each kind of finding, if a random
+            split made train and hold-out.
+        confidence: Probability that all that is proved holds.
     """
 
     members: int
@@ -52,11 +55,8 @@ class Linkage(NamedTuple):
     inference: tuple[Inference, ...]
     panel: DistancePanel
     anonymeter: tuple[AnonymeterFinding, ...] | None
-
-    @property
-    def proved(self) -> tuple[str, ...]:
-        """What depends on who was trained on, one clause for each, all at the same confidence."""
-        return tuple(_proved(self))
+    proved: tuple[str, ...]
+    confidence: float
 
 
 def find_linkage(
@@ -146,7 +146,8 @@ def find_linkage(
             confidence=confidence,
         )
     panel = _panel(train, searched[:_MOST_ASKED], holdout, schema, seed)
-    return Linkage(len(members), copies, outliers, inference, panel, found)
+    proved = tuple(_proved(copies, outliers, inference))
+    return Linkage(len(members), copies, outliers, inference, panel, found, proved, confidence)
 
 
 def _panel(
@@ -186,8 +187,8 @@ def _some(table: pd.DataFrame, most: int, rng: np.random.Generator) -> pd.DataFr
     return table.iloc[rng.permutation(len(table))[:most]]
 
 
-def _proved(found: Linkage) -> Iterator[str]:
-    for one in (found.copies.exact, *found.copies.near):
+def _proved(copies: Copies, outliers: Outliers, inference: Sequence[Inference]) -> Iterator[str]:
+    for one in (copies.exact, *copies.near):
         if one.records.proved:
             what = "a copy" if one.share is None else f"a near copy (within {one.within:.3g})"
             yield (
@@ -195,16 +196,16 @@ def _proved(found: Linkage) -> Iterator[str]:
                 f"{what} because they were trained on"
             )
             break
-    if found.outliers.ends_proved and found.outliers.ends is not None:
-        ends = found.outliers.ends.train
+    if outliers.ends_proved and outliers.ends is not None:
+        ends = outliers.ends.train
         yield (
             f"{ends.found} of {ends.of} extremes of numeric columns are those of the train table, "
             "more than a random split explains"
         )
-    rare = [one.column for one in found.outliers.columns if one.repeated.proved]
+    rare = [one.column for one in outliers.columns if one.repeated.proved]
     if rare:
         yield f"it repeats values that single train records have: {_listed(rare)}"
-    secrets = list(dict.fromkeys(one.secret for one in found.inference if one.right.proved))
+    secrets = list(dict.fromkeys(one.secret for one in inference if one.right.proved))
     if secrets:
         yield f"it gives away values of train records: {_listed(secrets)}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from dpaudit.formatting import clipped, percent, rounded, rounded_up
 from dpaudit.released_data.copies import Copies
@@ -11,30 +12,31 @@ from dpaudit.released_data.excess import Excess, Hits
 from dpaudit.released_data.inference import Inference
 from dpaudit.released_data.linkage import Linkage
 from dpaudit.released_data.outliers import Outliers
-from dpaudit.report.structure import MOST_ROWS, Block, ReportTable
+from dpaudit.report.structure import Block, ReportTable
 
+MOST_ROWS: Final = 10
+"""Rows of each table that are shown."""
 _NAME, _SHORT = 20, 12  # letters of a column's name, so that a terminal holds the tables
 _NO_HOLDOUT = "Without a hold-out nothing says how many there would be by chance."
 
 
-def linkage_blocks(found: Linkage, *, confidence: float) -> tuple[Block, ...]:
+def linkage_blocks(found: Linkage) -> tuple[Block, ...]:
     """The parts of the report.
 
     Args:
         found: The findings.
-        confidence: Probability that all that is proved holds.
 
     Returns:
         A part for each kind of finding.
     """
-    return tuple(_blocks(found, percent(confidence)))
+    return tuple(_blocks(found))
 
 
-def _blocks(found: Linkage, confidence: str) -> Iterator[Block]:
-    yield _copies(found.copies, confidence)
-    yield _outliers(found.outliers, confidence)
+def _blocks(found: Linkage) -> Iterator[Block]:
+    yield _copies(found.copies, percent(found.confidence))
+    yield _outliers(found.outliers)
     if found.inference:
-        yield _inference(found.inference, confidence)
+        yield _inference(found.inference)
     yield _panel(found.panel, proved=bool(found.proved))
     yield _anonymeter(found)
 
@@ -48,7 +50,8 @@ def _copies(found: Copies, confidence: str) -> Block:
         paragraphs=(
             f"{_of(found.synthetic)} synthetic records equal a train record. What hold-out records "
             "show is chance; the last column is how many train records have a copy because they "
-            f"were trained on, at least, at {confidence} confidence."
+            f"were trained on, at least. It holds, as that of the next tables, at {confidence} "
+            "confidence if a random split made train and hold-out."
             if found.exact.records.holdout
             else f"{_of(found.synthetic)} synthetic records equal a train record. {_NO_HOLDOUT}",
             *(
@@ -61,7 +64,7 @@ def _copies(found: Copies, confidence: str) -> Block:
     )
 
 
-def _outliers(found: Outliers, confidence: str) -> Block:
+def _outliers(found: Outliers) -> Block:
     paragraphs = []
     if found.ends is not None:
         ends = found.ends
@@ -76,8 +79,7 @@ def _outliers(found: Outliers, confidence: str) -> Block:
         if own:
             paragraphs.append(f"Ends of the train table and not of the hold-out: {_listed(own)}.")
     paragraphs.append(
-        "Below: values that one record alone has, and how many of them the synthetic table "
-        f"repeats. The last column is at {confidence} confidence."
+        "Below: values that one record alone has, and how many of them the synthetic table repeats."
     )
     shown = [one for one in found.columns if one.repeated.train.of][:MOST_ROWS]
     rows = [(clipped(one.column, _NAME), *_compared(one.repeated)) for one in shown]
@@ -88,7 +90,7 @@ def _outliers(found: Outliers, confidence: str) -> Block:
     )
 
 
-def _inference(found: tuple[Inference, ...], confidence: str) -> Block:
+def _inference(found: tuple[Inference, ...]) -> Block:
     shown = sorted(found, key=lambda one: one.right.p_value or 0.0)[:MOST_ROWS]
     rows = [
         (
@@ -105,8 +107,8 @@ def _inference(found: tuple[Inference, ...], confidence: str) -> Block:
         paragraphs=(
             "What is guessed of hold-out records as well holds of the population. Blind: right "
             "with the most frequent value or the median alone. The last column: train records "
-            "whose value was given away because they were trained on, at least, at "
-            f"{confidence} confidence. The {len(rows)} guesses with the smallest p-values.",
+            "whose value was given away because they were trained on, at least. These are the "
+            f"{len(rows)} guesses with the smallest p-values.",
         ),
         table=ReportTable(header, tuple(rows), frozenset({2, 3, 4, 5})),
     )

@@ -69,12 +69,12 @@ def test_without_a_holdout_everything_is_counted_and_nothing_proved() -> None:
     found = linkage(tables(copying(0.5), holdout=False))
     assert found.proved == ()
     assert found.copies.exact.records.train.found == 300
-    text = "".join(one.paragraphs[0] for one in linkage_blocks(found, confidence=0.95))
+    text = "".join(one.paragraphs[0] for one in linkage_blocks(found))
     assert "Without a hold-out nothing says how many there would be by chance." in text
 
 
 def by_title(found: Linkage) -> dict[str, Block]:
-    return {one.title.split()[0]: one for one in linkage_blocks(found, confidence=0.95)}
+    return {one.title.split()[0]: one for one in linkage_blocks(found)}
 
 
 def test_the_report_says_what_was_found() -> None:
