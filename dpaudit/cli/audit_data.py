@@ -41,9 +41,10 @@ def audit_data(
         float | None,
         typer.Option(metavar="D", help="Its delta. Default: 0.", show_default=False),
     ] = None,
-    secret: Annotated[
+    secrets: Annotated[
         list[str] | None,
         typer.Option(
+            "--secret",
             metavar="COLUMN",
             help="Column whose values are guessed (repeatable). Default: the first 12.",
             show_default=False,
@@ -87,7 +88,7 @@ def audit_data(
         epsilon=epsilon,
         delta=delta,
         confidence=confidence,
-        secrets=secret,
+        secrets=secrets,
         anonymeter=anonymeter,
         seed=seed,
         on_progress=None if quiet else messages().print,

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.bounds import bonferroni
 from dpaudit.bounds._checks import check_confidence
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
@@ -156,7 +155,7 @@ def audit_data(
         secrets=secrets,
         anonymeter=anonymeter,
         seed=seed,
-        confidence=bonferroni(confidence, conclusion.FAMILIES),
+        confidence=conclusion.linkage_confidence(confidence),
     )
     rows = RowCounts(
         train=len(tables.train),
@@ -253,7 +252,7 @@ def _tested(
             inside,
             fitting,
             rng_of(seed, "planted copies"),
-            level=(1.0 - confidence) / conclusion.FAMILIES,
+            level=conclusion.membership_level(confidence),
         ),
     )
     if not by_coins:

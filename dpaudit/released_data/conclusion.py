@@ -20,8 +20,8 @@ from dpaudit.results.verdict import Power, SampleUnit
 LARGEST_SHARE: Final = 0.05
 """If copies of fewer rows than this share would not be found, that nothing was says little."""
 
-FAMILIES: Final = 2
-"""The test of membership, and linkage: each has half of the error probability of a leak."""
+LINKAGE_SHARE: Final = 0.2
+"""Share that linkage has of the error probability of a leak; the test of membership has the rest."""
 
 
 class Concluded(NamedTuple):
@@ -29,6 +29,16 @@ class Concluded(NamedTuple):
 
     finding: ReleasedFinding
     reasons: tuple[str, ...]
+
+
+def membership_level(confidence: float) -> float:
+    """Error probability of the test of membership."""
+    return (1.0 - LINKAGE_SHARE) * (1.0 - confidence)
+
+
+def linkage_confidence(confidence: float) -> float:
+    """Confidence of what is proved of copies, rare values and guessed attributes."""
+    return 1.0 - LINKAGE_SHARE * (1.0 - confidence)
 
 
 def conclude(
@@ -47,7 +57,7 @@ def conclude(
         membership: How well members are recognised; None if that was not tested.
         bound: The bound on epsilon, if there is one.
         linked: What is proved of copies, rare values and guessed attributes, at
-            1 - (1 - confidence)/`FAMILIES`.
+            `linkage_confidence`.
         claim: The claim, if there is one.
         confidence: Of the bound, and that no leak is found where none is.
 
@@ -91,7 +101,7 @@ def _without_claim(
         "chosen on)"
     )
     share = membership.detectable_copies
-    recognised = membership.p_value <= (1.0 - confidence) / FAMILIES
+    recognised = membership.p_value <= membership_level(confidence)
     found = (attacked, *linked) if recognised else linked
     if found:
         strangers = membership.population_p_value
