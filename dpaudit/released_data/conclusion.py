@@ -21,7 +21,7 @@ LARGEST_SHARE: Final = 0.05
 """If copies of fewer rows than this share would not be found, that nothing was says little."""
 
 LINKAGE_SHARE: Final = 0.2
-"""Share that linkage has of the error probability of a leak; the test of membership has the rest."""
+"""What linkage has of the error probability of a leak; the test of membership has the rest."""
 
 
 class Concluded(NamedTuple):

@@ -50,7 +50,7 @@ def test_equal_rates_prove_nothing_and_copies_of_train_records_alone_nearly_all(
 @pytest.mark.parametrize("memorised", [0, 15])
 def test_the_limit_is_wrong_no_more_often_than_it_says(memorised: int) -> None:
     rng = np.random.default_rng(7)
-    repeats, wrong = 1000, 0
+    repeats, wrong = 2000, 0
     for _ in range(repeats):
         by_chance = rng.random(600) < 0.05  # of records whose split is drawn after the table
         train, holdout = by_chance[:400].copy(), by_chance[400:]
