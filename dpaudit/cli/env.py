@@ -18,7 +18,6 @@ from dpaudit.external.environments import (
 )
 from dpaudit.formatting import did_you_mean
 from dpaudit.plugins.named import libraries, library_named
-from dpaudit.released_data.anonymeter.environment import ENVIRONMENT as ANONYMETER
 
 env = typer.Typer(
     add_completion=False,
@@ -101,8 +100,11 @@ def remove(
 
 
 def _registered() -> dict[str, Environment]:
-    own = {ANONYMETER.name: ANONYMETER}
-    return own | {one.environment.name: one.environment for one in libraries()}
+    from dpaudit.released_data.anonymeter.environment import ENVIRONMENT
+
+    return {ENVIRONMENT.name: ENVIRONMENT} | {
+        one.environment.name: one.environment for one in libraries()
+    }
 
 
 def _named(name: str) -> Environment:
