@@ -21,6 +21,7 @@ DOCS = Path(__file__).parents[1] / "docs"
         ("pate-gan.md", 3, 0),
         ("generators/marginals.md", 1, 0),
         ("extending.md", 8, 7),
+        ("released-data.md", 1, 0),
     ],
 )
 def test_snippets_print_what_the_page_says(

@@ -41,6 +41,22 @@ def audit_data(
         float | None,
         typer.Option(metavar="D", help="Its delta. Default: 0.", show_default=False),
     ] = None,
+    secrets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--secret",
+            metavar="COLUMN",
+            help="Column whose values are guessed (repeatable). Default: the first 12.",
+            show_default=False,
+        ),
+    ] = None,
+    anonymeter: Annotated[
+        bool,
+        typer.Option(
+            "--anonymeter",
+            help="Also run anonymeter's attacks; needs its environment (dpaudit env).",
+        ),
+    ] = False,
     confidence: options.Confidence = 0.95,
     html: Annotated[Path | None, _table("Also write the report as HTML.")] = None,
     markdown: Annotated[Path | None, _table("Also write the report as Markdown.")] = None,
@@ -72,6 +88,8 @@ def audit_data(
         epsilon=epsilon,
         delta=delta,
         confidence=confidence,
+        secrets=secrets,
+        anonymeter=anonymeter,
         seed=seed,
         on_progress=None if quiet else messages().print,
     )

@@ -39,7 +39,7 @@ Name = Annotated[
 @env.command("list")
 @guarded
 def list_environments() -> None:
-    """Lists environments: of every registered library, and what else is in the cache folder."""
+    """Lists environments: of anonymeter, of registered libraries, and what else is in the cache."""
     from dpaudit.bugs.corpus import known_environments
 
     output = results()
@@ -100,7 +100,11 @@ def remove(
 
 
 def _registered() -> dict[str, Environment]:
-    return {one.environment.name: one.environment for one in libraries()}
+    from dpaudit.released_data.anonymeter.environment import ENVIRONMENT
+
+    return {ENVIRONMENT.name: ENVIRONMENT} | {
+        one.environment.name: one.environment for one in libraries()
+    }
 
 
 def _named(name: str) -> Environment:

@@ -321,7 +321,7 @@ SETTINGS: dict[str, Any] = {
 }
 """The option of every setting."""
 
-REPEATABLE = {"parameters": "-p", "attacks": "--attack"}
+REPEATABLE = {"parameters": "-p", "attacks": "--attack", "secrets": "--secret"}
 """Settings of several values, and the option that gives one."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +15,12 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.released_data import conclusion
+from dpaudit.released_data.anonymeter.environment import built_environment
 from dpaudit.released_data.bound import released_bound, released_power
 from dpaudit.released_data.coins import CoinFile
 from dpaudit.released_data.controls import detectable_copies, phantom, same_population
+from dpaudit.released_data.inference import chosen_secrets
+from dpaudit.released_data.linkage import find_linkage
 from dpaudit.released_data.membership import enough, parted, recognise
 from dpaudit.released_data.result import (
     MembershipOutcome,
@@ -65,6 +68,8 @@ def audit_data(
     epsilon: float | None = None,
     delta: float | None = None,
     confidence: float = 0.95,
+    secrets: Sequence[str] | None = None,
+    anonymeter: bool = False,
     seed: int = 0,
     on_progress: Callable[[str], None] | None = None,
 ) -> ReleasedDataResult:
@@ -82,6 +87,10 @@ def audit_data(
             needs coins.
         delta: Its δ; by default 0. Without a claim, δ of the bound.
         confidence: Of bound, limits and test, in (0, 1).
+        secrets: Columns whose values are guessed of train and hold-out records; by default the
+            label and the first columns, 12 in all.
+        anonymeter: Whether the attacks of anonymeter run too; they need a hold-out, and its
+            environment (`dpaudit env create anonymeter`).
         seed: Root of every random stream; no coin depends on it.
         on_progress: Called with what is done next.
 
@@ -100,6 +109,10 @@ def audit_data(
         )
     if coins is not None and holdout is None:
         raise SettingsError("`coins` needs `holdout`: give both files that `dpaudit split` wrote")
+    if anonymeter:
+        if holdout is None:
+            raise SettingsError("`anonymeter` needs `holdout`: its risks are compared with one")
+        built_environment()
     claim = None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta or 0.0)
     report = on_progress or (lambda step: None)
 
@@ -112,6 +125,8 @@ def audit_data(
     del train, synthetic, holdout
     tested: _Tested | None = None
     risky: tuple[RiskyRow, ...] = ()
+    secrets = chosen_secrets(secrets, tables.schema)
+    members = np.arange(len(tables.train))
     if tables.holdout is not None:
         canaries = canaries_of(tables, tossed, seed=seed)
         report(f"comparing {len(canaries.of):,} rows with {len(tables.synthetic):,} synthetic ones")
@@ -131,6 +146,17 @@ def audit_data(
             RiskyRow(int(canaries.train_row[one.row]), one.p_value)
             for one in riskiest(scores, canaries.inside, rng_of(seed, "riskiest"))
         )
+        members = canaries.train_row[canaries.inside]
+        del canaries, scores  # large
+    report("looking for copies, rare values and values that can be guessed")
+    linkage = find_linkage(
+        tables,
+        members=members,
+        secrets=secrets,
+        anonymeter=anonymeter,
+        seed=seed,
+        confidence=conclusion.linkage_confidence(confidence),
+    )
     rows = RowCounts(
         train=len(tables.train),
         synthetic=len(tables.synthetic),
@@ -139,7 +165,9 @@ def audit_data(
     )
     membership = None if tested is None else tested.membership
     bound = None if tested is None else tested.bound
-    concluded = conclusion.conclude(rows, membership, bound, claim=claim, confidence=confidence)
+    concluded = conclusion.conclude(
+        rows, membership, bound, linkage.proved, claim=claim, confidence=confidence
+    )
     return ReleasedDataResult(
         finding=concluded.finding,
         reasons=concluded.reasons,
@@ -154,6 +182,7 @@ def audit_data(
         bound=bound,
         not_a_bound=None if bound else conclusion.why_no_bound(rows, membership),
         riskiest=risky,
+        linkage=linkage,
         dpaudit=__version__,
     )
 
@@ -223,7 +252,7 @@ def _tested(
             inside,
             fitting,
             rng_of(seed, "planted copies"),
-            level=1.0 - confidence,
+            level=conclusion.membership_level(confidence),
         ),
     )
     if not by_coins:

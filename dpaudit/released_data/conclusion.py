@@ -20,6 +20,9 @@ from dpaudit.results.verdict import Power, SampleUnit
 LARGEST_SHARE: Final = 0.05
 """If copies of fewer rows than this share would not be found, that nothing was says little."""
 
+LINKAGE_SHARE: Final = 0.2
+"""What linkage has of the error probability of a leak; the test of membership has the rest."""
+
 
 class Concluded(NamedTuple):
     """A finding and its reasons, the main one first."""
@@ -28,10 +31,21 @@ class Concluded(NamedTuple):
     reasons: tuple[str, ...]
 
 
+def membership_level(confidence: float) -> float:
+    """Error probability of the test of membership."""
+    return (1.0 - LINKAGE_SHARE) * (1.0 - confidence)
+
+
+def linkage_confidence(confidence: float) -> float:
+    """Confidence of what is proved of copies, rare values and guessed attributes."""
+    return 1.0 - LINKAGE_SHARE * (1.0 - confidence)
+
+
 def conclude(
     rows: RowCounts,
     membership: MembershipOutcome | None,
     bound: ReleasedBound | None,
+    linked: tuple[str, ...],
     *,
     claim: PrivacyClaim | None,
     confidence: float,
@@ -42,8 +56,10 @@ def conclude(
         rows: Rows of the tables.
         membership: How well members are recognised; None if that was not tested.
         bound: The bound on epsilon, if there is one.
+        linked: What is proved of copies, rare values and guessed attributes, at
+            `linkage_confidence`.
         claim: The claim, if there is one.
-        confidence: Of bound and test.
+        confidence: Of the bound, and that no leak is found where none is.
 
     Returns:
         The finding.
@@ -69,23 +85,29 @@ def conclude(
             bound.proved, claim, power, (), confidence=confidence, unit=SampleUnit.CANARIES
         )
         return Concluded(ReleasedFinding(decision.verdict.value), decision.reasons)
-    return _without_claim(membership, bound, confidence=confidence)
+    return _without_claim(membership, bound, linked, confidence=confidence)
 
 
 def _without_claim(
-    membership: MembershipOutcome, bound: ReleasedBound | None, *, confidence: float
+    membership: MembershipOutcome,
+    bound: ReleasedBound | None,
+    linked: tuple[str, ...],
+    *,
+    confidence: float,
 ) -> Concluded:
-    told = (
+    attacked = (
         f"attack {membership.attack} tells train rows from hold-out rows by the synthetic table "
         f"(p {p_text(membership.p_value)}, of {membership.scored:,} rows that the attack was not "
         "chosen on)"
     )
     share = membership.detectable_copies
-    if membership.p_value <= 1.0 - confidence:
+    recognised = membership.p_value <= membership_level(confidence)
+    found = (attacked, *linked) if recognised else linked
+    if found:
         strangers = membership.population_p_value
         if strangers is not None and strangers <= LEVEL:
             why = (
-                f"{told}; but train and hold-out can be told apart without it too (p "
+                f"{found[0]}; but train and hold-out can be told apart without it too (p "
                 f"{p_text(strangers)}): they are not of one population, which explains it as well "
                 "as a leak does; give a hold-out drawn as train was"
             )
@@ -98,7 +120,7 @@ def _without_claim(
             if bound is not None and bound.proved > 0.0
             else ()
         )
-        return Concluded(ReleasedFinding.LEAK, (told, *proof))
+        return Concluded(ReleasedFinding.LEAK, (found[0], *proof, *found[1:]))
     if share is None or share > LARGEST_SHARE:
         least = "half" if share is None else percent(share)
         why = (

@@ -16,6 +16,7 @@ from dpaudit.formatting import (
 )
 from dpaudit.released_data.controls import LEVEL
 from dpaudit.released_data.grades import p_text
+from dpaudit.released_data.linkage_report import linkage_blocks
 from dpaudit.report.render import Page, page_html, page_markdown
 from dpaudit.report.structure import Block, ReportTable
 
@@ -70,6 +71,7 @@ def _blocks(result: ReleasedDataResult) -> Iterator[Block]:
     yield Block(title="Bound on epsilon", paragraphs=_bound(result))
     if result.riskiest:
         yield _riskiest(result)
+    yield from linkage_blocks(result.linkage)
     yield Block(title="Tables", items=tuple(_tables(result)))
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Final, NamedTuple
 
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.released_data.linkage import Linkage
 from dpaudit.released_data.membership import RateAtThreshold
 from dpaudit.released_data.riskiest import RiskyRow
 from dpaudit.released_data.tables import ReleasedSources
@@ -120,6 +121,7 @@ class ReleasedDataResult:
         not_a_bound: Why there is no bound; None if there is one.
         riskiest: Rows of the train table that stand out, of which at most 5 % in the mean by
             chance.
+        linkage: Copies, rare values, guessed attributes, and the distance to the closest record.
         dpaudit: Version of dpaudit.
     """
 
@@ -136,6 +138,7 @@ class ReleasedDataResult:
     bound: ReleasedBound | None
     not_a_bound: str | None
     riskiest: tuple[RiskyRow, ...]
+    linkage: Linkage
     dpaudit: str
 
     @property

@@ -1,0 +1,1 @@
+"""Attacks of the library anonymeter, in an environment of its own."""

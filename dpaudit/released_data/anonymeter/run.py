@@ -1,0 +1,180 @@
+"""Singling out, linkability and inference by anonymeter 1.1.0, in a process of its own.
+
+Giomi et al. 2023 attack train records and records of a hold-out with the same synthetic table: what
+succeeds on both is a fact of the population. The library needs an older numpy than dpaudit, so it
+has a pinned environment (`dpaudit env create anonymeter`) and speaks to dpaudit by files and JSON.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.errors import AttackError, DataError
+from dpaudit.external.environments import BuiltEnvironment
+from dpaudit.external.messages import WorkerError
+from dpaudit.external.process import WorkerProcess
+from dpaudit.model.column import MISSING
+from dpaudit.model.encoding import values_of_table
+from dpaudit.model.schema import Schema
+from dpaudit.released_data.anonymeter.environment import built_environment
+
+_SCRIPT: Final = Path(__file__).with_name("script.py")
+MOST_ROWS: Final = 50_000
+"""Records of each table that are handed to the library."""
+_MOST_ATTACKS: Final = 500
+_LEAST_ATTACKS: Final = 10
+_SECONDS: Final = 3600.0
+
+
+class AnonymeterFinding(NamedTuple):
+    """What anonymeter says of one attack; a risk is no bound on epsilon.
+
+    Attributes:
+        kind: "singling out, 1 column", "linkability", "inference", and so on.
+        secret: The column whose values were guessed; None of other attacks.
+        attacks: How often each table was attacked.
+        train: Successes on train records.
+        holdout: Successes on hold-out records, which were not trained on.
+        baseline: Successes of guessing at random.
+        risk: Its privacy risk: (train - hold-out)/(1 - hold-out) of the rates, at least 0.
+        low: Lower end of its confidence interval, by the normal approximation.
+        high: Upper end.
+        notes: What it warns of.
+    """
+
+    kind: str
+    secret: str | None
+    attacks: int
+    train: int
+    holdout: int
+    baseline: int
+    risk: float
+    low: float
+    high: float
+    notes: tuple[str, ...]
+
+
+class _Plain(NamedTuple):
+    """A table as the library takes it, and which of its columns belong to each column."""
+
+    table: pd.DataFrame
+    parts: Mapping[str, list[str]]
+    numeric: list[str]
+
+
+def run_anonymeter(
+    train: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    holdout: pd.DataFrame,
+    schema: Schema,
+    *,
+    secrets: Sequence[str],
+    rng: np.random.Generator,
+    confidence: float,
+) -> tuple[AnonymeterFinding, ...]:
+    """Runs all its attacks.
+
+    Records that repeat are left out, and as many are taken of train and hold-out: the library's
+    correction for other numbers counts queries, not successes.
+
+    Args:
+        train: The train table, canonical.
+        synthetic: The synthetic table, canonical.
+        holdout: The hold-out, canonical.
+        schema: Their schema.
+        secrets: Columns whose values are guessed.
+        rng: Draws the records and the seed of the library.
+        confidence: Of its intervals, each by itself.
+
+    Returns:
+        Its findings.
+
+    Raises:
+        RegistryError: If its environment has not been made.
+        DataError: If train or hold-out have too few distinct records.
+        AttackError: If it fails.
+    """
+    built = built_environment()
+    plain = {
+        name: _plain(table, schema)
+        for name, table in (("train", train), ("synthetic", synthetic), ("holdout", holdout))
+    }
+    rows = min(MOST_ROWS, *(len(plain[name].table) for name in ("train", "holdout")))
+    attacks = min(_MOST_ATTACKS, rows, len(plain["synthetic"].table))
+    if attacks < _LEAST_ATTACKS:
+        raise DataError(
+            f"anonymeter attacks distinct records, and there are {attacks}: give at least "
+            f"{_LEAST_ATTACKS} of each table, or leave anonymeter out"
+        )
+    with tempfile.TemporaryDirectory(prefix="dpaudit-anonymeter-") as folder:
+        for name, (table, _, _) in plain.items():
+            most = MOST_ROWS if name == "synthetic" else rows
+            drawn = table.iloc[rng.permutation(len(table))[:most]]
+            drawn.to_csv(Path(folder) / f"{name}.csv", index=False)
+        _, parts, numeric = plain["train"]
+        shuffled = [schema.names[place] for place in rng.permutation(len(schema.names))]
+        halves = [shuffled[0::2], shuffled[1::2]]
+        request = {
+            **{name: f"{name}.csv" for name in plain},
+            "numeric": numeric,
+            "halves": [[part for name in half for part in parts[name]] for half in halves],
+            "secrets": [
+                {"name": name, "columns": parts[name]} for name in secrets if len(parts) > 1
+            ],
+            "attacks": attacks,
+            "confidence": confidence,
+            "seed": int(rng.integers(2**32)),
+        }
+        return _asked(built, request, Path(folder))
+
+
+def _asked(
+    built: BuiltEnvironment, request: Mapping[str, Any], folder: Path
+) -> tuple[AnonymeterFinding, ...]:
+    command = [str(built.python), "-I", str(_SCRIPT)]
+    try:
+        process = WorkerProcess(command, folder=folder)
+        try:
+            found = process.ask(request, seconds=_SECONDS)["findings"]
+        finally:
+            process.end()
+        return tuple(
+            AnonymeterFinding(**{**one, "notes": tuple(map(str, one["notes"]))}) for one in found
+        )
+    except (WorkerError, KeyError, TypeError) as error:
+        raise AttackError(f"anonymeter in {built.folder} fails: {error}") from None
+
+
+def _plain(table: pd.DataFrame, schema: Schema) -> _Plain:
+    """Distinct records: numbers from the lower bound upwards, codes of categories as text.
+
+    To the library every negative guess of a number is right, and a record with a missing number is
+    infinitely far: so numbers start at 0, and a missing one is the middle of the bounds, with a
+    column that says so.
+    """
+    found: dict[str, Any] = {}
+    parts: dict[str, list[str]] = {}
+    numeric = []
+    for place, (column, values) in enumerate(
+        zip(schema.columns, values_of_table(table, schema).T, strict=True)
+    ):
+        name = f"c{place}"
+        parts[column.name] = [name]
+        if not column.kind.numeric:
+            codes = values.astype(np.int64)
+            found[name] = np.where(codes == MISSING, "missing", np.char.add("k", codes.astype(str)))
+            continue
+        numeric.append(name)
+        lower, upper = column.bounds
+        missing = np.isnan(values)
+        found[name] = np.where(missing, (upper - lower) / 2.0, values - lower)
+        if column.missing:
+            parts[column.name].append(f"{name}m")
+            found[f"{name}m"] = np.where(missing, "missing", "there")
+    return _Plain(pd.DataFrame(found).drop_duplicates(), parts, numeric)

@@ -1,0 +1,138 @@
+"""Runs attacks of anonymeter 1.1.0 in its own environment: one request in, one answer out.
+
+Nothing of dpaudit is imported here. The request is a line of JSON on standard input, the answer one
+on standard output; tables are CSV files in the working folder.
+"""
+
+import json
+import logging
+import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from anonymeter.evaluators import InferenceEvaluator, LinkabilityEvaluator, SinglingOutEvaluator
+
+MOST_ATTEMPTS = 50_000
+"""Queries that singling out by several columns tries, at most."""
+COLUMNS = 3
+"""Columns of such a query."""
+
+
+class Notes(logging.Handler):
+    """Keeps what the library warns of."""
+
+    def __init__(self) -> None:
+        super().__init__(level=logging.WARNING)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keeps one message."""
+        self.found.append(record.getMessage())
+
+
+def seed_everything(seed: int) -> None:
+    """Seeds the global generators of the library, which takes a seed in one of its attacks only."""
+    np.random.seed(seed)
+    make, shared = np.random.default_rng, np.random.default_rng(seed)
+    np.random.default_rng = lambda given=None: shared if given is None else make(given)  # type: ignore[assignment]
+
+
+def read(name: str, numeric: set[str]) -> pd.DataFrame:
+    """A table: numbers as such, all else as text."""
+    header = pd.read_csv(name, nrows=0).columns
+    kinds = {column: "float64" if column in numeric else "str" for column in header}
+    return pd.read_csv(name, dtype=kinds, keep_default_na=False)
+
+
+def finding(
+    kind: str, secret: str | None, evaluator: Any, request: dict[str, Any]
+) -> dict[str, Any]:
+    """The figures of one attack that was run."""
+    results = evaluator.results(confidence_level=request["confidence"])
+    risk = results.risk()
+    return {
+        "kind": kind,
+        "secret": secret,
+        "attacks": request["attacks"],
+        "train": int(results.n_success),
+        "holdout": int(results.n_control),
+        "baseline": int(results.n_baseline),
+        "risk": float(risk.value),
+        "low": float(risk.ci[0]),
+        "high": float(risk.ci[1]),
+    }
+
+
+def evaluated(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """The findings of all attacks, one after another."""
+    numeric = set(request["numeric"])
+    train, synthetic, holdout = (
+        read(request[n], numeric) for n in ("train", "synthetic", "holdout")
+    )
+    attacks = request["attacks"]
+
+    def singling_out(mode: str, columns: int) -> Any:
+        return SinglingOutEvaluator(
+            train,
+            synthetic,
+            n_attacks=attacks,
+            n_cols=columns,
+            control=holdout,
+            max_attempts=MOST_ATTEMPTS,
+            seed=request["seed"],
+        ).evaluate(mode)
+
+    def linkability() -> Any:
+        return LinkabilityEvaluator(
+            train, synthetic, tuple(request["halves"]), n_attacks=attacks, control=holdout
+        ).evaluate(n_jobs=1)
+
+    def inference(secret: dict[str, Any]) -> Any:
+        known = [column for column in train.columns if column not in secret["columns"]]
+        name = secret["columns"][0]
+        return InferenceEvaluator(
+            train,
+            synthetic,
+            known,
+            name,
+            regression=name in numeric,
+            n_attacks=attacks,
+            control=holdout,
+        ).evaluate(n_jobs=1)
+
+    columns = min(COLUMNS, len(train.columns))
+    jobs: list[tuple[str, str | None, Callable[[], Any]]] = [
+        ("singling out, 1 column", None, lambda: singling_out("univariate", 1))
+    ]
+    if columns > 1:
+        several = f"singling out, {columns} columns"
+        jobs.append((several, None, lambda: singling_out("multivariate", columns)))
+        jobs.append(("linkability", None, linkability))
+    jobs += [("inference", one["name"], partial(inference, one)) for one in request["secrets"]]
+    heard = Notes()
+    logging.getLogger("anonymeter").addHandler(heard)
+    found = []
+    for kind, secret, run in jobs:
+        heard.found.clear()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            one = finding(kind, secret, run(), request)
+        said = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+        found.append({**one, "notes": [*heard.found, *said]})
+    return found
+
+
+def main() -> None:
+    """Answers one request; what the library prints goes to standard error."""
+    output, sys.stdout = sys.stdout, sys.stderr
+    request = json.loads(sys.stdin.readline())
+    seed_everything(request["seed"])
+    print(json.dumps({"findings": evaluated(request)}), file=output, flush=True)
+
+
+if __name__ == "__main__":
+    main()

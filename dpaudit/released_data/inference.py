@@ -1,0 +1,199 @@
+"""Attribute inference: guesses one value of a record from its other values and a synthetic table.
+
+What holds of a population can be guessed of anyone. So every guess is made about train records and
+about hold-out records alike, as Stadler, Oprisanu and Troncoso (2022) and TAPAS do with and without
+the record in the training table: only what succeeds more often on train records is a leak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from dpaudit.errors import SettingsError
+from dpaudit.formatting import did_you_mean
+from dpaudit.model.encoding import EncodedColumn, layout
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import BoolArray, FloatArray
+from dpaudit.released_data.excess import Excess, Hits, excess_of
+from dpaudit.released_data.nearest import Encoded, nearest
+
+TOLERANCE: Final = 0.01
+"""A guessed number is right if it is off by at most this share of the column's bounds."""
+MOST_SECRETS: Final = 12
+"""Columns that are guessed by default."""
+_MOST_TARGETS: Final = 1000
+"""Records of each table whose values are guessed."""
+_MOST_LEARNED: Final = 5000
+"""Synthetic records that a model learns from."""
+_TREES: Final = 10
+
+
+class Guesser(StrEnum):
+    """How a value is guessed."""
+
+    CLOSEST = "closest record"
+    """As the synthetic record that is closest in all other columns (TAPAS)."""
+    MODEL = "model"
+    """By a random forest trained on the synthetic table (Stadler et al.)."""
+
+
+class Inference(NamedTuple):
+    """How often one attack guesses the values of one column.
+
+    Attributes:
+        secret: The column that is guessed.
+        guesser: How.
+        blind: Share of train records that the most frequent synthetic value (the median of
+            numbers) is right about: no other column is looked at.
+        right: Right guesses, of train and of hold-out records.
+    """
+
+    secret: str
+    guesser: Guesser
+    blind: float
+    right: Excess
+
+
+class _Part(NamedTuple):
+    """Records without the secret, and their secret values."""
+
+    known: Encoded
+    secret: FloatArray
+
+
+def chosen_secrets(names: Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
+    """The columns whose values are guessed.
+
+    Args:
+        names: Those asked for; None for the label and the first columns, 12 at most.
+        schema: The schema.
+
+    Returns:
+        Their names.
+
+    Raises:
+        SettingsError: If one is no column.
+    """
+    if names is None:
+        label = [schema.label] if schema.label else []
+        return tuple(dict.fromkeys([*label, *schema.names]))[:MOST_SECRETS]
+    for name in names:
+        if name not in schema.names:
+            hint = did_you_mean(name, schema.names)
+            raise SettingsError(f"`secrets` names {name!r}, which is no column{hint}")
+    return tuple(dict.fromkeys(names))
+
+
+def infer_attributes(
+    train: Encoded,
+    synthetic: Encoded,
+    holdout: Encoded | None,
+    schema: Schema,
+    *,
+    secrets: Sequence[str],
+    rng: np.random.Generator,
+    confidence: float,
+) -> tuple[Inference, ...]:
+    """Guesses values of train and of hold-out records from all their other values.
+
+    Args:
+        train: The train table [n, w], encoded.
+        synthetic: The synthetic table [m, w], encoded.
+        holdout: The hold-out [h, w], encoded; None if there is none.
+        schema: Their schema, of at least two columns.
+        secrets: Columns whose values are guessed.
+        rng: Draws the records, and trains.
+        confidence: Probability that all limits hold at once, in (0, 1).
+
+    Returns:
+        Two findings for each secret.
+
+    Raises:
+        SettingsError: If the confidence is out of range.
+    """
+    tests = len(secrets) * len(Guesser)
+    targets = _some(train, _MOST_TARGETS, rng)
+    others = None if holdout is None else _some(holdout, _MOST_TARGETS, rng)
+    found = []
+    for block in layout(schema):
+        if block.column.name not in secrets or len(schema.columns) < 2:
+            continue
+        own, basis = _part(targets, block), _part(synthetic, block)
+        other = None if others is None else _part(others, block)
+        blind = _hits(np.full(len(own.secret), _typical(basis.secret, block)), own, block).rate
+        for guesser in Guesser:
+            asked = own.known if other is None else np.concatenate([own.known, other.known])
+            guesses = _GUESS[guesser](basis, asked, block, rng)
+            right = excess_of(
+                _hits(guesses[: len(own.secret)], own, block),
+                None if other is None else _hits(guesses[len(own.secret) :], other, block),
+                confidence=confidence,
+                tests=tests,
+            )
+            found.append(Inference(block.column.name, guesser, blind, right))
+    return tuple(found)
+
+
+def _part(matrix: Encoded, block: EncodedColumn) -> _Part:
+    """Splits encoded records; a secret is a number in [0, 1], or the position of a category."""
+    places = list(range(block.value.start, block.value.stop))
+    if block.indicator is not None:
+        places.append(block.indicator)
+    values = matrix[:, block.value].astype(np.float64)
+    secret = values[:, 0] if block.column.kind.numeric else values.argmax(axis=1) * 1.0
+    if block.indicator is not None:
+        secret = np.where(matrix[:, block.indicator] >= 0.5, np.nan, secret)
+    return _Part(np.delete(matrix, places, axis=1), secret)
+
+
+def _closest(
+    basis: _Part, asked: Encoded, block: EncodedColumn, rng: np.random.Generator
+) -> FloatArray:
+    return basis.secret[nearest(asked, basis.known, neighbours=1).indices[:, 0]]
+
+
+def _modelled(
+    basis: _Part, asked: Encoded, block: EncodedColumn, rng: np.random.Generator
+) -> FloatArray:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    learned = rng.permutation(np.flatnonzero(~np.isnan(basis.secret)))[:_MOST_LEARNED]
+    if not len(learned):
+        return np.full(len(asked), np.nan)
+    kind = RandomForestRegressor if block.column.kind.numeric else RandomForestClassifier
+    forest = kind(n_estimators=_TREES, random_state=int(rng.integers(2**31)), n_jobs=1)
+    with threadpool_limits(limits=1):
+        forest.fit(basis.known[learned], basis.secret[learned])
+        return np.asarray(forest.predict(asked), dtype=np.float64)
+
+
+_GUESS: Final[Mapping[Guesser, Callable[..., FloatArray]]] = MappingProxyType(
+    {Guesser.CLOSEST: _closest, Guesser.MODEL: _modelled}
+)
+
+
+def _typical(secret: FloatArray, block: EncodedColumn) -> float:
+    if block.column.kind.numeric:
+        present = secret[~np.isnan(secret)]
+        return float(np.median(present)) if len(present) else np.nan
+    values, counts = np.unique(secret, return_counts=True)
+    return float(values[counts.argmax()])
+
+
+def _hits(guesses: FloatArray, part: _Part, block: EncodedColumn) -> Hits:
+    if block.column.kind.numeric:
+        right: BoolArray = np.abs(guesses - part.secret) <= TOLERANCE
+        right |= np.isnan(guesses) & np.isnan(part.secret)
+    else:
+        right = guesses == part.secret
+    return Hits(int(right.sum()), len(right))
+
+
+def _some(matrix: Encoded, most: int, rng: np.random.Generator) -> Encoded:
+    return matrix[rng.permutation(len(matrix))[:most]] if len(matrix) > most else matrix

@@ -1,0 +1,215 @@
+"""What a synthetic table gives away of single records, beside what it gives away of a hold-out.
+
+Copies, rare values and guessed attributes are compared with those of hold-out records in tests that
+a random split makes valid. The distance to the closest record, and anonymeter if it is asked for,
+stand beside them and decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.bounds import bonferroni
+from dpaudit.model.encoding import values_of_table
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import IntArray
+from dpaudit.released_data.anonymeter.run import AnonymeterFinding, run_anonymeter
+from dpaudit.released_data.copies import Copies, equal_rows, find_copies
+from dpaudit.released_data.distance_panel import DistancePanel, distance_panel
+from dpaudit.released_data.inference import Inference, chosen_secrets, infer_attributes
+from dpaudit.released_data.nearest import Encoded, encoded, nearest
+from dpaudit.released_data.outliers import Outliers, find_outliers
+from dpaudit.released_data.tables import ReleasedTables
+from dpaudit.seeds import rng_of
+
+_MOST_ASKED: Final = 10_000
+"""Records whose nearest others are looked for; exact copies are counted of all."""
+_MOST_SEARCHED: Final = 100_000
+"""Records among which they are looked for, but for near copies: all synthetic ones."""
+_FAMILIES: Final = 3
+"""Copies, outliers, attribute inference: each has as much of the error probability."""
+
+
+class Linkage(NamedTuple):
+    """What links a synthetic table to single records.
+
+    Attributes:
+        members: Train records whose place a split decided, and so are compared with the hold-out.
+        copies: Exact and near copies.
+        outliers: Extremes and rare values.
+        inference: Guessed attributes.
+        panel: The distance to the closest record, as privacy panels show it.
+        anonymeter: Findings of anonymeter; None if it was not asked for.
+        proved: What depends on who was trained on, one clause for each kind of finding, if a random
+            split made train and hold-out.
+        confidence: Probability that all that is proved holds.
+    """
+
+    members: int
+    copies: Copies
+    outliers: Outliers
+    inference: tuple[Inference, ...]
+    panel: DistancePanel
+    anonymeter: tuple[AnonymeterFinding, ...] | None
+    proved: tuple[str, ...]
+    confidence: float
+
+
+def find_linkage(
+    tables: ReleasedTables,
+    *,
+    members: IntArray,
+    secrets: Sequence[str] | None = None,
+    anonymeter: bool = False,
+    seed: int,
+    confidence: float,
+) -> Linkage:
+    """Compares train with hold-out records by the synthetic table.
+
+    Args:
+        tables: The tables.
+        members: Rows of the train table whose place the split decided; all of them without coins.
+        secrets: Columns whose values are guessed; None for the label and the first columns.
+        anonymeter: Whether anonymeter runs too, which needs a hold-out and its environment.
+        seed: Root of every random stream.
+        confidence: Probability that all that is proved holds, in (0, 1).
+
+    Returns:
+        The findings.
+
+    Raises:
+        InputError: If a secret is no column, or anonymeter cannot run.
+        AttackError: If anonymeter fails.
+    """
+    schema = tables.schema
+    names = chosen_secrets(secrets, schema)
+    train = tables.train.iloc[members]
+    holdout, synthetic = tables.holdout, tables.synthetic
+    level = bonferroni(confidence, _FAMILIES)
+    values = {
+        name: None if table is None else values_of_table(table, schema)
+        for name, table in (("train", train), ("synthetic", synthetic), ("holdout", holdout))
+    }
+    own, out, others = values["train"], values["synthetic"], values["holdout"]
+    assert own is not None
+    assert out is not None
+    outliers = find_outliers(
+        own, out, others, schema, rng=rng_of(seed, "random splits"), confidence=level
+    )
+    copied = equal_rows(own, out)
+    holdout_copied = None if others is None else equal_rows(others, out)
+    synthetic_copied = equal_rows(out, own)
+    del values, own, out, others
+
+    def some(table: pd.DataFrame, most: int, purpose: str) -> Encoded:
+        return encoded(_some(table, most, rng_of(seed, purpose)), schema)
+
+    asked = some(train, _MOST_ASKED, "train records")
+    asked_too = None if holdout is None else some(holdout, _MOST_ASKED, "hold-out records")
+    whole = encoded(synthetic, schema)
+    copies = find_copies(
+        train_copied=copied,
+        holdout_copied=holdout_copied,
+        synthetic_copied=synthetic_copied,
+        train_distances=nearest(asked, whole, neighbours=1).distances[:, 0],
+        holdout_distances=(
+            None if asked_too is None else nearest(asked_too, whole, neighbours=1).distances[:, 0]
+        ),
+        riskiest=members[_lone_first(train, np.flatnonzero(copied), asked_too, schema)].tolist(),
+        rng=rng_of(seed, "halves of the hold-out"),
+        confidence=level,
+    )
+    del whole
+    searched = some(synthetic, _MOST_SEARCHED, "synthetic records")
+    inference = infer_attributes(
+        asked,
+        searched,
+        asked_too,
+        schema,
+        secrets=names,
+        rng=rng_of(seed, "attribute inference"),
+        confidence=level,
+    )
+    found: tuple[AnonymeterFinding, ...] | None = None
+    if anonymeter and holdout is not None:
+        found = run_anonymeter(
+            train,
+            synthetic,
+            holdout,
+            schema,
+            secrets=names,
+            rng=rng_of(seed, "anonymeter"),
+            confidence=confidence,
+        )
+    panel = _panel(train, searched[:_MOST_ASKED], holdout, schema, seed)
+    proved = tuple(_proved(copies, outliers, inference))
+    return Linkage(len(members), copies, outliers, inference, panel, found, proved, confidence)
+
+
+def _panel(
+    train: pd.DataFrame,
+    synthetic: Encoded,
+    holdout: pd.DataFrame | None,
+    schema: Schema,
+    seed: int,
+) -> DistancePanel:
+    """The panel of synthetic records and as many records of train and hold-out."""
+    most = min(_MOST_SEARCHED, len(train), len(train if holdout is None else holdout))
+    to = [
+        nearest(
+            synthetic,
+            encoded(_some(table, most, rng_of(seed, "records of the panel")), schema),
+            neighbours=2,
+        ).distances
+        for table in (train, holdout)
+        if table is not None
+    ]
+    return distance_panel(to[0], None if holdout is None else to[1])
+
+
+def _lone_first(
+    train: pd.DataFrame, rows: IntArray, holdout: Encoded | None, schema: Schema
+) -> IntArray:
+    """Some rows of the train table, those farthest from all hold-out records first."""
+    rows = rows[:_MOST_ASKED]
+    if holdout is None or not len(rows):
+        return rows
+    apart = nearest(encoded(train.iloc[rows], schema), holdout, neighbours=1).distances[:, 0]
+    return rows[np.argsort(-apart, kind="stable")]
+
+
+def _some(table: pd.DataFrame, most: int, rng: np.random.Generator) -> pd.DataFrame:
+    """At most so many rows, in random order."""
+    return table.iloc[rng.permutation(len(table))[:most]]
+
+
+def _proved(copies: Copies, outliers: Outliers, inference: Sequence[Inference]) -> Iterator[str]:
+    for one in (copies.exact, *copies.near):
+        if one.records.proved:
+            what = "a copy" if one.share is None else f"a near copy (within {one.within:.3g})"
+            yield (
+                f"at least {one.records.at_least:,} of {one.records.train.of:,} train records have "
+                f"{what} because they were trained on"
+            )
+            break
+    if outliers.ends_proved and outliers.ends is not None:
+        ends = outliers.ends.train
+        yield (
+            f"{ends.found} of {ends.of} extremes of numeric columns are those of the train table, "
+            "more than a random split explains"
+        )
+    rare = [one.column for one in outliers.columns if one.repeated.proved]
+    if rare:
+        yield f"it repeats values that single train records have: {_listed(rare)}"
+    secrets = list(dict.fromkeys(one.secret for one in inference if one.right.proved))
+    if secrets:
+        yield f"it gives away values of train records: {_listed(secrets)}"
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more columns" if more > 0 else "")

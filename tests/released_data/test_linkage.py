@@ -1,0 +1,103 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema
+from dpaudit.released_data import linkage as module
+from dpaudit.released_data.anonymeter.run import AnonymeterFinding
+from dpaudit.released_data.linkage import Linkage, find_linkage
+from dpaudit.released_data.linkage_report import linkage_blocks
+from dpaudit.released_data.tables import ReleasedTables, load_released
+from dpaudit.report.structure import Block
+
+SCHEMA = Schema(
+    columns=(
+        *(Column(name=n, kind=Kind.CONTINUOUS, lower=-9.0, upper=9.0) for n in ("a", "b", "c")),
+        Column(name="a very long name of a category", kind=Kind.BINARY, categories=("no", "yes")),
+    )
+)
+N = 600
+
+
+def table(seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    found = pd.DataFrame(rng.normal(size=(N, 3)).round(4), columns=list("abc"))
+    found["a very long name of a category"] = rng.choice(["no", "yes"], N)
+    return found
+
+
+def tables(synthetic: pd.DataFrame, *, holdout: bool = True) -> ReleasedTables:
+    return load_released(table(1), synthetic, table(2) if holdout else None, schema=SCHEMA)
+
+
+def copying(share: float) -> pd.DataFrame:
+    synthetic, rows = table(3), int(share * N)
+    synthetic.iloc[:rows] = table(1).iloc[100 : 100 + rows].to_numpy()
+    return SCHEMA.canonical(synthetic)
+
+
+def linkage(of: ReleasedTables, members: range = range(N)) -> Linkage:
+    return find_linkage(of, members=np.asarray(members), seed=0, confidence=0.95)
+
+
+def test_a_memoriser_is_proved_while_the_distance_panel_passes() -> None:
+    found = linkage(tables(copying(0.05)))
+    copies, *others = found.proved
+    assert copies.endswith("of 600 train records have a copy because they were trained on")
+    assert any("single train records have: " in one for one in others)
+    assert found.panel.passes
+    assert found.copies.synthetic.found == len(range(100, 130))
+    assert set(found.copies.riskiest) <= set(range(100, 130))
+    assert linkage(tables(copying(0.05))) == found
+
+
+def test_another_sample_of_the_population_proves_nothing() -> None:
+    found = linkage(tables(table(3)))
+    assert found.proved == ()
+    assert found.panel.passes
+
+
+def test_rows_without_a_coin_are_not_compared_and_keep_their_numbers() -> None:
+    found = linkage(tables(copying(0.05)), range(110, N))
+    assert found.members == found.copies.exact.records.train.of == N - 110
+    assert found.copies.exact.records.train.found == 20
+    assert min(found.copies.riskiest) >= 110
+
+
+def test_without_a_holdout_everything_is_counted_and_nothing_proved() -> None:
+    found = linkage(tables(copying(0.5), holdout=False))
+    assert found.proved == ()
+    assert found.copies.exact.records.train.found == 300
+    text = "".join(one.paragraphs[0] for one in linkage_blocks(found))
+    assert "Without a hold-out nothing says how many there would be by chance." in text
+
+
+def by_title(found: Linkage) -> dict[str, Block]:
+    return {one.title.split()[0]: one for one in linkage_blocks(found)}
+
+
+def test_the_report_says_what_was_found() -> None:
+    blocks = by_title(linkage(tables(copying(0.05))))
+    assert list(blocks) == ["Copies", "Extremes", "Guessing", "Distance", "Singling"]
+    assert blocks["Copies"].table is not None
+    assert blocks["Copies"].table.rows[0][:3] == ("every value", "30 of 600", "0 of 600")
+    assert "This table passes, although leaks are proved above." in blocks["Distance"].paragraphs[0]
+    assert blocks["Singling"].command == "dpaudit env create anonymeter"
+    for block in blocks.values():
+        for row in block.table.rows if block.table else ():
+            assert len("  ".join(row)) <= 74
+
+
+def test_anonymeter_is_asked_for_and_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = AnonymeterFinding(
+        "inference", "a very long name of a category", 500, 400, 300, 250, 0.5, 0.25, 0.75, ("odd",)
+    )
+    monkeypatch.setattr(module, "run_anonymeter", lambda *_, **__: (one,))
+    found = find_linkage(
+        tables(table(3)), members=np.arange(N), anonymeter=True, seed=0, confidence=0.95
+    )
+    block = by_title(found)["Singling"]
+    assert block.table is not None
+    assert block.table.rows[0][1:] == ("400 of 500", "300", "250", "0.50 (0.25 to 0.75)")
+    assert block.items == ("inference: odd",)
