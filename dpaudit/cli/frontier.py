@@ -21,7 +21,7 @@ from dpaudit.cli.console import (
 from dpaudit.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaudit.cli.progress import ConsoleProgress
+    from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.game.progress import TrialProgress
 
 
@@ -181,7 +181,7 @@ class _Steps:
 
     def show(self, event: TrialProgress) -> None:
         """Shows a trial of the step."""
-        from dpaudit.cli.progress import ConsoleProgress
+        from dpaudit.auditing.progress_bar import ConsoleProgress
 
         if self._bar is None:
             self._bar = ConsoleProgress(messages(), quiet=self._quiet).__enter__()

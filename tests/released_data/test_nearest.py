@@ -63,7 +63,6 @@ def test_large_tables_ask_for_the_index(monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_index_finds_every_copy_and_nearly_every_neighbour(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pytest.importorskip("faiss", reason="needs faiss")
     reference = rows(20_000, width=12)
     queries = np.concatenate([reference[:500], rows(500, width=12, seed=1)])
     exact = nearest(queries, reference, neighbours=2)
