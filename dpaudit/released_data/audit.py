@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from dpaudit.bounds._checks import check_confidence
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
+from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.released_data import conclusion
 from dpaudit.released_data.anonymeter.environment import built_environment
 from dpaudit.released_data.bound import released_bound, released_power
@@ -29,7 +29,7 @@ from dpaudit.released_data.result import (
     RowCounts,
 )
 from dpaudit.released_data.riskiest import RiskyRow, riskiest
-from dpaudit.released_data.scores import membership_scores
+from dpaudit.released_data.scores import MembershipScores, membership_scores
 from dpaudit.released_data.tables import ReleasedTables, load_released
 from dpaudit.seeds import check_seed, rng_of
 from dpaudit.versions import __version__
@@ -144,7 +144,7 @@ def audit_data(
         )
         risky = tuple(
             RiskyRow(int(canaries.train_row[one.row]), one.p_value)
-            for one in riskiest(scores, canaries.inside, rng_of(seed, "riskiest"))
+            for one in riskiest(scores.seen, canaries.inside, rng_of(seed, "riskiest"))
         )
         members = canaries.train_row[canaries.inside]
         del canaries, scores  # large
@@ -219,7 +219,7 @@ def canaries_of(tables: ReleasedTables, coins: CoinFile | None, *, seed: int) ->
 
 def _tested(
     tables: ReleasedTables,
-    scores: Mapping[str, FloatArray],
+    scores: MembershipScores,
     inside: BoolArray,
     *,
     by_coins: bool,
@@ -233,7 +233,9 @@ def _tested(
     fitting = parted(len(inside), rng_of(seed, "fitting part"))
     if not enough(inside, fitting):
         return None
-    found = recognise(scores, inside, fitting, rng_of(seed, "membership"), confidence=confidence)
+    found = recognise(
+        scores.seen, inside, fitting, rng_of(seed, "membership"), confidence=confidence
+    )
     membership = MembershipOutcome(
         attack=found.attack,
         fitted=int(fitting.sum()),
@@ -241,14 +243,14 @@ def _tested(
         p_value=found.p_value,
         auc=found.auc,
         rates=found.rates,
-        phantom_p_value=phantom(scores, inside, rng_of(seed, "phantom")),
+        phantom_p_value=phantom(scores.seen, inside, rng_of(seed, "phantom")),
         population_p_value=None
         if by_coins
         else same_population(
             tables.train, tables.holdout, tables.schema, rng_of(seed, "population")
         ),
         detectable_copies=detectable_copies(
-            scores[found.attack],
+            scores,
             inside,
             fitting,
             rng_of(seed, "planted copies"),

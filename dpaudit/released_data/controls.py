@@ -11,12 +11,14 @@ import pandas as pd
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray
 from dpaudit.released_data.grades import fit_grades, p_value
-from dpaudit.released_data.membership import choose_attack, enough, parted
+from dpaudit.released_data.membership import LEAST_ROWS, choose_attack, enough, parted
 from dpaudit.released_data.nearest import encoded
+from dpaudit.released_data.scores import MembershipScores
 
 LEVEL: Final = 0.01
 """Probability with which each control fails although all is well, at most."""
 _MOST_ROWS: Final = 5_000
+_MOST_FITTED: Final = 20_000
 _PERMUTATIONS: Final = 999
 _SHARES: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _SIMULATIONS: Final = 20
@@ -92,7 +94,7 @@ def same_population(
 
 
 def detectable_copies(
-    scores: FloatArray,
+    scores: MembershipScores,
     inside: BoolArray,
     fitting: BoolArray,
     rng: np.random.Generator,
@@ -101,26 +103,36 @@ def detectable_copies(
 ) -> float | None:
     """The least share of train rows that, copied, would have been found with probability 0.8.
 
-    Simulated on the very scores: so many members, chosen at random, score above all other rows.
+    Simulated on the very scores: so many members, chosen at random, have the scores of copies, and
+    the attack is chosen anew.
 
     Args:
-        scores: Scores [n] of the attack.
+        scores: Scores [n] by attack, and those of copies.
         inside: Whether each row is in train; shape (n,).
-        fitting: Which rows serve the choice; shape (n,).
+        fitting: Which rows serve the choice; shape (n,). Of very many, some do here.
         rng: Plants copies.
         level: The p-value at which a leak counts as found.
 
     Returns:
         The first share of a short list; None if even half of the rows would not be found.
     """
+    known = rng.permutation(np.flatnonzero(fitting))[:_MOST_FITTED]
+    if min(inside[known].sum(), (~inside[known]).sum()) < LEAST_ROWS:
+        return None
+    asked = np.flatnonzero(~fitting)
 
     def is_found(share: float) -> bool:
         found = 0
         for _ in range(_SIMULATIONS):
-            planted = scores.copy()
-            planted[inside & (rng.random(len(inside)) < share)] = scores.max() + 1.0
-            grades = fit_grades(planted[fitting], inside[fitting])
-            found += p_value(planted[~fitting], inside[~fitting], grades, rng) <= level
+            copied = inside & (rng.random(len(inside)) < share)
+            planted = {
+                name: np.where(copied, scores.if_copied[name], seen)
+                for name, seen in scores.seen.items()
+            }
+            of_known = {name: of[known] for name, of in planted.items()}
+            name = choose_attack(of_known, inside[known], rng)
+            grades = fit_grades(of_known[name], inside[known])
+            found += p_value(planted[name][asked], inside[asked], grades, rng) <= level
         return found >= _FOUND
 
     low, high = 0, len(_SHARES)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from dpaudit.formatting import rounded
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
@@ -45,18 +46,12 @@ def fit_grades(scores: FloatArray, inside: BoolArray) -> Grades:
     values, place = np.unique(scores, return_inverse=True)
     counts = np.bincount(place).astype(np.float64)
     members = np.bincount(place, weights=inside)
-    # Pool adjacent violators: each block has its first value, its rows, and its members.
-    blocks: list[tuple[float, float, float]] = []
-    for value, rows, of_them in zip(values, counts, members, strict=True):
-        block = (float(value), float(rows), float(of_them))
-        while blocks and blocks[-1][2] * block[1] >= block[2] * blocks[-1][1]:
-            first, more, more_members = blocks.pop()
-            block = (first, block[1] + more, block[2] + more_members)
-        blocks.append(block)
-    first, rows_of, members_of = np.array(blocks).T
+    fitted = isotonic_regression(members / counts, weights=counts).x
+    starts = np.flatnonzero(np.diff(fitted, prepend=-1.0) > 0.0)  # of each run of equal shares
+    rows_of, members_of = np.add.reduceat(counts, starts), np.add.reduceat(members, starts)
     share = inside.mean()
     odds = (members_of + _PSEUDO * share) / (rows_of - members_of + _PSEUDO * (1.0 - share))
-    return Grades(lowest=first[1:], log_odds=np.log(odds) - np.log(share / (1.0 - share)))
+    return Grades(lowest=values[starts[1:]], log_odds=np.log(odds) - np.log(share / (1.0 - share)))
 
 
 def gain(scores: FloatArray, inside: BoolArray, parts: BoolArray) -> float:

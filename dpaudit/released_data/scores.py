@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ import pandas as pd
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
-from dpaudit.released_data.nearest import encoded, nearest, nearest_others
+from dpaudit.released_data.nearest import Encoded, encoded, nearest, nearest_others
 from dpaudit.released_data.row_keys import column_keys
 
 CLOSEST: Final = "closest"
@@ -34,9 +34,33 @@ _BINS: Final = 200
 _MOST_SUBSETS: Final = 128
 
 
+class MembershipScores(NamedTuple):
+    """Scores of some real rows by attack.
+
+    Attributes:
+        seen: As the synthetic table has them; shape (rows,).
+        if_copied: As they would be if it held a copy of each as well; shape (rows,).
+    """
+
+    seen: dict[str, FloatArray]
+    if_copied: dict[str, FloatArray]
+
+
+class Matches(NamedTuple):
+    """In how many sets of columns a synthetic row equals each real row; see `matches`.
+
+    Attributes:
+        seen: The score; shape (rows,).
+        most: The largest that it can be, that of a copy; shape (rows,).
+    """
+
+    seen: FloatArray
+    most: FloatArray
+
+
 def membership_scores(
     real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, of: IntArray
-) -> dict[str, FloatArray]:
+) -> MembershipScores:
     """Scores some real rows by each attack.
 
     `closest` is minus the distance to the nearest synthetic row. `relative` and `density-ratio`
@@ -52,7 +76,7 @@ def membership_scores(
         of: The real rows to score.
 
     Returns:
-        The scores [of] by attack.
+        The scores.
 
     Raises:
         MissingExtraError: If the tables are large and FAISS is not installed.
@@ -61,18 +85,28 @@ def membership_scores(
     most = min(_NEIGHBOURS, len(synthetic), len(real) - 1)
     drawn = nearest(rows[of], encoded(synthetic, schema), neighbours=most).distances
     others = nearest_others(rows, neighbours=most, of=of).distances
+    matched = matches(
+        values_of_table(real, schema), values_of_table(synthetic, schema), schema, of=of
+    )
+    # A copy is the nearest, and what was nearest is the next.
+    nearer = np.column_stack([np.zeros(len(of), drawn.dtype), drawn[:, :-1]])
+    return MembershipScores(
+        seen=_of_distances(drawn, others) | {MATCHING: matched.seen},
+        if_copied=_of_distances(nearer, others) | {MATCHING: matched.most},
+    )
+
+
+def _of_distances(drawn: Encoded, others: Encoded) -> dict[str, FloatArray]:
+    """Scores from distances of the nearest synthetic rows and of the nearest other real rows."""
     ratios = np.log((others + _NEAR) / (drawn + _NEAR)).astype(np.float64)
     return {
         CLOSEST: -drawn[:, 0].astype(np.float64),
         RELATIVE: ratios[:, 0],
         DENSITY: ratios[:, -1],
-        MATCHING: matches(
-            values_of_table(real, schema), values_of_table(synthetic, schema), schema, of=of
-        ),
     }
 
 
-def matches(real: FloatArray, synthetic: FloatArray, schema: Schema, *, of: IntArray) -> FloatArray:
+def matches(real: FloatArray, synthetic: FloatArray, schema: Schema, *, of: IntArray) -> Matches:
     """In how many sets of columns a synthetic row equals each real row, and no other real row does.
 
     Args:
@@ -83,11 +117,11 @@ def matches(real: FloatArray, synthetic: FloatArray, schema: Schema, *, of: IntA
 
     Returns:
         For each, the sum over the sets of 1/(1 + other real rows equal to it) where a synthetic
-        row is; shape (of,).
+        row is, and over all sets.
     """
     ours, drawn = (column_keys(_binned(values, schema)) for values in (real, synthetic))
     whole, whole_drawn = (keys.sum(axis=1, dtype=np.uint64) for keys in (ours, drawn))
-    score = np.zeros(len(of))
+    score, most = np.zeros(len(of)), np.zeros(len(of))
     for left_out in _left_out(real.shape[1]):
         places = list(left_out)
         keys = whole - ours[:, places].sum(axis=1, dtype=np.uint64)
@@ -95,8 +129,10 @@ def matches(real: FloatArray, synthetic: FloatArray, schema: Schema, *, of: IntA
         _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
         asked = keys[of]
         place = np.minimum(np.searchsorted(found, asked), len(found) - 1)
-        score += (found[place] == asked) / counts[inverse[of]]
-    return score
+        weight = 1.0 / counts[inverse[of]]
+        score += (found[place] == asked) * weight
+        most += weight
+    return Matches(score, most)
 
 
 def _left_out(columns: int) -> Iterator[tuple[int, ...]]:

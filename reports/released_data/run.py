@@ -228,7 +228,7 @@ def one_split(name: str, table: StudyTable, number: int) -> dict[str, Any]:
     ):
         released = load_released(split.train, synthetic, split.holdout, schema=table.schema)
         real, of, inside, _ = canaries_of(released, split.coins, seed=seed)
-        scores = membership_scores(real, released.synthetic, table.schema, of=of)
+        scores = membership_scores(real, released.synthetic, table.schema, of=of).seen
         fitting = parted(len(of), rng_of(seed, "parts"))
         tested = recognise(scores, inside, fitting, rng_of(seed, kind), confidence=CONFIDENCE)
         found[kind] = tested.p_value

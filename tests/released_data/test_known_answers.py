@@ -91,7 +91,7 @@ def test_over_splits_such_a_release_is_seldom_called_a_leak() -> None:
         split = dpaudit.split(DATA[:300], seed=seed)
         tables = load_released(split.train, table(150, seed + 99), split.holdout, schema=SCHEMA)
         rows = canaries_of(tables, None, seed=seed)
-        scores = membership_scores(rows.real, tables.synthetic, SCHEMA, of=rows.of)
+        scores = membership_scores(rows.real, tables.synthetic, SCHEMA, of=rows.of).seen
         parts = parted(len(rows.of), rng)
         alarms += recognise(scores, rows.inside, parts, rng, confidence=0.95).p_value <= 0.05
     assert alarms <= binom.ppf(0.999, runs, 0.05)

@@ -11,6 +11,7 @@ from dpaudit.released_data.controls import detectable_copies, phantom
 from dpaudit.released_data.grades import fit_grades, gain, guesses, p_value
 from dpaudit.released_data.membership import enough, parted, recognise
 from dpaudit.released_data.riskiest import discovered, riskiest
+from dpaudit.released_data.scores import MembershipScores
 
 RNG = np.random.default_rng(20260)
 NAMES = ("one", "other")
@@ -179,10 +180,27 @@ def test_step_up_refutes_what_benjamini_and_hochberg_do() -> None:
 
 
 def test_copies_that_would_be_found_are_found() -> None:
-    inside, scores = coins(2000), RNG.normal(size=2000)
-    fitting = parted(2000, RNG)
+    inside, fitting = coins(2000), parted(2000, RNG)
+    seen = {"one": RNG.normal(size=2000)}
+    scores = MembershipScores(seen, {"one": seen["one"] + 9.0})
     share = detectable_copies(scores, inside, fitting, RNG, level=0.05)
     assert share is not None
     assert 0.002 <= share <= 0.05
-    few = detectable_copies(scores[:24], inside[:24], fitting[:24], RNG, level=1e-4)
-    assert few is None
+    few = MembershipScores(*({"one": of["one"][:24]} for of in scores))
+    assert detectable_copies(few, inside[:24], fitting[:24], RNG, level=1e-4) is None
+
+
+def test_copies_that_score_as_other_rows_do_would_not_be_found() -> None:
+    inside, fitting = coins(400), parted(400, RNG)
+    seen = {"one": RNG.normal(size=400)}
+    hidden = MembershipScores(seen, {"one": RNG.permutation(seen["one"])})
+    assert detectable_copies(hidden, inside, fitting, RNG, level=0.05) is None
+
+
+def test_the_attack_that_sees_copies_is_chosen_for_them() -> None:
+    inside, fitting = coins(2000), parted(2000, RNG)
+    seen = noise(2000)
+    blind = {"one": seen["one"], "other": seen["other"] + 9.0}
+    share = detectable_copies(MembershipScores(seen, blind), inside, fitting, RNG, level=0.05)
+    assert share is not None
+    assert share <= 0.05

@@ -34,7 +34,7 @@ def test_equal_rows_have_equal_keys_and_others_do_not() -> None:
 def test_copies_score_above_all_others_by_every_attack() -> None:
     real, synthetic = table(200, 0), table(300, 1)
     synthetic.iloc[:10] = real.iloc[20:30]
-    scores = membership_scores(real, synthetic, SCHEMA, of=np.arange(200))
+    scores = membership_scores(real, synthetic, SCHEMA, of=np.arange(200)).seen
     assert tuple(scores) == ATTACKS
     copied = np.isin(np.arange(200), np.arange(20, 30))
     for name, of in scores.items():
@@ -42,10 +42,20 @@ def test_copies_score_above_all_others_by_every_attack() -> None:
             assert of[copied].min() > np.quantile(of[~copied], 0.98), name
 
 
+def test_scores_of_a_copy_are_foreseen() -> None:
+    real, synthetic = table(100, 0), table(60, 1)
+    foreseen = membership_scores(real, synthetic, SCHEMA, of=np.arange(100)).if_copied
+    for row in (3, 50, 98):
+        with_it = pd.concat([synthetic, real.iloc[[row]]], ignore_index=True)
+        found = membership_scores(real, with_it, SCHEMA, of=np.array([row])).seen
+        for name in ATTACKS:
+            np.testing.assert_allclose(found[name][0], foreseen[name][row], rtol=1e-5, atol=1e-6)
+
+
 def test_scores_of_some_rows_are_those_of_all() -> None:
     real, synthetic = table(100, 0), table(100, 1)
-    everyone = membership_scores(real, synthetic, SCHEMA, of=np.arange(100))
-    some = membership_scores(real, synthetic, SCHEMA, of=np.array([5, 80]))
+    everyone = membership_scores(real, synthetic, SCHEMA, of=np.arange(100)).seen
+    some = membership_scores(real, synthetic, SCHEMA, of=np.array([5, 80])).seen
     for name in ATTACKS:
         np.testing.assert_allclose(some[name], everyone[name][[5, 80]], rtol=1e-6)
 
@@ -56,7 +66,7 @@ def test_a_copy_with_one_column_changed_still_matches() -> None:
     synthetic.loc[0, "x1"] = 4.9
     found = matches(
         values_of_table(real, SCHEMA), values_of_table(synthetic, SCHEMA), SCHEMA, of=np.arange(100)
-    )
+    ).seen
     assert found.argmax() == 7
     # Without x1 alone, and without it and each of the three others.
     assert 3.0 < found[7] <= 4.0
@@ -65,5 +75,5 @@ def test_a_copy_with_one_column_changed_still_matches() -> None:
 def test_a_match_that_others_share_counts_less() -> None:
     real = pd.concat([table(1, 0)] * 4 + [table(1, 5)], ignore_index=True)
     synthetic = pd.concat([table(1, 0), table(1, 5)], ignore_index=True)
-    found = membership_scores(real, synthetic, SCHEMA, of=np.arange(5))[MATCHING]
+    found = membership_scores(real, synthetic, SCHEMA, of=np.arange(5)).seen[MATCHING]
     assert (found[:4] < 0.5 * found[4]).all()
