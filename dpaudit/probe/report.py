@@ -54,6 +54,18 @@ class ProbeReport:
         """Alarms with the severity of a violation."""
         return tuple(r for r in self.of(ProbeStatus.ALARM) if r.severity is Severity.VIOLATION)
 
+    def assert_no_violation(self) -> None:
+        """Fails a test unless the probes ran and none found a violation.
+
+        Raises:
+            AssertionError: If a probe raised an alarm with the severity of a violation, if one
+                failed, or if none applied; the message is the report.
+        """
+        __tracebackhide__ = True
+        ran = self.of(ProbeStatus.PASSED) or self.of(ProbeStatus.ALARM)
+        if self.violations or self.of(ProbeStatus.FAILED) or not ran:
+            raise AssertionError(str(self))
+
     @property
     def fits(self) -> int:
         """Models trained in all."""

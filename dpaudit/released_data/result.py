@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
+from dpaudit.formatting import printable
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.released_data.linkage import Linkage
 from dpaudit.released_data.membership import RateAtThreshold
@@ -145,6 +146,31 @@ class ReleasedDataResult:
     def found(self) -> bool:
         """Whether a leak was found, or a claim refuted."""
         return self.finding.verdict is Verdict.VIOLATION
+
+    def assert_no_violation(self, *, on_inconclusive: Literal["fail", "pass"] = "fail") -> None:
+        """Fails a test unless the audit was sound and found neither a leak nor a violation.
+
+        Args:
+            on_inconclusive: Whether an audit too weak to decide fails too.
+
+        Raises:
+            AssertionError: On a leak, a violation, an invalid audit, and on an inconclusive one
+                unless that is to pass; the message has finding, reasons, tables and seed.
+        """
+        __tracebackhide__ = True
+        passing = {Verdict.CONSISTENT}
+        if on_inconclusive == "pass":
+            passing.add(Verdict.INCONCLUSIVE)
+        if self.finding.verdict in passing:
+            return
+        tables = ", ".join(str(source) for source in self.sources if source is not None)
+        lines = (
+            f"{self.finding.upper()}: {self.reasons[0]}",
+            *self.reasons[1:],
+            f"tables: {tables}",
+            f"seed: {self.seed}",
+        )
+        raise AssertionError("\n".join(map(printable, lines)))
 
     def to_document(self) -> dict[str, Any]:
         """The result as a JSON object."""

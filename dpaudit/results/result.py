@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason, parse_json, write_whole
-from dpaudit.formatting import clipped, printable
+from dpaudit.formatting import clipped, printable, rounded_down
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results import frames, sentences, summary
 from dpaudit.results.document import completed, from_document, to_document
@@ -101,6 +101,34 @@ class AuditResult(AuditRecord):
             passing.add(Verdict.INCONCLUSIVE)
         if self.verdict not in passing:
             raise AssertionError(self.failure_message())
+
+    def assert_epsilon_below(self, limit: float) -> None:
+        """Fails a test unless the audit could have proved this epsilon and proved less.
+
+        It holds a generator to another number than its claim, such as one that it has always kept:
+        what is proved, not the verdict, is compared.
+
+        Args:
+            limit: What must not be proved: an epsilon, or a mu, rho or curve factor where the claim
+                is in one.
+
+        Raises:
+            AssertionError: If as much is proved, if the run is invalid, or if no attack could have
+                proved as much; the message says which, and how to repeat the audit.
+        """
+        __tracebackhide__ = True
+        if self.verdict is Verdict.INVALID or self.proved is None or self.power is None:
+            why = "the audit is invalid: nothing was measured"
+        elif self.proved >= limit:
+            why = f"proved {rounded_down(self.proved)}, which is not below {limit:g}"
+        elif self.power.max_provable < limit:
+            why = (
+                f"no attack could have proved more than {rounded_down(self.power.max_provable)} "
+                f"here, so that the audit says nothing of {limit:g}: ask for more shadow models"
+            )
+        else:
+            return
+        raise AssertionError(f"{why}\n{self.failure_message()}")
 
     def failure_message(self) -> str:
         """Everything needed to understand and repeat this audit, in plain lines."""

@@ -48,6 +48,17 @@ class TraceReport:
         """Whether the promise is broken."""
         return self.count(Severity.VIOLATION) > 0
 
+    def assert_no_violation(self) -> None:
+        """Fails a test unless something was checked and nothing breaks the promise.
+
+        Raises:
+            AssertionError: If there is a finding with the severity of a violation, or nothing could
+                be checked; the message is the report.
+        """
+        __tracebackhide__ = True
+        if self.violated or not (self.checked or self.findings):
+            raise AssertionError(str(self))
+
     @property
     def headline(self) -> str:
         """The counts in one line."""

@@ -118,6 +118,9 @@ def test_each_leak_is_found_and_nothing_else(leak: str) -> None:
     assert found.certainty or (found.p_value or 1.0) <= found.false_alarm_rate
     if leak != "row-count-leaks":  # one with rows of its own number cannot be looked at further
         assert not report.of(ProbeStatus.FAILED), str(report)
+    if found.severity is Severity.VIOLATION:
+        with pytest.raises(AssertionError, match=leak):
+            report.assert_no_violation()
 
 
 @pytest.mark.parametrize(
@@ -134,6 +137,17 @@ def test_honest_toys_are_not_flagged(toy: type[toys.Toy], neighbours: Neighbours
         target="row:3",
     )
     assert not alarms(report), str(report)
+    report.assert_no_violation()
+
+
+@pytest.mark.parametrize("status", [ProbeStatus.FAILED, ProbeStatus.NOT_APPLICABLE])
+def test_probes_that_say_nothing_pass_no_test(status: ProbeStatus) -> None:
+    report = probe(toys.Toy(schema=SCHEMA), table(), schema=SCHEMA, only=["seed-ignored"])
+    report.assert_no_violation()
+    [result] = report.results
+    silent = replace(report, results=(replace(result, status=status),))
+    with pytest.raises(AssertionError, match="seed-ignored"):
+        silent.assert_no_violation()
 
 
 def test_replaced_records_are_followed_too() -> None:

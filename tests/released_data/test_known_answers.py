@@ -72,6 +72,8 @@ def test_the_same_release_without_coins_is_a_leak_but_no_bound() -> None:
     assert found.not_a_bound is not None
     assert "because no coin file" in found.not_a_bound
     assert found.found
+    with pytest.raises(AssertionError, match=r"LEAK: attack .*\n(.*\n)*seed: 0"):
+        found.assert_no_violation()
 
 
 def test_a_release_that_knows_nothing_of_train_is_no_leak() -> None:

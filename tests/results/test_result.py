@@ -185,3 +185,27 @@ def test_which_verdicts_pass_a_test(
         result.assert_no_violation(on_inconclusive=on_inconclusive)
     assert str(failed.value) == result.failure_message()
     assert result.failure_message().endswith("seed: 0\nreport: run/report.html")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "proved", "limit", "says"),
+    [
+        ("consistent", 0.4, 1.0, ""),
+        ("violation", 0.4, 1.0, ""),  # of another number than the claim
+        ("violation", 1.0, 1.0, "proved 1, which is not below 1"),
+        ("consistent", 0.0, 4.5, "no attack could have proved more than 4.38"),
+        ("invalid", 0.4, 1.0, "the audit is invalid"),
+        ("inconclusive", 0.4, 1.0, ""),
+    ],
+)
+def test_what_is_proved_is_held_to_a_number_of_ones_own(
+    verdict: str, proved: float, limit: float, says: str, record_of: Make
+) -> None:
+    result = AuditResult.of(record_of(verdict=verdict, proved=proved), folder=Path("run"))
+    if not says:
+        result.assert_epsilon_below(limit)
+        return
+    with pytest.raises(AssertionError) as failed:
+        result.assert_epsilon_below(limit)
+    assert str(failed.value).startswith(says)
+    assert str(failed.value).endswith(result.failure_message())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -41,6 +41,7 @@ from scripted_pate_gan import (
 def test_nothing_is_found_on_a_correct_generator_and_everything_was_looked_for() -> None:
     report = traced()
     assert not report.findings
+    report.assert_no_violation()
     # Its penalty is 10, as many as teachers; Gaussian noise it has none.
     assert set(report.not_checked) == {"penalty-from-teachers"}
     assert set(report.checked) >= set(CATALOGUE) - {
@@ -67,6 +68,16 @@ def test_each_deviation_is_found_alone(flaw: str) -> None:
     assert finding.numbers
     assert all(map(math.isfinite, finding.numbers.values()))
     assert report.violated is (finding.severity is Severity.VIOLATION)
+    if not report.violated:
+        report.assert_no_violation()
+        return
+    with pytest.raises(AssertionError, match=flaw):
+        report.assert_no_violation()
+
+
+def test_a_trace_that_checked_nothing_passes_no_test() -> None:
+    with pytest.raises(AssertionError, match="0 more checks passed"):
+        replace(traced(), checked=()).assert_no_violation()
 
 
 def test_all_counts_of_votes_together_err_as_seldom_as_one_test() -> None:
