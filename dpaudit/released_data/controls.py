@@ -103,8 +103,8 @@ def detectable_copies(
 ) -> float | None:
     """The least share of train rows that, copied, would have been found with probability 0.8.
 
-    Simulated on the very scores: so many members, chosen at random, have the scores of copies, and
-    the attack is chosen anew.
+    Simulated on the very scores: who is a member is drawn anew, so that nothing of a leak that is
+    there counts, so many members have the scores of copies, and the attack is chosen anew.
 
     Args:
         scores: Scores [n] by attack, and those of copies.
@@ -124,15 +124,18 @@ def detectable_copies(
     def is_found(share: float) -> bool:
         found = 0
         for _ in range(_SIMULATIONS):
-            copied = inside & (rng.random(len(inside)) < share)
+            drawn = inside.copy()
+            for part in (known, asked):
+                drawn[part] = rng.permutation(inside[part])
+            copied = drawn & (rng.random(len(inside)) < share)
             planted = {
                 name: np.where(copied, scores.if_copied[name], seen)
                 for name, seen in scores.seen.items()
             }
             of_known = {name: of[known] for name, of in planted.items()}
-            name = choose_attack(of_known, inside[known], rng)
-            grades = fit_grades(of_known[name], inside[known])
-            found += p_value(planted[name][asked], inside[asked], grades, rng) <= level
+            name = choose_attack(of_known, drawn[known], rng)
+            grades = fit_grades(of_known[name], drawn[known])
+            found += p_value(planted[name][asked], drawn[asked], grades, rng) <= level
         return found >= _FOUND
 
     low, high = 0, len(_SHARES)

@@ -197,6 +197,13 @@ def test_copies_that_score_as_other_rows_do_would_not_be_found() -> None:
     assert detectable_copies(hidden, inside, fitting, RNG, level=0.05) is None
 
 
+def test_a_leak_that_is_there_does_not_count_as_one_that_would_be_found() -> None:
+    inside, fitting = coins(400), parted(400, RNG)
+    leaky = {"one": RNG.normal(size=400) + 3.0 * inside}
+    hidden = MembershipScores(leaky, {"one": RNG.permutation(leaky["one"])})
+    assert detectable_copies(hidden, inside, fitting, RNG, level=0.05) is None
+
+
 def test_the_attack_that_sees_copies_is_chosen_for_them() -> None:
     inside, fitting = coins(2000), parted(2000, RNG)
     seen = noise(2000)
