@@ -85,10 +85,11 @@ def one_training(one: ModelCost) -> AuditCost:
     each = (
         "its controls train nothing"
         if one.control is None
-        else f"{rounded(one.model)} s, and {rounded(one.control)} s for each of {controls} controls"
+        else f"{rounded(one.model)} s the model, {rounded(one.control)} s a control"
     )
     lines = (
-        f"cost: about {duration(total)} for one model: {each}",
+        f"cost: about {duration(total)} for one model and {controls} controls",
+        f"      ({each})",
         *_memory_lines(one, workers=1),
     )
     planned = {"models": 1, "repeats": 0, "controls": controls}

@@ -40,7 +40,7 @@ def test_the_help_of_audit_is_two_screens_of_panels_with_every_option_and_exampl
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("dpaudit au", ["audit", "audit-labels"]),
+        ("dpaudit au", ["audit", "audit-labels", "audit-data"]),
         ("dpaudit audit cop", ["copycat"]),
         ("dpaudit audit copycat --shad", ["--shadow-models"]),
     ],

@@ -170,7 +170,7 @@ def test_a_one_run_plan_agrees_with_its_audit() -> None:
 def test_the_one_training_is_timed() -> None:
     words = ("null", "--data", "table.csv", "--one-run", "--canaries", "30", "--time-one")
     spoken = " ".join(dpaudit("plan", *words).stdout.split())
-    assert re.search(r"cost: about .+ for one model: .+ s, and .+ s for each of 2 controls", spoken)
+    assert re.search(r"cost: about .+ for one model and 2 controls \(.+ s the model, ", spoken)
     assert planned(*words)["trainings"] == {"models": 1, "repeats": 0, "controls": 2}
     if sys.platform == "linux":
         assert "for the worker process" in spoken
