@@ -60,7 +60,9 @@ def test_the_campaign_notices_what_must_not_happen(
     assert said(2, there, there) == ""
     assert said(2, there | third, there | third).startswith("lost: 1 trials")
     assert said(2, dict.fromkeys(there, b"other"), {}).startswith("changed: ")
-    assert said(130, there, {}, "shadow models: 3 of 20\n").startswith("lost: 3 were reported")
+    assert said(130, there, {}, "shadow models: 3 of 20, about 2 s left\n").startswith(
+        "lost: 3 were reported"
+    )
     assert said(0, there | third, {}) == "1 trials are missing"
     assert said(0, there, {}).startswith("exit 0 without a result")
     assert said(1, there, {}).startswith("exit code 1")

@@ -228,7 +228,9 @@ def finished(run: Path) -> Features:
 def acknowledged(err: str) -> int:
     """How many trials the progress on standard error said were there, over all roles."""
     counts: dict[str, int] = {}
-    for role, done in re.findall(r"^([\w -]+?)(?: \(.*\))?: (\d+) of \d+$", err, re.MULTILINE):
+    for role, done in re.findall(
+        r"^([\w -]+?)(?: \(.*\))?: (\d+) of \d+(?:, about .* left)?$", err, re.MULTILINE
+    ):
         counts[role] = int(done)
     return sum(counts.values())
 

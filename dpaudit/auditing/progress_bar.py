@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from time import monotonic
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -19,6 +20,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from dpaudit.formatting import duration
 from dpaudit.game.progress import OnProgress, TrialProgress
 from dpaudit.game.trial import Role
 
@@ -29,6 +31,20 @@ _TITLES = {
     Role.AUDIT: "shadow models",
     Role.ONE_RUN: "one training",
 }
+
+
+class _Begun(NamedTuple):
+    """The first event of a role: what was done before this run is not its pace."""
+
+    at: float
+    done: int
+
+    def left(self, event: TrialProgress) -> str:
+        """The time that is left, in words; empty where nothing says, or nothing is."""
+        made, still = event.done - self.done, event.total - event.done
+        if not made or not still:
+            return ""
+        return f", about {duration((monotonic() - self.at) / made * still)} left"
 
 
 class ConsoleProgress:
@@ -55,6 +71,7 @@ class ConsoleProgress:
         )
         self._tasks: dict[Role, TaskID] = {}
         self._tenths: dict[Role, int] = {}
+        self._begun: dict[Role, _Begun] = {}
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -81,10 +98,11 @@ class ConsoleProgress:
                 self._tasks[event.role] = self._bars.add_task(title, total=event.total)
             self._bars.update(self._tasks[event.role], completed=event.done, description=title)
             return
+        begun = self._begun.setdefault(event.role, _Begun(monotonic(), event.done))
         tenth = 10 * event.done // event.total
         if tenth > self._tenths.get(event.role, 0):
             self._tenths[event.role] = tenth
-            self._console.print(f"{title}: {event.done} of {event.total}")
+            self._console.print(f"{title}: {event.done} of {event.total}{begun.left(event)}")
 
 
 @contextmanager

@@ -38,8 +38,24 @@ def test_a_terminal_shows_bars_and_a_pipe_nothing(monkeypatch: pytest.MonkeyPatc
 
 def test_it_can_be_asked_for_and_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = written(io.StringIO(), monkeypatch, asked=True).splitlines()
-    assert lines == [f"shadow models: {n} of 10" for n in range(1, 6)]
+    assert [line.partition(",")[0] for line in lines] == [
+        f"shadow models: {n} of 10" for n in range(1, 6)
+    ]
     assert written(_Terminal(), monkeypatch, asked=False) == ""
+
+
+def test_a_line_says_what_is_left_at_the_pace_of_this_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, now = io.StringIO(), iter([100.0, 103.0, 103.0, 106.0, 106.0, 109.0])
+    monkeypatch.setattr(progress_bar, "monotonic", lambda: next(now))
+    with progress_bar.ConsoleProgress(Console(file=stream), quiet=False) as progress:
+        for done in (4, 6, 8, 10):  # 4 were there before
+            progress(TrialProgress(Role.AUDIT, done, 10, 0))
+    assert stream.getvalue().splitlines() == [
+        "shadow models: 4 of 10",
+        "shadow models: 6 of 10, about 6 s left",
+        "shadow models: 8 of 10, about 3 s left",
+        "shadow models: 10 of 10",
+    ]
 
 
 def test_a_notebook_without_widgets_has_lines(monkeypatch: pytest.MonkeyPatch) -> None:
