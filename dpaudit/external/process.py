@@ -70,13 +70,13 @@ class WorkerProcess:
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self._readers = [
-            (threading.Thread(target=read, args=(stream,), daemon=True), stream)
+            threading.Thread(target=read, args=(stream,), daemon=True)
             for read, stream in (
                 (self._read_lines, self._process.stdout),
                 (self._read_errors, self._process.stderr),
             )
         ]
-        for reader, _ in self._readers:
+        for reader in self._readers:
             reader.start()
 
     def ask(self, message: Mapping[str, Any], *, seconds: float | None = None) -> dict[str, Any]:
@@ -93,7 +93,9 @@ class WorkerProcess:
             WorkerError: If the worker ends, is late, says too much or anything but an object, or
                 had said something before it was asked.
         """
-        if not self._lines.empty():
+        with suppress(queue.Empty):
+            if self._lines.get_nowait() is None:  # it has ended
+                raise WorkerError(self._ending())
             raise WorkerError(
                 "the worker said something before it was asked: one answer for each request, and "
                 "everything else to standard error"
@@ -135,10 +137,8 @@ class WorkerProcess:
         assert self._process.stdin is not None
         with suppress(OSError, ValueError):
             self._process.stdin.close()
-        for reader, stream in self._readers:
-            reader.join(_LOOK_SECONDS)
-            if not reader.is_alive():  # else something it started, in another session, holds it
-                stream.close()
+        for reader in self._readers:
+            reader.join(_LOOK_SECONDS)  # longer if what it started, in another session, holds it
 
     def ends_with_its_input(self, *, seconds: float) -> bool:
         """Closes its standard input; whether it then ends by itself within that time."""
@@ -173,22 +173,21 @@ class WorkerProcess:
     def _read_lines(self, stream: IO[bytes]) -> None:
         """Hands on each line; a line that is too long ends the reading."""
         try:
-            while line := stream.readline(MOST_LINE + 1):
-                if len(line) > MOST_LINE:
-                    self._lines.put(WorkerError(f"the worker's answer is over {MOST_LINE} bytes"))
-                    break
-                self._lines.put(line)
-        except (OSError, ValueError):  # closed while it was read
-            pass
-        self._lines.put(None)
+            with stream:
+                while line := stream.readline(MOST_LINE + 1):
+                    if len(line) > MOST_LINE:
+                        said = f"the worker's answer is over {MOST_LINE} bytes"
+                        self._lines.put(WorkerError(said))
+                        break
+                    self._lines.put(line)
+        finally:
+            self._lines.put(None)
 
     def _read_errors(self, stream: IO[bytes]) -> None:
-        try:
+        with stream:
             while chunk := os.read(stream.fileno(), _CHUNK):
                 self._errors += chunk
                 del self._errors[:-KEPT_ERRORS]
-        except (OSError, ValueError):
-            pass
 
 
 def _environment(own: Mapping[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -140,3 +141,33 @@ def test_a_worker_sees_nothing_of_this_interpreter(
     process.end()
     assert {"PYTHONPATH", "SECRET_TOKEN"}.isdisjoint(answer["seen"])
     assert Path(answer["folder"]) == tmp_path.resolve()
+
+
+HOLDS = """
+import pathlib, time
+pathlib.Path("there").touch()
+while not pathlib.Path("enough").exists():
+    time.sleep(0.05)
+"""
+LEAVES = """
+import subprocess, sys
+subprocess.Popen([sys.executable, "holds.py"], start_new_session=True)
+sys.stdin.read()
+"""
+
+
+def test_output_that_a_stranger_holds_open_is_closed_once_it_ends(tmp_path: Path) -> None:
+    (tmp_path / "holds.py").write_text(HOLDS)
+    process = WorkerProcess([sys.executable, "-c", LEAVES], folder=tmp_path)
+    while not (tmp_path / "there").exists():
+        time.sleep(0.05)
+    process.end()
+    assert all(reader.is_alive() for reader in process._readers)
+    (tmp_path / "enough").touch()
+    for reader in process._readers:
+        reader.join(30)
+    held = process._process
+    assert held.stdout is not None
+    assert held.stderr is not None
+    assert held.stdout.closed
+    assert held.stderr.closed

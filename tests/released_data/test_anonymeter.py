@@ -95,7 +95,7 @@ def test_tables_are_sent_as_the_library_takes_them(answers: Path) -> None:
     ("text", "said"),
     [
         ("raise ValueError('of its own')", "of its own"),
-        ("print('hello')", "no JSON object"),
+        ("input(); print('hello')", "no JSON object"),
         ("print('{}')", "'findings'"),
         ('print(\'{"findings": [{"kind": 1}]}\')', "notes"),
     ],
