@@ -44,7 +44,8 @@ class _Begun(NamedTuple):
         made, still = event.done - self.done, event.total - event.done
         if not made or not still:
             return ""
-        return f", about {duration((monotonic() - self.at) / made * still)} left"
+        seconds = round((monotonic() - self.at) / made * still)
+        return f", about {duration(seconds)} left" if seconds else ""
 
 
 class ConsoleProgress:
