@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.cli import options
+from dpaudit.cli import options, task_options
 from dpaudit.cli.console import (
     ExitCode,
     FailOn,
@@ -55,36 +55,13 @@ def frontier(
             show_default=False,
         ),
     ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="The column to predict. Default: the schema's label.",
-            show_default=False,
-        ),
-    ] = None,
-    positive: Annotated[
-        str | None,
-        typer.Option(
-            metavar="VALUE",
-            help="Its value to predict. Default: the second of two.",
-            show_default=False,
-        ),
-    ] = None,
-    test_share: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of --data held out for tests.")
-    ] = 0.2,
+    label: task_options.LabelColumn = None,
+    positive: task_options.PositiveValue = None,
+    test_share: task_options.TestShare = 0.2,
     repeats: Annotated[
         int, typer.Option(metavar="N", help="Synthetic tables to measure for each point.")
     ] = 10,
-    classifier: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A classifier; repeatable. Default: the twelve of the papers.",
-            show_default=False,
-        ),
-    ] = None,
+    classifier: task_options.Classifiers = None,
     jobs: options.Jobs = None,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder of the runs and of the report.")

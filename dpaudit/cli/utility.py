@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dpaudit.cli import options
+from dpaudit.cli import options, task_options
 from dpaudit.cli.console import ExitCode, guarded, messages, results, write_asked
 from dpaudit.errors import InputError
 
@@ -26,25 +26,9 @@ def utility(
             show_default=False,
         ),
     ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="The column to predict. Default: the schema's label.",
-            show_default=False,
-        ),
-    ] = None,
-    positive: Annotated[
-        str | None,
-        typer.Option(
-            metavar="VALUE",
-            help="Its value to predict. Default: the second of two.",
-            show_default=False,
-        ),
-    ] = None,
-    test_share: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of --data held out for tests.")
-    ] = 0.2,
+    label: task_options.LabelColumn = None,
+    positive: task_options.PositiveValue = None,
+    test_share: task_options.TestShare = 0.2,
     repeats: Annotated[
         int, typer.Option(metavar="N", help="Models to train, each measured by one table.")
     ] = 10,
@@ -56,14 +40,7 @@ def utility(
             show_default=False,
         ),
     ] = None,
-    classifier: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A classifier; repeatable. Default: the twelve of the papers.",
-            show_default=False,
-        ),
-    ] = None,
+    classifier: task_options.Classifiers = None,
     fidelity: Annotated[
         bool,
         typer.Option(

@@ -6,9 +6,9 @@ import math
 
 from dpaudit.comparison.compare import ComparedRun, Comparison
 from dpaudit.formatting import clipped, printable
-from dpaudit.report.figures import CLAIM, FAR, LETTER, MARGIN, WIDTH, SvgDrawing, framed
+from dpaudit.report.figures import CLAIM, FAR, LETTER, MARGIN, WIDTH, SvgDrawing, bound_mark, framed
 from dpaudit.report.structure import Picture
-from dpaudit.report.svg import INK, Axes, Range, tag, text
+from dpaudit.report.svg import INK, Axes, Range, text
 from dpaudit.results.sentences import claim_and_proof, quantity_noun
 from dpaudit.results.verdict import Verdict
 
@@ -18,9 +18,6 @@ _LEGEND = (
     "thin line: up to what a perfect attack would prove",
     "thick upright: claim",
 )
-_BROKEN = "#b3420f"
-_CROSS, _RING = "m-5 -5l10 10m0 -10l-10 10", "m-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0"
-"""Violations have a cross, all other bounds a ring: known by shape as well as by colour."""
 
 
 def draw_forest(comparison: Comparison) -> str:
@@ -90,16 +87,7 @@ def _row(axes: Axes, place: int, run: ComparedRun) -> list[str]:
         drawn.append(axes.path([(record.proved, below), (most, below)], stroke=INK))
         drawn.append(axes.path([(most, below - 0.1), (most, below + 0.1)], stroke=INK))
     violated = record.verdict is Verdict.VIOLATION
-    shape = _CROSS if violated else _RING
-    drawn.append(
-        tag(
-            "path",
-            d=f"M{axes.across(record.proved):.1f} {middle:.1f}{shape}",
-            fill="none" if violated else "white",
-            stroke=_BROKEN if violated else INK,
-            stroke_width=2,
-        )
-    )
+    drawn.append(bound_mark(axes, record.proved, below, size=5, violated=violated))
     return drawn
 
 

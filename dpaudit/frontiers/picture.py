@@ -8,7 +8,7 @@ from typing import Final
 
 from dpaudit.formatting import clipped, printable, rounded, rounded_down
 from dpaudit.frontiers.record import Frontier, FrontierPoint, PointAudit, PointUtility
-from dpaudit.report.figures import CLAIM, LETTER, MARGIN, WIDTH, SvgDrawing, framed
+from dpaudit.report.figures import CLAIM, LETTER, MARGIN, WIDTH, SvgDrawing, bound_mark, framed
 from dpaudit.report.structure import Picture
 from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
 from dpaudit.results.verdict import Verdict
@@ -23,9 +23,7 @@ _LEGEND: Final = (
     "diamond: mean AUROC, with its interval; dashed: real data",
     "hollow: not distinguishable from noise, which is dotted",
 )
-_BROKEN = "#b3420f"
 _USEFUL = "#1f4e79"
-_CROSS, _RING = "m-4 -4l8 8m0 -8l-8 8", "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0"
 _DIAMOND = "m0 -5l5 5l-5 5l-5 -5z"
 
 
@@ -151,15 +149,7 @@ def _audited(axes: Axes, place: int, audit: PointAudit) -> list[str]:
         drawn.append(axes.path([(proved, place), (most, place)], stroke=INK))
         drawn.append(axes.path([(most, place - 0.2), (most, place + 0.2)], stroke=INK))
     violated = audit.verdict is Verdict.VIOLATION
-    drawn.append(
-        tag(
-            "path",
-            d=f"M{axes.across(proved):.1f} {axes.up(place):.1f}{_CROSS if violated else _RING}",
-            fill="none" if violated else "white",
-            stroke=_BROKEN if violated else INK,
-            stroke_width=2,
-        )
-    )
+    drawn.append(bound_mark(axes, proved, place, size=4, violated=violated))
     return drawn
 
 

@@ -80,6 +80,34 @@ def framed(picture: Picture, title: str, drawing: SvgDrawing) -> str:
     )
 
 
+def bound_mark(axes: Axes, bound: float, place: float, *, size: int, violated: bool) -> str:
+    """A proved bound: a cross if it violates the claim, else a ring; known by shape and colour.
+
+    Args:
+        axes: Where it stands.
+        bound: The bound, as on the axis.
+        place: Its place on the other axis.
+        size: Half of the mark's width.
+        violated: Whether it violates the claim.
+
+    Returns:
+        A `<path>` element.
+    """
+    across = 2 * size
+    shape = (
+        f"m-{size} -{size}l{across} {across}m0 -{across}l-{across} {across}"
+        if violated
+        else f"m-{size} 0a{size} {size} 0 1 0 {across} 0a{size} {size} 0 1 0 -{across} 0"
+    )
+    return tag(
+        "path",
+        d=f"M{axes.across(bound):.1f} {axes.up(place):.1f}{shape}",
+        fill="none" if violated else "white",
+        stroke=_IN if violated else INK,
+        stroke_width=2,
+    )
+
+
 class _Row(NamedTuple):
     """One line of the picture of the claim: its name, where it lies, and how that is written."""
 
