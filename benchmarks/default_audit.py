@@ -103,6 +103,7 @@ def main() -> None:
             mean([forests(trials, seed) for seed in range(ROUNDS)])
             for trials in (85, 128, 400, 1600)
         ],
+        "load": os.getloadavg()[0],
         "versions": versions(),
     }
     if options.json:

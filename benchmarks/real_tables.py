@@ -1,18 +1,19 @@
 """Time and memory of audits of a marginal generator on large real tables, in each kind of game.
 
-Usage: python benchmarks/real_tables.py --data DIR [--table adult credit] [--jobs N]
+Usage: python benchmarks/real_tables.py --data DIR [--table adult credit] [--jobs N] > RESULTS.json
 
 Adult as it is (32,561 x 15, strings and missing values) and a fifth of Credit Card Fraud
 (56,962 x 30), `marginals` at epsilon 1: the game of two worlds, sequential, and one run with many
 canaries, each as a program of its own, after `dpaudit plan --time-one` of the same. Prints a JSON
-line each: seconds, what the plan had said, and the most memory that all processes together
-held (proportional set sizes, Linux: a page that several share counts once).
+document: the seconds that the plan foretold and that the audit took, and the most memory that all
+processes together held (proportional set sizes, Linux: a page that several share counts once).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
+
+from dpaudit.versions import versions
 
 FILES: Final = {"adult": "adult.csv.gz", "credit": "credit_20pct.csv.gz"}
 GAMES: Final = {
@@ -74,20 +77,25 @@ def main() -> None:
     parser.add_argument("--table", nargs="+", choices=FILES, default=list(FILES))
     parser.add_argument("--jobs", default="2")
     asked = parser.parse_args()
+    audits = []
     for table in asked.table:
         data = ("--data", str(asked.data / FILES[table]))
         for game, options in GAMES.items():
             said = subprocess.run(
-                [*DPAUDIT, "plan", *GENERATOR, *data, *options, "--time-one"],
-                capture_output=True,
+                [*DPAUDIT, "plan", *GENERATOR, *data, *options, "--time-one", "--json"],
+                stdout=subprocess.PIPE,
                 text=True,
-                check=False,
+                check=True,
             )
-            print(said.stdout, said.stderr, file=sys.stderr)
+            foretold = round(json.loads(said.stdout)["seconds"])
             with tempfile.TemporaryDirectory() as folder:
                 run = (*options, "--jobs", asked.jobs, "--no-probe", "--quiet", "--out", folder)
                 found = measured([*DPAUDIT, "audit", *GENERATOR, *data, *run])
-            print(json.dumps({"table": table, "game": game, **found}), flush=True)
+            audits.append({"table": table, "game": game, "foretold": foretold, **found})
+            print(audits[-1], file=sys.stderr, flush=True)
+    print(
+        json.dumps({"audits": audits, "load": os.getloadavg()[0], "versions": versions()}, indent=2)
+    )
 
 
 if __name__ == "__main__":

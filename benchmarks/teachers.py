@@ -33,7 +33,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dpaudit.account import LabelPlan
-from dpaudit.account.mechanism import Mechanism
+from dpaudit.model.choices import Mechanism
 from dpaudit.model.schema import Schema
 from dpaudit_generators.marginals import Marginals
 from dpaudit_generators.pate_gan import Origin, PateGan

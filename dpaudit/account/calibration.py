@@ -12,10 +12,10 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dpaudit.account._checks import check_positive_delta, check_teachers
-from dpaudit.account.composition import Method
-from dpaudit.account.mechanism import Mechanism, wrong_at
+from dpaudit.account.mechanism import wrong_at
 from dpaudit.account.vote_table import VoteTable, vote_table
 from dpaudit.errors import SettingsError
+from dpaudit.model.choices import Mechanism, Method
 from dpaudit.model.gaussian import gaussian_epsilon
 
 _MOST_LABELS: Final = 10**12

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Final
 
 from dpaudit.account._checks import check_delta
@@ -11,20 +10,7 @@ from dpaudit.account.conversion import ORDERS, epsilon_from_rdp
 from dpaudit.account.pld import pld_epsilon
 from dpaudit.account.tight import tight_epsilon
 from dpaudit.errors import SettingsError
-
-
-class Method(StrEnum):
-    """How the cost of many labels is proved; each is an upper bound."""
-
-    RDP = "rdp"
-    """Rényi divergences add up; converted at the best order."""
-    PLD = "pld"
-    """Privacy loss distributions of a dominating pair are convolved."""
-    TIGHT = "tight"
-    """The optimum over adversaries who choose every vote in the light of earlier labels."""
-    BEST = "best"
-    """The smaller of `RDP` and `PLD`: both in well under a second."""
-
+from dpaudit.model.choices import Method
 
 _PROOFS: Final = {
     Method.RDP: "Rényi divergences of the labels added up",

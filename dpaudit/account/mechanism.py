@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
 from typing import Final
 
 import numpy as np
 from scipy.special import ndtr
 
 from dpaudit.account.conversion import FloatArray
-
-
-class Mechanism(StrEnum):
-    """Which noise decides a vote of k teachers between two classes."""
-
-    GAUSSIAN = "gaussian"
-    """Normal noise on the count of ones (GNMax for two classes, at sigma = s sqrt 2)."""
-    LAPLACE = "laplace"
-    """Laplace noise on the count of ones."""
-    NOISY_MAX = "noisy-max"
-    """Laplace noise on each of the two counts: PATE's and PATE-GAN's noisy argmax."""
-
+from dpaudit.model.choices import Mechanism
 
 # Probability that a label is wrong when the majority is `x` noise scales above a tie. For two
 # Laplace variables this is Lemma 4 of Papernot et al. 2017, an equality for two classes.

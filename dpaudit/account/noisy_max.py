@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.account.conversion import ORDERS, FloatArray, epsilon_from_rdp
-from dpaudit.account.mechanism import Mechanism
 from dpaudit.account.vote_table import VoteTable, vote_table
 from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.model.choices import Mechanism
 from dpaudit.model.claim import PrivacyClaim
 
 

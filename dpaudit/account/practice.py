@@ -7,16 +7,12 @@ from typing import Final, NamedTuple
 
 from dpaudit.account._checks import check_positive_delta
 from dpaudit.account.calibration import LabelPlan
-from dpaudit.account.composition import Method
-from dpaudit.account.mechanism import Mechanism
 from dpaudit.account.vote_table import vote_table
 from dpaudit.errors import SettingsError
+from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method
 
 USUAL_LABELS: Final = (10, 100, 1000, 10_000)
 """Numbers of labels that span what students of PATE and PATE-GAN ask for."""
-
-CLEAR_MAJORITY: Final = 0.8
-"""Share of the teachers that agree on a record that is not contested."""
 
 USUAL_CONSENSUS: Final = (CLEAR_MAJORITY, 0.95)
 """A clear majority, and almost all teachers."""

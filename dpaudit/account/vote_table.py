@@ -14,10 +14,11 @@ from scipy.special import ndtri
 
 from dpaudit.account._checks import check_teachers
 from dpaudit.account.bernoulli import Steps, divergences, fractions, neighbour_steps, steps_between
-from dpaudit.account.composition import Method, epsilon_of_labels, proof_of
+from dpaudit.account.composition import epsilon_of_labels, proof_of
 from dpaudit.account.conversion import FloatArray
-from dpaudit.account.mechanism import Mechanism, in_words, wrong_at
+from dpaudit.account.mechanism import in_words, wrong_at
 from dpaudit.errors import SettingsError
+from dpaudit.model.choices import Mechanism, Method
 from dpaudit.model.claim import PrivacyClaim
 
 IntArray: TypeAlias = npt.NDArray[np.int64]

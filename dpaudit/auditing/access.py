@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
 from dpaudit.errors import SettingsError
+from dpaudit.model.choices import Access
 from dpaudit.plugins.access import (
-    Access,
     Disclosure,
     ModelAttack,
     access_of,

@@ -8,7 +8,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.target_search.spec import build_target_search
 from dpaudit.auditing.two_worlds import build_two_worlds
-from dpaudit.game.choices import VULNERABLE
+from dpaudit.model.choices import VULNERABLE
 from dpaudit.model.tables import Table
 
 

@@ -11,11 +11,10 @@ from dpaudit.auditing.findings import Findings, nothing_run
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.bounds.table import ValidBound
-from dpaudit.game.choices import VULNERABLE
 from dpaudit.game.trial import Role
+from dpaudit.model.choices import VULNERABLE, Access
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim
-from dpaudit.plugins.access import Access
 from dpaudit.plugins.protocols import World, is_seedable
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide

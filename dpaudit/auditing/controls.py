@@ -13,10 +13,11 @@ import cloudpickle
 
 from dpaudit.auditing.attacking.evaluation import Evaluation
 from dpaudit.auditing.attacking.parts import MIN_FITTED
-from dpaudit.auditing.settings import AuditSettings, Multiplicity
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.formatting import rounded_down
 from dpaudit.game.trial import Role
+from dpaudit.model.choices import Multiplicity
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World

@@ -30,13 +30,13 @@ from dpaudit.auditing.target_search.spec import TargetSearchSpec
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.errors import RunFolderError
 from dpaudit.files import io_reason, parse_json
-from dpaudit.game.choices import EngineName
 from dpaudit.game.engines import opened_engine
 from dpaudit.game.flight import Engine
 from dpaudit.game.limits import check_trial_timeout
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
+from dpaudit.model.choices import EngineName
 from dpaudit.model.schema import Schema
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import RESULT_FILE, AuditResult

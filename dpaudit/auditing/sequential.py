@@ -17,13 +17,13 @@ from dpaudit.auditing.attacking.contenders import Contender, contenders, first_o
 from dpaudit.auditing.attacking.run import Attacked, attack_all
 from dpaudit.auditing.claims import effective_claim
 from dpaudit.auditing.sequential_bets import BetStream
-from dpaudit.auditing.settings import Multiplicity
 from dpaudit.auditing.trial_plan import FIRST_FITTED, TrialPlan, plan_trials
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.bounds import refit_schedule
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role
+from dpaudit.model.choices import Multiplicity
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import require_epsilon
 from dpaudit.plugins.protocols import World

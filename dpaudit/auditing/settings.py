@@ -1,7 +1,8 @@
 """Every choice of an audit, its default and its range: the one place that has them.
 
 A new choice is a field here, an option in `dpaudit.cli.options` and a line of docs. Messages name
-settings in backquotes as Python spells them; the command line turns them into its options.
+settings in backquotes as Python spells them; the command line turns them into its options. What
+loads numpy or scipy is imported where it is used: the help of a command is made of these fields.
 """
 
 from __future__ import annotations
@@ -14,19 +15,23 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar
 
-from dpaudit.bounds import Hypotheses, ThresholdRule, attack_confidence
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
-from dpaudit.game.choices import EXPOSING, VULNERABLE
+from dpaudit.model.choices import (
+    EXPOSING,
+    VULNERABLE,
+    Access,
+    Multiplicity,
+    ThresholdRule,
+    WorstCase,
+)
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import CurvePoint, curve_points
 from dpaudit.model.curve_text import read_curve
-from dpaudit.model.worst_cases import WorstCase
-from dpaudit.plugins.access import Access
-from dpaudit.plugins.named import StatedClaim
-from dpaudit.seeds import check_seed
+from dpaudit.model.stated_claim import StatedClaim
 
 if TYPE_CHECKING:
+    from dpaudit.bounds import Hypotheses
     from dpaudit.plugins.access import AnyAttack
 
 FIT_SHARE: Final = {ThresholdRule.CROSS_VALIDATED: 0.4, ThresholdRule.HOLD_OUT: 0.6}
@@ -50,15 +55,6 @@ CANARY_ATTACKS: Final = ("closest-record", "canary-matches", "canary-marginals")
 """The attacks of every one-run audit, each with an equal share of the error probability."""
 
 Choice = TypeVar("Choice", bound=StrEnum)
-
-
-class Multiplicity(StrEnum):
-    """How the hypotheses on the scored trials are kept from adding up their errors."""
-
-    BONFERRONI = "bonferroni"
-    """Every attack is scored, each with its share of the error probability."""
-    SELECT = "select"
-    """The attack that promises most on the fitting part is the only one that is scored."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +171,8 @@ class AuditSettings:
             object.__setattr__(self, name, value)
 
     def _check_ranges(self) -> None:
+        from dpaudit.seeds import check_seed
+
         for name in ("shadow_models", "rows", "canaries", "records", "seed"):
             value = getattr(self, name)
             if value is not None and not _is_whole(value):
@@ -321,6 +319,8 @@ class AuditSettings:
 
         Thresholds, directions and the target are fixed before.
         """
+        from dpaudit.bounds import Hypotheses
+
         if self.one_run:
             return Hypotheses(attacks=len(CANARY_ATTACKS))
         selected = self.multiplicity is Multiplicity.SELECT
@@ -329,6 +329,8 @@ class AuditSettings:
     @property
     def attack_confidence(self) -> float:
         """Confidence of each attack's bound: of the fixed one, and of the sequential one."""
+        from dpaudit.bounds import attack_confidence
+
         return attack_confidence(self.confidence, self.hypotheses.count, sequential=self.sequential)
 
 

@@ -13,16 +13,16 @@ from dpaudit.auditing.pairs import audited_pair
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import SettingsError
-from dpaudit.game.choices import VULNERABLE
 from dpaudit.game.salt import Private
 from dpaudit.game.target import Target, choose_target, copies_of
 from dpaudit.game.worlds import Game, build_game
+from dpaudit.model.choices import VULNERABLE, Access
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import require_epsilon
 from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest
-from dpaudit.plugins.access import Access, released_effect
+from dpaudit.plugins.access import released_effect
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import (
     NamedAttack,

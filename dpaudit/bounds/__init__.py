@@ -46,7 +46,6 @@ from dpaudit.bounds.threshold import (
     Direction,
     RocCurve,
     Threshold,
-    ThresholdRule,
     auc,
     aucs,
     choose_threshold,
@@ -54,6 +53,7 @@ from dpaudit.bounds.threshold import (
     count_errors,
     roc,
 )
+from dpaudit.model.choices import ThresholdRule
 
 __all__ = [
     "CoinGuesses",

@@ -18,6 +18,7 @@ from dpaudit.bounds.fair_coin import fair_coin
 from dpaudit.bounds.one_run import one_run, one_run_gaussian
 from dpaudit.bounds.one_run_in_turn import one_run_in_turn
 from dpaudit.bounds.sequential import coin_bound
+from dpaudit.model.choices import Assumption
 
 
 class ValidBound(StrEnum):
@@ -53,12 +54,6 @@ class Observed(StrEnum):
     """Right guesses, guesses (a number fixed beforehand) and canaries of one training."""
     IN_TURN = "in-turn"
     """Whether the guess of each canary of one training is right [m], the surest first."""
-
-
-class Assumption(StrEnum):
-    """What an estimate takes for granted about the mechanism."""
-
-    GAUSSIAN = "gaussian"
 
 
 @dataclass(frozen=True, kw_only=True)

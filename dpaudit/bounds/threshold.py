@@ -33,28 +33,6 @@ Statistic: TypeAlias = Callable[[FloatArray, FloatArray], npt.ArrayLike]
 """Of upper limits on both error rates, false negatives first: what they prove, not clipped."""
 
 
-class ThresholdRule(StrEnum):
-    """Where threshold and direction come from; each rule leaves the bound its confidence.
-
-    The threshold that is best on the scored trials, counted there as if it had been fixed, is
-    not among them: its bound fails more often than its confidence admits.
-    """
-
-    CROSS_VALIDATED = "cross-validated"
-    """Chosen on cross-validated scores of the fitting part (`choose_threshold`).
-
-    Costs nothing further: the trials that fit the attack also choose the threshold, and all
-    others are scored. The scores chosen on come from fits on fewer trials than the final one.
-    """
-
-    HOLD_OUT = "hold-out"
-    """Chosen on trials that are neither fitted nor scored, as in most published audits.
-
-    Costs those trials: the paper's 400/200/400 gives up a third of what could be scored. The
-    scores chosen on and the scores counted come from the same fit.
-    """
-
-
 class Direction(StrEnum):
     """The side of the threshold on which the attack guesses "in"."""
 

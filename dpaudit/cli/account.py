@@ -8,25 +8,20 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpaudit.account import LabelPlan, Mechanism, Method, calibrate
-from dpaudit.account.practice import (
-    CLEAR_MAJORITY,
-    COIN_FLIP,
-    USUAL_CONSENSUS,
-    USUAL_LABELS,
-    Prospect,
-    priced,
-    prospect,
-)
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import TERMINAL_WIDTH, percent, rounded_up
+from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method
 from dpaudit.model.claim import Neighbours
+
+if TYPE_CHECKING:
+    from dpaudit.account import LabelPlan
+    from dpaudit.account.practice import Prospect
 
 
 class Mechanisms(StrEnum):
@@ -70,6 +65,9 @@ class _Question:
 
     def answers(self, mechanism: Mechanism) -> list[LabelPlan]:
         """The plans of one mechanism."""
+        from dpaudit.account import calibrate
+        from dpaudit.account.practice import USUAL_LABELS, priced
+
         if self.scale is not None and self.labels is not None:
             plan = priced(
                 mechanism=mechanism,
@@ -149,6 +147,8 @@ def account(
     Noise is in votes: standard deviation (gaussian) or Laplace scale (laplace, noisy-max). The
     cost holds for adding or removing one record, whatever the votes are. Nothing is trained.
     """
+    from dpaudit.account.practice import USUAL_CONSENSUS, prospect
+
     question = _Question(
         teachers=teachers,
         epsilon=epsilon,
@@ -175,6 +175,8 @@ def account(
 
 
 def _warnings(rows: Sequence[Prospect]) -> list[str]:
+    from dpaudit.account.practice import COIN_FLIP
+
     poor = [f"{row.plan.mechanism} {row.plan.labels}" for row in rows if row.near_coin_flips]
     if not poor:
         return []

@@ -21,7 +21,7 @@ from dpaudit.cli.console import (
 )
 from dpaudit.cli.panels import Panel
 from dpaudit.errors import InputError
-from dpaudit.game.choices import EngineName
+from dpaudit.model.choices import EngineName
 
 Out = Annotated[
     Path | None,

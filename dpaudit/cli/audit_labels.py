@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from dpaudit.account import Mechanism, vote_table
 from dpaudit.cli import options
 from dpaudit.cli.console import FailOn, exit_code, guarded, results
 from dpaudit.errors import SettingsError
-from dpaudit.labels import Drawing, LabelAuditSettings, VotePair, run_label_audit
+from dpaudit.labels.settings import LabelAuditSettings
+from dpaudit.model.choices import Drawing, Mechanism
 from dpaudit.model.claim import PrivacyClaim
 
 
@@ -60,6 +60,9 @@ def audit_labels(
     Votes are held at one count in each world, one teacher apart; no attack does better.
     Exit codes: 0 no violation found, 1 violation, 2 wrong use or input, 3 inconclusive.
     """
+    from dpaudit.account import vote_table
+    from dpaudit.labels import VotePair, run_label_audit
+
     table = vote_table(mechanism, teachers, scale).quantised()
     if votes is None:
         pair = VotePair.at_tie(table, labels=labels)

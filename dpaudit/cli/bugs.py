@@ -10,7 +10,6 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, messages, results
-from dpaudit.results.sentences import headline
 
 _WIDTH: Final = 80
 
@@ -74,6 +73,7 @@ def run(
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.bugs.corpus import bug_named
     from dpaudit.bugs.run import SIDES, run_bug
+    from dpaudit.results.sentences import headline
 
     bug, errors = bug_named(name), messages()
     with ConsoleProgress(errors, quiet=quiet) as progress:

@@ -15,8 +15,6 @@ import typer
 
 from dpaudit.cli.console import ExitCode, guarded, results
 from dpaudit.errors import RegistryError, RunFolderError
-from dpaudit.plugins.named import libraries
-from dpaudit.plugins.registry import ATTACKS, GENERATORS, plugins
 from dpaudit.versions import versions
 
 
@@ -54,6 +52,8 @@ def _findings() -> Iterator[DoctorLine]:
 
 
 def _plugin_findings() -> Iterator[DoctorLine]:
+    from dpaudit.plugins.registry import ATTACKS, GENERATORS, plugins
+
     for group in (GENERATORS, ATTACKS):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -65,6 +65,8 @@ def _plugin_findings() -> Iterator[DoctorLine]:
 
 def _environment_findings() -> Iterator[DoctorLine]:
     """The environments of libraries; one that is not there is no problem."""
+    from dpaudit.plugins.named import libraries
+
     for environment in {one.environment.name: one.environment for one in libraries()}.values():
         named = f"environment {environment.name}"
         try:

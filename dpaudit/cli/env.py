@@ -17,7 +17,6 @@ from dpaudit.external.environments import (
     remove_environments,
 )
 from dpaudit.formatting import did_you_mean
-from dpaudit.plugins.named import libraries, library_named
 
 env = typer.Typer(
     add_completion=False,
@@ -100,6 +99,7 @@ def remove(
 
 
 def _registered() -> dict[str, Environment]:
+    from dpaudit.plugins.named import libraries
     from dpaudit.released_data.anonymeter.environment import ENVIRONMENT
 
     return {ENVIRONMENT.name: ENVIRONMENT} | {
@@ -108,6 +108,8 @@ def _registered() -> dict[str, Environment]:
 
 
 def _named(name: str) -> Environment:
+    from dpaudit.plugins.named import library_named
+
     registered = _registered()
     if name in registered:
         return registered[name]

@@ -9,7 +9,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guarded, messages, results, resumable
-from dpaudit.game.choices import EngineName
+from dpaudit.model.choices import EngineName
 
 Suspects = Annotated[
     list[str] | None,

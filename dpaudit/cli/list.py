@@ -5,16 +5,16 @@ from __future__ import annotations
 import inspect
 import warnings
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.bounds.table import BOUNDS, BoundEntry
 from dpaudit.cli.console import guarded, messages, results
-from dpaudit.model.worst_cases import WorstCase
-from dpaudit.plugins.access import access_of
-from dpaudit.plugins.named import libraries
-from dpaudit.plugins.registry import ATTACKS, GENERATORS, Plugin, plugins
+from dpaudit.model.choices import WorstCase
+
+if TYPE_CHECKING:
+    from dpaudit.bounds.table import BoundEntry
+    from dpaudit.plugins.registry import Plugin
 
 
 class Group(StrEnum):
@@ -32,6 +32,10 @@ def list_registered(
     group: Annotated[Group | None, typer.Argument(help="What to list.", show_default=False)] = None,
 ) -> None:
     """Lists registered generators, attacks and libraries, bounds, and worst cases."""
+    from dpaudit.bounds.table import BOUNDS
+    from dpaudit.plugins.named import libraries
+    from dpaudit.plugins.registry import ATTACKS, GENERATORS
+
     output = results()
     for one in Group if group is None else (group,):
         if group is None:
@@ -62,6 +66,8 @@ def _worth(entry: BoundEntry) -> str:
 
 
 def _plugins(group: str) -> list[Plugin]:
+    from dpaudit.plugins.registry import plugins
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = plugins(group)
@@ -72,6 +78,8 @@ def _plugins(group: str) -> list[Plugin]:
 
 def _attack(value: object) -> str:
     """What an attack sees and does."""
+    from dpaudit.plugins.access import access_of
+
     return f"sees {access_of(value)}; {_summary(value)}"
 
 

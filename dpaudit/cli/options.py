@@ -16,14 +16,10 @@ from typing import Annotated, Any
 
 import typer
 
-from dpaudit.auditing.settings import AuditSettings, Multiplicity
-from dpaudit.bounds import ThresholdRule
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli.panels import Panel, option, registered_generators
-from dpaudit.game.choices import EngineName
+from dpaudit.model.choices import Access, EngineName, Multiplicity, ThresholdRule, WorstCase
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.worst_cases import WorstCase
-from dpaudit.plugins.access import Access
-from dpaudit.plugins.registry import parse_parameters
 
 GeneratorName = Annotated[
     str,
@@ -370,6 +366,8 @@ def takes_settings(
 def _settings(asked: dict[str, Any]) -> AuditSettings:
     given = {name: value for name, value in asked.items() if value is not None}
     if "parameters" in given:
+        from dpaudit.plugins.registry import parse_parameters
+
         given["parameters"] = parse_parameters(given["parameters"])
     return AuditSettings(**given)
 

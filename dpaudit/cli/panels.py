@@ -7,8 +7,6 @@ from typing import Any
 
 import typer
 
-from dpaudit.plugins.registry import GENERATORS, names
-
 
 class Panel(StrEnum):
     """Under which heading of the help an option stands."""
@@ -37,4 +35,6 @@ def option(
 
 def registered_generators(incomplete: str) -> list[str]:
     """The generators whose names begin with what was typed, for completion."""
+    from dpaudit.plugins.registry import GENERATORS, names
+
     return [name for name in names(GENERATORS) if name.startswith(incomplete)]

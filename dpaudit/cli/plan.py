@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import json as json_module
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from dpaudit.auditing.plan import AssumedAttack, needed_shadow_models, power
-from dpaudit.auditing.records import plan as of_records
 from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
-from dpaudit.cli import options, plan_records
+from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
 from dpaudit.cli.costs import AuditCost, cost_of, one_training, stated, timed
-from dpaudit.cli.sizing import Needed, PlanSubject, Sizing, proves, rows_of, size_canaries
-from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.errors import SettingsError
 from dpaudit.formatting import rounded_down, rounded_up
-from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
+from dpaudit.model.claim import PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim
-from dpaudit.results.sentences import CURVE_FACTOR, quantity_noun
 
-ALTERNATIVES = (50, 100, 200, 400, 1000, 2000)
+if TYPE_CHECKING:
+    from dpaudit.cli.sizing import Sizing
 
 
 @guarded
@@ -86,15 +82,17 @@ def plan(
 
     With --one-run: what one training with so many canaries can prove.
     """
+    from dpaudit.cli.sizing import assumed_attack, size_canaries, size_shadow_models, subject_of
+
     if jobs is not None and jobs < 1:
         raise SettingsError(f"`jobs` must be at least 1, got {jobs}")
     if seconds_per_model is not None and not seconds_per_model > 0:
         raise SettingsError(f"--seconds-per-model must be positive, got {seconds_per_model:g}")
     if time_one and (generator is None or data is None):
         raise SettingsError("--time-one needs a GENERATOR with `data`")
-    subject = _subject(generator, data, schema, settings)
-    assumed = _assumed(subject.claim, detect=detect, tpr=tpr, fpr=fpr)
-    size = size_canaries if settings.one_run else _shadow_models
+    subject = subject_of(generator, data, schema, settings)
+    assumed = assumed_attack(subject.claim, detect=detect, tpr=tpr, fpr=fpr)
+    size = size_canaries if settings.one_run else size_shadow_models
     sizing = size(subject, settings, detect=detect, assumed=assumed)
     model = stated(seconds_per_model) if seconds_per_model else None
     if time_one and generator is not None and data is not None and model is None:
@@ -115,98 +113,11 @@ def plan(
         _show(sizing, subject.claim, settings, cost)
 
 
-def _assumed(
-    claim: Claim, *, detect: float | None, tpr: float | None, fpr: float | None
-) -> AssumedAttack | None:
-    if detect is not None:
-        if tpr is not None or fpr is not None:
-            raise SettingsError("give either --detect or --tpr with --fpr, not both")
-        if not detect > claim.value:
-            raise SettingsError(
-                f"--detect must be above the claim ({claim.value:g}), got {detect:g}"
-            )
-        return AssumedAttack.of_leak(detect, claim)
-    if (tpr is None) != (fpr is None):
-        raise SettingsError("--tpr and --fpr belong together: give both")
-    return None if tpr is None or fpr is None else AssumedAttack(fpr=fpr, tpr=tpr)
-
-
-def _subject(
-    generator: str | None, data: str | None, schema: Path | None, settings: AuditSettings
-) -> PlanSubject:
-    if generator is None or data is None:
-        stated = settings.stated_claim.made(
-            relation=settings.neighbours or Neighbours.ADD_REMOVE,
-            default_delta=0.0,
-            source="given by the caller",
-        )
-        if stated is None:
-            raise ClaimError(
-                "plan needs a claim: give `epsilon`, `mu`, `rho` or `curve`, or a GENERATOR with "
-                "`data`"
-            )
-        return PlanSubject(stated)
-    from dpaudit.model.tables import load
-    from dpaudit.plugins.named import claim_under_audit, named_generator
-    from dpaudit.plugins.protocols import trains_many
-
-    table = load(data, schema)
-    offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
-    named = named_generator(
-        generator, settings.parameters, offered, worker_memory=settings.worker_memory
-    )
-    claim = claim_under_audit(named, settings.stated_claim)
-    return PlanSubject(claim, table, trains_many(named.generator))
-
-
-def _shadow_models(
-    subject: PlanSubject,
-    settings: AuditSettings,
-    *,
-    detect: float | None,
-    assumed: AssumedAttack | None,
-) -> Sizing:
-    claim = subject.claim
-    many = settings.records > 1
-    if many and assumed is not None and detect is None:
-        raise SettingsError("--tpr and --fpr are for one target: with `records` give --detect")
-    choices = plan_records.choices(settings, claim, rows=subject.table_rows) if many else []
-
-    def row(shadow_models: int) -> dict[str, Any]:
-        sized = replace(settings, shadow_models=shadow_models)
-        fitted = {"fitted": 2 * sized.fitted, "scored": sized.scored}
-        reached = of_records.power if many else power
-        return {"shadow_models": shadow_models, **fitted, **proves(reached(sized, claim), claim)}
-
-    needed = None
-    if assumed is not None:
-        noun = quantity_noun(claim.quantity)
-        purpose = f"a true {noun} of {detect:g}" if detect is not None else _rates(assumed)
-        if many and detect is not None:
-            purpose += " on every record"
-            size = of_records.needed_shadow_models(claim, detect, settings)
-        else:
-            size = needed_shadow_models(claim, assumed, settings)
-        needed = Needed(size, purpose)
-    of = f"{len(settings.attacks)} attack(s)"
-    return Sizing(
-        unit="shadow_models",
-        scored="scored",
-        asked=settings.shadow_models,
-        rows=rows_of(row, {*ALTERNATIVES, settings.shadow_models}),
-        needed=needed,
-        of=f"{of}, {settings.records} records" if many else of,
-        choices=choices,
-    )
-
-
-def _rates(attack: AssumedAttack) -> str:
-    return f"TPR {attack.tpr:.3g}, FPR {attack.fpr:.3g}"
-
-
 def _document(
     sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None
 ) -> dict[str, Any]:
+    from dpaudit.cli import plan_records
+
     return {
         f"needed_{sizing.unit}": None if sizing.needed is None else sizing.needed.size,
         **_asked(sizing),
@@ -247,6 +158,9 @@ def _claim_text(claim: Claim) -> str:
 
 
 def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> None:
+    from dpaudit.cli import plan_records
+    from dpaudit.results.sentences import CURVE_FACTOR, quantity_noun
+
     output, unit = results(), sizing.unit.replace("_", " ")
     noun = quantity_noun(claim.quantity)
     if sizing.needed is not None:

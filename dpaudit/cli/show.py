@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import RegistryError
 from dpaudit.external.adapters import adapter_account
-from dpaudit.external.libraries import Library
 from dpaudit.formatting import did_you_mean
-from dpaudit.plugins.named import library_named
-from dpaudit.plugins.registry import ATTACKS, GENERATORS, LIBRARIES, names, resolve
+
+if TYPE_CHECKING:
+    from dpaudit.external.libraries import Library
 
 
 @guarded
@@ -24,6 +24,9 @@ def show(
     ],
 ) -> None:
     """Shows what a generator or an attack is and which parameters it takes."""
+    from dpaudit.plugins.named import library_named
+    from dpaudit.plugins.registry import GENERATORS, names
+
     place, colon, method = name.rpartition(":")
     library = library_named(place if colon else name)
     if library is not None and (colon or name not in names(GENERATORS)):
@@ -63,6 +66,8 @@ def _show_parameters(defaults: Mapping[str, str | None]) -> None:
 
 
 def _find(name: str) -> object:
+    from dpaudit.plugins.registry import ATTACKS, GENERATORS, LIBRARIES, names, resolve
+
     if ":" in name:
         return resolve(name, GENERATORS)
     for group in (GENERATORS, ATTACKS):

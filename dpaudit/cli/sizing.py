@@ -1,19 +1,27 @@
-"""Sizes of an audit and what each can prove; those of a one-run audit."""
+"""Sizes of an audit and what each can prove: of shadow models, and of canaries of one training."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpaudit.auditing.plan import MOST_PLANNED, AssumedAttack
+from dpaudit.auditing.plan import MOST_PLANNED, AssumedAttack, needed_shadow_models, power
+from dpaudit.auditing.records import plan as of_records
 from dpaudit.auditing.records.interference import Caught
 from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSettings
-from dpaudit.errors import SettingsError
-from dpaudit.model.claim import PrivacyClaim, Quantity
+from dpaudit.cli import plan_records
+from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, require_add_remove, require_epsilon
-from dpaudit.model.tables import Table
+from dpaudit.model.tables import Table, load
+from dpaudit.plugins.named import claim_under_audit, named_generator
+from dpaudit.plugins.protocols import trains_many
+from dpaudit.results.sentences import quantity_noun
 from dpaudit.results.verdict import Power
 
+ALTERNATIVES = (50, 100, 200, 400, 1000, 2000)
 ALTERNATIVE_CANARIES = (50, 100, 200, 500, 1000, 2000)
 
 
@@ -72,6 +80,113 @@ class PlanSubject(NamedTuple):
     def table_rows(self) -> int | None:
         """Rows of the table; None if none was handed in."""
         return None if self.table is None else len(self.table.data)
+
+
+def assumed_attack(
+    claim: Claim, *, detect: float | None, tpr: float | None, fpr: float | None
+) -> AssumedAttack | None:
+    """The attack that the options assume; None if they assume none.
+
+    Raises:
+        SettingsError: If they contradict one another.
+    """
+    if detect is not None:
+        if tpr is not None or fpr is not None:
+            raise SettingsError("give either --detect or --tpr with --fpr, not both")
+        if not detect > claim.value:
+            raise SettingsError(
+                f"--detect must be above the claim ({claim.value:g}), got {detect:g}"
+            )
+        return AssumedAttack.of_leak(detect, claim)
+    if (tpr is None) != (fpr is None):
+        raise SettingsError("--tpr and --fpr belong together: give both")
+    return None if tpr is None or fpr is None else AssumedAttack(fpr=fpr, tpr=tpr)
+
+
+def subject_of(
+    generator: str | None, data: str | None, schema: Path | None, settings: AuditSettings
+) -> PlanSubject:
+    """What is to be audited; the claim alone where no generator and table are named.
+
+    Raises:
+        ClaimError: If there is no claim.
+        InputError: If the table or the generator cannot be used.
+    """
+    if generator is None or data is None:
+        stated = settings.stated_claim.made(
+            relation=settings.neighbours or Neighbours.ADD_REMOVE,
+            default_delta=0.0,
+            source="given by the caller",
+        )
+        if stated is None:
+            raise ClaimError(
+                "plan needs a claim: give `epsilon`, `mu`, `rho` or `curve`, or a GENERATOR with "
+                "`data`"
+            )
+        return PlanSubject(stated)
+    table = load(data, schema)
+    offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
+    named = named_generator(
+        generator, settings.parameters, offered, worker_memory=settings.worker_memory
+    )
+    claim = claim_under_audit(named, settings.stated_claim)
+    return PlanSubject(claim, table, trains_many(named.generator))
+
+
+def size_shadow_models(
+    subject: PlanSubject,
+    settings: AuditSettings,
+    *,
+    detect: float | None,
+    assumed: AssumedAttack | None,
+) -> Sizing:
+    """What audits of some numbers of shadow models can prove.
+
+    Args:
+        subject: What is to be audited.
+        settings: The settings of the audit.
+        detect: A true epsilon that is to be proved, if one was given.
+        assumed: The attack that was assumed, if one was.
+
+    Raises:
+        SettingsError: If there can be no such audit.
+    """
+    claim = subject.claim
+    many = settings.records > 1
+    if many and assumed is not None and detect is None:
+        raise SettingsError("--tpr and --fpr are for one target: with `records` give --detect")
+    choices = plan_records.choices(settings, claim, rows=subject.table_rows) if many else []
+
+    def row(shadow_models: int) -> dict[str, Any]:
+        sized = replace(settings, shadow_models=shadow_models)
+        fitted = {"fitted": 2 * sized.fitted, "scored": sized.scored}
+        reached = of_records.power if many else power
+        return {"shadow_models": shadow_models, **fitted, **proves(reached(sized, claim), claim)}
+
+    needed = None
+    if assumed is not None:
+        noun = quantity_noun(claim.quantity)
+        purpose = f"a true {noun} of {detect:g}" if detect is not None else _rates(assumed)
+        if many and detect is not None:
+            purpose += " on every record"
+            size = of_records.needed_shadow_models(claim, detect, settings)
+        else:
+            size = needed_shadow_models(claim, assumed, settings)
+        needed = Needed(size, purpose)
+    of = f"{len(settings.attacks)} attack(s)"
+    return Sizing(
+        unit="shadow_models",
+        scored="scored",
+        asked=settings.shadow_models,
+        rows=rows_of(row, {*ALTERNATIVES, settings.shadow_models}),
+        needed=needed,
+        of=f"{of}, {settings.records} records" if many else of,
+        choices=choices,
+    )
+
+
+def _rates(attack: AssumedAttack) -> str:
+    return f"TPR {attack.tpr:.3g}, FPR {attack.fpr:.3g}"
 
 
 def size_canaries(

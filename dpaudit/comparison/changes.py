@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from dpaudit.formatting import percent, printable
-from dpaudit.plugins.access import Access
+from dpaudit.model.choices import Access
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import claim_text, target
 

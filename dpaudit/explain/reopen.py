@@ -13,9 +13,9 @@ from dpaudit.auditing.pairs import audited_table
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import InputError, RunFolderError
-from dpaudit.game.choices import EXPOSING
 from dpaudit.game.salt import SALTED, salt_of
 from dpaudit.game.store import STORE_FILE, RunFolder, changed_keys, specification_of
+from dpaudit.model.choices import EXPOSING
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, Table, load, load_table
 from dpaudit.results.result import RESULT_FILE, AuditResult

@@ -16,7 +16,7 @@ from dpaudit.auditing.two_worlds import build_two_worlds
 from dpaudit.errors import ClaimError, DpauditError, InterruptedRunError
 from dpaudit.formatting import duration
 from dpaudit.frontiers.settings import FrontierSettings, PointName
-from dpaudit.game.choices import EXPOSING, VULNERABLE
+from dpaudit.model.choices import EXPOSING, VULNERABLE
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import loky
 
 from dpaudit.errors import MissingExtraError, SettingsError
-from dpaudit.game.choices import EngineName
 from dpaudit.game.flight import Engine
 from dpaudit.game.local import LocalEngine
+from dpaudit.model.choices import EngineName
 
 
 @contextmanager

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import TargetError
-from dpaudit.game.choices import EXPOSING, FARTHEST, VULNERABLE
 from dpaudit.game.distances import COMPARED, farthest_first, is_exact
 from dpaudit.game.exposure import Exposure, exposure_scores, exposures_of, find_holders
+from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import fitting, load_table
 from dpaudit.plugins.protocols import IntArray

@@ -13,8 +13,9 @@ import numpy as np
 from dpaudit.bounds import Counts, exact, gdp, max_provable, upper_limits
 from dpaudit.labels.attack import RunSize, choose_cuts, detectable_leak
 from dpaudit.labels.result import LabelAudit
-from dpaudit.labels.settings import Drawing, LabelAuditSettings
+from dpaudit.labels.settings import LabelAuditSettings
 from dpaudit.labels.vote_pair import VotePair
+from dpaudit.model.choices import Drawing
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.results.decide import decide

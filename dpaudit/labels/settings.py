@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from dpaudit.errors import SettingsError
+from dpaudit.model.choices import Drawing
 
 MOST_RUNS: Final = 1_000_000
 """Of each world; the exact bound takes a minute or two there."""
 MOST_BITS: Final = 2**32
 """Of both worlds together; a minute or two."""
-
-
-class Drawing(StrEnum):
-    """What is simulated in each run."""
-
-    BITS = "bits"
-    """Every label, through `VoteTable.release`: the sampler that a generator draws from."""
-    COUNTS = "counts"
-    """Their number only, binomial with the table's probability: for millions of labels.
-
-    The attack loses nothing, but a defect of the sampler would go unseen.
-    """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import SchemaError
+from dpaudit.model.choices import WorstCase
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Category, Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.model.worst_cases import WorstCase
 
 _OTHERS = 10
 _MOST_ONE_HOT = 50

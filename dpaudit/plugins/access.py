@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import RegistryError
+from dpaudit.model.choices import Access
 from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.protocols import (
     Attack,
@@ -33,31 +34,6 @@ from dpaudit.plugins.protocols import (
     GameView,
     Scorer,
 )
-
-
-class Access(StrEnum):
-    """What the attacker sees of every model; each level includes those before it."""
-
-    OUTPUT = "output"
-    """Synthetic rows."""
-    MODEL = "model"
-    """What a fitted model makes public beside them: its discriminator, its weights."""
-    RELEASED = "released"
-    """What the proof of privacy protects, before any post-processing."""
-
-    @property
-    def in_words(self) -> str:
-        """What the attacker sees, as it reads after "the attacker sees"."""
-        return {
-            Access.OUTPUT: "synthetic rows alone",
-            Access.MODEL: "rows and what the fitted model discloses",
-            Access.RELEASED: "rows, model and what the proof protects",
-        }[self]
-
-    def includes(self, other: Access) -> bool:
-        """Whether an attacker of this level sees all that one of another sees."""
-        order = list(Access)
-        return order.index(self) >= order.index(other)
 
 
 class Disclosure(StrEnum):

@@ -14,9 +14,10 @@ from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import require_epsilon
 from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
+from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.model.tables import Table, load
 from dpaudit.plugins.adapt import check_table
-from dpaudit.plugins.named import StatedClaim, claim_under_audit
+from dpaudit.plugins.named import claim_under_audit
 from dpaudit.probe.catalogue import Probe
 from dpaudit.probe.copies import label_counts_copied, rows_copied_verbatim
 from dpaudit.probe.insertions import category_follows_record, range_follows_record

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dpaudit.bounds import CoinGuesses, Counts, Threshold, ThresholdRule
+from dpaudit.bounds import CoinGuesses, Counts, Threshold
 from dpaudit.bounds.table import ValidBound
+from dpaudit.model.choices import Access, ThresholdRule
 from dpaudit.model.currencies import Claim
-from dpaudit.plugins.access import Access
 from dpaudit.plugins.protocols import World
 from dpaudit.results.fields import (
     OPTIONAL,

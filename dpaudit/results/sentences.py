@@ -16,9 +16,9 @@ from dpaudit.formatting import (
     rounded_up,
 )
 from dpaudit.game.exposure import Exposure, Fact
+from dpaudit.model.choices import Access
 from dpaudit.model.claim import PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
-from dpaudit.plugins.access import Access
 from dpaudit.results.probes import ProbeAlarm
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import SampleUnit, Verdict

@@ -11,8 +11,8 @@ from dpaudit.formatting import (
     rounded_down,
     rounded_up,
 )
-from dpaudit.game.choices import EXPOSING, FARTHEST, VULNERABLE
 from dpaudit.game.store import LOG_FILE
+from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results import sentences

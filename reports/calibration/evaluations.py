@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpaudit.auditing.settings import AuditSettings, Multiplicity
-from dpaudit.bounds import ThresholdRule
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.model.choices import Multiplicity, ThresholdRule
 from reports.calibration.boundary import boundary
 from reports.calibration.budget import Budget
 from reports.calibration.cells import NOMINALS, Cell, simulated, stream

@@ -10,7 +10,7 @@ import numpy as np
 from dpaudit.auditing.attacking.evaluation import evaluate
 from dpaudit.auditing.attacking.fitting import Fitted, fit_attack, score
 from dpaudit.auditing.attacking.parts import Part, SplitTrials
-from dpaudit.auditing.settings import AuditSettings, Multiplicity
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.trial_plan import FIRST_FITTED
 from dpaudit.bounds import (
     Counts,
@@ -23,6 +23,7 @@ from dpaudit.bounds import (
     p_value,
     refit_schedule,
 )
+from dpaudit.model.choices import Multiplicity
 from dpaudit.plugins.protocols import BoolArray, FeatureName, GameView, Scorer
 from reports.calibration.mechanisms import FloatArray, Mechanism
 

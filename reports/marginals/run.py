@@ -28,7 +28,8 @@ from dpaudit.auditing.pairs import audited_table
 from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
 from dpaudit.bounds import guarantee_of
 from dpaudit.formatting import rounded_down
-from dpaudit.plugins.access import Access, ModelAttack
+from dpaudit.model.choices import Access
+from dpaudit.plugins.access import ModelAttack
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Job, World
 from dpaudit.seeds import Stream
 from dpaudit.versions import versions

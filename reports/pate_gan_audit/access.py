@@ -24,9 +24,10 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import EpsilonGuarantee
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.disclosures import disclosed
+from dpaudit.model.choices import Access
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.access import Access, AnyAttack, Disclosure, ModelAttack
+from dpaudit.plugins.access import AnyAttack, Disclosure, ModelAttack
 from dpaudit.plugins.named import named_attacks
 from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView, Job, World
 from dpaudit.plugins.registry import GENERATORS, build

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dpaudit.plugins.access import Access
+from dpaudit.model.choices import Access
 from reports.markdown import named, table
 from reports.pate_gan_audit.access_exact import LARGEST
 from reports.pate_gan_audit.access_settings import REFERENCE, SWITCHES, WORST, Worst

@@ -9,7 +9,8 @@ import pytest
 
 from dpaudit.bounds import auc
 from dpaudit.errors import SettingsError
-from dpaudit.plugins.access import Access, Disclosure, ModelAttack, access_of
+from dpaudit.model.choices import Access
+from dpaudit.plugins.access import Disclosure, ModelAttack, access_of
 from dpaudit_attacks.groundhog import Ensemble
 from dpaudit_attacks.models import SHOWN, Logan, ParameterSummary, ReleasedFacts
 from samples import PEOPLE, game_view, people

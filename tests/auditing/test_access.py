@@ -14,8 +14,8 @@ from dpaudit import Schema
 from dpaudit.auditing.build import build_spec
 from dpaudit.auditing.settings import ATTACKS_AT, DEFAULT_ATTACKS, AuditSettings
 from dpaudit.errors import RegistryError, SettingsError
+from dpaudit.model.choices import Access
 from dpaudit.model.tables import load
-from dpaudit.plugins.access import Access
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.results.document import to_document
 from dpaudit.results.summary import summary_lines

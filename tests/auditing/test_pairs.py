@@ -17,10 +17,10 @@ from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.errors import DataError, SchemaError, SettingsError
 from dpaudit.explain.reopen import reopen
 from dpaudit.game.salt import Private
+from dpaudit.model.choices import WorstCase
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.model.worst_cases import WorstCase
 from dpaudit.plugins.protocols import World
 from dpaudit.results.verdict import Verdict
 

@@ -13,9 +13,10 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing.settings import AuditSettings, Multiplicity
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import coin_bound
 from dpaudit.errors import SettingsError
+from dpaudit.model.choices import Multiplicity
 from dpaudit.plugins.protocols import World
 from dpaudit.report.render import render_markdown
 from dpaudit.results.document import from_document

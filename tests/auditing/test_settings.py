@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.auditing.settings import AuditSettings, Multiplicity
-from dpaudit.bounds import ThresholdRule
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.errors import SettingsError
+from dpaudit.model.choices import Multiplicity, ThresholdRule
 
 
 def test_names_lists_and_row_numbers_are_taken() -> None:

@@ -14,15 +14,21 @@ from dpaudit.cli.main import Commands, app
 HEAVY = ("numpy", "pandas", "scipy", "torch", "sklearn")
 
 
-def test_help_imports_no_heavy_package() -> None:
-    code = (
-        "import sys\n"
-        "from dpaudit.cli.main import app\n"
-        "app(['--help'], standalone_mode=False)\n"
-        f"print('imported:', *[name for name in {HEAVY} if name in sys.modules])\n"
-    )
+def test_no_help_imports_a_heavy_package() -> None:
+    code = f"""
+import sys
+from dpaudit.cli.main import Commands, app
+
+words = [[name] for part in Commands.sections.values() for name in part]
+words += [["env", "create"], ["bugs", "run"]]
+for line in ([], *words):
+    app([*line, "--help"], standalone_mode=False)
+    print("imported:", *line, *[name for name in {HEAVY} if name in sys.modules])
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1].split() == ["imported:"]
+    found = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("imported:")]
+    commands = [name for part in Commands.sections.values() for name in part]
+    assert found == [[], *([name] for name in commands), ["env", "create"], ["bugs", "run"]]
     assert "Attacks shadow models" in done.stdout
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from dpaudit.errors import SchemaError
+from dpaudit.model.choices import WorstCase
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.neighbouring_tables import NeighbouringTables, worst_case_tables
 from dpaudit.model.schema import Schema
-from dpaudit.model.worst_cases import WorstCase
 
 SCHEMA = Schema(
     columns=(

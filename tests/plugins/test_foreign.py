@@ -18,10 +18,11 @@ from dpaudit.auditing.attacking.parts import Part
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import EpsilonGuarantee, ThresholdRule
 from dpaudit.errors import AttackError, ClaimError, DataError, InputError, RegistryError
+from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.plugins.adapt import as_generator, check_table
 from dpaudit.plugins.exits import exits_refused
 from dpaudit.plugins.foreign import patches_apart, pickled, refusing
-from dpaudit.plugins.named import NamedAttack, StatedClaim, claim_under_audit, named_generator
+from dpaudit.plugins.named import NamedAttack, claim_under_audit, named_generator
 from dpaudit.plugins.protocols import FeatureName, FloatArray, Scorer
 
 

@@ -13,11 +13,12 @@ import numpy as np
 from dpaudit.auditing.attacking.endings import ENDINGS, features_of_ending
 from dpaudit.auditing.attacking.fitting import Fitted, FittingScore, fit_attack
 from dpaudit.auditing.attacking.parts import FeatureRows, gather
-from dpaudit.auditing.settings import AuditSettings, Multiplicity
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.bounds import FailedTrials, guarantee_of
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus
+from dpaudit.model.choices import Multiplicity
 from dpaudit.model.currencies import Claim
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray, World

@@ -9,10 +9,11 @@ import pandas as pd
 
 from dpaudit.auditing.controls import BEYOND_CHANCE, CAUGHT, CONFIDENCE
 from dpaudit.auditing.records.attack import RecordsEvaluation
-from dpaudit.auditing.settings import AuditSettings, Multiplicity
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.formatting import rounded_down
 from dpaudit.game.target import copies_of
 from dpaudit.game.trial import Role
+from dpaudit.model.choices import Multiplicity
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Generator, Model
 from dpaudit.results.record import ControlOutcome

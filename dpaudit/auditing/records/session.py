@@ -18,12 +18,13 @@ from dpaudit.auditing.records.conclusion import RecordsFindings, conclude_record
 from dpaudit.auditing.records.controls import CopiesRecords, control_settings, judge
 from dpaudit.auditing.records.plan import power
 from dpaudit.auditing.records.spec import RecordsSpec
-from dpaudit.auditing.settings import AuditSettings, Multiplicity
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.game.engine import run_trials
 from dpaudit.game.flight import Engine
 from dpaudit.game.progress import OnProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial
+from dpaudit.model.choices import Multiplicity
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import require_epsilon
 from dpaudit.plugins.foreign import pickled

@@ -10,9 +10,9 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import RegistryError, SettingsError, TargetError
-from dpaudit.game.choices import VULNERABLE
 from dpaudit.game.selection import SelectionGame, halves
 from dpaudit.game.target import exposing_first
+from dpaudit.model.choices import VULNERABLE
 from dpaudit.model.tables import Table
 from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.protocols import GameView

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import dpaudit
+from dpaudit.model.choices import WorstCase
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.neighbouring_tables import worst_case_tables
 from dpaudit.model.schema import Schema
-from dpaudit.model.worst_cases import WorstCase
 from dpaudit.plugins.protocols import Job, World
 from dpaudit.results.verdict import Verdict
 from dpaudit_generators.gan import DpGan
