@@ -195,6 +195,9 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     )
     home = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     assert 'href="reports/' in home or 'src="reports/' in home  # pages outside docs are there, too
+    assert 'role="dialog" aria-label="Search"' in home  # which the theme leaves out
+    assert 'href="stylesheets/site.css' in home
+    assert "Made with" not in home
 
 
 def test_every_page_is_in_the_menu() -> None:

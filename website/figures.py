@@ -167,6 +167,98 @@ def features_table() -> str:
     return markdown.table(("", "one table at a time", "as a stack"), rows)
 
 
+def default_audit_table() -> str:
+    """What is left of an audit whose generator costs nothing."""
+    found = _read("performance", "default-audit.json")
+    rows = [
+        (
+            str(one["models"]),
+            f"{one['coordinator']:.1f}",
+            f"{one['workers']:.1f}",
+            f"{one['coordinator'] + one['workers']:.1f}",
+        )
+        for one in found["audits"]
+    ]
+    return markdown.table(("shadow models", "coordinator", "workers", "together"), rows) + _at(
+        found
+    )
+
+
+def forest_table() -> str:
+    """What the forest of the default classifier costs."""
+    rows = [
+        (
+            f"{one['trials']:,.0f}",
+            f"{1e3 * one['seconds']:.0f} ms",
+            f"{1e3 * one['sklearn_seconds']:.0f} ms",
+            f"{one['auc']:.2f}",
+            f"{one['sklearn_auc']:.2f}",
+        )
+        for one in _read("performance", "default-audit.json")["forests"]
+    ]
+    heads = ("trials", "ours", "scikit-learn", "AUC, ours", "AUC, scikit-learn")
+    return markdown.table(heads, rows)
+
+
+def generators_table() -> str:
+    """What a model of each of our generators costs."""
+    found = _read("performance", "generators.json")
+    rows = [
+        (
+            f"`{one['generator']}`",
+            str(one["together"]),
+            f"{one['training_ms']:.2g} ms",
+            f"{one['sampling_ms']:.2g} ms",
+        )
+        for one in found["generators"]
+    ]
+    heads = ("generator", "models together", "training, each", "sampling 569 records, each")
+    return markdown.table(heads, rows) + _at(found)
+
+
+def pytest_table() -> str:
+    """What the pytest plugin costs."""
+    found = _read("performance", "pytest.json")
+    start, audits = found["start_up"], found["audits"]
+    rows = [("no audit, without the plugin", f"{start['without']:.2f} s")]
+    rows += [("no audit, with it", f"{start['without'] + start['difference']:.2f} s")]
+    rows += [
+        (f"one audit, `--dpaudit-scale {one['scale']}`", f"{one['cpu_seconds']:.1f} s")
+        for one in audits
+    ]
+    return markdown.table(("session", "CPU time"), rows) + _at(found)
+
+
+_TABLES_SHOWN: Final = {
+    "adult": "Adult as it is (32,561 × 15, strings and missing values)",
+    "credit": "a fifth of Credit Card Fraud (56,962 × 30)",
+}
+_GAMES_SHOWN: Final = {
+    "two worlds": "two worlds, 100 models",
+    "sequential": "sequential, to the end",
+    "one run": "one run, 1,000 canaries",
+}
+
+
+def real_tables() -> str:
+    """What audits of large real tables cost."""
+    rows = [
+        (
+            _TABLES_SHOWN[one["table"]],
+            _GAMES_SHOWN[one["game"]],
+            f"{one['foretold']:,.0f} s",
+            f"{one['seconds']:,.0f} s",
+            f"{one['MiB']:,} MiB",
+        )
+        for one in _read("performance", "real-tables.json")["audits"]
+    ]
+    return markdown.table(("table", "game", "foretold", "took", "memory"), rows)
+
+
+def _at(found: dict[str, Any]) -> str:
+    return f"\nMeasured on 2 cores at a load average of {found['load']:.0f}.\n"
+
+
 TABLES: Final[dict[tuple[str, str], Callable[[], str]]] = {
     ("calibration.md", "rules"): calibration_table,
     ("calibration.md", "audits"): default_audits,
@@ -174,7 +266,12 @@ TABLES: Final[dict[tuple[str, str], Callable[[], str]]] = {
     ("explanations/access-levels.md", "access"): access_table,
     ("performance.md", "training"): training_table,
     ("performance.md", "audits"): audit_table,
+    ("performance.md", "default"): default_audit_table,
+    ("performance.md", "forest"): forest_table,
+    ("performance.md", "generators"): generators_table,
+    ("performance.md", "pytest"): pytest_table,
     ("performance.md", "features"): features_table,
+    ("performance.md", "real-tables"): real_tables,
 }
 """The tables by page and mark: `<!-- figures: MARK -->` stands before and after each."""
 

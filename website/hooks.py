@@ -62,6 +62,11 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     return "".join([*parts, _LINK.sub(replaced, markdown[last:])])
 
 
+def on_post_page(output: str, **_: Any) -> str:
+    """The search dialog with a name, which the theme leaves out."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+
+
 def _place(file: File) -> str:
     """Where a page of the site lies in the repository."""
     return Path(file.abs_src_path or "").resolve().relative_to(ROOT).as_posix()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from dpaudit.bounds import Direction, RocCurve, guarantee_of, roc
+from dpaudit.bounds import Direction, RocCurve, guarantee_of, roc, upper_limits
 from dpaudit.bounds.table import BOUNDS, BoundEntry, ValidBound
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim
@@ -108,6 +109,64 @@ def roc_of(result: AuditRecord) -> RocCurve:
     return roc(values, member)
 
 
+class RocBand(NamedTuple):
+    """Confidence limits of both rates at every threshold, as the corners of a band.
+
+    Attributes:
+        worse: Upper limits of the false-positive rates, lower limits of the true-positive rates.
+        better: The other limits; same shape.
+    """
+
+    worse: RocCurve
+    better: RocCurve
+
+
+def roc_band(result: AuditRecord) -> RocBand | None:
+    """Clopper-Pearson limits of the rates, each one-sided at the confidence of the audit.
+
+    Each limit holds by itself, not for the curve as a whole.
+
+    Returns:
+        The band; None where the scored trials are not independent of one another, or of how many
+        there are: of many records per model, and of a sequential audit.
+    """
+    if result.records is not None or result.sequential is not None:
+        return None
+    n_in, n_out = (len(result.scores[world]) for world in (World.IN, World.OUT))
+    fp, tp = _counts(roc_of(result), n_in=n_in, n_out=n_out)
+    alpha = 1.0 - result.confidence
+    of_in, of_out = upper_limits(n_in, alpha), upper_limits(n_out, alpha)
+    return RocBand(
+        worse=RocCurve(fpr=of_out[fp], tpr=1.0 - of_in[n_in - tp]),
+        better=RocCurve(fpr=1.0 - of_out[n_out - fp], tpr=of_in[tp]),
+    )
+
+
+def _counts(curve: RocCurve, *, n_in: int, n_out: int) -> npt.NDArray[np.int64]:
+    """False and true positives [2, points]: every count, but for scores that are tied."""
+    corners = np.rint([curve.fpr * n_out, curve.tpr * n_in]).astype(np.int64).T
+    stretches = [corners[:1]]
+    for before, after in pairwise(corners):
+        step = after - before
+        along = int(step.max()) if step.min() == 0 else 1  # a slope is one step of tied scores
+        stretches.append(before + np.outer(np.arange(1, along + 1), step // along))
+    return np.concatenate(stretches).T
+
+
+def on_logarithmic_axes(curve: RocCurve, *, low: float) -> RocCurve:
+    """A curve with enough points that straight stretches stay where they are on such axes.
+
+    Args:
+        curve: The curve.
+        low: Where both axes begin; smaller rates are drawn there.
+    """
+    between = np.geomspace(low, 1.0, _CURVE_POINTS)
+    fpr = np.concatenate([curve.fpr, between])
+    tpr = np.concatenate([curve.tpr, np.interp(between, curve.fpr, curve.tpr)])
+    order = np.lexsort([tpr, fpr])
+    return RocCurve(np.maximum(fpr[order], low), np.maximum(tpr[order], low))
+
+
 def operating_point(result: AuditRecord) -> Point:
     """Rates at the chosen threshold.
 
@@ -147,6 +206,16 @@ def claim_region(claim: Claim) -> tuple[Point, ...]:
         Point(1.0 - corner, corner),
         Point(delta, 0.0),
     )
+
+
+def permitted_from(claim: Claim, *, low: float) -> tuple[Point, ...]:
+    """The same region from a false-positive rate on, for logarithmic axes."""
+    fpr = np.geomspace(low, 1.0, _CURVE_POINTS)
+    most = guarantee_of(claim).most_tpr(fpr, claim.value)
+    least = 1.0 - guarantee_of(claim).most_tpr(1.0 - fpr, claim.value)
+    upper = [Point(float(x), float(y)) for x, y in zip(fpr, most, strict=True)]
+    lower = [Point(float(x), float(y)) for x, y in zip(fpr, least, strict=True)]
+    return (*upper, *reversed(lower))
 
 
 def largest_tpr(claim: Claim, fpr: float) -> float:

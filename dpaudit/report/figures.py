@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import html
+import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from dpaudit.formatting import rounded, rounded_down, rounded_up
-from dpaudit.report.curves import claim_region, histogram, operating_point, roc_of, shown_bounds
+from dpaudit.formatting import percent, rounded, rounded_down, rounded_up
+from dpaudit.report.curves import (
+    RocBand,
+    claim_region,
+    histogram,
+    on_logarithmic_axes,
+    operating_point,
+    permitted_from,
+    roc_band,
+    roc_of,
+    shown_bounds,
+)
 from dpaudit.report.structure import Picture
 from dpaudit.report.svg import FONT_SIZE, INK, Axes, Range, Style, hatch, tag, text
 from dpaudit.results.record import AuditRecord
@@ -222,44 +234,102 @@ def _scores(result: AuditRecord) -> SvgDrawing:
     return SvgDrawing(elements, lower.bottom + 34, listed)
 
 
+_PERMITTED: Style = {"fill": _PALE_CLAIM, "stroke": CLAIM, "stroke_width": 1.4}
+_PERMITTED |= {"stroke_dasharray": "5 3"}
+_CHANCE: Style = {"stroke": INK, "stroke_width": 1.2, "stroke_dasharray": "1 2"}
+_BAND: Style = {"fill": _IN, "fill_opacity": 0.22, "stroke": "none"}
+_ATTACK: Style = {"stroke": _IN, "stroke_width": 2}
+_CHOSEN: Style = {"fill": "white", "stroke": INK, "stroke_width": 2, "r": 4}
+_ROC_SIDE = 222
+_ROC_LEFT = 62
+
+
 def _roc(result: AuditRecord) -> SvgDrawing:
-    """The curve, the point that was counted, chance, and what the claim permits."""
-    claim = result.claim
-    axes = Axes(left=62, top=8, width=222, height=222, x=Range(0.0, 1.0), y=Range(0.0, 1.0))
-    permitted: Style = {"fill": _PALE_CLAIM, "stroke": CLAIM, "stroke_width": 1.4}
-    permitted |= {"stroke_dasharray": "5 3"}
-    chance: Style = {"stroke": INK, "stroke_width": 1.2, "stroke_dasharray": "1 2"}
-    attack: Style = {"stroke": _IN, "stroke_width": 2}
-    chosen: Style = {"fill": "white", "stroke": INK, "stroke_width": 2, "r": 4}
-    curve = roc_of(result)
+    """The curve, the point that was counted, chance, and what the claim permits: on two scales."""
+    claim, band = result.claim, roc_band(result)
+    linear = _linear_roc(result, band)
+    logarithmic, bottom = _logarithmic_roc(result, band, top=8 + _ROC_SIDE + 48)
+    limit = f"({quantity_noun(claim.quantity)} {rounded(claim.value)})"
+    legend = [
+        (
+            tag("rect", x=74, y=-4, width=20, height=8, **_PERMITTED),
+            f"permitted by the claim {limit}",
+        ),
+        (tag("path", d="M74 0h20", **_CHANCE), "chance"),
+        (tag("path", d="M74 0h20", **_ATTACK), "attack"),
+        (tag("circle", cx=84, cy=0, **_CHOSEN), "at the chosen threshold"),
+    ]
+    if band is not None:
+        sign = tag("rect", x=74, y=-4, width=20, height=8, **_BAND)
+        legend.append((sign, f"{percent(result.confidence)} limits of each rate"))
+    elements = [*linear, *logarithmic]
+    for place, (sign, words) in enumerate(legend):
+        below = bottom + 44 + 15 * place
+        elements.append(tag("g", sign, text(words, 102, 0), transform=f"translate(0 {below:g})"))
     point = operating_point(result)
-    elements = [
-        axes.path(claim_region(claim), **permitted),
-        axes.path([(0, 0), (1, 1)], **chance),
+    described = (
+        f"At the chosen threshold the false-positive rate is {rounded(point.fpr)} and the "
+        f"true-positive rate {rounded(point.tpr)}. The shaded band around the diagonal holds "
+        "the rates that the claim permits. Below, the same on logarithmic axes."
+    )
+    if band is not None:
+        described += (
+            f" Around the curve, {percent(result.confidence)} Clopper-Pearson limits of each rate "
+            "by itself."
+        )
+    return SvgDrawing(elements, bottom + 40 + 15 * len(legend), described)
+
+
+def _linear_roc(result: AuditRecord, band: RocBand | None) -> list[str]:
+    unit = Range(0.0, 1.0)
+    axes = Axes(left=_ROC_LEFT, top=8, width=_ROC_SIDE, height=_ROC_SIDE, x=unit, y=unit)
+    point = operating_point(result)
+    return [
+        axes.path(claim_region(result.claim), **_PERMITTED),
+        *([] if band is None else [axes.path(_outline(band), **_BAND)]),
+        axes.path([(0, 0), (1, 1)], **_CHANCE),
         axes.frame(),
         axes.x_ticks(),
         axes.y_ticks(),
         axes.x_label("false positives: share of out guessed in"),
         axes.y_label("true positives: share of in guessed in"),
-        axes.path(zip(curve.fpr, curve.tpr, strict=True), **attack),
-        tag("circle", cx=axes.across(point.fpr), cy=axes.up(point.tpr), **chosen),
+        axes.path(zip(*roc_of(result), strict=True), **_ATTACK),
+        tag("circle", cx=axes.across(point.fpr), cy=axes.up(point.tpr), **_CHOSEN),
     ]
-    limit = f"({quantity_noun(claim.quantity)} {rounded(claim.value)})"
-    legend = [
-        (
-            tag("rect", x=74, y=-4, width=20, height=8, **permitted),
-            f"permitted by the claim {limit}",
-        ),
-        (tag("path", d="M74 0h20", **chance), "chance"),
-        (tag("path", d="M74 0h20", **attack), "attack"),
-        (tag("circle", cx=84, cy=0, **chosen), "at the chosen threshold"),
-    ]
-    for place, (sign, words) in enumerate(legend):
-        below = axes.bottom + 44 + 15 * place
-        elements.append(tag("g", sign, text(words, 102, 0), transform=f"translate(0 {below:g})"))
-    described = (
-        f"At the chosen threshold the false-positive rate is {rounded(point.fpr)} and the "
-        f"true-positive rate {rounded(point.tpr)}. The shaded band around the diagonal holds "
-        "the rates that the claim permits."
-    )
-    return SvgDrawing(elements, axes.bottom + 100, described)
+
+
+def _logarithmic_roc(
+    result: AuditRecord, band: RocBand | None, *, top: float
+) -> tuple[list[str], float]:
+    """The panel and where it ends; its axes begin below what one trial in a world can show."""
+    decades = math.floor(-math.log10(max(map(len, result.scores.values()))))
+    low = 10.0**decades
+    span = Range(decades, 0.0)
+    axes = Axes(left=_ROC_LEFT, top=top, width=_ROC_SIDE, height=_ROC_SIDE, x=span, y=span)
+
+    def path(points: Iterable[tuple[float, float]], style: Style) -> str:
+        placed = [(math.log10(max(x, low)), math.log10(max(y, low))) for x, y in points]
+        return axes.path(placed, **style)
+
+    point = operating_point(result)
+    x, y = (math.log10(max(rate, low)) for rate in point)
+    shown = [] if band is None else [RocBand(*(on_logarithmic_axes(one, low=low) for one in band))]
+    ticks = range(decades, 1)
+    return [
+        path(permitted_from(result.claim, low=low), _PERMITTED),
+        *(path(_outline(one), _BAND) for one in shown),
+        path([(low, low), (1, 1)], _CHANCE),
+        axes.frame(),
+        *(axes.x_tick(place, f"{10.0**place:g}") for place in ticks),
+        *(axes.y_tick(place, f"{10.0**place:g}") for place in ticks),
+        axes.x_label("false positives, logarithmic"),
+        axes.y_label("true positives, logarithmic", gap=44.0),
+        path(zip(*on_logarithmic_axes(roc_of(result), low=low), strict=True), _ATTACK),
+        tag("circle", cx=axes.across(x), cy=axes.up(y), **_CHOSEN),
+    ], axes.bottom
+
+
+def _outline(band: RocBand) -> list[tuple[float, float]]:
+    """The corners of a band, once around."""
+    worse, better = (list(zip(*curve, strict=True)) for curve in band)
+    return [*worse, *reversed(better)]

@@ -134,13 +134,15 @@ class Axes:
 
     def x_ticks(self, *, numbers: bool = True) -> str:
         """Ticks below, with their numbers."""
-        drawn = []
-        for value in self.x.ticks(_MOST_X):
-            place = self.across(value)
-            drawn.append(tag("path", d=f"M{_number(place)} {self.bottom}v{_TICK}", stroke="black"))
-            if numbers:
-                drawn.append(text(_shown(value), place, self.bottom + 11, text_anchor="middle"))
-        return "".join(drawn)
+        return "".join(
+            self.x_tick(value, _shown(value) if numbers else "") for value in self.x.ticks(_MOST_X)
+        )
+
+    def x_tick(self, value: float, words: str) -> str:
+        """One tick below, and what is written under it."""
+        place = self.across(value)
+        line = tag("path", d=f"M{_number(place)} {self.bottom}v{_TICK}", stroke="black")
+        return line + text(words, place, self.bottom + 11, text_anchor="middle")
 
     def y_ticks(self) -> str:
         """Ticks on the left, with their numbers."""

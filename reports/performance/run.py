@@ -45,6 +45,9 @@ PARTS = {
         "audit.py", full=("--iterations", "33", "--models", "10000"), has_jobs=True
     ),
     "audit-1000": Benchmark("audit.py", has_jobs=True),
+    "default-audit": Benchmark("default_audit.py"),
+    "generators": Benchmark("generators.py", quick=("marginals",)),
+    "pytest": Benchmark("pytest_sessions.py"),
     "scaling": Benchmark("scaling.py"),
 }
 
