@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from dpaudit.cli.console import ExitCode, FailOn, exit_code
+from dpaudit.cli.console import ExitCode, FailOn, exit_code, messages, results
 from dpaudit.cli.main import app
 from dpaudit.results.result import AuditResult
 from dpaudit.results.schema import result_schema
@@ -49,6 +49,7 @@ def test_a_violation_exits_1_and_leaves_a_report() -> None:
     assert done.exit_code == ExitCode.VIOLATION, done.output
     lines = done.stdout.splitlines()
     assert lines[0].startswith("VIOLATION: claimed epsilon 1, proved at least 2.")
+    assert "\x1b" not in done.output  # no colour where there is no terminal
     assert lines[-1].startswith("reproduce: dpaudit audit copycat --data table.csv")
     written = {path.name for path in Path("run").iterdir()}
     # Nothing else: the pickled table that workers read is gone.
@@ -94,6 +95,14 @@ def test_json_prints_one_document_that_fits_its_schema() -> None:
     document = json.loads(done.stdout)
     jsonschema.validate(document, result_schema())
     assert document["verdict"] == "consistent"
+
+
+def test_no_colour_where_nobody_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert messages().no_color
+    monkeypatch.delenv("NO_COLOR")
+    assert not messages().no_color
+    assert results().no_color
 
 
 def test_quiet_prints_one_line_and_no_progress() -> None:

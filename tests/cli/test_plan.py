@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 BAD = """
 import os
+import subprocess
 import sys
 
 
@@ -78,6 +80,29 @@ def test_plan_trains_nothing_and_says_what_can_be_proved() -> None:
     # (400 + 1 + 120) * 6 s by 2 workers
     assert "about 26 min 3 s for 400 models, 1 repeat and 120 controls" in spoken.stdout
     assert not Path("runs").exists()
+
+
+def test_plan_of_a_generator_does_not_train_it() -> None:
+    Path("slow.py").write_text(
+        "class Slow:\n    def fit(self, data, *, seed):\n        raise AssertionError('trained')\n"
+    )
+    done = dpaudit("plan", "slow.py:Slow", "--data", "table.csv", "--epsilon", "1")
+    assert done.exit_code == ExitCode.PASS, done.output
+    timed = dpaudit("plan", "slow.py:Slow", "--data", "table.csv", "--epsilon", "1", "--time-one")
+    assert "trained" in timed.stderr
+
+
+def test_plan_loads_nothing_that_only_training_needs() -> None:
+    code = (
+        "import sys\n"
+        "from dpaudit.cli.main import app\n"
+        "app(['plan', '--epsilon', '1'], standalone_mode=False)\n"
+        "names = ('torch', 'sklearn', 'statsmodels', 'dp_accounting', 'loky')\n"
+        "sys.exit(f'imported {[name for name in names if name in sys.modules]}'\n"
+        "         if any(name in sys.modules for name in names) else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_plan_needs_a_claim() -> None:
