@@ -84,7 +84,11 @@ def test_plan_trains_nothing_and_says_what_can_be_proved() -> None:
 
 def test_plan_of_a_generator_does_not_train_it() -> None:
     Path("slow.py").write_text(
-        "class Slow:\n    def fit(self, data, *, seed):\n        raise AssertionError('trained')\n"
+        "class Slow:\n"
+        "    def fit(self, data, *, seed):\n"
+        "        raise AssertionError('trained')\n"
+        "    def sample(self, n, *, seed):\n"
+        "        raise AssertionError('sampled')\n"
     )
     done = dpaudit("plan", "slow.py:Slow", "--data", "table.csv", "--epsilon", "1")
     assert done.exit_code == ExitCode.PASS, done.output
