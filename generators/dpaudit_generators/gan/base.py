@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from dpaudit_generators.gan.training import GanObserver, GanTrainee
-    from dpaudit_generators.pate_gan.rows import Head
+    from dpaudit_generators.networks.rows import Head
 
 _CACHED: Final = 2**18
 """Most numbers that all models trained together should hold in a step."""
@@ -69,7 +69,7 @@ class StackedGan(GanSettings, TableGenerator[GanModel]):
             DataError: If the table's columns are not the schema's.
         """
         from dpaudit_generators.gan.training import GanTrainee
-        from dpaudit_generators.pate_gan.rows import Head
+        from dpaudit_generators.networks.rows import Head
 
         require_columns(data, self.schema)
         head = Head(self.schema)
@@ -86,7 +86,7 @@ class StackedGan(GanSettings, TableGenerator[GanModel]):
             Rows [n, D] with a column of ones.
         """
         from dpaudit_generators.gan.training import with_ones
-        from dpaudit_generators.pate_gan.rows import Head
+        from dpaudit_generators.networks.rows import Head
 
         rows = np.clip(encode(data, self.schema), 0.0, 1.0)
         return with_ones(rows[:, Head(self.schema).order])

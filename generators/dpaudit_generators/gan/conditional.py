@@ -13,8 +13,7 @@ from dpaudit.model.encoding import encode, table_of, values_of
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit_generators.batches import TrainedTogether
-from dpaudit_generators.pate_gan.perceptron import flat
-from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.networks.perceptron import Weights, flat
 
 _ALPHA, _SCALE = 1.6732632423543772, 1.0507009873554805
 """The constants of SELU."""
@@ -60,7 +59,7 @@ class ConditionalGanModel:
         Args:
             rows: A table with the schema's columns.
         """
-        from dpaudit_generators.pate_gan.rows import Head
+        from dpaudit_generators.networks.rows import Head
 
         head = Head(self.schema, given=len(self.proportions) > 0)
         encoded = encode(rows, self.schema).clip(0.0, 1.0)
@@ -124,8 +123,8 @@ def sample_encoded(
     import torch
 
     from dpaudit_generators.gan.selu import SeluGenerators
-    from dpaudit_generators.pate_gan.rows import Head
-    from dpaudit_generators.pate_gan.source import sample
+    from dpaudit_generators.networks.rows import Head
+    from dpaudit_generators.networks.source import sample
 
     head = Head(schema, given=len(proportions[0]) > 0)
     networks = SeluGenerators(weights, rate=0.0, betas=(0.0, 0.0))

@@ -14,8 +14,7 @@ from dpaudit.model.currencies import CurveClaim
 from dpaudit.model.encoding import encode, table_of, values_of
 from dpaudit.model.schema import Schema
 from dpaudit_generators.batches import TrainedTogether
-from dpaudit_generators.pate_gan.perceptron import flat, logits
-from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.networks.perceptron import Weights, flat, logits
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,7 +41,7 @@ class GanModel:
         Args:
             rows: A table with the schema's columns.
         """
-        from dpaudit_generators.pate_gan.rows import Head
+        from dpaudit_generators.networks.rows import Head
 
         encoded = encode(rows, self.schema).clip(0.0, 1.0)
         return logits(self.critic, encoded[:, Head(self.schema).order])
@@ -78,8 +77,8 @@ class GanBatch(TrainedTogether[GanModel]):
         Returns:
             Values [M, n, d], as `dpaudit.model.encoding.values_of` gives them.
         """
-        from dpaudit_generators.pate_gan.rows import Head
-        from dpaudit_generators.pate_gan.source import sample
+        from dpaudit_generators.networks.rows import Head
+        from dpaudit_generators.networks.source import sample
 
         schema = self.models[0].schema
         weights = [model.weights for model in self.models]

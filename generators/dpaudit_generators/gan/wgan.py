@@ -89,7 +89,7 @@ class WganGp(GanSettings, TableGenerator[ConditionalGanModel]):
         """
         from dpaudit_generators.gan.training import GanTrainee
         from dpaudit_generators.gan.wgan_training import train
-        from dpaudit_generators.pate_gan.rows import Head
+        from dpaudit_generators.networks.rows import Head
 
         require_columns(data, self.schema)
         head = Head(self.schema, given=self._has_classes)

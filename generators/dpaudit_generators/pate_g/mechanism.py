@@ -192,8 +192,8 @@ class PateG(GanSettings, TableGenerator[PateGModel]):
         Raises:
             DataError: If the table's columns are not the schema's.
         """
+        from dpaudit_generators.networks.rows import Head
         from dpaudit_generators.pate_g.training import train
-        from dpaudit_generators.pate_gan.rows import Head
 
         require_columns(data, self.schema)
         features = features_of(self.schema)

@@ -16,8 +16,7 @@ from dpaudit.plugins.protocols import FloatArray
 from dpaudit.seeds import rng_of
 from dpaudit_generators.batches import TrainedTogether
 from dpaudit_generators.gan.conditional import sample_encoded, selu_layers
-from dpaudit_generators.pate_gan.perceptron import flat
-from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.networks.perceptron import Weights, flat
 
 
 def features_of(schema: Schema) -> Schema:
@@ -90,7 +89,7 @@ class PateGModel:
         return np.asarray((drawn >= cumulative[:, :-1]).sum(axis=1), dtype=np.int64)
 
     def _logits(self, rows: FloatArray) -> FloatArray:
-        from dpaudit_generators.pate_gan.rows import Head
+        from dpaudit_generators.networks.rows import Head
 
         return selu_layers(self.student, rows[:, Head(features_of(self.schema)).order])[1]
 

@@ -299,8 +299,8 @@ class PateGan(TrainingSettings, TableGenerator[PateGanModel]):
         """
         import torch
 
+        from dpaudit_generators.networks.rows import Head
         from dpaudit_generators.pate_gan.preparation import prepare
-        from dpaudit_generators.pate_gan.rows import Head
         from dpaudit_generators.pate_gan.training import train
 
         require_columns(data, self.schema)

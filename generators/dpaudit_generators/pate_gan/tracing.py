@@ -20,11 +20,11 @@ from dpaudit.model.encoding import encode_values, table_of, values_of
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit_generators.batches import whole_table
+from dpaudit_generators.networks.rows import Head
+from dpaudit_generators.networks.source import Noise, sample
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan.model import PateGanModel
 from dpaudit_generators.pate_gan.rounds import Round
-from dpaudit_generators.pate_gan.rows import Head
-from dpaudit_generators.pate_gan.source import Noise, sample
 from dpaudit_generators.pate_gan.start import Origin
 from dpaudit_generators.pate_gan.teachers import Teachers
 
