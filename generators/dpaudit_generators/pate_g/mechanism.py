@@ -20,9 +20,10 @@ from dpaudit.plugins.protocols import FloatArray, IntArray, Job
 from dpaudit.seeds import rng_of
 from dpaudit_generators.batches import TableGenerator, claim_of_model, kept_rows
 from dpaudit_generators.gan.settings import GanSettings
+from dpaudit_generators.networks.model import NetworkBatch
 from dpaudit_generators.pate import Pate, labelled
-from dpaudit_generators.pate_g.model import PateGBatch, PateGModel, features_of
-from dpaudit_generators.tables import require_columns, require_table
+from dpaudit_generators.pate_g.model import PateGModel, features_of
+from dpaudit_generators.tables import require_table
 
 _CACHED: Final = 2**19
 """Most numbers that all models trained together should hold in a step."""
@@ -182,20 +183,11 @@ class PateG(GanSettings, TableGenerator[PateGModel]):
                 "another class too"
             )
 
-    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> PateGBatch:
-        """Trains a model for each job; each is bit-identical to training alone.
-
-        Args:
-            data: The private table; a job may drop rows of it.
-            jobs: What to train.
-
-        Raises:
-            DataError: If the table's columns are not the schema's.
-        """
+    def train(self, data: pd.DataFrame, jobs: Sequence[Job]) -> NetworkBatch[PateGModel]:
+        """As `fit_many`, on a table whose columns are the schema's."""
         from dpaudit_generators.networks.rows import Head
         from dpaudit_generators.pate_g.training import train
 
-        require_columns(data, self.schema)
         features = features_of(self.schema)
         head = Head(features)
         shown = data[features.names] if self.public is None else self.public
@@ -210,12 +202,12 @@ class PateG(GanSettings, TableGenerator[PateGModel]):
             classes=len(self._classes),
             settings=self,
         )
-        return PateGBatch(
+        return NetworkBatch(
             tuple(
                 PateGModel(
                     schema=self.schema,
                     weights=networks.generator,
-                    student=networks.critic,
+                    critic=networks.critic,
                     claim=self.claim and claim_of_model(self.claim, seed=job.seed),
                     released_numbers=self._released(query),
                 )
