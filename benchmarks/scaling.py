@@ -25,8 +25,8 @@ from timing import cpu_seconds, interleaved
 from training import network, operations, trainees
 
 from dpaudit.versions import versions
+from dpaudit_generators.networks.rows import Head
 from dpaudit_generators.pate_gan import PUBLISHED, PateGan
-from dpaudit_generators.pate_gan.rows import Head
 from dpaudit_generators.pate_gan.training import train
 
 ITERATIONS: Final = 30

@@ -30,9 +30,9 @@ from timing import interleaved
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.versions import versions
+from dpaudit_generators.networks.rows import Head
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import PUBLISHED, Origin, PateGan
-from dpaudit_generators.pate_gan.rows import Head
 from dpaudit_generators.pate_gan.sequential import train_one
 from dpaudit_generators.pate_gan.trainee import Records, Trainee
 from dpaudit_generators.pate_gan.training import train

@@ -23,15 +23,21 @@ def frontier_table(frontier: Frontier) -> ReportTable:
 
 
 def frontier_lines(frontier: Frontier) -> list[str]:
-    """The table and what is to be known of it, in lines of at most 80 characters."""
+    """The table and what is to be known of it, in lines of at most 80 characters.
+
+    A name that is too long for its column has a line of its own above its points.
+    """
     table = frontier_table(frontier)
     rows = [[printable(cell) for cell in row] for row in (table.header, *table.rows)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(table.header))]
     widths[0] = min(widths[0], TERMINAL_WIDTH - sum(widths[1:]) - len(_GAP) * len(widths[1:]))
+    lines: list[str] = []
+    above = ""
     for row in rows:
-        row[0] = _short(row[0], widths[0])
-    lines = []
-    for row in rows:
+        if len(row[0]) > widths[0]:
+            if row[0] != above:
+                lines.append(_short(row[0], TERMINAL_WIDTH))
+            above, row[0] = row[0], ""
         cells = [
             (str.rjust if at in _NUMERIC else str.ljust)(cell, width)
             for at, (cell, width) in enumerate(zip(row, widths, strict=True))
@@ -62,8 +68,9 @@ def notes(frontier: Frontier) -> tuple[str, ...]:
     chance = 1.0 - frontier.confidence**audits
     low, high = frontier.noise.low, frontier.noise.high
     test = "a part held out" if frontier.test_source is None else printable(frontier.test_source)
+    plural = "s" if len(frontier.classifiers) > 1 else ""
     found = [
-        f"AUROC is the mean of {len(frontier.classifiers)} classifiers trained on "
+        f"AUROC is the mean of {len(frontier.classifiers)} classifier{plural} trained on "
         f"{frontier.rows} synthetic rows and tested on {frontier.test_rows} real ones ({test}), of "
         f"which {frontier.positive_test_rows} are positive: {frontier.noise.mean:.3f} "
         f"({low:.3f} to {high:.3f}) for noise, {frontier.real:.3f} for real data. ~: not "

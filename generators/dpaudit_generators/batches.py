@@ -13,7 +13,7 @@ import pandas as pd
 from dpaudit.model.currencies import Claim
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import IntArray, Job, World
-from dpaudit_generators.tables import require_table
+from dpaudit_generators.tables import require_columns, require_table
 
 C = TypeVar("C", bound=Claim)
 M = TypeVar("M")
@@ -75,7 +75,6 @@ class TableGenerator(ABC, Generic[M]):
         del job
         return ()
 
-    @abstractmethod
     def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> TrainedTogether[M]:
         """Trains a model for each job; each is bit-identical to training alone.
 
@@ -86,6 +85,12 @@ class TableGenerator(ABC, Generic[M]):
         Raises:
             DataError: If the table's columns are not the schema's.
         """
+        require_columns(data, self.schema)
+        return self.train(data, jobs)
+
+    @abstractmethod
+    def train(self, data: pd.DataFrame, jobs: Sequence[Job]) -> TrainedTogether[M]:
+        """As `fit_many`, on a table whose columns are the schema's."""
 
 
 def whole_table(seed: int | None) -> Job:

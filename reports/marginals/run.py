@@ -1,19 +1,20 @@
 """What is proved of noisy marginals whose claim is exact, and how often more than is true.
 
-Usage: python -m reports.marginals.run   (about 3 minutes on one core; resumes)
+Usage: python -m reports.marginals.run [PART ...]   (about 20 minutes on one core; resumes)
 
-Models are fitted in both worlds as in an audit, and attacked, cut and bounded by its code; engine,
-store and controls, which take more time than the models, are left out. The attacker sees the noisy
-counts. Writes results/limits.json as it goes, and the table of README.md.
+Parts: limits (models are fitted in both worlds as in an audit, and attacked, cut and bounded by its
+code; engine, store and controls, which take more time than the models, are left out, and the
+attacker sees the noisy counts), audits (whole ones). Writes results/*.json as it goes, and the
+tables of README.md.
 """
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -35,9 +36,11 @@ from dpaudit.seeds import Stream
 from dpaudit.versions import versions
 from dpaudit_generators.marginals import Marginals
 from reports import cervical, markdown
-from reports.command import StudyParser, start, write_json
+from reports.command import Run, StudyParser, start, write_json
+from reports.marginals import audits
 
 TABLES = ("cervical-cancer",)
+PARTS: Final = ("limits", "audits")
 AT_ONCE: Final = 500
 """Models that are fitted together."""
 HEADS = (
@@ -48,6 +51,9 @@ HEADS = (
     "proved, median (range)",
     "share of the claim",
     "above the claim",
+)
+WHOLE: Final = (
+    "Whole audits of Cervical Cancer at mu 2; what the table does not name is the default:"
 )
 
 
@@ -154,8 +160,13 @@ class Prepared:
         return np.stack(found)
 
 
-def page(found: dict[str, Any]) -> str:
-    """The results as a Markdown table."""
+def page(results: Path) -> str:
+    """What a folder of results holds, as two Markdown tables."""
+    limits, whole = (audits.stored(results / f"{part}.json") for part in PARTS)
+    return f"{_limits(limits)}\n{WHOLE}\n\n{audits.page(whole)}"
+
+
+def _limits(found: dict[str, Any]) -> str:
     cases = [(case, found["cases"].get(case.name, [])) for case in CASES]
     return markdown.table(HEADS, (_row(case, results) for case, results in cases if results))
 
@@ -177,14 +188,31 @@ def _row(case: Case, results: list[dict[str, float]]) -> Sequence[object]:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """Runs what the results lack; writes the page's table if they are the study's own."""
-    parser = StudyParser(__file__, __doc__, tables=TABLES)
+    """Runs what the results lack; writes the page's tables if they are the study's own."""
+    parser = StudyParser(__file__, __doc__, parts=PARTS, tables=TABLES)
     run = parser.run_of(parser.parse_args(given))
     table = cervical.published_table(run.data)
+    for part in run.parts:
+        {"limits": complete, "audits": audits.complete}[part](run, table)
+    text = page(run.out)
+    if run.is_whole:
+        markdown.replace_table(run.home / "README.md", text)
+    else:
+        print(text)
+
+
+def complete(run: Run, table: pd.DataFrame) -> None:
+    """Computes the limits that the results lack, writing them after each.
+
+    Args:
+        run: What was asked for.
+        table: The table of Cervical Cancer.
+
+    Raises:
+        OSError: If they cannot be written.
+    """
     path = run.out / "limits.json"
-    found: dict[str, Any] = {"cases": {}}
-    if path.exists():
-        found = json.loads(path.read_text(encoding="utf-8"))
+    found = audits.stored(path)
     found["versions"] = versions()
     for case in CASES:
         results = found["cases"].setdefault(case.name, [])
@@ -193,11 +221,6 @@ def main(given: Sequence[str] | None = None) -> None:
             results.append(prepared.result(len(results)))
             write_json(path, found)
             print(f"{case.name}: {len(results)} of {repeats}, {results[-1]}", flush=True)
-    text = page(found)
-    if run.is_whole:
-        markdown.replace_table(run.home / "README.md", text)
-    else:
-        print(text)
 
 
 if __name__ == "__main__":

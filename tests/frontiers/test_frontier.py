@@ -194,13 +194,34 @@ def test_lines_fit_a_terminal_and_say_what_matters(
 ) -> None:
     lines = str(found[0]).splitlines()
     assert max(map(len, lines)) <= 80
-    assert all(":Rows" in line for line in lines[1:3])
+    assert lines[1].endswith(":Rows")
     text = " ".join(lines)
     assert "6 points, " in text
     assert "1 failed" in text
-    assert "violation" in lines[1]
-    assert "~" in lines[3]
+    assert "violation" in lines[2]
+    assert lines[4].endswith(":Unclaimed")
+    assert "~" in lines[5]
     assert "flagged with probability 26 % at most" in text  # 1 - .95 ** 6
+
+
+def test_methods_of_one_library_keep_their_names(
+    found: tuple[Frontier, Path, list[str]],
+) -> None:
+    names = {"Rows": "marginals", "Unclaimed": "some-library:mst,defaults=public"}
+    frontier = found[0]
+    points = [
+        replace(point, asked=names.get(point.asked.rpartition(":")[2], "some-library:aim,bins=9"))
+        for point in frontier.points
+    ]
+    lines = str(replace(frontier, points=tuple(points), classifiers=("gbm",))).splitlines()
+    at = [
+        lines.index(name)
+        for name in ("some-library:mst,defaults=public", "some-library:aim,bins=9")
+    ]
+    assert at == [3, 6]
+    assert all(line.startswith("marginals ") for line in lines[1:3])
+    assert all(line.startswith("      ") for line in (*lines[4:6], *lines[7:9]))
+    assert "mean of 1 classifier trained" in " ".join(lines)
 
 
 def test_the_picture_has_every_point_at_its_place(
@@ -242,7 +263,7 @@ def test_a_point_whose_audit_failed_is_shown_as_such(
 ) -> None:
     point = replace(found[0].points[0], audit=None, failures=("audit: no",))
     broken = replace(found[0], points=(point,))
-    assert "failed" in str(broken).splitlines()[1]
+    assert "failed" in str(broken).splitlines()[2]
     assert "no audit" in draw_frontier(broken)
     assert broken.verdict is Verdict.INVALID
 

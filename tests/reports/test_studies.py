@@ -149,13 +149,12 @@ def test_tables_of_pages_follow_from_the_results() -> None:
     audits = json.loads((REPORTS / "label_audit" / "results" / "audits.json").read_text())
     found = json.loads((REPORTS / "detection" / "results" / "detection.json").read_text())["audits"]
     bounds = json.loads((REPORTS / "power" / "results" / "power.json").read_text())["cases"]
-    noisy = json.loads((REPORTS / "marginals" / "results" / "limits.json").read_text())
     for study, table in (
         ("power", power.page(bounds)),
         ("probes", probes.page(runs)),
         ("label_audit", label_audit.table(audits)),
         ("detection", detection.page(found)),
-        ("marginals", marginals.page(noisy)),
+        ("marginals", marginals.page(REPORTS / "marginals" / "results")),
         ("released_data", released_data.page(REPORTS / "released_data" / "results")),
         ("six", six.page(six.compared(REPORTS / "six" / "results"))),
     ):

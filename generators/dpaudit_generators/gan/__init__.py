@@ -8,19 +8,17 @@ torch; fitting and sampling do.
 
 from __future__ import annotations
 
-from dpaudit_generators.gan.conditional import ConditionalGanBatch, ConditionalGanModel
+from dpaudit_generators.gan.conditional import ConditionalGanModel
 from dpaudit_generators.gan.dp_gan import DpGan
 from dpaudit_generators.gan.flaws import GradientFlaw
-from dpaudit_generators.gan.model import GanBatch, GanModel
+from dpaudit_generators.gan.model import GanModel
 from dpaudit_generators.gan.plain import Gan
 from dpaudit_generators.gan.wgan import WganGp, WganGpDpCritic
 
 __all__ = [
-    "ConditionalGanBatch",
     "ConditionalGanModel",
     "DpGan",
     "Gan",
-    "GanBatch",
     "GanModel",
     "GradientFlaw",
     "WganGp",

@@ -14,15 +14,15 @@ from dpaudit.model.encoding import encode, width
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job
 from dpaudit_generators.batches import TableGenerator, kept_rows
-from dpaudit_generators.gan.model import GanBatch, GanModel
+from dpaudit_generators.gan.model import GanModel
 from dpaudit_generators.gan.settings import GanSettings
-from dpaudit_generators.tables import require_columns
+from dpaudit_generators.networks.model import NetworkBatch
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from dpaudit_generators.gan.training import GanObserver, GanTrainee
-    from dpaudit_generators.pate_gan.rows import Head
+    from dpaudit_generators.networks.rows import Head
 
 _CACHED: Final = 2**18
 """Most numbers that all models trained together should hold in a step."""
@@ -48,33 +48,16 @@ class StackedGan(GanSettings, TableGenerator[GanModel]):
         held = 4 * self.batch * (columns + self.critic_hidden) + 2 * self.critic_hidden * columns
         return max(1, min(_MOST_AT_ONCE, _CACHED // held))
 
-    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> GanBatch:
-        """Trains a model for each job; each is bit-identical to training alone.
-
-        Args:
-            data: The private table; a job may drop rows of it.
-            jobs: What to train.
-
-        Raises:
-            DataError: If the table's columns are not the schema's.
-        """
-        return self.train(data, jobs)
-
     def train(
         self, data: pd.DataFrame, jobs: Sequence[Job], observer: GanObserver | None = None
-    ) -> GanBatch:
-        """As `fit_many`, followed by an observer.
-
-        Raises:
-            DataError: If the table's columns are not the schema's.
-        """
+    ) -> NetworkBatch[GanModel]:
+        """As `fit_many`, on a table whose columns are the schema's, followed by an observer."""
         from dpaudit_generators.gan.training import GanTrainee
-        from dpaudit_generators.pate_gan.rows import Head
+        from dpaudit_generators.networks.rows import Head
 
-        require_columns(data, self.schema)
         head = Head(self.schema)
         trainees = [GanTrainee(kept_rows(job, len(data)), job.seed) for job in jobs]
-        return GanBatch(tuple(self._models(self.encoded(data), trainees, head, observer)))
+        return NetworkBatch(tuple(self._models(self.encoded(data), trainees, head, observer)))
 
     def encoded(self, data: pd.DataFrame) -> Tensor:
         """Records as networks take them; a value beyond the bounds counts as the bound.
@@ -86,7 +69,7 @@ class StackedGan(GanSettings, TableGenerator[GanModel]):
             Rows [n, D] with a column of ones.
         """
         from dpaudit_generators.gan.training import with_ones
-        from dpaudit_generators.pate_gan.rows import Head
+        from dpaudit_generators.networks.rows import Head
 
         rows = np.clip(encode(data, self.schema), 0.0, 1.0)
         return with_ones(rows[:, Head(self.schema).order])

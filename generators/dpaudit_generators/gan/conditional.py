@@ -1,20 +1,19 @@
-"""A trained GAN that draws a record for a given label, and many that were trained together."""
+"""A trained GAN that draws a record for a given label."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.model.encoding import encode, table_of, values_of
+from dpaudit.model.encoding import encode, values_of
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit_generators.batches import TrainedTogether
-from dpaudit_generators.pate_gan.perceptron import flat
-from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.networks.model import NetworkModel
+from dpaudit_generators.networks.perceptron import Weights
 
 _ALPHA, _SCALE = 1.6732632423543772, 1.0507009873554805
 """The constants of SELU."""
@@ -37,22 +36,14 @@ def selu_layers(weights: Weights, rows: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ConditionalGanModel:
-    """A trained generator network that takes the label as input, and its critic.
+class ConditionalGanModel(NetworkModel):
+    """A trained generator network with SELU that takes the label as input, and its critic.
 
     Attributes:
-        schema: The public schema; scales the output back.
-        weights: The generator's weights, W1, b1, W2, b2, ..., with a leading axis of one.
-        critic: The critic's, in the same form.
         proportions: Of the label's classes among the records; empty without a label.
-        claim: None: there is no promise.
     """
 
-    schema: Schema
-    weights: Weights
-    critic: Weights
     proportions: tuple[float, ...]
-    claim: None = None
 
     def discriminate(self, rows: pd.DataFrame) -> FloatArray:
         """The critic's output for each row [n], without clipping and noise.
@@ -60,7 +51,7 @@ class ConditionalGanModel:
         Args:
             rows: A table with the schema's columns.
         """
-        from dpaudit_generators.pate_gan.rows import Head
+        from dpaudit_generators.networks.rows import Head
 
         head = Head(self.schema, given=len(self.proportions) > 0)
         encoded = encode(rows, self.schema).clip(0.0, 1.0)
@@ -68,40 +59,18 @@ class ConditionalGanModel:
 
     def parameters(self) -> FloatArray:
         """All weights of generator and critic, and the proportions, flat."""
-        return np.concatenate([flat([*self.weights, *self.critic]), self.proportions])
+        return np.concatenate([super().parameters(), self.proportions])
 
-    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
-        """Draws `n` synthetic records with the scale and the types of the input."""
-        return table_of(ConditionalGanBatch((self,)).sample_many(n, [seed])[0], self.schema)
-
-
-@dataclass(frozen=True, eq=False)
-class ConditionalGanBatch(TrainedTogether[ConditionalGanModel]):
-    """Conditional GANs that were trained together.
-
-    Attributes:
-        models: The models, in the order of their jobs.
-    """
-
-    def sample_many(self, n: int, seeds: Sequence[int | None]) -> npt.NDArray[np.float64]:
-        """Draws records of all models: a label first, then a record for it.
-
-        Args:
-            n: Number of records of each model.
-            seeds: One for each model; None means the system's entropy.
-
-        Returns:
-            Values [M, n, d], as `dpaudit.model.encoding.values_of` gives them.
-        """
-        first = self.models[0]
-        rows = sample_encoded(
-            [model.weights for model in self.models],
-            first.schema,
-            [model.proportions for model in self.models],
-            n,
-            seeds=seeds,
-        )
-        return np.stack([values_of(mine, first.schema) for mine in rows])
+    @classmethod
+    def values_of_many(
+        cls, models: Sequence[Self], n: int, seeds: Sequence[int | None]
+    ) -> FloatArray:
+        """Draws records of many models, a label first and then a record for it."""
+        schema = models[0].schema
+        proportions = [model.proportions for model in models]
+        weights = [model.weights for model in models]
+        rows = sample_encoded(weights, schema, proportions, n, seeds=seeds)
+        return np.stack([values_of(mine, schema) for mine in rows])
 
 
 def sample_encoded(
@@ -124,8 +93,8 @@ def sample_encoded(
     import torch
 
     from dpaudit_generators.gan.selu import SeluGenerators
-    from dpaudit_generators.pate_gan.rows import Head
-    from dpaudit_generators.pate_gan.source import sample
+    from dpaudit_generators.networks.rows import Head
+    from dpaudit_generators.networks.source import sample
 
     head = Head(schema, given=len(proportions[0]) > 0)
     networks = SeluGenerators(weights, rate=0.0, betas=(0.0, 0.0))

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dpaudit_generators.pate_gan.perceptron import SLOPE
+from dpaudit_generators.networks.perceptron import SLOPE
 
 
 class ShallowCritics(NamedTuple):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from dpaudit_generators.gan.training import GanObserver, GanTrainee
-    from dpaudit_generators.pate_gan.rows import Head
+    from dpaudit_generators.networks.rows import Head
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

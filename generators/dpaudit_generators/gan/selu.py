@@ -1,7 +1,7 @@
 """Perceptrons with SELU (Klambauer et al. 2017), trained side by side by automatic gradients.
 
 Networks of a stack share no arithmetic: each is bit-identical to training alone. For this every
-layer is padded to whole vectors (`dpaudit_generators.pate_gan.slices` explains why); padding has no
+layer is padded to whole vectors (`dpaudit_generators.networks.slices` explains why); padding has no
 weights, so it is 0 after a layer and gets no gradient.
 """
 
@@ -14,16 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpaudit_generators.pate_gan.adam import Adam
-from dpaudit_generators.pate_gan.slices import PAIR, padded
-from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.networks.adam import Adam
+from dpaudit_generators.networks.perceptron import Weights
+from dpaudit_generators.networks.slices import PAIR, padded
 
 
 class SeluStack:
     """Networks of one shape: hidden layers with SELU and a linear last layer.
 
     Args:
-        networks: One network of each of M models, as `pate_gan.stack.initial` draws them.
+        networks: One network of each of M models, as `networks.stack.initial` draws them.
         rate: Learning rate of Adam.
         betas: Its decay rates.
     """
@@ -97,7 +97,7 @@ class SeluStack:
 
 
 class SeluGenerators(SeluStack):
-    """Networks that make records, as `pate_gan.source.RecordSource` uses them."""
+    """Networks that make records, as `networks.source.RecordSource` uses them."""
 
     def forward(self, rows: Tensor) -> tuple[list[Tensor], Tensor]:
         """The raw outputs: once for `descend`, and once as numbers with padding.

@@ -20,7 +20,7 @@ from dpaudit_generators.gan.gradients import (
     penalty_gradients,
     pull,
 )
-from dpaudit_generators.pate_gan.slices import logistic
+from dpaudit_generators.networks.slices import logistic
 
 
 class GanLoss(StrEnum):

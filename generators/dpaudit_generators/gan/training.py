@@ -23,13 +23,13 @@ from dpaudit_generators.gan.selection import (
 )
 from dpaudit_generators.gan.settings import GanSettings
 from dpaudit_generators.gan.steps import Objective, Scene, contributions, generator_slope, scene
-from dpaudit_generators.pate_gan.adam import Adam
-from dpaudit_generators.pate_gan.draws import Streams
-from dpaudit_generators.pate_gan.rows import Head
-from dpaudit_generators.pate_gan.slices import LANES, padded
-from dpaudit_generators.pate_gan.source import NoiseSource, RecordSource
-from dpaudit_generators.pate_gan.stack import Generators, initial
-from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.networks.adam import Adam
+from dpaudit_generators.networks.draws import Streams
+from dpaudit_generators.networks.perceptron import Weights
+from dpaudit_generators.networks.rows import Head
+from dpaudit_generators.networks.slices import LANES, padded
+from dpaudit_generators.networks.source import NoiseSource, RecordSource
+from dpaudit_generators.networks.stack import Generators, initial
 
 GAIN: Final = 2.0
 """Factor on the generator's last layer: spreads the first synthetic records over the bounds."""

@@ -15,9 +15,9 @@ from dpaudit.model.encoding import encode, width
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators.batches import TableGenerator, kept_rows
-from dpaudit_generators.gan.conditional import ConditionalGanBatch, ConditionalGanModel
+from dpaudit_generators.gan.conditional import ConditionalGanModel
 from dpaudit_generators.gan.settings import GanSettings
-from dpaudit_generators.tables import require_columns
+from dpaudit_generators.networks.model import NetworkBatch
 
 _CACHED: Final = 2**19
 """Most numbers that all models trained together should hold in a step."""
@@ -77,28 +77,19 @@ class WganGp(GanSettings, TableGenerator[ConditionalGanModel]):
         held += 2 * self.critic_hidden * (columns + self.critic_hidden)
         return max(1, min(_MOST_AT_ONCE, _CACHED // held))
 
-    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> ConditionalGanBatch:
-        """Trains a model for each job; each is bit-identical to training alone.
-
-        Args:
-            data: The private table; a job may drop rows of it.
-            jobs: What to train.
-
-        Raises:
-            DataError: If the table's columns are not the schema's.
-        """
+    def train(self, data: pd.DataFrame, jobs: Sequence[Job]) -> NetworkBatch[ConditionalGanModel]:
+        """As `fit_many`, on a table whose columns are the schema's."""
         from dpaudit_generators.gan.training import GanTrainee
         from dpaudit_generators.gan.wgan_training import train
-        from dpaudit_generators.pate_gan.rows import Head
+        from dpaudit_generators.networks.rows import Head
 
-        require_columns(data, self.schema)
         head = Head(self.schema, given=self._has_classes)
         rows = np.clip(encode(data, self.schema), 0.0, 1.0)[:, head.order]
         trainees = [GanTrainee(kept_rows(job, len(data)), job.seed) for job in jobs]
         labels = rows[:, head.width - head.classes :]
         proportions = [_proportions(labels[own.owned]) for own in trainees]
         trained = train(rows, trainees, proportions, head=head, settings=self)
-        return ConditionalGanBatch(
+        return NetworkBatch(
             tuple(
                 ConditionalGanModel(
                     schema=self.schema,

@@ -14,11 +14,11 @@ from dpaudit.seeds import rng_of
 from dpaudit_generators.gan.selection import UniformSelection
 from dpaudit_generators.gan.selu import SeluGenerators, SeluStack
 from dpaudit_generators.gan.training import GAIN, GanTrainee, TrainedGan
-from dpaudit_generators.pate_gan.draws import Streams
-from dpaudit_generators.pate_gan.rows import Head
-from dpaudit_generators.pate_gan.slices import padded
-from dpaudit_generators.pate_gan.source import NoiseSource, RecordSource
-from dpaudit_generators.pate_gan.stack import initial
+from dpaudit_generators.networks.draws import Streams
+from dpaudit_generators.networks.rows import Head
+from dpaudit_generators.networks.slices import padded
+from dpaudit_generators.networks.source import NoiseSource, RecordSource
+from dpaudit_generators.networks.stack import initial
 
 if TYPE_CHECKING:
     from dpaudit_generators.gan.wgan import WganGp

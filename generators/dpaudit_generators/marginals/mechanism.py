@@ -23,7 +23,6 @@ from dpaudit_generators.marginals.domain import Domain
 from dpaudit_generators.marginals.model import TreeBatch, TreeModel
 from dpaudit_generators.marginals.release import ChosenTree, PublicTree
 from dpaudit_generators.marginals.tables import ROOT, TreeTables
-from dpaudit_generators.tables import require_columns
 
 if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder
@@ -146,17 +145,8 @@ class Marginals(TableGenerator[TreeModel]):
         domain = Domain(self.schema, self.bins)
         return self.mechanism.effect(domain.cells(values_of_table(record, self.schema)))
 
-    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> TreeBatch:
-        """Fits a model for each job; each is bit-identical to one fitted alone.
-
-        Args:
-            data: The private table; a job may drop rows of it.
-            jobs: What to fit.
-
-        Raises:
-            DataError: If the table's columns are not the schema's.
-        """
-        require_columns(data, self.schema)
+    def train(self, data: pd.DataFrame, jobs: Sequence[Job]) -> TreeBatch:
+        """As `fit_many`, on a table whose columns are the schema's."""
         mechanism = self.mechanism
         domain = Domain(self.schema, self.bins)
         counted = _Counted(domain, domain.cells(values_of_table(data, self.schema)))

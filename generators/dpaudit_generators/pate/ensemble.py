@@ -116,7 +116,7 @@ class Pate:
             fit_voter(self.teacher, rows[cell], positions[cell], seed=_seed(seed, f"teacher {i}"))
             for i, cell in enumerate(owned)
         )
-        return TeacherEnsemble(self, teachers, width=rows.shape[1], seed=seed)
+        return TeacherEnsemble(self, teachers, owned, width=rows.shape[1], seed=seed)
 
     def _positions(self, labels: npt.ArrayLike) -> IndexArray:
         position = {name: i for i, name in enumerate(self.classes)}
@@ -138,15 +138,23 @@ class TeacherEnsemble:
     Args:
         pate: The settings.
         teachers: One fitted teacher for each cell.
+        cells: Row numbers of the records of each.
         width: Number of columns of the rows that they were fitted on.
         seed: For audits; None takes every noise bit from the operating system's entropy.
     """
 
     def __init__(
-        self, pate: Pate, teachers: tuple[Voter, ...], *, width: int, seed: int | None
+        self,
+        pate: Pate,
+        teachers: tuple[Voter, ...],
+        cells: tuple[IndexArray, ...],
+        *,
+        width: int,
+        seed: int | None,
     ) -> None:
         self._pate = pate
         self._teachers = teachers
+        self._cells = cells
         self._width = width
         self._seed = seed
         self._budget = LabelBudget(pate.labels)
@@ -159,6 +167,11 @@ class TeacherEnsemble:
         if self._seed is None:
             return claim
         return replace(claim, source=f"{claim.source}; noise from a seed, for audits only")
+
+    @property
+    def cells(self) -> tuple[IndexArray, ...]:
+        """Row numbers of the records of each teacher, which are private."""
+        return self._cells
 
     @property
     def left(self) -> int:

@@ -6,6 +6,6 @@ Importing this package does not import torch; fitting and sampling do.
 from __future__ import annotations
 
 from dpaudit_generators.pate_g.mechanism import PateG
-from dpaudit_generators.pate_g.model import PateGBatch, PateGModel
+from dpaudit_generators.pate_g.model import PateGModel
 
-__all__ = ["PateG", "PateGBatch", "PateGModel"]
+__all__ = ["PateG", "PateGModel"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,14 +20,21 @@ from dpaudit.plugins.protocols import FloatArray, IntArray, Job
 from dpaudit.seeds import rng_of
 from dpaudit_generators.batches import TableGenerator, claim_of_model, kept_rows
 from dpaudit_generators.gan.settings import GanSettings
+from dpaudit_generators.networks.model import NetworkBatch
 from dpaudit_generators.pate import Pate, labelled
-from dpaudit_generators.pate_g.model import PateGBatch, PateGModel, features_of
-from dpaudit_generators.tables import require_columns, require_table
+from dpaudit_generators.pate_g.model import PateGModel, features_of
+from dpaudit_generators.tables import require_table
+
+if TYPE_CHECKING:
+    from dpaudit.plugins.recorder import Recorder
+    from dpaudit_generators.pate_g.training import PateGObserver
 
 _CACHED: Final = 2**19
 """Most numbers that all models trained together should hold in a step."""
 _MOST_AT_ONCE: Final = 64
 _LOUDEST: Final = 2.0**40
+_EXERCISED: Final = 500
+"""Labels of an exercise, as far as there are public rows."""
 
 
 class Query(NamedTuple):
@@ -182,26 +189,19 @@ class PateG(GanSettings, TableGenerator[PateGModel]):
                 "another class too"
             )
 
-    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> PateGBatch:
-        """Trains a model for each job; each is bit-identical to training alone.
-
-        Args:
-            data: The private table; a job may drop rows of it.
-            jobs: What to train.
-
-        Raises:
-            DataError: If the table's columns are not the schema's.
-        """
+    def train(
+        self, data: pd.DataFrame, jobs: Sequence[Job], observer: PateGObserver | None = None
+    ) -> NetworkBatch[PateGModel]:
+        """As `fit_many`, on a table whose columns are the schema's; an observer follows one job."""
+        from dpaudit_generators.networks.rows import Head
         from dpaudit_generators.pate_g.training import train
-        from dpaudit_generators.pate_gan.rows import Head
 
-        require_columns(data, self.schema)
         features = features_of(self.schema)
         head = Head(features)
         shown = data[features.names] if self.public is None else self.public
         assert isinstance(shown, pd.DataFrame)
         rows = np.clip(encode(shown, features), 0.0, 1.0)
-        queries = self._queries(data, rows, jobs)
+        queries = self._queries(data, rows, jobs, observer)
         trained = train(
             rows[:, head.order],
             queries,
@@ -209,13 +209,14 @@ class PateG(GanSettings, TableGenerator[PateGModel]):
             head=head,
             classes=len(self._classes),
             settings=self,
+            observer=observer,
         )
-        return PateGBatch(
+        return NetworkBatch(
             tuple(
                 PateGModel(
                     schema=self.schema,
                     weights=networks.generator,
-                    student=networks.critic,
+                    critic=networks.critic,
                     claim=self.claim and claim_of_model(self.claim, seed=job.seed),
                     released_numbers=self._released(query),
                 )
@@ -223,7 +224,47 @@ class PateG(GanSettings, TableGenerator[PateGModel]):
             )
         )
 
-    def _queries(self, data: pd.DataFrame, rows: FloatArray, jobs: Sequence[Job]) -> list[Query]:
+    def trace(
+        self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
+    ) -> pd.DataFrame:
+        """Trains and samples as `fit` and `sample` do, and records what happens (`tracing`).
+
+        Args:
+            data: The private table.
+            n_rows: Number of records to draw.
+            seed: Seed of both training and sampling.
+            recorder: Takes the records.
+
+        Returns:
+            The table of ``fit(data, seed=seed).sample(n_rows, seed=seed)``.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
+        """
+        from dpaudit_generators.pate_g.tracing import traced
+
+        return traced(self, data, n_rows=n_rows, seed=seed, recorder=recorder)
+
+    def exercises(self) -> tuple[PateG, ...]:
+        """With two classes, many labels with noise that shows whether they follow from the votes.
+
+        Few labels, as there usually are, say nothing of that. At this noise one in six contradicts
+        teachers that all agree.
+        """
+        if len(self._classes) > 2:
+            return ()
+        labels = _EXERCISED if self.public is None else min(_EXERCISED, len(self.public))
+        votes = replace(self.aggregation, scale=self.teachers / np.sqrt(2.0))
+        budget = votes.epsilon(labels, delta=self.delta)
+        return (replace(self, labels=labels, epsilon=budget, rounds=1),)
+
+    def _queries(
+        self,
+        data: pd.DataFrame,
+        rows: FloatArray,
+        jobs: Sequence[Job],
+        observer: PateGObserver | None,
+    ) -> list[Query]:
         from sklearn.linear_model import RidgeClassifier
 
         pate = Pate(
@@ -242,8 +283,10 @@ class PateG(GanSettings, TableGenerator[PateGModel]):
             owned = kept if self.public is None else np.arange(len(rows))
             asked = owned[self._asked(len(owned))] if len(owned) else np.full(self.labels, -1)
             answered = teachers.label(rows[asked])
-            positions = [self._classes.index(name) for name in answered.labels]
-            queries.append(Query(owned, asked, np.array(positions, dtype=np.int64)))
+            labels = np.array([self._classes.index(name) for name in answered.labels], np.int64)
+            if observer is not None:
+                observer.on_labels(teachers, teachers.votes(rows[asked]), labels)
+            queries.append(Query(owned, asked, labels))
         return queries
 
     def _released(self, query: Query) -> tuple[float, ...]:

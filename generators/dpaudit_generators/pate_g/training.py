@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dpaudit.plugins.protocols import FloatArray
+from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.seeds import rng_of
 from dpaudit_generators.gan.selection import UniformSelection
 from dpaudit_generators.gan.selu import SeluGenerators, SeluStack
 from dpaudit_generators.gan.training import GAIN, TrainedGan
 from dpaudit_generators.gan.wgan_training import filled, with_ones
-from dpaudit_generators.pate_gan.draws import Streams
-from dpaudit_generators.pate_gan.rows import Head
-from dpaudit_generators.pate_gan.slices import in_whole_vectors
-from dpaudit_generators.pate_gan.source import NoiseSource, RecordSource
-from dpaudit_generators.pate_gan.stack import initial
+from dpaudit_generators.networks.draws import Streams
+from dpaudit_generators.networks.rows import Head
+from dpaudit_generators.networks.slices import in_whole_vectors
+from dpaudit_generators.networks.source import NoiseSource, RecordSource
+from dpaudit_generators.networks.stack import initial
 
 if TYPE_CHECKING:
+    from dpaudit_generators.pate import TeacherEnsemble
     from dpaudit_generators.pate_g.mechanism import PateG, Query
 
 _CPU: Final = torch.device("cpu")
+
+
+class PateGObserver(Protocol):
+    """Follows the training of one model."""
+
+    def on_labels(self, teachers: TeacherEnsemble, votes: IntArray, labels: IntArray) -> None:
+        """Teachers have voted for each class [n, k], and labels were drawn [n]."""
+        ...
+
+    def on_rows(self, rows: IntArray) -> None:
+        """The student reads unlabelled rows; -1 stands for one of zeros where there is none."""
+        ...
 
 
 def student_loss(
@@ -69,6 +82,7 @@ def train(
     head: Head,
     classes: int,
     settings: PateG,
+    observer: PateGObserver | None = None,
 ) -> list[TrainedGan]:
     """Trains student and generator of each model; nothing here reads private labels.
 
@@ -81,6 +95,7 @@ def train(
         head: Gives generated rows the form of real ones.
         classes: Number of classes.
         settings: The public constants.
+        observer: Follows the first model.
 
     Returns:
         The networks of each model, the student as critic.
@@ -105,6 +120,14 @@ def train(
         UniformSelection(query.owned, batch=batch, seed=seed)
         for query, seed in zip(queries, seeds, strict=True)
     ]
+
+    def numbers() -> Tensor:
+        """Row numbers of the next minibatch of each model [M, batch]."""
+        drawn = np.stack([filled(one.next(), batch) for one in picks])
+        if observer is not None:
+            observer.on_rows(drawn[0])
+        return torch.from_numpy(drawn)
+
     asked = held[torch.from_numpy(np.stack([query.asked for query in queries]))]
     positions = torch.from_numpy(np.stack([query.labels for query in queries]))
     labels = torch.nn.functional.one_hot(positions, classes).float()
@@ -112,12 +135,12 @@ def train(
         with torch.no_grad():
             made = source.generate(noise.draw(settings.critic_steps * batch))[1].records
         for fakes in torch.split(made, batch, dim=1):
-            unlabelled = held[_numbers(picks, batch)]
+            unlabelled = held[numbers()]
             students.step(student_loss(students, asked, labels, unlabelled, fakes.contiguous()))
         values, generated = source.generate(noise.draw(batch))
         records = generated.records.requires_grad_()
         with torch.no_grad():
-            wanted = students.hidden(held[_numbers(picks, batch)]).mean(1)
+            wanted = students.hidden(held[numbers()]).mean(1)
         missed = (students.hidden(records).mean(1) - wanted).square().sum()
         [slope] = torch.autograd.grad(missed, records)
         with torch.no_grad():
@@ -126,8 +149,3 @@ def train(
     return [
         TrainedGan(*both) for both in zip(generators.weights(), students.weights(), strict=True)
     ]
-
-
-def _numbers(picks: Sequence[UniformSelection], batch: int) -> Tensor:
-    """Row numbers of the next minibatch of each model [M, batch]."""
-    return torch.from_numpy(np.stack([filled(one.next(), batch) for one in picks]))

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from dpaudit.model.encoding import encode_values
 from dpaudit_generators.marginals import TreeModel
-from dpaudit_generators.pate_gan.draws import Streams
-from dpaudit_generators.pate_gan.rows import Head
-from dpaudit_generators.pate_gan.slices import with_ones
-from dpaudit_generators.pate_gan.source import Noise
+from dpaudit_generators.networks.draws import Streams
+from dpaudit_generators.networks.perceptron import Weights
+from dpaudit_generators.networks.rows import Head
+from dpaudit_generators.networks.slices import with_ones
+from dpaudit_generators.networks.source import Noise
 from dpaudit_generators.pate_gan.start import candidates
-from dpaudit_generators.pate_gan.trainee import Weights
 
 
 class CandidateSource:

@@ -29,7 +29,6 @@ from dpaudit_generators.pate_gan.releases import Proportions, Split, split
 from dpaudit_generators.pate_gan.settings import TrainingSettings
 from dpaudit_generators.pate_gan.start import Origin
 from dpaudit_generators.pate_gan.trainee import Trained, Trainee
-from dpaudit_generators.tables import require_columns
 
 if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder
@@ -283,27 +282,20 @@ class PateGan(TrainingSettings, TableGenerator[PateGanModel]):
         taught = self.teachers * self.batch * (max([columns, *self.teacher_hidden]) + 1)
         return max(1, min(_MOST_AT_ONCE, _CACHED // max(made, taught)))
 
-    def fit_many(
-        self, data: pd.DataFrame, jobs: Sequence[Job], *, observer: Observer | None = None
+    def train(
+        self, data: pd.DataFrame, jobs: Sequence[Job], observer: Observer | None = None
     ) -> PateGanBatch:
-        """Trains a model for each job; each is bit-identical to training alone.
-
-        Args:
-            data: The private table; a job may drop rows of it.
-            jobs: What to train.
-            observer: Follows every round of the training.
+        """As `fit_many`, on a table whose columns are the schema's, followed by an observer.
 
         Raises:
-            DataError: If the table's columns are not the schema's.
             SettingsError: If torch does not find the device.
         """
         import torch
 
+        from dpaudit_generators.networks.rows import Head
         from dpaudit_generators.pate_gan.preparation import prepare
-        from dpaudit_generators.pate_gan.rows import Head
         from dpaudit_generators.pate_gan.training import train
 
-        require_columns(data, self.schema)
         self._require_device()
         head = Head(self.schema, given=self.label_proportions is Proportions.PRIVATE)
         prepared = prepare(self, data, jobs, head=head)

@@ -16,9 +16,8 @@ from dpaudit.model.encoding import encode_values, table_of, values_of, values_of
 from dpaudit.model.schema import Schema
 from dpaudit_generators.batches import TrainedTogether
 from dpaudit_generators.marginals import TreeModel
-from dpaudit_generators.pate_gan.perceptron import flat, logits
+from dpaudit_generators.networks.perceptron import Weights, flat, logits
 from dpaudit_generators.pate_gan.start import sample_weighted
-from dpaudit_generators.pate_gan.trainee import Weights
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,7 +59,7 @@ class PateGanModel:
 
     def _logits(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The student's logit of each row of values [n, d]."""
-        from dpaudit_generators.pate_gan.rows import Head
+        from dpaudit_generators.networks.rows import Head
 
         head = Head(self.schema, given=len(self.proportions) > 0)
         rows = encode_values(values, self.schema).clip(0.0, 1.0)
@@ -155,8 +154,8 @@ class PateGanBatch(TrainedTogether[PateGanModel]):
         if self.models[0].start is not None:
             pairs = zip(self.models, seeds, strict=True)
             return np.stack([model.weighted(n, seed=seed) for model, seed in pairs])
-        from dpaudit_generators.pate_gan.rows import Head
-        from dpaudit_generators.pate_gan.source import sample
+        from dpaudit_generators.networks.rows import Head
+        from dpaudit_generators.networks.source import sample
 
         first = self.models[0]
         rows = sample(

@@ -14,11 +14,12 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job
 from dpaudit.seeds import rng_of
 from dpaudit_generators.batches import kept_rows
+from dpaudit_generators.networks.perceptron import Float32Array
+from dpaudit_generators.networks.rows import Head
 from dpaudit_generators.pate import RandomBits, cells
 from dpaudit_generators.pate_gan.bounds import Bounds, schema_of_data
 from dpaudit_generators.pate_gan.releases import Proportions, private_bounds, private_proportions
-from dpaudit_generators.pate_gan.rows import Head
-from dpaudit_generators.pate_gan.trainee import Float32Array, Records, Trainee
+from dpaudit_generators.pate_gan.trainee import Records, Trainee
 
 if TYPE_CHECKING:
     from dpaudit_generators.pate_gan.mechanism import PateGan

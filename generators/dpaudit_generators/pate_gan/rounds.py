@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 from torch import Tensor
 
 from dpaudit.account import LabelPlan
-from dpaudit_generators.pate_gan.draws import Streams
+from dpaudit_generators.networks.draws import Streams
+from dpaudit_generators.networks.source import Noise
 from dpaudit_generators.pate_gan.settings import TrainingSettings
-from dpaudit_generators.pate_gan.source import Noise
 
 _AHEAD: Final = 2**14
 """Normal numbers of a model that are drawn at a time, for as many rounds as that suffices."""

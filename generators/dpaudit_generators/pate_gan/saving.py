@@ -25,8 +25,8 @@ from dpaudit.model.schema import Schema
 from dpaudit_generators.marginals import TreeModel
 from dpaudit_generators.marginals.domain import Domain
 from dpaudit_generators.marginals.tables import ROOT, TreeTables
-from dpaudit_generators.pate_gan.rows import Head
-from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.networks.perceptron import Weights
+from dpaudit_generators.networks.rows import Head
 
 FORMAT: Final = "dpaudit-pate-gan/1"
 

@@ -16,14 +16,14 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, one_hot, softplus
 
 from dpaudit.account import LabelBudget, LabelPlan
+from dpaudit_generators.networks.draws import Streams
+from dpaudit_generators.networks.perceptron import SLOPE, Float32Array, Weights
+from dpaudit_generators.networks.rows import TEMPERATURE, Head
+from dpaudit_generators.networks.source import Noise, NoiseSource
 from dpaudit_generators.pate import IndexArray, LabelRelease
-from dpaudit_generators.pate_gan.draws import Streams
-from dpaudit_generators.pate_gan.perceptron import SLOPE
 from dpaudit_generators.pate_gan.rounds import rounds
-from dpaudit_generators.pate_gan.rows import TEMPERATURE, Head
 from dpaudit_generators.pate_gan.settings import TrainingSettings
-from dpaudit_generators.pate_gan.source import Noise, NoiseSource
-from dpaudit_generators.pate_gan.trainee import Float32Array, Trainee, Weights
+from dpaudit_generators.pate_gan.trainee import Trainee
 from dpaudit_generators.pate_gan.training import InitialNetworks
 
 _CPU: Final = torch.device("cpu")

@@ -8,10 +8,10 @@ from itertools import cycle, islice
 import torch
 from torch import Tensor
 
+from dpaudit_generators.networks.perceptron import Weights
+from dpaudit_generators.networks.slices import logistic
+from dpaudit_generators.networks.stack import Critics
 from dpaudit_generators.pate_gan.settings import TrainingSettings
-from dpaudit_generators.pate_gan.slices import logistic
-from dpaudit_generators.pate_gan.stack import Critics
-from dpaudit_generators.pate_gan.trainee import Weights
 
 
 class StudentCritics:

@@ -20,13 +20,14 @@ from dpaudit.model.encoding import encode_values, table_of, values_of
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit_generators.batches import whole_table
+from dpaudit_generators.networks.rows import Head
+from dpaudit_generators.networks.source import Noise, sample
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan.model import PateGanModel
 from dpaudit_generators.pate_gan.rounds import Round
-from dpaudit_generators.pate_gan.rows import Head
-from dpaudit_generators.pate_gan.source import Noise, sample
 from dpaudit_generators.pate_gan.start import Origin
 from dpaudit_generators.pate_gan.teachers import Teachers
+from dpaudit_generators.tables import require_columns
 
 if TYPE_CHECKING:
     from dpaudit_generators.pate_gan.mechanism import PateGan
@@ -38,13 +39,14 @@ def traced(
     generator: PateGan, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
 ) -> pd.DataFrame:
     """Trains on a table, samples the model and records both; see `PateGan.trace`."""
+    require_columns(data, generator.schema)
     plan = generator.plan
     recorder.constant("teachers", plan.teachers)
     recorder.constant("batch", generator.batch)
     recorder.constant("labels", plan.labels)
     recorder.promised(plan.table)
     observer = _Recording(generator, recorder, rows=len(data))
-    model = generator.fit_many(data, [whole_table(seed)], observer=observer)[0]
+    model = generator.train(data, [whole_table(seed)], observer)[0]
     for column in model.schema.columns:
         if column.kind.numeric:
             recorder.scaling(column.name, column.bounds)

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from dpaudit_generators.networks.perceptron import Float32Array, Weights
 from dpaudit_generators.pate import IndexArray
 
 if TYPE_CHECKING:
     from dpaudit_generators.marginals import TreeModel
-
-Float32Array: TypeAlias = npt.NDArray[np.float32]
-
-Weights: TypeAlias = tuple[Float32Array, ...]
-"""k networks without padding, W1, b1, W2, b2, ...: W [k, inputs, outputs], b [k, 1, outputs]."""
 
 
 class Trained(NamedTuple):

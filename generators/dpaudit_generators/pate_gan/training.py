@@ -11,14 +11,14 @@ from torch import Tensor
 
 from dpaudit.account import LabelBudget, LabelPlan
 from dpaudit.seeds import rng_of
+from dpaudit_generators.networks.draws import Streams
+from dpaudit_generators.networks.rows import Head
+from dpaudit_generators.networks.stack import Critics, Generators, initial
 from dpaudit_generators.pate import IndexArray, LabelReleases
 from dpaudit_generators.pate_gan.candidates import CandidateSource
-from dpaudit_generators.pate_gan.draws import Streams
+from dpaudit_generators.pate_gan.learning import LearningSource, Source
 from dpaudit_generators.pate_gan.rounds import Round, rounds
-from dpaudit_generators.pate_gan.rows import Head
 from dpaudit_generators.pate_gan.settings import TrainingSettings
-from dpaudit_generators.pate_gan.source import LearningSource, Source
-from dpaudit_generators.pate_gan.stack import Critics, Generators, initial
 from dpaudit_generators.pate_gan.student import StudentCritics
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.trainee import Trained, Trainee

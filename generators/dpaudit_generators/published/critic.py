@@ -21,9 +21,10 @@ from dpaudit.errors import SettingsError
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
+from dpaudit_generators.networks.perceptron import Float32Array
+from dpaudit_generators.networks.slices import padded, with_ones
 from dpaudit_generators.pate import IndexArray
-from dpaudit_generators.pate_gan.slices import padded, with_ones
-from dpaudit_generators.pate_gan.trainee import Float32Array, Trained
+from dpaudit_generators.pate_gan.trainee import Trained
 from dpaudit_generators.published.critic_draws import (
     Minibatches,
     Uniforms,

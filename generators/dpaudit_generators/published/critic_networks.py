@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
-from dpaudit_generators.pate_gan.slices import logistic
-from dpaudit_generators.pate_gan.stack import NetworkStack
-from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.networks.perceptron import Weights
+from dpaudit_generators.networks.slices import logistic
+from dpaudit_generators.networks.stack import NetworkStack
 
 _SATURATED: Final = 200.0
 """Its tanh and logistic function are 1 in float32, those of its negative -1 and 0."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dpaudit_generators.pate_gan.draws import Streams
-from dpaudit_generators.pate_gan.slices import padded
+from dpaudit_generators.networks.draws import Streams
+from dpaudit_generators.networks.slices import padded
 
 
 class Dropouts:

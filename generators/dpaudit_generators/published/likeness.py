@@ -7,7 +7,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from dpaudit_generators.pate_gan.slices import padded
+from dpaudit_generators.networks.slices import padded
 from dpaudit_generators.published.trainee import Form
 
 _LEAST: Final = 1e-8  # added to a share before its logarithm is taken

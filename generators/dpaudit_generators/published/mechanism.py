@@ -172,19 +172,6 @@ class SwitchedPateGan(TableGenerator[PublishedModel]):
         depends = not _OF_ROWS.isdisjoint(self.switches) or self.parts_depend_on_rows
         return len(set(job.dropped_rows)) if depends else ()
 
-    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> PublishedBatch:
-        """Trains a model for each job; each is bit-identical to training alone.
-
-        Args:
-            data: The private table; a job may drop rows of it.
-            jobs: What to train.
-
-        Raises:
-            DataError: If the table's columns are not the schema's.
-        """
-        require_columns(data, self.schema)
-        return self._trained(data, jobs)
-
     def trace(
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
@@ -203,7 +190,7 @@ class SwitchedPateGan(TableGenerator[PublishedModel]):
             DataError: If the table's columns are not the schema's.
         """
         require_columns(data, self.schema)
-        model = self._trained(data, [whole_table(seed)], recorder)[0]
+        model = self.train(data, [whole_table(seed)], recorder)[0]
         for column, numbers in model.scaling.numbers.items():
             recorder.scaling(column, numbers)
         if Switch.LABELS_COPIED in self.switches:
@@ -211,10 +198,10 @@ class SwitchedPateGan(TableGenerator[PublishedModel]):
             recorder.label_counts(counts.tolist())
         return model.traced_sample(n_rows, seed=seed, recorder=recorder)
 
-    def _trained(
+    def train(
         self, data: pd.DataFrame, jobs: Sequence[Job], recorder: Recorder | None = None
     ) -> PublishedBatch:
-        """Trains a model for each job; the recorder is for a single one."""
+        """As `fit_many`, on a table whose columns are the schema's; a recorder is for one job."""
         return fit_models(self, data, jobs, recorder=recorder)
 
     @property

@@ -1,7 +1,7 @@
 """Perceptrons of one shape side by side, with all kinds of layers that published PATE-GANs have.
 
 Each network of a stack is bit-identical to training alone: widths are padded, ones stand behind the
-last input of a layer (`pate_gan.slices` says why), a mask restores the ones and zeros of a layer's
+last input of a layer (`networks.slices` says why), a mask restores the ones and zeros of a layer's
 padding, and losses hand in their gradients, so that nothing is summed over a stack.
 """
 
@@ -14,10 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpaudit_generators.pate_gan.adam import Adam
-from dpaudit_generators.pate_gan.perceptron import SLOPE
-from dpaudit_generators.pate_gan.slices import in_whole_vectors, padded
-from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
+from dpaudit_generators.networks.adam import Adam
+from dpaudit_generators.networks.perceptron import SLOPE, Float32Array, Weights
+from dpaudit_generators.networks.slices import in_whole_vectors, padded
 from dpaudit_generators.published.recipes import (
     Activation,
     Architecture,

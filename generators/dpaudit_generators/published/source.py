@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from dpaudit.seeds import rng_of
-from dpaudit_generators.pate_gan.draws import Streams
-from dpaudit_generators.pate_gan.slices import in_whole_vectors, padded, with_ones
+from dpaudit_generators.networks.draws import Streams
+from dpaudit_generators.networks.slices import in_whole_vectors, padded, with_ones
 from dpaudit_generators.published.networks import Networks, activated
 from dpaudit_generators.published.recipes import Inputs, Recipe
 from dpaudit_generators.published.scaling import Span

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
+from dpaudit_generators.networks.perceptron import Float32Array, Weights
 from dpaudit_generators.published.recipes import Layer, Start
 
 _BIAS: Final = np.float32(0.01)

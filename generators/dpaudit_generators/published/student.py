@@ -9,9 +9,9 @@ from torch import Tensor
 
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.seeds import rng_of
-from dpaudit_generators.pate_gan.draws import Streams
-from dpaudit_generators.pate_gan.slices import logistic, with_ones
-from dpaudit_generators.pate_gan.trainee import Weights
+from dpaudit_generators.networks.draws import Streams
+from dpaudit_generators.networks.perceptron import Weights
+from dpaudit_generators.networks.slices import logistic, with_ones
 from dpaudit_generators.published.dropout import Dropouts
 from dpaudit_generators.published.networks import Networks
 from dpaudit_generators.published.recipes import Loss, Recipe

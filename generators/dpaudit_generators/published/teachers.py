@@ -13,7 +13,7 @@ from torch import Tensor
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import Reader, Recorder
 from dpaudit.seeds import rng_of
-from dpaudit_generators.pate_gan.slices import logistic, with_ones
+from dpaudit_generators.networks.slices import logistic, with_ones
 from dpaudit_generators.published.logistic import fit_logistic
 from dpaudit_generators.published.networks import Networks
 from dpaudit_generators.published.partition import Partition

@@ -77,10 +77,11 @@ class Turing(SwitchedPateGan):
     )
     _RECIPE: ClassVar[Recipes] = staticmethod(recipes.turing)
 
-    def _trained(
+    def train(
         self, data: pd.DataFrame, jobs: Sequence[Job], recorder: Recorder | None = None
     ) -> PublishedBatch:
-        batch = super()._trained(data, jobs, recorder)
+        """As the base class; a model that reads unwritten memory may generate no number at all."""
+        batch = super().train(data, jobs, recorder)
         if not self.unwritten_memory:
             return batch
         return PublishedBatch(

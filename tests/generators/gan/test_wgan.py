@@ -20,8 +20,8 @@ from dpaudit.results.verdict import Verdict
 from dpaudit_generators.gan import WganGp, WganGpDpCritic
 from dpaudit_generators.gan.selu import SeluStack
 from dpaudit_generators.gan.wgan_training import NoisyLayer, critic_loss, scores, with_ones
-from dpaudit_generators.pate_gan.draws import Streams
-from dpaudit_generators.pate_gan.stack import initial
+from dpaudit_generators.networks.draws import Streams
+from dpaudit_generators.networks.stack import initial
 
 SCHEMA = Schema(
     columns=(

@@ -19,9 +19,9 @@ from dpaudit.plugins.protocols import Job, World
 from dpaudit.results.verdict import Verdict
 from dpaudit_generators.gan.selu import SeluStack
 from dpaudit_generators.gan.wgan_training import with_ones
+from dpaudit_generators.networks.stack import initial
 from dpaudit_generators.pate_g import PateG
 from dpaudit_generators.pate_g.training import evidence, student_loss
-from dpaudit_generators.pate_gan.stack import initial
 
 SCHEMA = Schema(
     columns=(

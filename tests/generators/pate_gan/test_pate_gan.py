@@ -23,9 +23,9 @@ from dpaudit.model.encoding import encode
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import Generator, Model
+from dpaudit_generators.networks.stack import Critics
 from dpaudit_generators.pate import LabelReleases
 from dpaudit_generators.pate_gan import Bounds, Origin, PateGan, PateGanModel, training
-from dpaudit_generators.pate_gan.stack import Critics
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.trainee import Records
 from dpaudit_generators.toys import NullGenerator

@@ -23,9 +23,9 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators import pate
 from dpaudit_generators.marginals import Marginals, TreeBatch, release
+from dpaudit_generators.networks.stack import Critics
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan import Origin, PateGan, PateGanModel, mechanism, training
-from dpaudit_generators.pate_gan.stack import Critics
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.trainee import Records
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dpaudit_generators.pate_gan.slices import with_ones
+from dpaudit_generators.networks.slices import with_ones
 from dpaudit_generators.published import recipes
 from dpaudit_generators.published.dropout import Dropouts
 from dpaudit_generators.published.likeness import Likeness

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from dpaudit.seeds import rng_of
-from dpaudit_generators.pate_gan.slices import PAIR
+from dpaudit_generators.networks.slices import PAIR
 
 WordArray: TypeAlias = npt.NDArray[np.uint64]
 

@@ -15,10 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpaudit_generators.pate_gan.adam import Adam
-from dpaudit_generators.pate_gan.perceptron import SLOPE
-from dpaudit_generators.pate_gan.slices import padded
-from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
+from dpaudit_generators.networks.adam import Adam
+from dpaudit_generators.networks.perceptron import SLOPE, Float32Array, Weights
+from dpaudit_generators.networks.slices import padded
 
 _CPU: Final = torch.device("cpu")
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dpaudit.model.encoding import layout
 from dpaudit.model.schema import Schema
-from dpaudit_generators.pate_gan.slices import logistic, padded
+from dpaudit_generators.networks.slices import logistic, padded
 
 TEMPERATURE: Final = 0.5
 """Temperature of the relaxation that gradients flow through; the records themselves are hard."""

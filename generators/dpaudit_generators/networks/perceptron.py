@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit_generators.pate_gan.trainee import Float32Array, Weights
+Float32Array: TypeAlias = npt.NDArray[np.float32]
 
+Weights: TypeAlias = tuple[Float32Array, ...]
+"""k networks without padding, W1, b1, W2, b2, ...: W [k, inputs, outputs], b [k, 1, outputs]."""
 SLOPE: Final = 0.2
 """Slope of the leaky rectifier of hidden layers below 0."""
 

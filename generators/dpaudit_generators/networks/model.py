@@ -1,0 +1,90 @@
+"""A trained generator network with its critic, and many that were trained together."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import CurveClaim
+from dpaudit.model.encoding import table_of
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FloatArray
+from dpaudit_generators.batches import TrainedTogether
+from dpaudit_generators.networks.perceptron import Weights, flat
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NetworkModel(ABC):
+    """A generator network and what it learnt from.
+
+    Attributes:
+        schema: The public schema; scales the output back.
+        weights: The generator's weights, W1, b1, W2, b2, ..., with a leading axis of one.
+        critic: The critic's, in the same form.
+        claim: What is promised of this training; None for nothing.
+        released_numbers: What `released_facts` of the generator names.
+    """
+
+    schema: Schema
+    weights: Weights
+    critic: Weights
+    claim: PrivacyClaim | CurveClaim | None = None
+    released_numbers: tuple[float, ...] = ()
+
+    @abstractmethod
+    def discriminate(self, rows: pd.DataFrame) -> FloatArray:
+        """How real each row looks to the critic [n].
+
+        Args:
+            rows: A table with the schema's columns.
+        """
+
+    @classmethod
+    @abstractmethod
+    def values_of_many(
+        cls, models: Sequence[Self], n: int, seeds: Sequence[int | None]
+    ) -> FloatArray:
+        """Draws records of many models.
+
+        Args:
+            models: The models, all of one shape.
+            n: Number of records of each.
+            seeds: One for each model; None means the system's entropy.
+
+        Returns:
+            Values [M, n, d], as `dpaudit.model.encoding.values_of` gives them.
+        """
+
+    def parameters(self) -> FloatArray:
+        """All weights of generator and critic, flat."""
+        return flat([*self.weights, *self.critic])
+
+    def released(self) -> FloatArray:
+        """What `released_facts` of the generator names."""
+        return np.array(self.released_numbers, dtype=np.float64)
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Draws `n` synthetic records with the scale and the types of the input."""
+        return table_of(self.values_of_many([self], n, [seed])[0], self.schema)
+
+
+N = TypeVar("N", bound=NetworkModel)
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkBatch(TrainedTogether[N]):
+    """Networks that were trained together.
+
+    Attributes:
+        models: The models, in the order of their jobs.
+    """
+
+    def sample_many(self, n: int, seeds: Sequence[int | None]) -> FloatArray:
+        """Draws records of all models; see `NetworkModel.values_of_many`."""
+        return self.models[0].values_of_many(self.models, n, seeds)
