@@ -47,7 +47,7 @@ class Commands(LazyGroup):
         },
         "Audit a released table, without its generator": {
             "split": Command("split", "split", "By fair coins, before training: train, hold-out."),
-            "audit-data": Command("audit_data", "audit_data", "Does it tell who was in train?"),
+            "audit-data": Command("audit_data", "audit_data", "Does it reveal who was in train?"),
         },
         "Find out more of a run": {
             "report": Command("report", "report", "Writes the reports of a run again."),

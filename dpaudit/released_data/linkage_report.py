@@ -96,16 +96,16 @@ def _inference(found: tuple[Inference, ...]) -> Block:
         (
             clipped(one.secret, _NAME),
             str(one.guesser),
-            percent(round(one.blind, 3)),
+            percent(round(one.baseline, 3)),
             *_compared(one.right),
         )
         for one in shown
     ]
-    header = ("column", "guessed by", "blind", *_COMPARED)
+    header = ("column", "guessed by", "baseline", *_COMPARED)
     return Block(
         title="Guessing a value from all others",
         paragraphs=(
-            "What is guessed of hold-out records as well holds of the population. Blind: right "
+            "What is guessed of hold-out records as well holds of the population. Baseline: right "
             "with the most frequent value or the median alone. The last column: train records "
             "whose value was given away because they were trained on, at least. These are the "
             f"{len(rows)} guesses with the smallest p-values.",

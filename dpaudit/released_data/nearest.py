@@ -134,7 +134,7 @@ def _by_index(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray
     lists = min(_LISTS, max(1, len(reference) // _PER_LIST))
     columns = reference.shape[1]
     index = faiss.IndexIVFFlat(faiss.IndexFlatL2(columns), columns, lists)
-    index.cp.niter = 10
+    index.cp.niter = 4
     index.cp.max_points_per_centroid = _PER_LIST
     # Evenly spread rows, for FAISS copies all that it is trained on.
     step = max(1, len(reference) // (lists * _PER_LIST))
