@@ -112,10 +112,8 @@ def audited(table: str, drawn: pd.DataFrame | None, folder: Path) -> dict[str, A
     made = keeping(permuted(train, 2) if drawn is None else drawn, train, 3)
     made.to_csv(folder / "synthetic.csv", index=False)
     del train, made
-    files = {"synthetic": folder / "synthetic.csv", "train": folder / "split" / "train.csv"}
-    files |= {name: folder / "split" / f"{name}.csv" for name in ("holdout",)}
-    files["coins"] = folder / "split" / "coins.json"
-    options = [part for name, file in files.items() for part in (f"--{name}", str(file))]
+    files = ("synthetic.csv", "split/train.csv", "split/holdout.csv", "split/coins.json")
+    options = [part for file in files for part in (f"--{Path(file).stem}", str(folder / file))]
     audit = measured("audit-data", *options, "--json")
     found = json.loads(audit.pop("output"))
     split.pop("output")
@@ -145,9 +143,8 @@ def main() -> None:
     """Measures what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    modes = parser.add_subparsers(dest="mode", required=True)
-    modes.add_parser("adult").add_argument("of", metavar="ADULT")
-    modes.add_parser("rows").add_argument("of", metavar="N", nargs="?", default=str(ROWS))
+    parser.add_argument("mode", choices=["adult", "rows"])
+    parser.add_argument("of", nargs="?", metavar="ADULT|N", default=str(ROWS))
     asked = parser.parse_args()
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:

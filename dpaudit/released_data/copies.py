@@ -136,7 +136,8 @@ def find_copies(
     Raises:
         SettingsError: If the confidence is out of range.
     """
-    own = counted = np.empty(0)
+    own: Distances = np.empty(0)
+    counted = own
     thresholds: Sequence[tuple[float, float]] = ()
     if closest is not None:
         own, shuffled = closest.train, rng.permutation(closest.holdout)
