@@ -172,7 +172,6 @@ def released_table() -> str:
     rows = []
     for file, words in (
         ("released-adult.json", "Adult, one row in a hundred kept"),
-        ("released-rows.json", "12 columns, one row in a hundred kept"),
     ):
         found = _read("performance", file)
         audit, split, load = found["audit"], found["split"], found["load_average"]
