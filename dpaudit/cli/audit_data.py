@@ -67,7 +67,7 @@ def audit_data(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Audits a released synthetic table: does it tell who was in train?
+    """Audits a released synthetic table: does it reveal who was in train?
 
     Exit codes: 0 nothing found, 1 leak or violation, 2 wrong use or input, 3 inconclusive.
     """

@@ -18,7 +18,9 @@ from dpaudit.released_data import conclusion
 from dpaudit.released_data.anonymeter.environment import built_environment
 from dpaudit.released_data.bound import released_bound, released_power
 from dpaudit.released_data.coins import CoinFile
-from dpaudit.released_data.controls import detectable_copies, phantom, same_population
+from dpaudit.released_data.controls import LEVEL, detectable_copies, phantom, same_population
+from dpaudit.released_data.copies import ClosestDistances
+from dpaudit.released_data.grades import p_text
 from dpaudit.released_data.inference import chosen_secrets
 from dpaudit.released_data.linkage import find_linkage
 from dpaudit.released_data.membership import enough, parted, recognise
@@ -29,7 +31,7 @@ from dpaudit.released_data.result import (
     RowCounts,
 )
 from dpaudit.released_data.riskiest import RiskyRow, riskiest
-from dpaudit.released_data.scores import MembershipScores, membership_scores
+from dpaudit.released_data.scores import CLOSEST, MembershipScores, membership_scores
 from dpaudit.released_data.tables import ReleasedTables, load_released
 from dpaudit.seeds import check_seed, rng_of
 from dpaudit.versions import __version__
@@ -78,8 +80,8 @@ def audit_data(
     Args:
         synthetic: The synthetic table: a table or a file.
         train: The rows that it was made from.
-        holdout: Rows of the same population that it was not made from. Without them nothing tells
-            memory from chance.
+        holdout: Rows of the same population that it was not made from. Without them memory
+            cannot be distinguished from chance.
         coins: The coin file of `dpaudit.split` that made train and hold-out; with it there is a
             lower bound on epsilon.
         schema: Schema of the tables; by default inferred.
@@ -123,8 +125,18 @@ def audit_data(
         tossed.check(holdout, name="holdout")
     tables = load_released(train, synthetic, holdout, schema=schema)
     del train, synthetic, holdout
+    warnings = list(tables.warnings)
+    strangers = None if tossed is not None else _strangers(tables, seed)
+    if strangers is not None and strangers <= LEVEL:
+        warnings.append(
+            f"train and hold-out can be told apart without the synthetic table (p "
+            f"{p_text(strangers)}): they are not of one population, so nothing can be concluded"
+        )
+    for warning in warnings:
+        report(f"warning: {warning}")
     tested: _Tested | None = None
     risky: tuple[RiskyRow, ...] = ()
+    closest: ClosestDistances | None = None
     secrets = chosen_secrets(secrets, tables.schema)
     members = np.arange(len(tables.train))
     if tables.holdout is not None:
@@ -133,10 +145,10 @@ def audit_data(
         scores = membership_scores(canaries.real, tables.synthetic, tables.schema, of=canaries.of)
         report("testing membership")
         tested = _tested(
-            tables,
             scores,
             canaries.inside,
             by_coins=tossed is not None,
+            population_p_value=strangers,
             claim=claim,
             delta=delta or 0.0,
             confidence=confidence,
@@ -147,11 +159,14 @@ def audit_data(
             for one in riskiest(scores.seen, canaries.inside, rng_of(seed, "riskiest"))
         )
         members = canaries.train_row[canaries.inside]
+        distances = -scores.seen[CLOSEST]
+        closest = ClosestDistances(distances[canaries.inside], distances[~canaries.inside])
         del canaries, scores  # large
     report("looking for copies, rare values and values that can be guessed")
     linkage = find_linkage(
         tables,
         members=members,
+        closest=closest,
         secrets=secrets,
         anonymeter=anonymeter,
         seed=seed,
@@ -177,7 +192,7 @@ def audit_data(
         rows=rows,
         sources=tables.sources,
         schema_inferred=tables.schema.inferred,
-        warnings=tables.warnings,
+        warnings=tuple(warnings),
         membership=membership,
         bound=bound,
         not_a_bound=None if bound else conclusion.why_no_bound(rows, membership),
@@ -217,19 +232,25 @@ def canaries_of(tables: ReleasedTables, coins: CoinFile | None, *, seed: int) ->
     return Canaries(real, of, row >= 0, row)
 
 
+def _strangers(tables: ReleasedTables, seed: int) -> float | None:
+    """The p-value that train and hold-out are of one population; None without a hold-out."""
+    if tables.holdout is None:
+        return None
+    return same_population(tables.train, tables.holdout, tables.schema, rng_of(seed, "population"))
+
+
 def _tested(
-    tables: ReleasedTables,
     scores: MembershipScores,
     inside: BoolArray,
     *,
     by_coins: bool,
+    population_p_value: float | None,
     claim: PrivacyClaim | None,
     delta: float,
     confidence: float,
     seed: int,
 ) -> _Tested | None:
     """None if there are too few rows of a kind in a part."""
-    assert tables.holdout is not None  # by audit_data
     fitting = parted(len(inside), rng_of(seed, "fitting part"))
     if not enough(inside, fitting):
         return None
@@ -244,11 +265,7 @@ def _tested(
         auc=found.auc,
         rates=found.rates,
         phantom_p_value=phantom(scores.seen, inside, rng_of(seed, "phantom")),
-        population_p_value=None
-        if by_coins
-        else same_population(
-            tables.train, tables.holdout, tables.schema, rng_of(seed, "population")
-        ),
+        population_p_value=population_p_value,
         detectable_copies=detectable_copies(
             scores,
             inside,

@@ -50,7 +50,7 @@ def conclude(
     claim: PrivacyClaim | None,
     confidence: float,
 ) -> Concluded:
-    """Decides on a claim if there is one; else whether the table tells who was in train.
+    """Decides on a claim if there is one; else whether the table reveals who was in train.
 
     Args:
         rows: Rows of the tables.
@@ -66,8 +66,8 @@ def conclude(
     """
     if membership is None:
         why = (
-            "without a hold-out nothing tells memory from chance: give rows of the same population "
-            "that the synthetic table was not made from"
+            "without a hold-out memory cannot be distinguished from chance: give rows of the same "
+            "population that the synthetic table was not made from"
             if rows.holdout is None
             else "train or hold-out have too few rows to test membership: give more"
         )
@@ -75,7 +75,7 @@ def conclude(
     ghost = membership.phantom_p_value
     if ghost is not None and ghost <= LEVEL:
         why = (
-            f"the same test tells two halves of the hold-out apart (p = {rounded_up(ghost)}), "
+            f"the same test distinguishes two halves of the hold-out (p = {rounded_up(ghost)}), "
             "where nothing is to find: rows of the hold-out are not alike, or one was used"
         )
         return Concluded(ReleasedFinding.INVALID, (why,))
@@ -96,9 +96,9 @@ def _without_claim(
     confidence: float,
 ) -> Concluded:
     attacked = (
-        f"attack {membership.attack} tells train rows from hold-out rows by the synthetic table "
-        f"(p {p_text(membership.p_value)}, of {membership.scored:,} rows that the attack was not "
-        "chosen on)"
+        f"attack {membership.attack} distinguishes train rows from hold-out rows by the synthetic "
+        f"table (p {p_text(membership.p_value)}, of {membership.scored:,} rows that the attack was "
+        "not chosen on)"
     )
     share = membership.detectable_copies
     recognised = membership.p_value <= membership_level(confidence)
@@ -129,9 +129,9 @@ def _without_claim(
         )
         return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
     why = (
-        f"no attack tells train rows from hold-out rows (p {p_text(membership.p_value)}); copies "
-        f"of {percent(share)} of the train rows would have been found with 80 % power; this is not "
-        "evidence of privacy"
+        f"no attack distinguishes train rows from hold-out rows (p {p_text(membership.p_value)}); "
+        f"copies of {percent(share)} of the train rows would have been found with 80 % power; this "
+        "is not evidence of privacy"
     )
     return Concluded(ReleasedFinding.NOTHING_FOUND, (why,))
 

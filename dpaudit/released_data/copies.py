@@ -26,6 +26,18 @@ MOST_ROWS: Final = 10
 """Rows that are named, at most."""
 
 
+class ClosestDistances(NamedTuple):
+    """Distances of real records to their nearest synthetic record.
+
+    Attributes:
+        train: Of the train records [n] that are compared with the hold-out.
+        holdout: Of the hold-out records [h], in any order.
+    """
+
+    train: Distances
+    holdout: Distances
+
+
 class CopyFinding(NamedTuple):
     """Records that have a copy in the synthetic table.
 
@@ -99,8 +111,7 @@ def find_copies(
     train_copied: BoolArray,
     holdout_copied: BoolArray | None,
     synthetic_copied: BoolArray,
-    train_distances: Distances,
-    holdout_distances: Distances | None,
+    closest: ClosestDistances | None,
     riskiest: Sequence[int],
     rng: np.random.Generator,
     confidence: float,
@@ -114,8 +125,7 @@ def find_copies(
         train_copied: Whether each train record [n] equals a synthetic one (`equal_rows`).
         holdout_copied: Of the hold-out records [h]; None without a hold-out.
         synthetic_copied: Whether each synthetic record [m] equals a train one.
-        train_distances: Of train records, all or some at random, to their nearest synthetic one.
-        holdout_distances: Of hold-out records, all or some at random; None without a hold-out.
+        closest: Distances to the nearest synthetic record; None without a hold-out.
         riskiest: Rows of copied train records, the riskiest first.
         rng: Halves the hold-out.
         confidence: Probability that all limits hold, in (0, 1).
@@ -126,10 +136,11 @@ def find_copies(
     Raises:
         SettingsError: If the confidence is out of range.
     """
+    own: Distances = np.empty(0)
+    counted = own
     thresholds: Sequence[tuple[float, float]] = ()
-    counted: Distances = np.empty(0)
-    if holdout_distances is not None:
-        shuffled = rng.permutation(holdout_distances)
+    if closest is not None:
+        own, shuffled = closest.train, rng.permutation(closest.holdout)
         middle = len(shuffled) // 2
         thresholds, counted = nearness_thresholds(shuffled[:middle]), shuffled[middle:]
     tests = 1 + len(thresholds)
@@ -144,7 +155,7 @@ def find_copies(
             within,
             share,
             excess_of(
-                _hits(train_distances <= within),
+                _hits(own <= within),
                 _hits(counted <= within),
                 confidence=confidence,
                 tests=tests,

@@ -49,14 +49,14 @@ class Inference(NamedTuple):
     Attributes:
         secret: The column that is guessed.
         guesser: How.
-        blind: Share of train records that the most frequent synthetic value (the median of
+        baseline: Share of train records that the most frequent synthetic value (the median of
             numbers) is right about: no other column is looked at.
         right: Right guesses, of train and of hold-out records.
     """
 
     secret: str
     guesser: Guesser
-    blind: float
+    baseline: float
     right: Excess
 
 
@@ -126,7 +126,8 @@ def infer_attributes(
             continue
         own, basis = _part(targets, block), _part(synthetic, block)
         other = None if others is None else _part(others, block)
-        blind = _hits(np.full(len(own.secret), _typical(basis.secret, block)), own, block).rate
+        typical = np.full(len(own.secret), _typical(basis.secret, block))
+        baseline = _hits(typical, own, block).rate
         for guesser in Guesser:
             asked = own.known if other is None else np.concatenate([own.known, other.known])
             guesses = _GUESS[guesser](basis, asked, block, rng)
@@ -136,7 +137,7 @@ def infer_attributes(
                 confidence=confidence,
                 tests=tests,
             )
-            found.append(Inference(block.column.name, guesser, blind, right))
+            found.append(Inference(block.column.name, guesser, baseline, right))
     return tuple(found)
 
 

@@ -18,7 +18,7 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.released_data.anonymeter.run import AnonymeterFinding, run_anonymeter
-from dpaudit.released_data.copies import Copies, equal_rows, find_copies
+from dpaudit.released_data.copies import ClosestDistances, Copies, equal_rows, find_copies
 from dpaudit.released_data.distance_panel import DistancePanel, distance_panel
 from dpaudit.released_data.inference import Inference, chosen_secrets, infer_attributes
 from dpaudit.released_data.nearest import Encoded, encoded, nearest
@@ -27,9 +27,9 @@ from dpaudit.released_data.tables import ReleasedTables
 from dpaudit.seeds import rng_of
 
 _MOST_ASKED: Final = 10_000
-"""Records whose nearest others are looked for; exact copies are counted of all."""
+"""Records of each table that are looked for among others; copies are counted of all."""
 _MOST_SEARCHED: Final = 100_000
-"""Records among which they are looked for, but for near copies: all synthetic ones."""
+"""Records among which they are looked for."""
 _FAMILIES: Final = 3
 """Copies, outliers, attribute inference: each has as much of the error probability."""
 
@@ -63,6 +63,7 @@ def find_linkage(
     tables: ReleasedTables,
     *,
     members: IntArray,
+    closest: ClosestDistances | None = None,
     secrets: Sequence[str] | None = None,
     anonymeter: bool = False,
     seed: int,
@@ -73,6 +74,8 @@ def find_linkage(
     Args:
         tables: The tables.
         members: Rows of the train table whose place the split decided; all of them without coins.
+        closest: Distances of these and of the hold-out records to the nearest synthetic record;
+            None if near copies are not looked for, as without a hold-out.
         secrets: Columns whose values are guessed; None for the label and the first columns.
         anonymeter: Whether anonymeter runs too, which needs a hold-out and its environment.
         seed: Root of every random stream.
@@ -110,20 +113,15 @@ def find_linkage(
 
     asked = some(train, _MOST_ASKED, "train records")
     asked_too = None if holdout is None else some(holdout, _MOST_ASKED, "hold-out records")
-    whole = encoded(synthetic, schema)
     copies = find_copies(
         train_copied=copied,
         holdout_copied=holdout_copied,
         synthetic_copied=synthetic_copied,
-        train_distances=nearest(asked, whole, neighbours=1).distances[:, 0],
-        holdout_distances=(
-            None if asked_too is None else nearest(asked_too, whole, neighbours=1).distances[:, 0]
-        ),
+        closest=closest,
         riskiest=members[_lone_first(train, np.flatnonzero(copied), asked_too, schema)].tolist(),
         rng=rng_of(seed, "halves of the hold-out"),
         confidence=level,
     )
-    del whole
     searched = some(synthetic, _MOST_SEARCHED, "synthetic records")
     inference = infer_attributes(
         asked,

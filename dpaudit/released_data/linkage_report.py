@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dpaudit.formatting import clipped, percent, rounded, rounded_up
+from dpaudit.formatting import percent, rounded, rounded_up
 from dpaudit.released_data.copies import Copies
 from dpaudit.released_data.distance_panel import DistancePanel, DistanceQuantiles
 from dpaudit.released_data.excess import Excess, Hits
@@ -82,7 +82,7 @@ def _outliers(found: Outliers) -> Block:
         "Below: values that one record alone has, and how many of them the synthetic table repeats."
     )
     shown = [one for one in found.columns if one.repeated.train.of][:MOST_ROWS]
-    rows = [(clipped(one.column, _NAME), *_compared(one.repeated)) for one in shown]
+    rows = [(_short(one.column, _NAME), *_compared(one.repeated)) for one in shown]
     return Block(
         title="Extremes and rare values",
         paragraphs=tuple(paragraphs),
@@ -94,18 +94,18 @@ def _inference(found: tuple[Inference, ...]) -> Block:
     shown = sorted(found, key=lambda one: one.right.p_value or 0.0)[:MOST_ROWS]
     rows = [
         (
-            clipped(one.secret, _NAME),
+            _short(one.secret, _NAME),
             str(one.guesser),
-            percent(round(one.blind, 3)),
+            percent(round(one.baseline, 3)),
             *_compared(one.right),
         )
         for one in shown
     ]
-    header = ("column", "guessed by", "blind", *_COMPARED)
+    header = ("column", "guessed by", "baseline", *_COMPARED)
     return Block(
         title="Guessing a value from all others",
         paragraphs=(
-            "What is guessed of hold-out records as well holds of the population. Blind: right "
+            "What is guessed of hold-out records as well holds of the population. Baseline: right "
             "with the most frequent value or the median alone. The last column: train records "
             "whose value was given away because they were trained on, at least. These are the "
             f"{len(rows)} guesses with the smallest p-values.",
@@ -153,7 +153,7 @@ def _anonymeter(found: Linkage) -> Block:
         )
     rows = tuple(
         (
-            one.kind if one.secret is None else f"{one.kind}: {clipped(one.secret, _SHORT)}",
+            one.kind if one.secret is None else f"{one.kind}: {_short(one.secret, _SHORT)}",
             f"{one.train} of {one.attacks}",
             str(one.holdout),
             str(one.baseline),
@@ -182,6 +182,14 @@ _COMPARED = ("train", "hold-out", "at least")
 def _compared(found: Excess) -> tuple[str, str, str]:
     holdout = "-" if found.holdout is None else _of(found.holdout)
     return _of(found.train), holdout, "-" if found.at_least is None else f"{found.at_least:,}"
+
+
+def _short(name: str, letters: int) -> str:
+    """A name without its middle, for names of columns often begin alike."""
+    if len(name) <= letters:
+        return name
+    end = (letters - 1) // 2
+    return f"{name[: letters - 1 - end]}…{name[-end:]}"
 
 
 def _table(first: str, rows: Sequence[tuple[str, ...]]) -> ReportTable:

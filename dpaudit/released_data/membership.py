@@ -1,4 +1,4 @@
-"""Whether a synthetic table tells which rows were in train: choose on one part, score the other."""
+"""Whether a synthetic table reveals who was in train: choose on one part, score the other."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,10 @@ FARTHEST: Final = 10.0
 LARGE: Final = 4 * 10**10
 """Pairs of rows beyond which an index takes the place of comparing each pair."""
 _ROWS_AT_ONCE: Final = 2**14
-_LISTS: Final = 4096
-_SEARCHED: Final = 16
-_PER_LIST: Final = 64
+_QUERIES_AT_ONCE: Final = 2**17
+_LISTS: Final = 2048
+_SEARCHED: Final = 8
+_PER_LIST: Final = 128
 
 
 class NearestRows(NamedTuple):
@@ -133,18 +134,23 @@ def _by_index(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray
 
     lists = min(_LISTS, max(1, len(reference) // _PER_LIST))
     columns = reference.shape[1]
-    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(columns), columns, lists)
-    index.cp.niter = 10
+    # `Any`, for the stubs have the C++ signature of `search_preassigned`.
+    index: Any = faiss.IndexIVFFlat(faiss.IndexFlatL2(columns), columns, lists)
+    index.cp.niter = 4
     index.cp.max_points_per_centroid = _PER_LIST
     # Evenly spread rows, for FAISS copies all that it is trained on.
     step = max(1, len(reference) // (lists * _PER_LIST))
     index.train(np.ascontiguousarray(reference[::step]))
     index.add(reference)
-    index.nprobe = _SEARCHED
+    index.nprobe = min(_SEARCHED, lists)
     found = np.empty((len(queries), neighbours), dtype=np.int64)
-    for start in range(0, len(queries), _ROWS_AT_ONCE):
-        rows = slice(start, start + _ROWS_AT_ONCE)
-        found[rows] = index.search(queries[rows], neighbours)[1]
+    for start in range(0, len(queries), _QUERIES_AT_ONCE):
+        asked = queries[start : start + _QUERIES_AT_ONCE]
+        apart, nearby = index.quantizer.search(asked, index.nprobe)
+        # Queries of one list after another: it stays in the cache, which takes a third of the time.
+        order = np.argsort(nearby[:, 0])
+        rows = index.search_preassigned(asked[order], neighbours, nearby[order], apart[order])[1]
+        found[start + order] = rows
     # Lists with too few rows leave places empty: the last row that was found fills them.
     for place in range(1, neighbours):
         empty = found[:, place] < 0

@@ -73,7 +73,7 @@ def membership_scores(
         real: All real rows, whether in train or not, in an order that does not depend on it.
         synthetic: The synthetic table.
         schema: What both fit.
-        of: The real rows to score.
+        of: The real rows to score, ascending.
 
     Returns:
         The scores.
@@ -83,8 +83,12 @@ def membership_scores(
     """
     rows = encoded(real, schema)
     most = min(_NEIGHBOURS, len(synthetic), len(real) - 1)
-    drawn = nearest(rows[of], encoded(synthetic, schema), neighbours=most).distances
-    others = nearest_others(rows, neighbours=most, of=of).distances
+    some = None if len(of) == len(rows) else of  # copies no large table for nothing
+    queries = rows if some is None else rows[some]
+    drawn = nearest(queries, encoded(synthetic, schema), neighbours=most).distances
+    del queries
+    others = nearest_others(rows, neighbours=most, of=some).distances
+    del rows
     matched = matches(
         values_of_table(real, schema), values_of_table(synthetic, schema), schema, of=of
     )
@@ -126,12 +130,12 @@ def matches(real: FloatArray, synthetic: FloatArray, schema: Schema, *, of: IntA
         places = list(left_out)
         keys = whole - ours[:, places].sum(axis=1, dtype=np.uint64)
         found = np.unique(whole_drawn - drawn[:, places].sum(axis=1, dtype=np.uint64))
-        _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        asked = keys[of]
-        place = np.minimum(np.searchsorted(found, asked), len(found) - 1)
-        weight = 1.0 / counts[inverse[of]]
-        score += (found[place] == asked) * weight
-        most += weight
+        groups, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        # Sorted keys are looked up faster than those of rows.
+        there = found[np.minimum(np.searchsorted(found, groups), len(found) - 1)] == groups
+        weight, asked = 1.0 / counts, inverse[of]
+        score += (there * weight)[asked]
+        most += weight[asked]
     return Matches(score, most)
 
 

@@ -10,14 +10,16 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.errors import DataError
+from dpaudit.errors import DataError, SchemaError
 from dpaudit.model.column import Column
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, fitting, load_schema, load_table
-from dpaudit.released_data.row_keys import row_keys
+from dpaudit.released_data.row_keys import Keys, row_keys
 
 _LEAST_ROWS = 2
+_FEW_DISTINCT = 0.5
+"""Share of distinct rows below which a table is odd, and may equal another by chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +78,7 @@ def load_released(
 
     Raises:
         DataError: If a table cannot be read, has other columns, kinds or categories, or has fewer
-            than two rows; names every problem.
+            than two rows, or if hold-out and train are the same; names every problem.
         SchemaError: If the schema is malformed or cannot be inferred.
     """
     given = {"train": train, "synthetic": synthetic, "holdout": holdout}
@@ -85,7 +87,9 @@ def load_released(
     tables = {name: _read(table, known) for name, table in named.items()}
     for name, table in tables.items():
         if len(table) < _LEAST_ROWS:
-            raise DataError(f"the {name} table has {len(table)} rows: give at least {_LEAST_ROWS}")
+            raise DataError(
+                f"the {name} table has too few rows ({len(table)}): give at least {_LEAST_ROWS}"
+            )
     _check_columns(tables, known)
     found = known or _inferred(tables)
     reordered = [name for name, table in tables.items() if list(table.columns) != found.names]
@@ -95,14 +99,24 @@ def load_released(
     }
     for name in tables:  # one after another, so that the tables as read are let go
         tables[name] = fitting(tables[name], found, source=f"the {name} table ({sources[name]})")
-    real = {name: table for name, table in tables.items() if name != "synthetic"}
+    keys = {name: row_keys(values_of_table(table, found)) for name, table in tables.items()}
+    distinct = {name: len(np.unique(of)) / len(of) for name, of in keys.items()}
+    if (
+        "holdout" in keys
+        and distinct["train"] >= _FEW_DISTINCT
+        and np.array_equal(np.sort(keys["train"]), np.sort(keys["holdout"]))
+    ):
+        raise DataError(
+            "the holdout table has the rows of train: give rows that the synthetic table was not "
+            "made from"
+        )
     return ReleasedTables(
         train=tables["train"],
         synthetic=tables["synthetic"],
         holdout=tables.get("holdout"),
         schema=found,
         sources=ReleasedSources(sources["train"], sources["synthetic"], sources.get("holdout")),
-        warnings=tuple(_warnings(real, reordered, found)),
+        warnings=tuple(_warnings(keys, distinct, reordered, found)),
     )
 
 
@@ -135,7 +149,11 @@ def _inferred(tables: dict[str, pd.DataFrame]) -> Schema:
     """Kinds and categories of the real tables; bounds that hold all of them."""
     names = list(tables["train"].columns)
     real = [table[names] for name, table in tables.items() if name != "synthetic"]
-    schema = Schema.infer(pd.concat(real, ignore_index=True) if len(real) > 1 else real[0])
+    try:
+        schema = Schema.infer(pd.concat(real, ignore_index=True) if len(real) > 1 else real[0])
+    except SchemaError as error:
+        which = "train and holdout tables together" if len(real) > 1 else "train table"
+        raise SchemaError(f"no schema can be read off the {which}: {error}") from None
     columns = [_widened(column, tables["synthetic"][column.name]) for column in schema.columns]
     return replace(schema, columns=tuple(columns))
 
@@ -154,7 +172,9 @@ def _widened(column: Column, values: pd.Series[float]) -> Column:
     return replace(column, lower=low, upper=high)
 
 
-def _warnings(real: dict[str, pd.DataFrame], reordered: list[str], schema: Schema) -> Iterator[str]:
+def _warnings(
+    keys: dict[str, Keys], distinct: dict[str, float], reordered: list[str], schema: Schema
+) -> Iterator[str]:
     if schema.inferred:
         yield (
             "kinds, categories and bounds were read off the tables: give a public schema so that "
@@ -162,9 +182,12 @@ def _warnings(real: dict[str, pd.DataFrame], reordered: list[str], schema: Schem
         )
     for name in reordered:
         yield f"the {name} table has its columns in another order: they were sorted"
-    if "holdout" not in real:
+    for name, share in distinct.items():
+        if share < _FEW_DISTINCT:
+            rows = len(keys[name])
+            yield f"only {share * rows:,.0f} of {rows:,} rows of the {name} table are distinct"
+    if "holdout" not in keys:
         return
-    keys = {name: row_keys(values_of_table(table, schema)) for name, table in real.items()}
     shared = int(np.isin(keys["holdout"], keys["train"]).sum())
     if shared:
         yield (

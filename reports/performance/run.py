@@ -1,7 +1,7 @@
 """How fast: the benchmarks that docs/performance.md quotes, one after another.
 
-Usage: python -m reports.performance.run [PART ...] [--peer-python PEER/bin/python]
-(about 20 minutes on 2 cores)
+Usage: python -m reports.performance.run [PART ...] [--peer-python PEER/bin/python] [--data DIR]
+(about 40 minutes on 2 cores)
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from dpaudit.errors import DpauditError
 from reports.command import Run, StudyParser, start, write_text
+from reports.data import table_file
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PEER = "--peer-python"
@@ -28,14 +29,17 @@ class Benchmark(NamedTuple):
         full: Its arguments.
         quick: Its arguments in a quick run; None if it has no quick version.
         has_jobs: Whether it takes a number of worker processes.
+        table: The public table whose file is its last argument; None if it needs none.
     """
 
     script: str
     full: tuple[str, ...] = ()
     quick: tuple[str, ...] | None = None
     has_jobs: bool = False
+    table: str | None = None
 
 
+TABLES = ("adult",)
 FEW = ("--models", "10", "--iterations", "33")
 PARTS = {
     "training": Benchmark("training.py", quick=("--quick",)),
@@ -49,6 +53,8 @@ PARTS = {
     "generators": Benchmark("generators.py", quick=("marginals",)),
     "pytest": Benchmark("pytest_sessions.py"),
     "scaling": Benchmark("scaling.py"),
+    "released-adult": Benchmark("released_data.py", full=("adult",), table="adult"),
+    "released-rows": Benchmark("released_data.py", full=("rows",), quick=("rows", "500")),
 }
 
 
@@ -68,6 +74,8 @@ def measure(part: str, run: Run, peer: Path | None) -> None:
         command += ["--jobs", str(run.jobs or os.cpu_count() or 1)]
     if part == "training" and peer is not None:
         command += [PEER, str(peer)]
+    if benchmark.table is not None:
+        command.append(str(table_file(benchmark.table, run.data)))
     writes_files = part == "scaling"
     if writes_files:
         command += [str(run.out / "scaling.json"), str(run.out / "scaling.svg")]
@@ -83,7 +91,7 @@ def measure(part: str, run: Run, peer: Path | None) -> None:
 
 def main(given: Sequence[str] | None = None) -> None:
     """Runs the benchmarks that are asked for."""
-    parser = StudyParser(__file__, __doc__, parts=tuple(PARTS), has_jobs=True)
+    parser = StudyParser(__file__, __doc__, parts=tuple(PARTS), tables=TABLES, has_jobs=True)
     parser.add_argument(
         PEER,
         type=Path,

@@ -26,10 +26,13 @@ from dpaudit.model.tables import load_schema, load_table
 from dpaudit.plugins.named import named_generator
 from dpaudit.released_data.audit import canaries_of
 from dpaudit.released_data.bound import released_bound
+from dpaudit.released_data.conclusion import linkage_confidence, membership_level
 from dpaudit.released_data.controls import LEVEL, phantom
+from dpaudit.released_data.copies import ClosestDistances
+from dpaudit.released_data.linkage import Linkage, find_linkage
 from dpaudit.released_data.membership import parted, recognise
 from dpaudit.released_data.nearest import encoded, nearest
-from dpaudit.released_data.scores import membership_scores
+from dpaudit.released_data.scores import CLOSEST, membership_scores
 from dpaudit.released_data.tables import load_released
 from dpaudit.seeds import Stream, rng_of
 from dpaudit.usefulness.baselines import UniformRows
@@ -49,6 +52,9 @@ EPSILON = 1.0
 ROWS_OF_A_SPLIT = 700
 """Rows that are split in each of the many splits."""
 
+FAMILIES = ("copies", "outliers", "inference")
+"""What shares the error probability that the test of membership leaves."""
+
 MOST_OF_AN_ERROR = 160
 """Characters of an error that the results keep."""
 
@@ -60,17 +66,19 @@ class Size(NamedTuple):
 
     Attributes:
         splits: Splits of each table.
+        linked: Those of them in which copies, rare values and guesses are tested too.
         rows: Rows of each table, at most.
         names: Generators of the registry on each table.
     """
 
     splits: int
+    linked: int
     rows: int | None
     names: dict[str, tuple[str, ...]]
 
 
-FULL = Size(100, None, {CERVICAL: (*PRIVATE, "marginals"), ADULT: ("pate-gan", "marginals")})
-QUICK = Size(2, 400, {CERVICAL: ("marginals",), ADULT: ()})
+FULL = Size(500, 250, None, dict.fromkeys(TABLES, (*PRIVATE, "marginals")))
+QUICK = Size(2, 1, 400, {CERVICAL: ("marginals",), ADULT: ()})
 
 
 class StudyTable(NamedTuple):
@@ -205,17 +213,18 @@ def splits(run: Run, size: Size, found: dict[str, StudyTable]) -> None:
     done: dict[str, list[dict[str, Any]]] = json.loads(path.read_text()) if path.exists() else {}
     for name, table in found.items():
         for number in range(len(done.setdefault(name, [])), size.splits):
-            done[name].append(one_split(name, table, number))
+            done[name].append(one_split(name, table, number, linked=number < size.linked))
             if len(done[name]) % 10 == 0 or number == size.splits - 1:
                 write_json(path, done, indent=0)
 
 
-def one_split(name: str, table: StudyTable, number: int) -> dict[str, Any]:
-    """The p-values of two tests that must find nothing, and of one that should find something.
+def one_split(name: str, table: StudyTable, number: int, *, linked: bool) -> dict[str, Any]:
+    """The p-values of tests that must find nothing, and of one that should find something.
 
     `phantom`: between halves of the hold-out, of a memoriser of a tenth of train. `stranger`: the
     whole test of a table that is made of rows of the same population that are neither in train nor
-    in the hold-out, and `stranger_bound` its bound. `memoriser`: the test of the memoriser.
+    in the hold-out, and `stranger_bound` its bound; where asked for, `copies`, `outliers` and
+    `inference` of that table too. `memoriser`: the test of the memoriser.
     """
     seed = Stream(SEED, name, "split", number).seed()
     rows = table.data.sample(frac=1.0, random_state=seed)[: 2 * ROWS_OF_A_SPLIT]
@@ -227,17 +236,48 @@ def one_split(name: str, table: StudyTable, number: int) -> dict[str, Any]:
         ("stranger", memoriser(rows[half:].reset_index(drop=True), seed)),
     ):
         released = load_released(split.train, synthetic, split.holdout, schema=table.schema)
-        real, of, inside, _ = canaries_of(released, split.coins, seed=seed)
+        real, of, inside, place = canaries_of(released, split.coins, seed=seed)
         scores = membership_scores(real, released.synthetic, table.schema, of=of).seen
         fitting = parted(len(of), rng_of(seed, "parts"))
         tested = recognise(scores, inside, fitting, rng_of(seed, kind), confidence=CONFIDENCE)
         found[kind] = tested.p_value
         if kind == "stranger":
             found["stranger_bound"] = released_bound(tested.right, delta=0.0, confidence=CONFIDENCE)
+            if linked:
+                apart = -scores[CLOSEST]
+                linkage = find_linkage(
+                    released,
+                    members=place[inside],
+                    closest=ClosestDistances(apart[inside], apart[~inside]),
+                    seed=seed,
+                    confidence=CONFIDENCE,
+                )
+                found |= linkage_p_values(linkage)
         else:
             ghost = phantom(scores, inside, rng_of(seed, "phantom"))
             found["phantom"] = 1.0 if ghost is None else ghost
     return found
+
+
+def linkage_p_values(found: Linkage) -> dict[str, float]:
+    """The least p-value of each family, times its tests: it proves something at most at that level.
+
+    Half of the level of outliers is for the ends of all columns, half for their values.
+    """
+    copies = [one.records.p_value for one in (found.copies.exact, *found.copies.near)]
+    values = [one.repeated.p_value for one in found.outliers.columns]
+    guesses = [one.right.p_value for one in found.inference]
+    ends = 1.0 if found.outliers.ends is None else 2.0 * found.outliers.ends.p_value
+    return {
+        "copies": _least(copies),
+        "outliers": min(ends, 2.0 * _least(values)),
+        "inference": _least(guesses),
+    }
+
+
+def _least(p_values: Sequence[float | None]) -> float:
+    """Bonferroni's p-value of a family; where nothing can be tested it is 1."""
+    return min(1.0, len(p_values) * min((p for p in p_values if p is not None), default=1.0))
 
 
 def page(results: Path) -> str:
@@ -273,13 +313,26 @@ def _splits_table(path: Path) -> str:
     """False alarms at 5 % over all splits, and how many there are at most with 99 % confidence."""
     found: dict[str, list[dict[str, Any]]] = json.loads(path.read_text())
     found["both"] = [row for rows in found.values() for row in rows]
-    level, rows = 1.0 - CONFIDENCE, []
+    level, rows = round(1.0 - CONFIDENCE, 9), []
+    others = 1.0 - linkage_confidence(CONFIDENCE)
     for table, of in found.items():
+        linked = [row for row in of if "copies" in row]
         for what, seen in (
             ("two halves of the hold-out, p at most 0.05", [row["phantom"] <= level for row in of]),
             ("the same, p at most 0.01", [row["phantom"] <= LEVEL for row in of]),
             ("a table of other rows, p at most 0.05", [row["stranger"] <= level for row in of]),
-            ("a table of other rows, bound above 0", [row["stranger_bound"] > 0 for row in of]),
+            ("the same, bound above 0", [row["stranger_bound"] > 0 for row in of]),
+            ("the same, copies, p at most 0.05", [row["copies"] <= level for row in linked]),
+            ("the same, rare values, p at most 0.05", [row["outliers"] <= level for row in linked]),
+            ("the same, guesses, p at most 0.05", [row["inference"] <= level for row in linked]),
+            (
+                "the same, a leak is found by any of them at 0.05 together",
+                [
+                    row["stranger"] <= membership_level(CONFIDENCE)
+                    or min(row[part] for part in FAMILIES) <= others / len(FAMILIES)
+                    for row in linked
+                ],
+            ),
             ("a tenth of train copied, p at most 0.05", [row["memoriser"] <= level for row in of]),
         ):
             many, all_of_them = sum(seen), len(seen)

@@ -4,7 +4,9 @@ import pytest
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.released_data.copies import (
     MOST_ROWS,
+    ClosestDistances,
     Copies,
+    Distances,
     equal_rows,
     find_copies,
     nearness_thresholds,
@@ -19,19 +21,16 @@ def rows(n: int, seed: int) -> FloatArray:
 
 
 def found(train: FloatArray, synthetic: FloatArray, holdout: FloatArray | None) -> Copies:
-    train_32, synthetic_32 = train.astype(np.float32), synthetic.astype(np.float32)
-    holdout_32 = None if holdout is None else holdout.astype(np.float32)
-    to = nearest(train_32, synthetic_32, neighbours=1).distances[:, 0]
+    synthetic_32 = synthetic.astype(np.float32)
+
+    def to(of: FloatArray) -> Distances:
+        return nearest(of.astype(np.float32), synthetic_32, neighbours=1).distances[:, 0]
+
     return find_copies(
         train_copied=equal_rows(train, synthetic),
         holdout_copied=None if holdout is None else equal_rows(holdout, synthetic),
         synthetic_copied=equal_rows(synthetic, train),
-        train_distances=to,
-        holdout_distances=(
-            None
-            if holdout_32 is None
-            else nearest(holdout_32, synthetic_32, neighbours=1).distances[:, 0]
-        ),
+        closest=None if holdout is None else ClosestDistances(to(train), to(holdout)),
         riskiest=range(100),
         rng=np.random.default_rng(0),
         confidence=0.95,

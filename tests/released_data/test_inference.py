@@ -54,7 +54,7 @@ def test_a_copied_table_gives_secrets_of_train_records_away() -> None:
     assert closest.right.train.rate == 1.0
     assert closest.right.holdout is not None
     assert closest.right.holdout.rate < 0.3
-    assert closest.blind < 0.3
+    assert closest.baseline < 0.3
     assert closest.right.proved
     assert found["c", Guesser.CLOSEST].right.train.rate == 1.0
     assert found["secret", Guesser.MODEL].right.proved
@@ -63,7 +63,7 @@ def test_a_copied_table_gives_secrets_of_train_records_away() -> None:
 def test_what_holds_of_the_population_is_no_leak() -> None:
     found = inferred(table(400, 1), table(400, 3), table(400, 2))
     model = found["public", Guesser.MODEL]
-    assert model.right.train.rate > 0.95 > 0.7 > model.blind
+    assert model.right.train.rate > 0.95 > 0.7 > model.baseline
     assert not any(one.right.proved for one in found.values())
 
 

@@ -12,8 +12,10 @@ import dpaudit
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
+from dpaudit.released_data import linkage, scores
 from dpaudit.released_data.audit import canaries_of
 from dpaudit.released_data.membership import parted, recognise
+from dpaudit.released_data.nearest import Encoded, NearestRows, nearest
 from dpaudit.released_data.result import ReleasedFinding, released_schema
 from dpaudit.released_data.scores import membership_scores
 from dpaudit.released_data.tables import load_released
@@ -93,9 +95,9 @@ def test_over_splits_such_a_release_is_seldom_called_a_leak() -> None:
         split = dpaudit.split(DATA[:300], seed=seed)
         tables = load_released(split.train, table(150, seed + 99), split.holdout, schema=SCHEMA)
         rows = canaries_of(tables, None, seed=seed)
-        scores = membership_scores(rows.real, tables.synthetic, SCHEMA, of=rows.of).seen
+        seen = membership_scores(rows.real, tables.synthetic, SCHEMA, of=rows.of).seen
         parts = parted(len(rows.of), rng)
-        alarms += recognise(scores, rows.inside, parts, rng, confidence=0.95).p_value <= 0.05
+        alarms += recognise(seen, rows.inside, parts, rng, confidence=0.95).p_value <= 0.05
     assert alarms <= binom.ppf(0.999, runs, 0.05)
 
 
@@ -125,6 +127,41 @@ def test_a_few_rows_are_too_few() -> None:
     found = dpaudit.audit_data(table(30, 1), table(10, 2), table(10, 3), schema=SCHEMA)
     assert found.finding is ReleasedFinding.INCONCLUSIVE
     assert found.membership is None
+
+
+def test_every_row_is_searched_for_once_and_near_copies_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searched: list[tuple[int, int]] = []
+
+    def counting(queries: Encoded, reference: Encoded, *, neighbours: int) -> NearestRows:
+        searched.append((len(queries), len(reference)))
+        return nearest(queries, reference, neighbours=neighbours)
+
+    shaken = SPLIT.train.copy()
+    shaken["x0"] = (shaken["x0"] + 1e-4).clip(-9, 9)
+    shaken = pd.concat([shaken[:200], table(500, 8)], ignore_index=True)
+    for module in (scores, linkage):
+        monkeypatch.setattr(module, "nearest", counting)
+    found = dpaudit.audit_data(shaken, SPLIT.train, SPLIT.holdout, schema=SCHEMA, secrets=["c"])
+    assert [of for of in searched if of[1] == len(shaken)] == [(len(DATA), len(shaken))]
+    near = found.linkage.copies.near[0].records
+    assert near.train.of == len(SPLIT.train)
+    assert near.holdout is not None
+    assert near.holdout.of == len(SPLIT.holdout) - len(SPLIT.holdout) // 2
+    assert near.proved
+
+
+def test_what_is_odd_is_said_before_any_work() -> None:
+    said: list[str] = []
+    other = table(600, 3, shift=1.0)
+    found = dpaudit.audit_data(
+        table(600, 4), SPLIT.train, other, schema=SCHEMA, secrets=["c"], on_progress=said.append
+    )
+    before = said[: said.index("testing membership") - 1]
+    assert before[0] == "reading the tables"
+    assert [f"warning: {warning}" for warning in found.warnings] == before[1:]
+    assert "not of one population" in found.warnings[-1]
 
 
 def test_the_order_of_real_rows_says_nothing_of_membership() -> None:

@@ -6,6 +6,7 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.released_data import linkage as module
 from dpaudit.released_data.anonymeter.run import AnonymeterFinding
+from dpaudit.released_data.copies import ClosestDistances
 from dpaudit.released_data.linkage import Linkage, find_linkage
 from dpaudit.released_data.linkage_report import linkage_blocks
 from dpaudit.released_data.tables import ReleasedTables, load_released
@@ -56,6 +57,18 @@ def test_another_sample_of_the_population_proves_nothing() -> None:
     found = linkage(tables(table(3)))
     assert found.proved == ()
     assert found.panel.passes
+
+
+def test_near_copies_are_counted_by_the_distances_that_are_handed_on() -> None:
+    apart = np.linspace(0.1, 1.0, 2 * N)
+    closest = ClosestDistances(np.zeros(N), apart)
+    found = find_linkage(
+        tables(table(3)), members=np.arange(N), closest=closest, seed=0, confidence=0.95
+    )
+    assert [one.records.train.found for one in found.copies.near] == [N, N]
+    assert found.copies.near[0].records.holdout is not None
+    assert found.copies.near[0].records.holdout.of == N
+    assert "have a near copy (within" in found.proved[0]
 
 
 def test_rows_without_a_coin_are_not_compared_and_keep_their_numbers() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.errors import DataError
+from dpaudit.errors import DataError, SchemaError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.released_data.tables import load_released
@@ -113,5 +113,27 @@ def test_rows_in_train_and_holdout_are_counted() -> None:
 
 
 def test_a_table_of_one_row_is_refused() -> None:
-    with pytest.raises(DataError, match="the holdout table has 1 rows"):
+    with pytest.raises(DataError, match="the holdout table has too few rows"):
         load_released(table(), table(), table(1), schema=SCHEMA)
+
+
+def test_a_holdout_that_is_train_is_refused() -> None:
+    again = table().sample(frac=1.0, random_state=1)
+    with pytest.raises(DataError, match="the holdout table has the rows of train"):
+        load_released(table(), table(seed=1), again, schema=SCHEMA)
+
+
+def test_few_distinct_rows_are_a_warning_and_may_be_those_of_train_by_chance() -> None:
+    one = pd.concat([table()[:1]] * 20)
+    found = load_released(table(), one, schema=SCHEMA)
+    assert found.warnings == ("only 1 of 20 rows of the synthetic table are distinct",)
+    assert load_released(one, table(), one, schema=SCHEMA).holdout is not None
+
+
+def test_what_cannot_be_inferred_names_the_table() -> None:
+    odd = table()
+    odd.loc[3, "wage"] = np.inf
+    with pytest.raises(SchemaError, match="the train table: column 'wage' holds infinite values"):
+        load_released(odd, table())
+    with pytest.raises(SchemaError, match="the train and holdout tables together: column 'sex'"):
+        load_released(table().assign(sex="m"), table(), table(seed=2).assign(sex="m"))
