@@ -33,7 +33,7 @@ from dpaudit.usefulness.baselines import UniformRows
 from dpaudit.usefulness.experiment import HEADLINE, Experiment, Setting
 from dpaudit.usefulness.run import GENERATOR, NOISE, prepare
 from dpaudit.usefulness.settings import UtilitySettings
-from dpaudit.usefulness.summary import mean_interval, welch_p_value
+from dpaudit.usefulness.summary import score_interval, welch_p_value
 from dpaudit.versions import versions
 
 FRONTIER_FILES = ("frontier.json", "frontier.html", "frontier.md")
@@ -301,7 +301,7 @@ class _Parts(NamedTuple):
 
 def _mean(found: MeasuredTables, name: str, confidence: float) -> MeanScore:
     values = found.values(name)
-    low, high = (min(max(end, 0.0), 1.0) for end in mean_interval(values, confidence=confidence))
+    low, high = score_interval(values, confidence=confidence)
     return MeanScore(float(values.mean()), low, high)
 
 

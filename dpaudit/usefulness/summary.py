@@ -29,7 +29,8 @@ class UtilityScore:
         classifier: Of which classifier, or "mean"; None of the same measures.
         mean: Mean over repeats.
         standard_error: Of the mean.
-        interval: Confidence interval of the mean: of models and tables, for the given test rows.
+        interval: Confidence interval of the mean: of models and tables, for the given test rows;
+            without what no score can be.
         best: The best repeat; of the mean over classifiers the mean of each one's best, as
             published.
         noise_mean: Mean of uniform noise, measured alike.
@@ -105,7 +106,7 @@ def _summary(
         classifier=name.classifier,
         mean=float(values.mean()),
         standard_error=_standard_error(values),
-        interval=mean_interval(values, confidence=confidence),
+        interval=score_interval(values, confidence=confidence),
         best=_best(repeats, name),
         noise_mean=float(of_noise.mean()),
         noise_best=_best(noise, name),
@@ -122,6 +123,12 @@ def mean_interval(values: FloatArray, *, confidence: float) -> MeanInterval:
 
     reach = float(t.ppf((1.0 + confidence) / 2.0, len(values) - 1)) * _standard_error(values)
     return MeanInterval(float(values.mean()) - reach, float(values.mean()) + reach)
+
+
+def score_interval(values: FloatArray, *, confidence: float) -> MeanInterval:
+    """Its part within [0, 1], where every measure of this package lies."""
+    low, high = mean_interval(values, confidence=confidence)
+    return MeanInterval(max(low, 0.0), min(high, 1.0))
 
 
 def welch_p_value(values: FloatArray, others: FloatArray) -> float:

@@ -4,6 +4,7 @@ Usage: python -m reports.utility.run [TABLE ...] [--data DIR] [--jobs N]   (resu
 
 Writes results/TABLE.json after every synthetic table, and the tables of README.md. Every generator
 that is installed takes part, at epsilon 1 and 10; one that is not installed is left out and named.
+A method of a library takes part where its environment was made (dpaudit env create LIBRARY).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dpaudit.errors import DpauditError
-from dpaudit.plugins.named import named_generator
+from dpaudit.plugins.named import library_named, named_generator
 from dpaudit.plugins.protocols import Generator
 from dpaudit.plugins.registry import GENERATORS, names
 from dpaudit.usefulness.baselines import EqualRows, UniformRows
@@ -30,7 +31,9 @@ from reports.utility.tables import MOST_ROWS, STUDY_TABLES, experiment
 
 TABLES = ("adult", "cervical-cancer")
 EPSILONS, DELTA = (1.0, 10.0), 1e-5
-REPEATS, QUICK_REPEATS, QUICK_ROWS = 10, 2, 200
+QUICK_REPEATS, QUICK_ROWS = 2, 200
+LIBRARY_REPEATS = 3
+"""A model of such a method takes minutes."""
 CONFIDENCE = 0.95
 FROM_NOISE = "pate-gan-from-noise"
 VARIANTS = {FROM_NOISE: ("pate-gan", {"start": "noise", "rounds": 40})}
@@ -44,9 +47,9 @@ OPEN = ("gan", "wgan-gp", "wgan-gp-dp-critic", "pate-g")
 """Generators that take none."""
 DEAR = ("synthcity 10",)
 """Left out: a model takes minutes, as this budget pays for many steps."""
-QUICK = ("pate-gan", "smartnoise")
 REAL, NOISE, CONSTANT = "real", "noise", "constant"
 BASELINES = (REAL, NOISE, CONSTANT)
+QUICK = (*BASELINES, "pate-gan 1", "smartnoise 1")
 
 
 class Task(NamedTuple):
@@ -67,15 +70,24 @@ class Task(NamedTuple):
     rows: int
 
 
-def sources(*, quick: bool) -> list[str]:
-    """Baselines and every generator that is installed, those with a budget once per epsilon."""
-    installed = names(GENERATORS)
-    installed = {*installed, *(one for one, (of, _) in VARIANTS.items() if of in installed)}
-    private = [one for one in (QUICK if quick else PRIVATE) if one in installed]
-    free = [] if quick else [one for one in OPEN if one in installed]
-    epsilons = EPSILONS[:1] if quick else EPSILONS
-    named = (f"{one} {epsilon:g}" for one in private for epsilon in epsilons)
-    return [*BASELINES, *(one for one in named if one not in DEAR), *free]
+def sources(table: str) -> Iterator[str]:
+    """Baselines and every generator, those with a budget at both epsilons, DEAR ones not."""
+    yield from BASELINES
+    for name in (*PRIVATE, *STUDY_TABLES[table].libraries):
+        for epsilon in EPSILONS:
+            if (source := f"{name} {epsilon:g}") not in DEAR:
+                yield source
+    yield from OPEN
+
+
+def _is_here(source: str) -> bool:
+    name = source.partition(" ")[0]
+    if name in BASELINES:
+        return True
+    if ":" in name:
+        library = library_named(name.partition(":")[0])
+        return library is not None and library.environment.built is not None
+    return VARIANTS.get(name, (name, {}))[0] in names(GENERATORS)
 
 
 def generator_of(task: Task) -> Generator:
@@ -84,7 +96,9 @@ def generator_of(task: Task) -> Generator:
     if task.source in (NOISE, CONSTANT):
         return UniformRows(schema) if task.source == NOISE else EqualRows(schema)
     name, _, epsilon = task.source.partition(" ")
-    parameters: dict[str, Any] = {"epsilon": float(epsilon), "delta": DELTA} if epsilon else {}
+    parameters: dict[str, Any] = {"epsilon": float(epsilon)} if epsilon else {}
+    if epsilon and ":" not in name:  # methods of libraries have a delta of their own
+        parameters["delta"] = DELTA
     name, settings = VARIANTS.get(name, (name, {}))
     parameters |= settings
     return named_generator(name, parameters, {"schema": schema}).generator
@@ -128,7 +142,7 @@ class Row(NamedTuple):
     ranking: UtilityScore
 
 
-def rows_of(found: dict[str, dict[str, dict[str, Any]]]) -> Iterator[Row]:
+def rows_of(table: str, found: dict[str, dict[str, dict[str, Any]]]) -> Iterator[Row]:
     """Summaries of every source that has two tables, where noise has."""
     good = {
         source: [repeat_of(row) for row in repeats.values() if "error" not in row]
@@ -136,7 +150,7 @@ def rows_of(found: dict[str, dict[str, dict[str, Any]]]) -> Iterator[Row]:
     }
     if len(good.get(NOISE, [])) < 2 or not good.get(REAL) or not good.get(CONSTANT):
         return
-    for source in sources(quick=False):
+    for source in sources(table):
         repeats = good.get(source, [])
         if source in (REAL, CONSTANT) or len(repeats) < 2:
             continue
@@ -177,7 +191,7 @@ def page(results: dict[str, dict[str, dict[str, dict[str, Any]]]]) -> str:
     """The results as Markdown, a table for each real table."""
     parts = []
     for table, found in results.items():
-        rows = list(rows_of(found))
+        rows = list(rows_of(table, found))
         if not rows:
             continue
         published = STUDY_TABLES[table]
@@ -217,23 +231,30 @@ def _cells(row: Row, published: Any) -> list[object]:
 
 def tasks_of(run: Run, results: dict[str, dict[str, dict[str, Any]]]) -> list[Task]:
     """The tables that the results do not hold yet, first repeats first."""
-    repeats, rows = (QUICK_REPEATS, QUICK_ROWS) if run.quick else (REPEATS, MOST_ROWS)
-    return [
+    rows = QUICK_ROWS if run.quick else MOST_ROWS
+    wanted = [
         Task(table, source, number, run.data, rows)
-        for number in range(repeats)
         for table in run.parts
-        for source in sources(quick=run.quick)
-        if (number == 0 or source not in (REAL, CONSTANT))
-        and str(number) not in results[table].get(source, {})
+        for source in (QUICK if run.quick else sources(table))
+        for number in range(_repeats(table, source, quick=run.quick))
+        if str(number) not in results[table].get(source, {}) and _is_here(source)
     ]
+    return sorted(wanted, key=lambda task: task.number)
+
+
+def _repeats(table: str, source: str, *, quick: bool) -> int:
+    if source in (REAL, CONSTANT):
+        return 1
+    of = QUICK_REPEATS if quick else STUDY_TABLES[table].repeats
+    return min(of, LIBRARY_REPEATS) if ":" in source else of
 
 
 def main(given: Sequence[str] | None = None) -> None:
     """Measures what the results lack."""
     parser = StudyParser(__file__, __doc__, parts=tuple(STUDY_TABLES), tables=TABLES, has_jobs=True)
     run = parser.run_of(parser.parse_args(given))
-    known = {*names(GENERATORS), *VARIANTS}
-    absent = [one for one in (*PRIVATE, *OPEN) if one not in known]
+    of_all = dict.fromkeys(source for table in run.parts for source in sources(table))
+    absent = [source for source in of_all if not _is_here(source)]
     print(f"not installed, left out: {', '.join(absent) or 'none'}", flush=True)
     results: dict[str, Any] = {}
     for table in STUDY_TABLES:

@@ -39,6 +39,8 @@ class StudyTable:
         positive: Values of that column that become 1; empty for a column that is 0 or 1 already.
         published: Mean over classifiers of the best AUROC of 25 tables at epsilon 1.
         published_real: Mean AUROC in setting A.
+        repeats: Models of each generator.
+        libraries: Methods of installed libraries that take part.
     """
 
     file: str
@@ -48,6 +50,8 @@ class StudyTable:
     positive: tuple[object, ...] = ()
     published: Mapping[str, float] = field(default_factory=dict)
     published_real: float | None = None
+    repeats: int = 3
+    libraries: tuple[str, ...] = ()
 
 
 class _Figures(NamedTuple):
@@ -77,6 +81,8 @@ STUDY_TABLES: Mapping[str, StudyTable] = MappingProxyType(
             label="Biopsy",
             published=_published(0.9265, 0.8739, 0.8584, 0.5, 0.9431, 0.8025, 0.9108),
             published_real=0.94,
+            repeats=10,
+            libraries=("smartnoise-synth:mst",),
         ),
         "epileptic": StudyTable(
             file="epileptic_seizure.csv.gz",
@@ -110,6 +116,7 @@ STUDY_TABLES: Mapping[str, StudyTable] = MappingProxyType(
             origin="reports/data.toml",
             label="income",
             positive=(">50K",),
+            libraries=("smartnoise-synth:mst",),
         ),
     }
 )

@@ -68,9 +68,22 @@ def test_only_what_lacks_is_measured(tmp_path: Path) -> None:
 
 
 def test_generators_are_taken_by_name() -> None:
-    found = study.sources(quick=False)
+    found = list(study.sources("cervical"))
     assert found[:3] == ["real", "noise", "constant"]
-    assert {"pate-gan 1", "pate-gan 10", "smartnoise 1"} <= set(found)
+    assert {"pate-gan 1", "pate-gan 10", "smartnoise 1", "smartnoise-synth:mst 10"} <= set(found)
+    assert not set(found) & set(study.DEAR)
+
+
+def test_large_tables_are_repeated_less_and_a_library_needs_its_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # where no environment was made
+    asked = Run(home=tmp_path, out=tmp_path, parts=("cervical", "adult"))
+    tasks = study.tasks_of(asked, {"cervical": {}, "adult": {}})
+    assert not any(":" in task.source for task in tasks)
+    of_noise = [task.table for task in tasks if task.source == "noise"]
+    assert (of_noise.count("cervical"), of_noise.count("adult")) == (10, 3)
+    assert [task.number for task in tasks] == sorted(task.number for task in tasks)
 
 
 @pytest.mark.parametrize("name", STUDY_TABLES)

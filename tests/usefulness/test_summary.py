@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dpaudit.usefulness.experiment import HEADLINE, MEAN, Measure, Repeat, ScoreName, Setting
-from dpaudit.usefulness.summary import mean_interval, summarise, welch_p_value
+from dpaudit.usefulness.summary import mean_interval, score_interval, summarise, welch_p_value
 
 RNG = np.random.default_rng(11)
 
@@ -48,6 +48,10 @@ def test_the_interval_is_students() -> None:
     low, high = mean_interval(values, confidence=0.9)
     expected = stats.t.interval(0.9, 2, loc=0.6, scale=stats.sem(values))
     assert (low, high) == pytest.approx(expected)
+
+
+def test_no_interval_says_more_than_a_score_can_be() -> None:
+    assert score_interval(np.array([0.1, 0.9]), confidence=0.95) == (0.0, 1.0)
 
 
 def test_best_is_of_each_classifier_and_then_the_mean() -> None:
