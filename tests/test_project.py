@@ -32,6 +32,14 @@ def modules_of(package: Path) -> list[str]:
     return found
 
 
+def test_coverage_counts_what_the_pytest_plugin_imports() -> None:
+    """pytest loads pytest-cov after our plugin, whose imports it would call untested."""
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    assert "coverage run -m pytest" in workflow
+    assert "--cov" not in workflow
+    assert "pytest-cov" not in (ROOT / "pyproject.toml").read_text()
+
+
 def test_the_map_of_the_architecture_is_the_contract_and_the_tree() -> None:
     layers = CONFIG["tool"]["importlinter"]["contracts"][0]["layers"]
     in_contract = [name for layer in layers for name in layer.split(" | ")]

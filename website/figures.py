@@ -207,8 +207,8 @@ def generators_table() -> str:
         (
             f"`{one['generator']}`",
             str(one["together"]),
-            f"{one['training_ms']:.2g} ms",
-            f"{one['sampling_ms']:.2g} ms",
+            _ms(one["training_ms"]),
+            _ms(one["sampling_ms"]),
         )
         for one in found["generators"]
     ]
@@ -253,6 +253,10 @@ def real_tables() -> str:
         for one in _read("performance", "real-tables.json")["audits"]
     ]
     return markdown.table(("table", "game", "foretold", "took", "memory"), rows)
+
+
+def _ms(value: float) -> str:
+    return f"{float(f'{value:.2g}'):g} ms"
 
 
 def _at(found: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ from scipy.stats import beta
 import dpaudit
 from dpaudit.errors import DpauditError
 from dpaudit.formatting import clipped
+from dpaudit.model.column import Kind
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load_schema, load_table
 from dpaudit.plugins.named import named_generator
@@ -48,6 +49,9 @@ TABLES = (ADULT, CERVICAL)
 PAGE = Path(__file__).with_name("README.md")
 COPIED = (0.01, 0.03, 0.1, 0.3)
 PRIVATE = ("pate-gan", "original", "updated", "synthcity", "turing", "borealis", "smartnoise")
+SCALED, BEYOND = ("updated", "borealis"), ("turing",)
+"""Publish numbers scaled to [0, 1]; publish numbers beyond the bounds."""
+
 EPSILON = 1.0
 ROWS_OF_A_SPLIT = 700
 """Rows that are split in each of the many splits."""
@@ -133,9 +137,21 @@ def of_registry(name: str, schema: Schema) -> Maker:
         named = named_generator(name, {"epsilon": EPSILON}, {"schema": schema})
         model = named.generator.fit(train, seed=seed)
         drawn: pd.DataFrame = model.sample(len(train), seed=seed + 1)
-        return drawn
+        return within_bounds(drawn, schema, name) if name in (*SCALED, *BEYOND) else drawn
 
     return make
+
+
+def within_bounds(table: pd.DataFrame, schema: Schema, name: str) -> pd.DataFrame:
+    """A published generator's table as whoever audits it would put it right, else it is refused."""
+    found = table.copy()
+    for column in schema.columns:
+        if column.kind.numeric:
+            low, high = column.bounds
+            values = found[column.name].astype(float)
+            values = (low + values * (high - low) if name in SCALED else values).clip(low, high)
+            found[column.name] = values.round() if column.kind is Kind.INTEGER else values
+    return found
 
 
 def releases(run: Run, size: Size, found: dict[str, StudyTable]) -> None:
