@@ -36,8 +36,13 @@ LIBRARY_REPEATS = 3
 """A model of such a method takes minutes."""
 CONFIDENCE = 0.95
 FROM_NOISE = "pate-gan-from-noise"
-VARIANTS = {FROM_NOISE: ("pate-gan", {"start": "noise", "rounds": 40})}
-"""Generators under other settings: PATE-GAN as its paper has it, without marginals."""
+VARIANTS = {
+    FROM_NOISE: ("pate-gan", {"start": "noise", "rounds": 40}),
+    "smartnoise-synth:mst-public": ("smartnoise-synth:mst", {"defaults": "public"}),
+}
+"""Generators under other settings: PATE-GAN as its paper has it, without marginals; a library that
+takes bounds and categories from the schema instead of paying for them.
+"""
 PRIVATE = (
     *("pate-gan", FROM_NOISE, "marginals", "dp-gan"),
     *("original", "updated", "synthcity", "turing", "borealis", "smartnoise"),
