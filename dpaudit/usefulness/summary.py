@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpaudit.errors import SettingsError
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.usefulness.experiment import MEAN, Measure, Repeat, ScoreName, Setting
 
@@ -80,8 +81,16 @@ def summarise(
 
     Returns:
         One summary of each number that every repeat of both has, in the order of the first.
+
+    Raises:
+        SettingsError: If not all were measured with the same classifiers.
     """
     both = [*repeats, *noise]
+    if len({frozenset(name.classifier or MEAN for name in one.scores) for one in both}) > 1:
+        raise SettingsError(
+            "the repeats were measured with other classifiers than one another, so their means "
+            "cannot be compared: measure them again where the same are installed"
+        )
     names = [name for name in repeats[0].scores if all(name in one.scores for one in both)]
     return tuple(
         _summary(name, repeats, noise, constant, real, confidence=confidence) for name in names

@@ -15,6 +15,7 @@ from sklearn.model_selection import train_test_split
 
 from dpaudit.errors import DataError
 from dpaudit.model.schema import Schema
+from dpaudit.usefulness.classifiers import CLASSIFIERS
 from dpaudit.usefulness.experiment import Experiment
 from dpaudit.usefulness.run import prepare
 from dpaudit.usefulness.settings import UtilitySettings
@@ -82,7 +83,7 @@ STUDY_TABLES: Mapping[str, StudyTable] = MappingProxyType(
             published=_published(0.9265, 0.8739, 0.8584, 0.5, 0.9431, 0.8025, 0.9108),
             published_real=0.94,
             repeats=10,
-            libraries=("smartnoise-synth:mst",),
+            libraries=("smartnoise-synth:mst", "smartnoise-synth:mst-public"),
         ),
         "epileptic": StudyTable(
             file="epileptic_seizure.csv.gz",
@@ -116,7 +117,6 @@ STUDY_TABLES: Mapping[str, StudyTable] = MappingProxyType(
             origin="reports/data.toml",
             label="income",
             positive=(">50K",),
-            libraries=("smartnoise-synth:mst",),
         ),
     }
 )
@@ -137,6 +137,8 @@ def experiment(name: str, folder: Path | None, rows: int) -> Experiment:
 
     Raises:
         DataError: If the table is not there, or is another one.
+        MissingExtraError: If one of the twelve classifiers is not installed: means over fewer could
+            not be compared.
     """
     table, of = _read(name, folder), STUDY_TABLES[name]
     train, test = train_test_split(
@@ -147,7 +149,7 @@ def experiment(name: str, folder: Path | None, rows: int) -> Experiment:
     return prepare(
         schema.canonical(train),
         schema,
-        UtilitySettings(rows=min(rows, len(train))),
+        UtilitySettings(rows=min(rows, len(train)), classifiers=tuple(CLASSIFIERS)),
         test=schema.canonical(test),
     )
 

@@ -10,6 +10,7 @@ import pytest
 
 from dpaudit.errors import DataError
 from dpaudit.usefulness.experiment import HEADLINE, Measure, Repeat, ScoreName, Setting
+from reports import markdown
 from reports.command import Run
 from reports.utility import run as study
 from reports.utility.tables import STUDY_TABLES, experiment
@@ -54,6 +55,13 @@ def test_a_page_says_what_beats_noise_and_what_failed() -> None:
     assert "Setting A: 0.970 (published 0.940)" in page
     assert "adult" not in page
     assert "not distinguishable from noise" in study.page({"cervical": results(0.5)})
+
+
+def test_the_committed_page_follows_from_the_results() -> None:
+    home = Path(study.__file__).parent
+    assert study.page(study.kept(home / "results")) == (home / "README.md").read_text().split(
+        markdown.MARK
+    )[1].removeprefix("\n")
 
 
 def test_only_what_lacks_is_measured(tmp_path: Path) -> None:

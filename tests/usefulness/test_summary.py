@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpaudit.errors import SettingsError
 from dpaudit.usefulness.experiment import HEADLINE, MEAN, Measure, Repeat, ScoreName, Setting
 from dpaudit.usefulness.summary import mean_interval, score_interval, summarise, welch_p_value
 
@@ -79,3 +80,11 @@ def test_a_number_that_some_repeat_lacks_is_left_out() -> None:
             [whole, whole], noise=[whole, other], constant=short, real=short, confidence=0.95
         )
         assert len(found) == count
+
+
+def test_means_over_other_classifiers_are_not_compared() -> None:
+    twelve = repeat(0.5, 0.6)
+    eleven = Repeat({k: v for k, v in twelve.scores.items() if k.classifier != "gbm"}, 0)
+    for repeats, noise in (([twelve, eleven], [twelve, twelve]), ([eleven] * 2, [twelve] * 2)):
+        with pytest.raises(SettingsError, match="measured with other classifiers"):
+            summarise(repeats, noise=noise, constant=twelve, real=twelve, confidence=0.95)
