@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,9 @@ from dpaudit.model.currencies import Claim
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import IntArray, Job, World
 from dpaudit_generators.tables import require_columns, require_table
+
+if TYPE_CHECKING:
+    from dpaudit.plugins.recorder import Recorder
 
 C = TypeVar("C", bound=Claim)
 M = TypeVar("M")
@@ -91,6 +94,36 @@ class TableGenerator(ABC, Generic[M]):
     @abstractmethod
     def train(self, data: pd.DataFrame, jobs: Sequence[Job]) -> TrainedTogether[M]:
         """As `fit_many`, on a table whose columns are the schema's."""
+
+
+class TracedGenerator(TableGenerator[M]):
+    """One whose training can be followed (`dpaudit trace`)."""
+
+    def trace(
+        self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
+    ) -> pd.DataFrame:
+        """Trains and samples as `fit` and `sample` do, and records what happens.
+
+        Args:
+            data: The private table.
+            n_rows: Number of records to draw.
+            seed: Seed of both training and sampling.
+            recorder: Takes the records.
+
+        Returns:
+            The table of ``fit(data, seed=seed).sample(n_rows, seed=seed)``.
+
+        Raises:
+            DataError: If the table's columns are not the schema's.
+        """
+        require_columns(data, self.schema)
+        return self.traced(data, n_rows=n_rows, seed=seed, recorder=recorder)
+
+    @abstractmethod
+    def traced(
+        self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
+    ) -> pd.DataFrame:
+        """As `trace`, on a table whose columns are the schema's."""
 
 
 def whole_table(seed: int | None) -> Job:

@@ -14,7 +14,7 @@ from dpaudit.account import dp_sgd_claim, dp_sgd_curve, dp_sgd_noise_multiplier
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import CurveClaim
-from dpaudit_generators.batches import claim_of_model
+from dpaudit_generators.batches import TracedGenerator, claim_of_model
 from dpaudit_generators.gan.base import StackedGan
 from dpaudit_generators.gan.flaws import DpSgd, GradientFlaw
 from dpaudit_generators.gan.model import GanModel
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DpGan(StackedGan):
+class DpGan(StackedGan, TracedGenerator[GanModel]):
     """A Wasserstein GAN with gradient penalty, its critic trained by DP-SGD (Abadi et al. 2016).
 
     The proof, in the order of the code: a step takes each record into its batch independently, with
@@ -122,20 +122,10 @@ class DpGan(StackedGan):
             for flaw in self.flaws
         }
 
-    def trace(
+    def traced(
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
-        """Trains and samples as `fit` and `sample` do, and records what happens (`tracing`).
-
-        Args:
-            data: The private table.
-            n_rows: Number of records to draw.
-            seed: Seed of both training and sampling.
-            recorder: Takes the records.
-
-        Returns:
-            The table of ``fit(data, seed=seed).sample(n_rows, seed=seed)``.
-        """
+        """As `trace`, on a table whose columns are the schema's."""
         from dpaudit_generators.gan.tracing import traced
 
         return traced(self, data, n_rows=n_rows, seed=seed, recorder=recorder)

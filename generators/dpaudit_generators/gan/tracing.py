@@ -12,7 +12,6 @@ from dpaudit.plugins.recorder import Recorder
 from dpaudit_generators.batches import whole_table
 from dpaudit_generators.gan.steps import contributions
 from dpaudit_generators.gan.training import GanStep
-from dpaudit_generators.tables import require_columns
 
 if TYPE_CHECKING:
     from dpaudit_generators.gan.dp_gan import DpGan
@@ -22,7 +21,6 @@ def traced(
     generator: DpGan, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
 ) -> pd.DataFrame:
     """Trains on a table, samples the model and records the training; see `DpGan.trace`."""
-    require_columns(data, generator.schema)
     constants = {
         "batch": generator.batch,
         "sampling_rate": generator.rate,

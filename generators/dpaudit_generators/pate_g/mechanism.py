@@ -18,7 +18,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
 from dpaudit.seeds import rng_of
-from dpaudit_generators.batches import TableGenerator, claim_of_model, kept_rows
+from dpaudit_generators.batches import TracedGenerator, claim_of_model, kept_rows
 from dpaudit_generators.gan.settings import GanSettings
 from dpaudit_generators.networks.model import NetworkBatch
 from dpaudit_generators.pate import Pate, labelled
@@ -52,7 +52,7 @@ class Query(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PateG(GanSettings, TableGenerator[PateGModel]):
+class PateG(GanSettings, TracedGenerator[PateGModel]):
     """PATE with a student that a GAN trains from few labels (Papernot et al. 2017, PATE-G).
 
     Teachers learn from disjoint parts of the table and label a few public rows by a noisy vote. The
@@ -224,23 +224,10 @@ class PateG(GanSettings, TableGenerator[PateGModel]):
             )
         )
 
-    def trace(
+    def traced(
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
-        """Trains and samples as `fit` and `sample` do, and records what happens (`tracing`).
-
-        Args:
-            data: The private table.
-            n_rows: Number of records to draw.
-            seed: Seed of both training and sampling.
-            recorder: Takes the records.
-
-        Returns:
-            The table of ``fit(data, seed=seed).sample(n_rows, seed=seed)``.
-
-        Raises:
-            DataError: If the table's columns are not the schema's.
-        """
+        """As `trace`, on a table whose columns are the schema's."""
         from dpaudit_generators.pate_g.tracing import traced
 
         return traced(self, data, n_rows=n_rows, seed=seed, recorder=recorder)

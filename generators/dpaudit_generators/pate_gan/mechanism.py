@@ -20,7 +20,7 @@ from dpaudit.model.encoding import width
 from dpaudit.model.gaussian import gaussian_epsilon
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
-from dpaudit_generators.batches import TableGenerator, claim_of_model
+from dpaudit_generators.batches import TracedGenerator, claim_of_model
 from dpaudit_generators.marginals import Marginals, Structure
 from dpaudit_generators.pate_gan.bounds import Bounds
 from dpaudit_generators.pate_gan.facts import released, released_effect, released_names
@@ -41,7 +41,7 @@ _MOST_AT_ONCE: Final = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class PateGan(TrainingSettings, TableGenerator[PateGanModel]):
+class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
     """PATE-GAN whose promise is proved: (epsilon, delta) for adding or removing one record.
 
     Records are drawn from noisy marginals of each class and weighted by a student that learns from
@@ -310,20 +310,10 @@ class PateGan(TrainingSettings, TableGenerator[PateGanModel]):
         models = [self._model(*one, own) for one, own in zip(prepared, trained, strict=True)]
         return PateGanBatch(tuple(models))
 
-    def trace(
+    def traced(
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
-        """Trains and samples as `fit` and `sample` do, and records what happens (`tracing`).
-
-        Args:
-            data: The private table.
-            n_rows: Number of records to draw.
-            seed: Seed of both training and sampling.
-            recorder: Takes the records.
-
-        Returns:
-            The table of ``fit(data, seed=seed).sample(n_rows, seed=seed)``.
-        """
+        """As `trace`, on a table whose columns are the schema's."""
         from dpaudit_generators.pate_gan.tracing import traced
 
         return traced(self, data, n_rows=n_rows, seed=seed, recorder=recorder)

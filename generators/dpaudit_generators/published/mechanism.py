@@ -15,7 +15,7 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job
 from dpaudit.plugins.recorder import Recorder
-from dpaudit_generators.batches import TableGenerator, whole_table
+from dpaudit_generators.batches import TracedGenerator, whole_table
 from dpaudit_generators.published import recipes
 from dpaudit_generators.published.accountant import inverse_delta
 from dpaudit_generators.published.facts import released_names
@@ -25,7 +25,6 @@ from dpaudit_generators.published.recipes import Recipe, Recipes
 from dpaudit_generators.published.scaling import Span
 from dpaudit_generators.published.switches import Switch, switches_named
 from dpaudit_generators.published.trainee import PublishedSettings
-from dpaudit_generators.tables import require_columns
 
 _AT_ONCE: Final = 32
 _EXERCISES: Final = (5, 11, 25, 51)
@@ -42,7 +41,7 @@ _PARTS_OF_ROWS: Final = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True)
-class SwitchedPateGan(TableGenerator[PublishedModel]):
+class SwitchedPateGan(TracedGenerator[PublishedModel]):
     """PATE-GAN that keeps its promise, until deviations of published ones are switched on.
 
     Without switches: public constants and bounds, records dealt to teachers by a keyed hash, a
@@ -172,24 +171,10 @@ class SwitchedPateGan(TableGenerator[PublishedModel]):
         depends = not _OF_ROWS.isdisjoint(self.switches) or self.parts_depend_on_rows
         return len(set(job.dropped_rows)) if depends else ()
 
-    def trace(
+    def traced(
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
-        """Trains and samples as `fit` and `sample` do, and records what happens.
-
-        Args:
-            data: The private table.
-            n_rows: Number of records to draw.
-            seed: Seed of both training and sampling.
-            recorder: Takes the records.
-
-        Returns:
-            The table of ``fit(data, seed=seed).sample(n_rows, seed=seed)``.
-
-        Raises:
-            DataError: If the table's columns are not the schema's.
-        """
-        require_columns(data, self.schema)
+        """As `trace`, on a table whose columns are the schema's."""
         model = self.train(data, [whole_table(seed)], recorder)[0]
         for column, numbers in model.scaling.numbers.items():
             recorder.scaling(column, numbers)
