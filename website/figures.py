@@ -229,6 +229,13 @@ def pytest_table() -> str:
     return markdown.table(("session", "CPU time"), rows) + _at(found)
 
 
+def commands_table() -> str:
+    """What commands cost that train nothing."""
+    found = _read("performance", "commands.json")
+    rows = [(f"`{one['command']}`", f"{one['cpu_seconds']:.1f} s") for one in found["commands"]]
+    return markdown.table(("command", "CPU time"), rows) + _at(found)
+
+
 _TABLES_SHOWN: Final = {
     "adult": "Adult as it is (32,561 × 15, strings and missing values)",
     "credit": "a fifth of Credit Card Fraud (56,962 × 30)",
@@ -316,6 +323,7 @@ TABLES: Final[dict[tuple[str, str], Callable[[], str]]] = {
     ("performance.md", "forest"): forest_table,
     ("performance.md", "generators"): generators_table,
     ("performance.md", "pytest"): pytest_table,
+    ("performance.md", "commands"): commands_table,
     ("performance.md", "features"): features_table,
     ("performance.md", "real-tables"): real_tables,
     ("performance.md", "released"): released_table,

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, gammaln
+from scipy.special import expit
 
+from dpaudit.bounds import binomial
 from dpaudit.bounds._checks import BoolArray, FloatArray, IntArray
 
 # Outcomes this close to the boundary of a region count as inside: ties survive rounding, and a
 # region that is too large only makes a p-value larger.
 _TIE_SLACK = 1e-12
-# Hoeffding: a binomial count strays further than sqrt(20 n) from its mean with probability
-# below 2 exp(-40) < 1e-17, less than the rounding of the sums.
-_WINDOW = 20.0
 # The search for the least favourable rates: a grid at half a standard deviation of the counts,
 # then its best peaks enlarged five times. Against a grid 50 times as fine it missed at most 7e-9
 # of the maximum; the margin, added to every size, keeps the test on the valid side.
@@ -119,8 +116,8 @@ class RejectionRegion:
             Σ_i P[Bin(n_out, fpr) = i] · P[Bin(n_in, fnr) ≤ most_fn(i)]; shape (m,). Exact up
             to an absolute error of about 1e-15.
         """
-        fp_start, fp_mass = _binomial_mass(self.most_fn.size - 1, fpr)
-        fn_start, fn_mass = _binomial_mass(self.n_in, fnr)
+        fp_start, fp_mass = binomial.mass(self.most_fn.size - 1, fpr)
+        fn_start, fn_mass = binomial.mass(self.n_in, fnr)
         cumulative = np.zeros((fnr.size, fn_mass.shape[1] + 1))
         np.cumsum(fn_mass, axis=1, out=cumulative[:, 1:])
         most_fn = self.most_fn[fp_start[:, None] + np.arange(fp_mass.shape[1])]
@@ -233,30 +230,6 @@ def _boundary(epsilon: float, delta: float, position: FloatArray, mirrored: Bool
     small = corner * position
     large = (1.0 - delta) - (1.0 - delta - corner) * position
     return _Rates(np.where(mirrored, large, small), np.where(mirrored, small, large))
-
-
-@lru_cache(maxsize=8)
-def _log_choose(n: int) -> FloatArray:
-    """Logarithms of the binomial coefficients of n; shape (n + 1,), not to be written to."""
-    every = np.arange(n + 1)
-    coefficients: FloatArray = gammaln(n + 1) - gammaln(every + 1) - gammaln(n - every + 1)
-    coefficients.flags.writeable = False
-    return coefficients
-
-
-def _binomial_mass(n: int, rate: FloatArray) -> tuple[IntArray, FloatArray]:
-    """First count and probabilities of a window that holds all but 1e-17 of each Bin(n, rate)."""
-    half = math.ceil(math.sqrt(_WINDOW * n))
-    width = min(n + 1, 2 * half + 1)
-    start = np.clip(np.floor(n * rate).astype(np.int64) - half, 0, n + 1 - width)
-    tiny = np.finfo(np.float64)
-    rate = np.clip(rate, tiny.tiny, 1.0 - tiny.epsneg)
-    log_odds = np.log(rate) - np.log1p(-rate)
-    count = start[:, None] + np.arange(width)
-    log_mass = _log_choose(n)[count]
-    log_mass += count * log_odds[:, None]
-    log_mass += (n * np.log1p(-rate))[:, None]
-    return start, np.exp(log_mass, out=log_mass)
 
 
 def _boundary_grid(corner: float, top: float, n: int) -> FloatArray:

@@ -5,13 +5,32 @@ Importing `scipy.stats` takes longer than all that an audit computes with SciPy.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc
+from scipy.special import betainc, gammaln
 
 from dpaudit.bounds._checks import BoolArray, FloatArray, IntArray
+
+# Hoeffding: a binomial count strays further than sqrt(20 n) from its mean with probability
+# below 2 exp(-40) < 1e-17, less than the rounding of the sums.
+_WINDOW = 20.0
+
+
+class CountMass(NamedTuple):
+    """Probabilities of consecutive counts.
+
+    Attributes:
+        start: The first count of each distribution; shape (m,).
+        mass: The probabilities from there on; shape (m, width).
+    """
+
+    start: IntArray
+    mass: FloatArray
 
 
 def sf(k: npt.ArrayLike, n: npt.ArrayLike, p: npt.ArrayLike) -> FloatArray:
@@ -57,6 +76,21 @@ def ppf(q: npt.ArrayLike, n: npt.ArrayLike, p: npt.ArrayLike) -> IntArray:
     return _smallest(lambda k: cdf(k, n, p) >= q, n)
 
 
+def mass(n: int, rate: FloatArray) -> CountMass:
+    """The probabilities of the counts that hold all but 1e-17 of each Bin(n, rate); rates [m]."""
+    half = math.ceil(math.sqrt(_WINDOW * n))
+    width = min(n + 1, 2 * half + 1)
+    start = np.clip(np.floor(n * rate).astype(np.int64) - half, 0, n + 1 - width)
+    tiny = np.finfo(np.float64)
+    rate = np.clip(rate, tiny.tiny, 1.0 - tiny.epsneg)
+    log_odds = np.log(rate) - np.log1p(-rate)
+    count = start[:, None] + np.arange(width)
+    log_mass = _log_choose(n)[count]
+    log_mass += count * log_odds[:, None]
+    log_mass += (n * np.log1p(-rate))[:, None]
+    return CountMass(start, np.exp(log_mass, out=log_mass))
+
+
 def _smallest(holds: Callable[[IntArray], BoolArray], n: IntArray) -> IntArray:
     """The smallest counts from 0 to n of which something holds, as it does of n, by bisection."""
     low, high = np.full(n.shape, -1), n
@@ -65,3 +99,12 @@ def _smallest(holds: Callable[[IntArray], BoolArray], n: IntArray) -> IntArray:
         below = holds(middle)
         low, high = np.where(below, low, middle), np.where(below, middle, high)
     return high
+
+
+@lru_cache(maxsize=8)
+def _log_choose(n: int) -> FloatArray:
+    """Logarithms of the binomial coefficients of n; shape (n + 1,), not to be written to."""
+    every = np.arange(n + 1)
+    coefficients: FloatArray = gammaln(n + 1) - gammaln(every + 1) - gammaln(n - every + 1)
+    coefficients.flags.writeable = False
+    return coefficients

@@ -125,6 +125,9 @@ def coin_detectable_gaussian(
     Raises:
         SettingsError: If a setting is out of range.
     """
+    if delta == 0.0:
+        _check_leak(claim_epsilon, delta, confidence, power)
+        return None
     shift = coin_detectable_shift(
         claim_epsilon=claim_epsilon,
         trials=trials,
@@ -134,7 +137,7 @@ def coin_detectable_gaussian(
         failed=failed,
         shared=shared,
     )
-    return None if shift is None or delta == 0.0 else gaussian_epsilon(shift, delta)
+    return None if shift is None else gaussian_epsilon(shift, delta)
 
 
 def coin_detectable_shift(
@@ -179,7 +182,9 @@ def coin_detectable_shift(
     def shortfall(mu: float) -> float:
         right = ndtr(mu / 2.0 - _MARGINS)  # beyond the margin, on the side of the trial's world
         guessed = right + ndtr(-mu / 2.0 - _MARGINS)
-        made = binomial.ppf(middles, usable, guessed[:, None])
+        start, mass = binomial.mass(usable, guessed)
+        ranks = [np.searchsorted(below, middles) for below in np.cumsum(mass, axis=1)]
+        made = start[:, None] + np.stack(ranks)
         reached = binomial.sf(fewest[made] - 1, made, (right / guessed)[:, None])
         return float(reached.mean(axis=1).max()) - power
 
@@ -200,10 +205,7 @@ def _fewest_right(
     Raises:
         SettingsError: If a setting is out of range.
     """
-    check_epsilon(claim_epsilon)
-    check_delta(delta)
-    check_confidence(confidence)
-    check_power(power, confidence=confidence)
+    _check_leak(claim_epsilon, delta, confidence, power)
     aside = set_aside(trials // shared, delta=any_revealed(shared, delta), confidence=confidence)
     if aside is None:
         return None
@@ -213,3 +215,10 @@ def _fewest_right(
     enough = binomial.isf(1.0 - confidence - aside.probability, left, expit(claim_epsilon)) + 1.0
     fewest: FloatArray = np.where(left > 0, enough + taken, math.inf)
     return fewest
+
+
+def _check_leak(claim_epsilon: float, delta: float, confidence: float, power: float) -> None:
+    check_epsilon(claim_epsilon)
+    check_delta(delta)
+    check_confidence(confidence)
+    check_power(power, confidence=confidence)

@@ -242,11 +242,14 @@ def _rejecting(
             continue
         # Above the largest ratio, that of no errors, only the first group is left.
         high = math.exp(step.reference.statistic(Counts(0, 0, n_in, n_out))) * (1.0 + 1e-9)
+        most, least = step.reference.at_least(low), step.reference.at_least(high)
         while high - low > _RELATIVE_TOLERANCE * high:
             middle = (low + high) / 2.0
-            if rejects(middle):
-                high = middle
+            ranked = step.reference.at_least(middle)
+            # Where no outcome lies between two ratios, the answer for one is that for the other.
+            if least.contains(ranked) or (not ranked.contains(most) and rejects(middle)):
+                high, least = middle, ranked
             else:
-                low = middle
-        region &= first | step.reference.at_least(high)
+                low, most = middle, ranked
+        region &= first | least
     return region

@@ -13,7 +13,6 @@ from dpaudit.formatting import rounded
 from dpaudit.model.choices import Assumption
 from dpaudit.model.claim import PrivacyClaim, Quantity
 from dpaudit.results.record import AttackOutcome, AuditRecord
-from dpaudit.results.sentences import quantity_noun
 from dpaudit.results.verdict import Verdict
 
 
@@ -86,7 +85,7 @@ class Asked:
     def _about(self, delta: float | None) -> str:
         """What the bounds are on, or at which delta they are on epsilon."""
         if delta is None:
-            return f"on {quantity_noun(self.result.claim.quantity)}"
+            return f"on {self.result.claim.quantity.noun}"
         return f"delta {rounded(delta)}"
 
 

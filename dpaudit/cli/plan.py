@@ -159,10 +159,9 @@ def _claim_text(claim: Claim) -> str:
 
 def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> None:
     from dpaudit.cli import plan_records
-    from dpaudit.results.sentences import CURVE_FACTOR, quantity_noun
 
     output, unit = results(), sizing.unit.replace("_", " ")
-    noun = quantity_noun(claim.quantity)
+    noun = claim.quantity.noun
     if sizing.needed is not None:
         size, purpose = sizing.needed
         count = f"not with up to {sizing.most:,}" if size is None else f"about {size}"
@@ -200,6 +199,8 @@ def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
         for line in plan_records.lines(sizing.choices, settings):
             output.print(line)
     if claim.quantity is Quantity.FACTOR:
+        from dpaudit.results.sentences import CURVE_FACTOR
+
         output.print(f"{CURVE_FACTOR}.")
     if _of_row(_asked(sizing)).most <= claim.value:
         output.print("too few: even a perfect attack could not prove more than the claim")

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dpaudit.auditing.records.interference import Caught, caught_with, most_sensitive
-from dpaudit.auditing.records.spec import LARGEST_SHARE, check_records
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.formatting import rounded_up
 from dpaudit.model.currencies import Claim, require_add_remove, require_epsilon
@@ -31,9 +30,12 @@ def choices(settings: AuditSettings, claim: Claim, *, rows: int | None) -> list[
     """
     stated = require_epsilon(claim, method="`records`")
     require_add_remove(stated.neighbours, method="`records`")
+    most = max(ALTERNATIVES)
     if rows is not None:
+        from dpaudit.auditing.records.spec import LARGEST_SHARE, check_records
+
         check_records(settings.records, rows=rows)
-    most = max(ALTERNATIVES) if rows is None else int(LARGEST_SHARE * rows)
+        most = int(LARGEST_SHARE * rows)
     numbers = {settings.records, *(k for k in ALTERNATIVES if k <= most)}
     return caught_with(sorted(numbers), settings, stated)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpaudit.auditing.plan import MOST_PLANNED, AssumedAttack, needed_shadow_models, power
 from dpaudit.auditing.records import plan as of_records
@@ -15,11 +15,10 @@ from dpaudit.cli import plan_records
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, require_add_remove, require_epsilon
-from dpaudit.model.tables import Table, load
-from dpaudit.plugins.named import claim_under_audit, named_generator
-from dpaudit.plugins.protocols import trains_many
-from dpaudit.results.sentences import quantity_noun
 from dpaudit.results.verdict import Power
+
+if TYPE_CHECKING:
+    from dpaudit.model.tables import Table
 
 ALTERNATIVES = (50, 100, 200, 400, 1000, 2000)
 ALTERNATIVE_CANARIES = (50, 100, 200, 500, 1000, 2000)
@@ -124,6 +123,10 @@ def subject_of(
                 "`data`"
             )
         return PlanSubject(stated)
+    from dpaudit.model.tables import load
+    from dpaudit.plugins.named import claim_under_audit, named_generator
+    from dpaudit.plugins.protocols import trains_many
+
     table = load(data, schema)
     offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
     named = named_generator(
@@ -165,7 +168,7 @@ def size_shadow_models(
 
     needed = None
     if assumed is not None:
-        noun = quantity_noun(claim.quantity)
+        noun = claim.quantity.noun
         purpose = f"a true {noun} of {detect:g}" if detect is not None else _rates(assumed)
         if many and detect is not None:
             purpose += " on every record"

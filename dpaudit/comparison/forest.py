@@ -9,7 +9,7 @@ from dpaudit.formatting import clipped, printable
 from dpaudit.report.figures import CLAIM, FAR, LETTER, MARGIN, WIDTH, SvgDrawing, bound_mark, framed
 from dpaudit.report.structure import Picture
 from dpaudit.report.svg import INK, Axes, Range, text
-from dpaudit.results.sentences import claim_and_proof, quantity_noun
+from dpaudit.results.sentences import claim_and_proof
 from dpaudit.results.verdict import Verdict
 
 _ROW = 36
@@ -34,7 +34,7 @@ def draw_forest(comparison: Comparison) -> str:
     """
     if comparison.quantity is None:
         raise ValueError("claims of different quantities have no common axis")
-    noun = quantity_noun(comparison.quantity)
+    noun = comparison.quantity.noun
     axes = Axes(
         left=MARGIN,
         top=6,

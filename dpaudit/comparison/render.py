@@ -8,7 +8,7 @@ from dpaudit.comparison.forest import draw_forest
 from dpaudit.formatting import auc_text, printable, rounded_down
 from dpaudit.report.render import Page, page_html, page_markdown
 from dpaudit.report.structure import Block, Level, Picture, ReportTable
-from dpaudit.results.sentences import claim_and_proof, quantity_noun
+from dpaudit.results.sentences import claim_and_proof
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
 
@@ -78,7 +78,7 @@ def _page(comparison: Comparison) -> Page:
 
 def _blocks(comparison: Comparison) -> tuple[Block, ...]:
     quantity = comparison.quantity
-    noun = "" if quantity is None else f" of {quantity_noun(quantity)}"
+    noun = "" if quantity is None else f" of {quantity.noun}"
     mixed = (
         ("The claims limit different quantities, so there is no picture on one axis.",)
         if quantity is None

@@ -26,6 +26,11 @@ class Quantity(StrEnum):
     FACTOR = "factor"
     """By which all epsilons of a privacy curve must be multiplied for it to hold."""
 
+    @property
+    def noun(self) -> str:
+        """What a claim limits, in words."""
+        return "curve factor" if self is Quantity.FACTOR else self.value
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyClaim:

@@ -29,7 +29,7 @@ from dpaudit.results.leaks import (
 from dpaudit.results.one_run import OneRunOutcome
 from dpaudit.results.probes import ProbeAlarm
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import PROVES_NOTHING, as_clearly, claim_and_proof, quantity_noun
+from dpaudit.results.sentences import PROVES_NOTHING, as_clearly, claim_and_proof
 from dpaudit.results.verdict import Verdict
 
 
@@ -166,9 +166,7 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
         title=title,
         paragraphs=(PROVES_NOTHING,) if invalid else (),
         picture=Picture.CLAIM,
-        table=ReportTable(
-            ("Quantity", _capital(quantity_noun(quantity)), "Meaning"), rows, frozenset({1})
-        ),
+        table=ReportTable(("Quantity", _capital(quantity.noun), "Meaning"), rows, frozenset({1})),
     )
 
 
@@ -309,7 +307,7 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
         paragraphs=(
             f"The deciding attack is {result.attack}. Thresholds were fixed before these "
             "trials were scored, and so was the rule that bounds each attack; the last columns are "
-            f"lower bounds on {quantity_noun(result.claim.quantity)}. {_multiplicity(result)}",
+            f"lower bounds on {result.claim.quantity.noun}. {_multiplicity(result)}",
         ),
         table=ReportTable(header, rows, frozenset(range(1, len(header)))),
     )

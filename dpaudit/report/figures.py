@@ -22,7 +22,6 @@ from dpaudit.report.curves import (
 from dpaudit.report.structure import Picture
 from dpaudit.report.svg import FONT_SIZE, INK, Axes, Range, Style, hatch, tag, text
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import quantity_noun
 
 _IN, _OUT, CLAIM = "#b3420f", "#1f4e79", "#6a1b9a"
 _PALE_IN, _PALE_CLAIM = "#fbe3d6", "#efe6f4"
@@ -59,7 +58,7 @@ def draw(picture: Picture, result: AuditRecord) -> str:
     paint, title = {
         Picture.CLAIM: (
             _claim,
-            f"Claimed {quantity_noun(result.claim.quantity)} against the proved lower bound",
+            f"Claimed {result.claim.quantity.noun} against the proved lower bound",
         ),
         Picture.SCORES: (_scores, "Attack scores, in and out"),
         Picture.ROC: (_roc, "Receiver operating characteristic of the attack"),
@@ -131,7 +130,7 @@ class _Row(NamedTuple):
 def _claim(result: AuditRecord) -> SvgDrawing:
     """Bars from 0 to the bounds, marks for what the audit could reach, a line for the claim."""
     rows = _claim_rows(result)
-    claim, noun = result.claim.value, quantity_noun(result.claim.quantity)
+    claim, noun = result.claim.value, result.claim.quantity.noun
     reach = max([row.value for row in rows if row.value is not None] + [0.1])
     far = claim > FAR * reach
     left = 2 * MARGIN + LETTER * max(len(line) for row in rows for line in row.name.split("\n"))
@@ -249,7 +248,7 @@ def _roc(result: AuditRecord) -> SvgDrawing:
     claim, band = result.claim, roc_band(result)
     linear = _linear_roc(result, band)
     logarithmic, bottom = _logarithmic_roc(result, band, top=8 + _ROC_SIDE + 48)
-    limit = f"({quantity_noun(claim.quantity)} {rounded(claim.value)})"
+    limit = f"({claim.quantity.noun} {rounded(claim.value)})"
     legend = [
         (
             tag("rect", x=74, y=-4, width=20, height=8, **_PERMITTED),

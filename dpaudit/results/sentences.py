@@ -40,12 +40,6 @@ EXPOSURES_NAMED: Final = 8
 """Facts of a target that one sentence names; `result.json` has all."""
 _MOST_DIGITS = 15
 _POINTS_NAMED = 3
-_NOUNS: Final = {
-    Quantity.EPSILON: "epsilon",
-    Quantity.MU: "mu",
-    Quantity.RHO: "rho",
-    Quantity.FACTOR: "curve factor",
-}
 
 
 class Conclusion(Protocol):
@@ -92,7 +86,7 @@ class ClaimAndProof(NamedTuple):
 def headline(result: Conclusion) -> str:
     """The verdict in one line of at most 80 characters that begins with it in capitals."""
     claimed, proved = claim_and_proof(result)
-    noun = quantity_noun(result.claim.quantity)
+    noun = result.claim.quantity.noun
     text = {
         Verdict.VIOLATION: f"claimed {noun} {claimed}, proved at least {proved} at "
         f"{percent(result.confidence)} confidence",
@@ -107,7 +101,7 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
     """Plain sentences: what was claimed, what was proved, and what could have been."""
     claimed, proved = claim_and_proof(result)
     confidence = percent(result.confidence)
-    noun = quantity_noun(result.claim.quantity)
+    noun = result.claim.quantity.noun
     promise = (
         f"The generator is claimed to satisfy {_promised(result.claim, claimed)}: its output "
         "should hardly show whether any one record was in the table"
@@ -196,11 +190,6 @@ def power(result: AuditRecord) -> str:
     )
 
 
-def quantity_noun(quantity: Quantity) -> str:
-    """What a claim limits, in words."""
-    return _NOUNS[quantity]
-
-
 def as_clearly(quantity: Quantity) -> str:
     """How clearly the leak shows that an audit's power is computed of."""
     if quantity is Quantity.EPSILON:
@@ -238,7 +227,7 @@ def violation_reason(claim: Claim, bound: float, *, confidence: float) -> str:
     """Why the verdict is violation."""
     return (
         f"violates {claim.in_words}: at {percent(confidence)} "
-        f"confidence the true {quantity_noun(claim.quantity)} is at least {rounded_down(bound)}"
+        f"confidence the true {claim.quantity.noun} is at least {rounded_down(bound)}"
     )
 
 
@@ -246,7 +235,7 @@ def too_small_reason(max_provable: float, unit: SampleUnit, quantity: Quantity) 
     """Why the verdict is inconclusive: no attack could prove more than the claim."""
     return (
         f"cannot decide: even a perfect attack on this many {unit} proves only "
-        f"{quantity_noun(quantity)} {rounded_down(max_provable)}; run more {unit.remedy}"
+        f"{quantity.noun} {rounded_down(max_provable)}; run more {unit.remedy}"
     )
 
 
@@ -263,7 +252,7 @@ def consistent_reason(
     beside = (
         ""
         if detectable_gaussian is None
-        else f", a Gaussian one from {quantity_noun(quantity)} {rounded_up(detectable_gaussian)} on"
+        else f", a Gaussian one from {quantity.noun} {rounded_up(detectable_gaussian)} on"
     )
     return (
         f"no violation found; this audit would have caught a {_leak_of(detectable, quantity)} with "
@@ -326,7 +315,7 @@ def exposed(exposures: Sequence[Exposure]) -> str:
 
 
 def _leak_of(value: float, quantity: Quantity) -> str:
-    return f"leak of {quantity_noun(quantity)} {rounded_up(value)}"
+    return f"leak of {quantity.noun} {rounded_up(value)}"
 
 
 def _but(result: Conclusion) -> str:

@@ -160,7 +160,7 @@ def _power_lines(result: AuditRecord) -> list[str]:
             f"stopped early: proved after {sequential.trials} of at most {sequential.cap} shadow "
             "models (16 to fit first)"
         ]
-    noun = sentences.quantity_noun(result.claim.quantity)
+    noun = result.claim.quantity.noun
     caught = "no leak is caught" if least is None else f"{noun} {rounded_up(least)} is caught"
     lines = [f"power: {caught} with 80 % power; at most {rounded_down(most)} is provable"]
     if gaussian is not None:

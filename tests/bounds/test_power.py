@@ -18,6 +18,7 @@ from dpaudit.bounds import (
     exact,
     max_provable,
 )
+from dpaudit.bounds._region import RejectionRegion
 from dpaudit.errors import SettingsError
 from dpaudit.model.gaussian import gaussian_epsilon
 
@@ -79,6 +80,23 @@ def test_detectable_epsilon_agrees_with_brute_force(
         found, claim, n_in, n_out, delta=delta, confidence=confidence, failed=failed
     )
     assert power == pytest.approx(0.7, abs=1e-6)
+
+
+def test_no_region_of_outcomes_is_tested_twice_for_one_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tested: list[bytes] = []
+    size = RejectionRegion.worst_case
+
+    def counted(region: RejectionRegion, epsilon: float, delta: float) -> float:
+        tested.append(region.most_fn.tobytes())
+        return size(region, epsilon, delta)
+
+    monkeypatch.setattr(RejectionRegion, "worst_case", counted)
+    leak = {"claim_epsilon": 1.0, "n_in": 31, "n_out": 31, "delta": 1e-5, "confidence": 0.97}
+    assert detectable_epsilon(**leak) is not None
+    assert detectable_gaussian(**leak) is not None
+    assert len(tested) == len(set(tested)) > 3
 
 
 def test_nothing_is_detectable_at_the_ceiling_and_something_just_below() -> None:

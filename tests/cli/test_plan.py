@@ -101,7 +101,7 @@ def test_plan_loads_nothing_that_only_training_needs() -> None:
         "import sys\n"
         "from dpaudit.cli.main import app\n"
         "app(['plan', '--epsilon', '1'], standalone_mode=False)\n"
-        "names = ('torch', 'sklearn', 'statsmodels', 'dp_accounting', 'loky')\n"
+        "names = ('pandas', 'torch', 'sklearn', 'statsmodels', 'dp_accounting', 'loky')\n"
         "sys.exit(f'imported {[name for name in names if name in sys.modules]}'\n"
         "         if any(name in sys.modules for name in names) else 0)\n"
     )

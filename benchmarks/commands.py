@@ -1,0 +1,51 @@
+"""How long commands that train nothing take.
+
+Usage: python benchmarks/commands.py [--rounds N] [--json]
+
+Median CPU time of `dpaudit --help` and of `dpaudit plan` for a pure and an approximate claim, in
+turn, each as a program of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from typing import Final
+
+from pytest_sessions import measured
+
+from dpaudit.versions import versions
+
+COMMANDS: Final = ("--help", "plan --epsilon 1", "plan --epsilon 1 --delta 1e-5")
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+    options = parser.parse_args()
+    times: dict[str, list[float]] = {words: [] for words in COMMANDS}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(options.rounds + 1):
+            for words, found in times.items():
+                command = (sys.executable, "-m", "dpaudit", *words.split())
+                found.append(measured(command, folder)[0])
+    rows = [  # the first round fills caches
+        {"command": f"dpaudit {words}", "cpu_seconds": statistics.median(found[1:])}
+        for words, found in times.items()
+    ]
+    if options.json:
+        result = {"commands": rows, "load": os.getloadavg()[0], "versions": versions()}
+        print(json.dumps(result, indent=2))
+        return
+    for row in rows:
+        print(f"{row['cpu_seconds']:.2f} s  {row['command']}")
+
+
+if __name__ == "__main__":
+    main()
