@@ -1,4 +1,4 @@
-"""What a report says about the run: controls, failures, checks, settings, how to repeat it."""
+"""What a report says about the run: who sees what, the data, controls, how to repeat it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,145 @@ from dpaudit.formatting import (
     one_line,
     percent,
     rounded_down,
+    rounded_up,
 )
 from dpaudit.game.store import LOG_FILE
+from dpaudit.model.choices import Access
+from dpaudit.model.claim import Neighbours
 from dpaudit.plugins.protocols import World
 from dpaudit.report.structure import MOST_ROWS, Block, ReportTable, left_out
 from dpaudit.results.leaks import TRIAL_OUTCOMES
+from dpaudit.results.probes import ProbeAlarm
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import access, claim_text, target
+from dpaudit.results.sentences import claim_text, target
 
 _LONGEST_ERROR = 300
+_WORLDS = {
+    Neighbours.ADD_REMOVE: "tables with a record from tables without it",
+    Neighbours.REPLACE_ONE: "tables with a record from tables with another in its place",
+}
 
 
 def about_the_run(result: AuditRecord) -> tuple[Block, ...]:
     """Arranges what lets a reader trust the findings and repeat them."""
-    sections = (_controls, _failures, _checks, _settings, _versions, _reproduce)
+    sections = (
+        _probes,
+        _accounting,
+        _data,
+        _controls,
+        _failures,
+        _checks,
+        _settings,
+        _versions,
+        _reproduce,
+    )
     return tuple(block for section in sections for block in section(result))
+
+
+def threat_model(result: AuditRecord) -> Iterable[Block]:
+    """Who sees what: what the attacker sees, knows and has to find out."""
+    one_run, records = result.one_run is not None, result.records is not None
+    attacked, unknown = "the target", "whether the target was in the table that a model came from"
+    if one_run or records:
+        attacked = "the canaries" if one_run else "the attacked records"
+        unknown = f"which of {attacked} were in the table that a model came from"
+    level = result.access or Access.OUTPUT
+    rows = (
+        ("Sees", f"{level.in_words} ({level}); {result.rows} synthetic rows of each model"),
+        (
+            "Knows",
+            f"all other records, {attacked}, the schema, and the generator with its parameters",
+        ),
+        ("Does not know", f"{unknown}, and the random numbers of its training"),
+        *(() if result.target.tables is None else (("Both tables", result.target.tables),)),
+        ("Attacks", f"{result.one_run.canaries} canaries" if result.one_run else target(result)),
+        ("Tells apart", _WORLDS[result.claim.neighbours]),
+    )
+    yield Block(
+        title="Threat model: who sees what",
+        paragraphs=(
+            "Differential privacy promises protection against this attacker, who knows more than "
+            "any real one. Whoever sees less may find less; the claim has to hold all the same.",
+        ),
+        table=ReportTable(("The attacker", "In this audit"), rows),
+    )
+
+
+def _probes(result: AuditRecord) -> Iterable[Block]:
+    probes = result.probes
+    if probes is None:
+        return
+    rows = [
+        (alarm.id, "✕ ALARM", str(alarm.severity), _p_value(alarm), alarm.correct)
+        for alarm in probes.alarms
+    ]
+    for names, outcome in (
+        (probes.passed, "no alarm"),
+        (probes.failed, "failed"),
+        (probes.not_applicable, "not applicable"),
+        (probes.left_out, "not run"),
+    ):
+        rows += [(name, outcome, "", "", "") for name in names]
+    not_run = f"Not all were run: {probes.why_left_out}." if probes.left_out else ""
+    yield Block(
+        title="Probes before the audit",
+        paragraphs=(
+            "Cheap checks from outside change the table or a setting and look whether the output "
+            f"follows; they trained {probes.fits} models of their own. Their alarms are no part of "
+            "the verdict and spend none of its error probability; no alarm is no evidence of "
+            "privacy. The command dpaudit probe, with the same seed, shows what they saw.",
+            *([not_run] if not_run else []),
+        ),
+        table=ReportTable(
+            ("Probe", "Outcome", "Severity", "p-value", "Correct is"), tuple(rows), frozenset({3})
+        ),
+    )
+
+
+def _p_value(alarm: ProbeAlarm) -> str:
+    return "no chance involved" if alarm.p_value is None else rounded_up(alarm.p_value)
+
+
+def _accounting(result: AuditRecord) -> Iterable[Block]:
+    claim = result.claim
+    yield Block(
+        title="The accountant's side",
+        paragraphs=(
+            "The audit attacks what the generator gives away and takes the claim as stated: it "
+            "does not follow the accounting. Of a generator that records its training by PATE or "
+            "DP-SGD, dpaudit trace computes the cost again.",
+        ),
+        table=ReportTable(
+            ("Claim", "As stated"),
+            (
+                ("Promise", claim_text(claim)),
+                ("Source", claim.source),
+                ("Neighbours", claim.neighbours.value),
+            ),
+        ),
+    )
+
+
+def _data(result: AuditRecord) -> Iterable[Block]:
+    data, inferred = result.data, result.schema.inferred
+    warning = (
+        "Warning: the schema was inferred from the table, so bounds and categories are its "
+        "own. A leak through them is outside this audit; hand in a public schema instead."
+    )
+    yield Block(
+        title="Summary of the data",
+        paragraphs=(warning,) if inferred else (),
+        table=ReportTable(
+            ("Table", "Value"),
+            (
+                ("Source", data.source),
+                ("Rows", str(data.rows)),
+                ("Columns", str(data.columns)),
+                ("Schema", "inferred from the table" if inferred else "given"),
+                ("Salted SHA-256", data.sha256),
+            ),
+        ),
+    )
 
 
 def _controls(result: AuditRecord) -> Iterable[Block]:
@@ -110,42 +234,21 @@ def _checks(result: AuditRecord) -> Iterable[Block]:
 
 
 def _settings(result: AuditRecord) -> Iterable[Block]:
-    generator, data, claim = result.generator, result.data, result.claim
-    trained = result.shadow_models
+    generator, trained = result.generator, result.shadow_models
     parameters = ", ".join(f"{key}={_plain(of)}" for key, of in generator.parameters.items())
-    warnings = []
-    if result.schema.inferred:
-        warnings.append(
-            "Warning: the schema was inferred from the table, so bounds and categories are its "
-            "own. A leak through them is outside this audit; hand in a public schema instead."
-        )
-    if not generator.seedable:
-        warnings.append(
-            "The generator cannot be seeded: its trials are independent, but another run gives "
-            "other numbers."
-        )
-    attacked: tuple[tuple[str, str], ...] = (
-        ("Target", target(result)),
-        ("Access", access(result)),
-        ("Shadow models", f"{trained[World.IN]} in, {trained[World.OUT]} out"),
+    unseeded = (
+        "The generator cannot be seeded: its trials are independent, but another run gives "
+        "other numbers."
     )
+    models = ("Shadow models", f"{trained[World.IN]} in, {trained[World.OUT]} out")
     if result.records is not None:
-        each = f"{trained[World.OUT]}, each with about half of the records"
-        attacked = (("Target", target(result)), ("Shadow models", each))
-    if result.target.tables is not None:
-        attacked = (("Both tables", result.target.tables), *attacked)
+        models = ("Shadow models", f"{trained[World.OUT]}, each with about half of the records")
     if result.one_run is not None:
-        attacked = (("One training", f"{result.one_run.canaries} canaries"),)
+        models = ("One training", f"{result.one_run.canaries} canaries")
     rows = (
         ("Generator", generator.name),
         ("Parameters", parameters or "defaults"),
-        ("Data", f"{data.source}: {data.rows} rows, {data.columns} columns"),
-        ("Salted SHA-256 of the data", data.sha256),
-        ("Schema", "inferred from the table" if result.schema.inferred else "given"),
-        *attacked,
-        ("Claim", claim_text(claim)),
-        ("Source of the claim", claim.source),
-        ("Neighbours", claim.neighbours.value),
+        models,
         ("Confidence", f"{percent(result.confidence)}, one-sided"),
         ("Synthetic rows per training", str(result.rows)),
         ("Seed", str(result.seed)),
@@ -153,7 +256,9 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
         ("Time", duration(result.seconds)),
     )
     yield Block(
-        title="Settings", paragraphs=tuple(warnings), table=ReportTable(("Setting", "Value"), rows)
+        title="Settings",
+        paragraphs=() if generator.seedable else (unseeded,),
+        table=ReportTable(("Setting", "Value"), rows),
     )
 
 

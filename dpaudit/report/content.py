@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from dpaudit.bounds import Direction, Threshold
 from dpaudit.formatting import auc_text, percent, rounded, rounded_down, rounded_up
-from dpaudit.report.about import about_the_run
+from dpaudit.report.about import about_the_run, threat_model
 from dpaudit.report.curves import (
     attack_bounds,
     has_scores,
@@ -27,7 +27,6 @@ from dpaudit.results.leaks import (
     feature,
 )
 from dpaudit.results.one_run import OneRunOutcome
-from dpaudit.results.probes import ProbeAlarm
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import PROVES_NOTHING, as_clearly, claim_and_proof
 from dpaudit.results.verdict import Verdict
@@ -52,7 +51,7 @@ def blocks(result: AuditRecord) -> tuple[Block, ...]:
     sections: tuple[Callable[[AuditRecord], Iterable[Block]], ...] = (
         _reasons,
         _next,
-        _probes,
+        threat_model,
         _claim_against_bound,
         _leaks,
         _one_run,
@@ -77,41 +76,6 @@ def _next(result: AuditRecord) -> Iterable[Block]:
         paragraphs=(f"{step.why.removesuffix('.')}{here}.",),
         command=step.command or None,
     )
-
-
-def _probes(result: AuditRecord) -> Iterable[Block]:
-    probes = result.probes
-    if probes is None:
-        return
-    rows = [
-        (alarm.id, "✕ ALARM", str(alarm.severity), _p_value(alarm), alarm.correct)
-        for alarm in probes.alarms
-    ]
-    for names, outcome in (
-        (probes.passed, "no alarm"),
-        (probes.failed, "failed"),
-        (probes.not_applicable, "not applicable"),
-        (probes.left_out, "not run"),
-    ):
-        rows += [(name, outcome, "", "", "") for name in names]
-    not_run = f"Not all were run: {probes.why_left_out}." if probes.left_out else ""
-    yield Block(
-        title="Probes before the audit",
-        paragraphs=(
-            "Cheap checks from outside change the table or a setting and look whether the output "
-            f"follows; they trained {probes.fits} models of their own. Their alarms are no part of "
-            "the verdict and spend none of its error probability; no alarm is no evidence of "
-            "privacy. The command dpaudit probe, with the same seed, shows what they saw.",
-            *([not_run] if not_run else []),
-        ),
-        table=ReportTable(
-            ("Probe", "Outcome", "Severity", "p-value", "Correct is"), tuple(rows), frozenset({3})
-        ),
-    )
-
-
-def _p_value(alarm: ProbeAlarm) -> str:
-    return "no chance involved" if alarm.p_value is None else rounded_up(alarm.p_value)
 
 
 def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:

@@ -305,6 +305,60 @@ def test_warnings_of_inferred_schema_and_unseedable_generator(record_of: Make) -
     assert "cannot be seeded" not in Outline(render_html(record_of())).words
 
 
+def test_sections_come_in_the_order_in_which_a_reader_asks(record_of: Make) -> None:
+    result = record_of(probes=PROBES)
+    titles = re.findall(r"^##+ (.+)$", render_markdown(result), re.M)
+    assert titles == re.findall(r"<h[23]>(.+?)</h[23]>", render_html(result).replace("&#39;", "'"))
+    asked = (
+        "Why",
+        "What to do next",
+        "Threat model: who sees what",
+        "Claim against bound",
+        "Where the leak is",
+        "Attacks",
+        "Scores of the deciding attack",
+        "Probes before the audit",
+        "The accountant's side",
+        "Summary of the data",
+        "Controls",
+        "Settings",
+        "Reproduce",
+    )
+    assert [title for title in titles if title in asked] == list(asked)
+
+
+@pytest.mark.parametrize(
+    ("changed", "seen"),
+    [
+        ({}, "synthetic rows alone (output)"),
+        ({"access": "released"}, "rows, model and what the proof protects (released)"),
+        ({}, "tables with a record from tables without it"),
+        (INCONCLUSIVE, "tables with another in its place"),
+        (INCONCLUSIVE, "record:target.json (not a row of the table)"),
+        (ONE_RUN, "which of the canaries were in the table"),
+    ],
+)
+def test_the_threat_model_says_who_sees_what(
+    record_of: Make, changed: dict[str, Any], seen: str
+) -> None:
+    text = render_markdown(record_of(**changed))
+    part = text.partition("## Threat model: who sees what")[2].partition("\n## ")[0]
+    assert seen in part.replace("\\", "")
+    assert "other records" in part
+
+
+def test_the_data_are_summarised_apart_from_the_settings(record_of: Make) -> None:
+    result = record_of()
+    text = render_markdown(result)
+    part = text.partition("## Summary of the data")[2].partition("\n## ")[0]
+    settings = text.partition("## Settings")[2].partition("\n## ")[0]
+    rows = {"Source": result.data.source, "Rows": result.data.rows}
+    for name, value in {**rows, "Salted SHA-256": result.data.sha256}.items():
+        assert f"| {name} | {value} |" in part
+        assert f"| {name} |" not in settings
+    assert f"| Seed | {result.seed} |" in settings
+
+
 def test_long_lists_are_cut_and_say_so(record_of: Make) -> None:
     reasons = [{"world": "in", "count": 1, "error": f"error {i}"} for i in range(25)]
     markdown = render_markdown(record_of(failures={"in": 25, "out": 0}, failure_reasons=reasons))
