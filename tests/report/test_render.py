@@ -347,6 +347,14 @@ def test_the_threat_model_says_who_sees_what(
     assert "other records" in part
 
 
+def test_the_last_section_and_the_footer_are_printed_on_one_page(record_of: Make) -> None:
+    page = render_html(record_of())
+    end = page.partition('<div class="end">')[2].partition("</div>\n</main>")[0]
+    assert re.findall(r"<h2>(.+?)</h2>", end) == ["Reproduce"]
+    assert "<footer>" in end
+    assert re.search(r"^  section, \.end, [^{]*{ break-inside: avoid; }$", page, re.M)
+
+
 def test_the_data_are_summarised_apart_from_the_settings(record_of: Make) -> None:
     result = record_of()
     text = render_markdown(result)
