@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpaudit.comparison.changes import ChangedPart
-from dpaudit.comparison.compare import ComparedRun, Comparison, RunChanges
+from dpaudit.comparison.compare import ComparedRun, Comparison, Reference, RunChanges
 from dpaudit.comparison.forest import draw_forest
 from dpaudit.formatting import auc_text, printable, rounded_down
 from dpaudit.report.render import Page, page_html, page_markdown
@@ -15,6 +15,7 @@ from dpaudit.versions import __version__
 HEADER = ("run", "generator", "claimed", "proved", "provable", "AUC", "models", "verdict")
 _NUMERIC = frozenset({2, 3, 4, 5, 6})
 _OTHER_EXPERIMENT = "the audits differ, not only what was audited: two experiments"
+_IN_TURN = "Each run is compared with the one before it."
 _EACH_ALONE = (
     "Each bound holds at its own confidence, by itself, and says how much is proved, not how much "
     "is there: a lower one is no proof of a better generator. Where the audits differ (attacks, "
@@ -65,12 +66,13 @@ def finding(comparison: Comparison) -> str:
 
 
 def _page(comparison: Comparison) -> Page:
+    is_history = comparison.reference is Reference.PREVIOUS
     return Page(
         verdict=comparison.verdict,
-        word="COMPARISON",
+        word="HISTORY" if is_history else "COMPARISON",
         finding=finding(comparison),
         subject=", ".join(dict.fromkeys(run.record.generator.name for run in comparison.runs)),
-        lead=(_EACH_ALONE,),
+        lead=(*([_IN_TURN] if is_history else []), _EACH_ALONE),
         blocks=_blocks(comparison),
         origin=f"dpaudit {__version__} from {len(comparison.runs)} runs",
     )
