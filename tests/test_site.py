@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,13 @@ def blocks_that_could_run() -> list[tuple[str, PageBlock]]:
     ]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_headings_of_a_page_skip_no_level(page: Path) -> None:
+    text = re.sub(r"^(`{3,}).*?^\1", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    levels = [0, *map(len, re.findall(r"^(#+) ", text, re.MULTILINE))]
+    assert all(later <= before + 1 for before, later in pairwise(levels)), levels
+
+
 def test_every_block_is_run_or_says_why_not() -> None:
     """Blocks of Python in pages that tests/test_docs.py runs need no mark."""
     elsewhere = {"accounting.md", "pate-gan.md", "generators/marginals.md", "extending.md"}
@@ -198,6 +206,8 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert 'role="dialog" aria-label="Search"' in home  # which the theme leaves out
     assert 'href="stylesheets/site.css' in home
     assert "Made with" not in home
+    groups = re.findall(r"<div class=.scroll. role=.group.[^>]* tabindex=.0.><table>", pages)
+    assert len(groups) == pages.count("<table>") > 50  # a keyboard scrolls every table
 
 
 def test_every_page_is_in_the_menu() -> None:

@@ -29,21 +29,22 @@ def main_page() -> str:
         "[Further packages](packages.md) have single steps; what is on neither page is no part of "
         "the public interface and may change.\n"
     )
-    return "\n".join(["# Python\n", lead, *_names("dpaudit")])
+    return "\n".join(["# Python\n", lead, *_names("dpaudit", "##")])
 
 
 def packages_page() -> str:
     """The same of packages for single steps."""
     parts = ["# Packages\n", "Written by `python -m website` from the code.\n"]
     for package, account in PACKAGES.items():
-        parts += [f"## {package}\n", f"{account}\n", *_names(package)]
+        parts += [f"## {package}\n", f"{account}\n", *_names(package, "###")]
     return "\n".join(parts)
 
 
-def _names(package: str) -> Iterator[str]:
+def _names(package: str, heading: str) -> Iterator[str]:
     module = import_module(package)
     for name in module.__all__:
         if not name.startswith("_"):
+            yield f"{heading} {name}\n"
             yield from _entry(name, getattr(module, name))
 
 
@@ -52,7 +53,6 @@ def _code(text: str) -> str:
 
 
 def _entry(name: str, value: object) -> Iterator[str]:
-    yield f"### {name}\n"
     if inspect.isclass(value):
         yield from _class(name, value)
     elif callable(value):

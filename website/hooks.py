@@ -62,6 +62,12 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     return "".join([*parts, _LINK.sub(replaced, markdown[last:])])
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """Tables that scroll within a group that a keyboard reaches."""
+    region = '<div class="scroll" role="group" aria-label="Table" tabindex="0">'
+    return html.replace("<table>", f"{region}<table>").replace("</table>", "</table></div>")
+
+
 def on_post_page(output: str, **_: Any) -> str:
     """The search dialog with a name, which the theme leaves out."""
     return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
