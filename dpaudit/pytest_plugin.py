@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Unpack
 
 import pytest
 
@@ -49,8 +50,11 @@ SCALES: Final = {"smoke": 48, "ci": 100, "full": 400}
 """Shadow models of an audit that names no number: seconds, a minute or two, and more."""
 PROPERTY: Final = "dpaudit"
 """Test property that holds an audit as JSON: for JUnit XML, and on its way from xdist's workers."""
+SKIPPED: Final = "dpaudit-skipped"
+"""Test property of an audit that was skipped: why, and how to run it."""
 _SKIP = "skip tests that audit privacy (the fixture dp_audit or the marker dpaudit)"
 _ONLY = "run only tests that audit privacy"
+_SLOW = "run audits marked slow outside continuous integration (where CI is not set), too"
 _SCALE = "shadow models of audits that name no number: smoke 48, ci 100 (the default), full 400"
 _BASELINE = "fail where an audit proves more than this file says it did before"
 _UPDATE = "write what audits prove into the baseline, and fail none for it"
@@ -64,6 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("dpaudit", "privacy audits")
     group.addoption("--dpaudit-skip", action="store_true", default=None, help=_SKIP)
     group.addoption("--dpaudit-only", action="store_true", default=None, help=_ONLY)
+    group.addoption("--dpaudit-slow", action="store_true", default=None, help=_SLOW)
     group.addoption("--dpaudit-scale", choices=list(SCALES), default=None, help=_SCALE)
     group.addoption("--dpaudit-baseline", metavar="FILE", default=None, help=_BASELINE)
     group.addoption("--dpaudit-baseline-update", action="store_true", help=_UPDATE)
@@ -71,6 +76,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("dpaudit_cache", type="bool", default=True, help=_CACHE)
     parser.addini("dpaudit_skip", type="bool", default=False, help=_SKIP)
     parser.addini("dpaudit_only", type="bool", default=False, help=_ONLY)
+    parser.addini("dpaudit_slow", type="bool", default=False, help=_SLOW)
     parser.addini("dpaudit_scale", default="ci", help=_SCALE)
     parser.addini("dpaudit_baseline", default="", help=_BASELINE)
     parser.addini("dpaudit_baseline_tolerance", default=str(TOLERANCE), help=_TOLERANCE)
@@ -84,7 +90,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     config.addinivalue_line(
         "markers",
-        "dpaudit(**settings): a privacy audit; settings are defaults of dp_audit in this test",
+        "dpaudit(*, slow=False, **settings): a privacy audit; settings are defaults of dp_audit in "
+        "this test, and a slow one is skipped outside continuous integration",
     )
     if _asked(config, "scale") not in SCALES:
         raise pytest.UsageError(f"dpaudit_scale must be one of {', '.join(SCALES)}")
@@ -104,24 +111,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skips audits where that was asked for.
+    """Skips audits where that was asked for, and those marked slow outside of CI.
 
     Raises:
         pytest.UsageError: If the marker was given what no audit takes.
     """
     if _is_audit(item) and _asked(item.config, "skip"):
-        pytest.skip("privacy audits are skipped (--dpaudit-skip)")
+        _skip(item, "by dpaudit_skip")
     _marked(item)
+    if _is_slow(item) and not _runs_slow(item.config):
+        _skip(item, "marked slow, run in CI or by --dpaudit-slow")
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Lists what the audits found; writes the baseline where that was asked for.
+    """Lists what the audits found and which were skipped; writes the baseline if asked to.
 
     Raises:
         pytest.UsageError: If the baseline cannot be written.
     """
     audits = list(_reported(terminalreporter))
-    if not audits:
+    skipped = Counter(
+        value
+        for report in terminalreporter.stats.get("skipped", ())
+        for name, value in report.user_properties
+        if name == SKIPPED
+    )
+    if not audits and not skipped:
         return
     terminalreporter.section("privacy audits")
     for audit in audits:
@@ -130,6 +145,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.line(
             f"{audit.verdict.upper()} {audit.key}: {audit.quantity} claimed {claimed}, "
             f"proved {proved}; {audit.report}{' (from the cache)' if audit.cached else ''}"
+        )
+    for why, count in skipped.items():
+        terminalreporter.line(
+            f"NOT RUN: {count} privacy {'audit' if count == 1 else 'audits'}, {why}"
         )
     file = _baseline(config)
     if file is not None and config.getoption("--dpaudit-baseline-update"):
@@ -200,6 +219,26 @@ def _is_audit(item: pytest.Item) -> bool:
     return marked or "dp_audit" in getattr(item, "fixturenames", ())
 
 
+def _is_slow(item: pytest.Item) -> bool:
+    """Whether the nearest marker that says how slow an audit is says that it is."""
+    marked = (
+        marker.kwargs["slow"] for marker in item.iter_markers("dpaudit") if "slow" in marker.kwargs
+    )
+    return bool(next(marked, False))
+
+
+def _runs_slow(config: pytest.Config) -> bool:
+    """Whether slow audits run: in CI, or where audits were asked for in so many words."""
+    asked = config.getoption("--dpaudit-only") or config.getoption("--dpaudit-scale")
+    in_ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
+    return in_ci or bool(asked) or _asked(config, "slow")
+
+
+def _skip(item: pytest.Item, why: str) -> NoReturn:
+    item.user_properties.append((SKIPPED, why))
+    pytest.skip(f"privacy audit {why}")
+
+
 def _marked(item: pytest.Item) -> dict[str, Any]:
     """The settings that markers give, those of the nearest first."""
     given: dict[str, Any] = {}
@@ -207,6 +246,7 @@ def _marked(item: pytest.Item) -> dict[str, Any]:
         if marker.args:
             raise pytest.UsageError(f"{item.nodeid}: the marker dpaudit takes settings by name")
         given = {**marker.kwargs, **given}
+    given.pop("slow", None)
     if given:
         from dpaudit.auditing.settings import AuditSettings
         from dpaudit.formatting import did_you_mean

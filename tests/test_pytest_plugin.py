@@ -125,6 +125,52 @@ def test_other():
     arguments = ["--dpaudit-skip"] if how == "option" else []
     result = pytester.runpytest_subprocess(*arguments, "--strict-markers")
     result.assert_outcomes(skipped=2, passed=1)
+    result.stdout.fnmatch_lines(
+        ["*= privacy audits =*", "NOT RUN: 2 privacy audits, by dpaudit_skip"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("ci", "ini", "arguments", "runs"),
+    [
+        ("", "", [], False),
+        ("false", "", ["-n", "2"], False),
+        ("", "dpaudit_scale = smoke", [], False),
+        ("true", "", [], True),
+        ("", "", ["--dpaudit-slow"], True),
+        ("", "dpaudit_slow = true", [], True),
+        ("", "", ["--dpaudit-only"], True),
+        ("", "", ["--dpaudit-scale", "smoke"], True),
+    ],
+)
+def test_slow_audits_run_in_ci_or_where_they_are_asked_for(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    ci: str,
+    ini: str,
+    arguments: list[str],
+    runs: bool,
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    pytester.makeini(f"[pytest]\n{ini}\n")
+    pytester.makepyfile(
+        """
+        import pytest
+
+        pytestmark = pytest.mark.dpaudit(slow=True)
+
+        def test_slow():
+            pass
+
+        @pytest.mark.dpaudit(slow=False)
+        def test_fast():
+            pass
+        """
+    )
+    result = pytester.runpytest_subprocess("-W", "error", "--strict-markers", *arguments)
+    result.assert_outcomes(passed=1 + runs, skipped=1 - runs)
+    said = "NOT RUN: 1 privacy audit, marked slow, run in CI or by --dpaudit-slow"
+    assert (said in result.stdout.lines) is not runs
 
 
 def test_the_marker_gives_settings_and_refuses_what_is_none(pytester: pytest.Pytester) -> None:
@@ -234,7 +280,7 @@ def test_help_names_the_options_and_each_that_says_what_is_has_an_ini_twin(
     text = pytester.runpytest_subprocess("--help").stdout.str()
     options = set(re.findall(r"^  --dpaudit-([a-z-]+)", text, re.MULTILINE))
     twins = set(re.findall(r"^  dpaudit_([a-z_]+) \(", text, re.MULTILINE))
-    assert options >= {"skip", "only", "scale", "baseline", "no-cache"}
+    assert options >= {"skip", "only", "slow", "scale", "baseline", "no-cache"}
     settings = {name.removeprefix("no-").replace("-", "_") for name in options}
     assert settings - {"baseline_update"} <= twins
     pytester.runpytest_subprocess("--markers").stdout.fnmatch_lines(["*pytest.mark.dpaudit*"])
