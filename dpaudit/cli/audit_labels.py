@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import FailOn, exit_code, guarded, results
+from dpaudit.cli.console import FailOn, exit_code, guarded, show
 from dpaudit.errors import SettingsError
 from dpaudit.labels.settings import LabelAuditSettings
 from dpaudit.model.choices import Drawing, Mechanism
@@ -76,8 +76,5 @@ def audit_labels(
         claim = PrivacyClaim(epsilon=epsilon, delta=delta)
     settings = LabelAuditSettings(runs=runs, seed=seed, confidence=confidence, drawing=drawing)
     result = run_label_audit(pair, claim, settings)
-    if json:
-        results().print(result.to_json())
-    else:
-        results().print(result.headline if quiet else str(result))
+    show(result, json=json, quiet=quiet)
     raise typer.Exit(exit_code(result.verdict, fail_on))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import ExitCode, guarded, results
+from dpaudit.cli.console import ExitCode, guarded, results, write_asked
 from dpaudit.errors import InputError
-from dpaudit.files import io_reason, write_whole
+from dpaudit.files import io_reason
 from dpaudit.formatting import TERMINAL_WIDTH, clipped, printable
 
 if TYPE_CHECKING:
@@ -82,10 +82,7 @@ def _show(paths: Sequence[Path], reference: Reference, out: Sequence[Path], *, j
     loaded = [AuditResult.load(path) for path in paths]
     comparison = compared(dict(zip(_named(paths), loaded, strict=True)), reference=reference)
     for file in out:
-        try:
-            write_whole(file, _written(comparison, file))
-        except OSError as error:
-            raise InputError(f"cannot write {file}: {io_reason(error)}") from None
+        write_asked(file, _written(comparison, file), option="out")
     output = results()
     if json:
         output.print(comparison.to_json(), end="")

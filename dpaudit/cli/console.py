@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from enum import IntEnum, StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn, ParamSpec, TextIO
+from typing import Any, NoReturn, ParamSpec, Protocol, TextIO, TypeVar
 
 import typer
 from rich.console import Console
@@ -29,6 +29,7 @@ from dpaudit.plugins.exits import end_at_once
 from dpaudit.results.verdict import Verdict
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class ExitCode(IntEnum):
@@ -132,6 +133,39 @@ def messages() -> Console:
     """Standard error: progress, notes, errors."""
     stream: Any = _Tolerant(sys.stderr)
     return VisibleConsole(file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+class Printable(Protocol):
+    """What a command found: its text is all of it."""
+
+    @property
+    def headline(self) -> str:
+        """It in one line."""
+        ...
+
+    def to_json(self) -> str:
+        """It as one JSON document."""
+        ...
+
+
+def show(found: Printable, *, json: bool, quiet: bool, text: Callable[[str], str] = str) -> None:
+    """Prints what a command found.
+
+    Args:
+        found: What it found.
+        json: As one JSON document.
+        quiet: Otherwise, in one line.
+        text: Applied to its text where all of it is printed.
+    """
+    if json:
+        results().print(found.to_json())
+    else:
+        results().print(found.headline if quiet else text(str(found)))
+
+
+def progress_of(line: Callable[[T], str], *, quiet: bool) -> Callable[[T], None] | None:
+    """Prints a line for each step of what a command waits for; None where that is to be quiet."""
+    return None if quiet else lambda step: messages().print(line(step))
 
 
 def write_asked(path: Path, text: str, *, option: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import guarded, messages, results, resumable
+from dpaudit.cli.console import guarded, messages, results, resumable, write_asked
 
 if TYPE_CHECKING:
     from dpaudit.results.result import AuditResult
@@ -53,7 +53,6 @@ def demo(
     """
     from dpaudit.comparison import compare
     from dpaudit.comparison.render import comparison_html
-    from dpaudit.files import write_whole
     from dpaudit.results.result import REPORT_FILE
 
     output, found = results(), {}
@@ -63,7 +62,7 @@ def demo(
         output.print(f"  {str(found[toy.name]).splitlines()[0]}")
         output.print(f"  report: {out / toy.name / REPORT_FILE}")
     page = out / "compare.html"
-    write_whole(page, comparison_html(compare(found)))
+    write_asked(page, comparison_html(compare(found)), option="out")
     output.print(f"side by side: {page}")
     output.print("your own: dpaudit audit my_generator.py:Gan --data table.csv --epsilon 1")
     if open_report and sys.stdout.isatty():

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import ExitCode, guarded, messages, results
+from dpaudit.cli.console import ExitCode, guarded, progress_of, show
 
 
 @guarded
@@ -56,8 +56,8 @@ def probe(
     from dpaudit.plugins.registry import parse_parameters
     from dpaudit.probe import ProbeResult, ProbeSettings, ProbeStatus, run_probes
 
-    def show(result: ProbeResult) -> None:
-        messages().print(f"{result.id}: {result.status} ({result.fits} fits)")
+    def line(result: ProbeResult) -> str:
+        return f"{result.id}: {result.status} ({result.fits} fits)"
 
     settings = ProbeSettings(
         epsilon=epsilon,
@@ -78,12 +78,9 @@ def probe(
         settings,
         schema=schema,
         parameters=parse_parameters(parameter or []),
-        on_progress=None if quiet else show,
+        on_progress=progress_of(line, quiet=quiet),
     )
-    if json:
-        results().print(report.to_json())
-    else:
-        results().print(report.headline if quiet else options.spelled(str(report)))
+    show(report, json=json, quiet=quiet, text=options.spelled)
     if report.violations:
         raise typer.Exit(ExitCode.VIOLATION)
     if len(report.of(ProbeStatus.FAILED)) == len(report.results):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import ExitCode, guarded, messages, results
+from dpaudit.cli.console import ExitCode, guarded, messages, show
 
 
 @guarded
@@ -39,16 +39,10 @@ def trace(
         seed=seed,
         on_progress=None if quiet else errors.print,
     )
-    output = results()
-    if json:
-        output.print(report.to_json())
-    elif quiet:
-        output.print(report.headline)
-    else:
-        output.print(str(report))
-        if report.schema_inferred:
-            errors.print(
-                "note: bounds and categories were inferred from the table, so bounds-from-data "
-                "finds less; give a public schema with --schema"
-            )
+    show(report, json=json, quiet=quiet)
+    if report.schema_inferred and not (json or quiet):
+        errors.print(
+            "note: bounds and categories were inferred from the table, so bounds-from-data "
+            "finds less; give a public schema with --schema"
+        )
     raise typer.Exit(ExitCode.VIOLATION if report.violated else ExitCode.PASS)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options, task_options
-from dpaudit.cli.console import ExitCode, guarded, messages, results, write_asked
+from dpaudit.cli.console import ExitCode, guarded, progress_of, show, write_asked
 from dpaudit.errors import InputError
 
 
@@ -69,8 +69,8 @@ def utility(
     from dpaudit.usefulness import UtilitySettings, run_utility
     from dpaudit.usefulness.run import UtilityProgress
 
-    def show(progress: UtilityProgress) -> None:
-        messages().print(f"{progress.source}: {progress.done} of {progress.total}")
+    def line(step: UtilityProgress) -> str:
+        return f"{step.source}: {step.done} of {step.total}"
 
     settings = UtilitySettings(
         label=label,
@@ -94,12 +94,9 @@ def utility(
         schema=schema,
         parameters=parse_parameters(parameter or []),
         test=test,
-        on_progress=None if quiet else show,
+        on_progress=progress_of(line, quiet=quiet),
     )
     if markdown is not None:
         write_asked(markdown, report.to_markdown(), option="markdown")
-    if json:
-        results().print(report.to_json())
-    else:
-        results().print(report.headline if quiet else str(report))
+    show(report, json=json, quiet=quiet)
     raise typer.Exit(ExitCode.PASS if report.main.beats_noise else ExitCode.INCONCLUSIVE)

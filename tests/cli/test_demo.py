@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 from dpaudit.cli import demo
 from dpaudit.cli.main import app
+from dpaudit.results.record import AuditRecord
 
 
 def test_the_demo_tells_the_toy_that_keeps_its_promise_from_the_one_that_does_not(
@@ -24,3 +26,14 @@ def test_the_demo_tells_the_toy_that_keeps_its_promise_from_the_one_that_does_no
     page = (folder / "compare.html").read_text()
     assert "laplace-histogram" in page
     assert (folder / "copycat" / "report.html").is_file()
+
+
+def test_a_page_that_cannot_be_written_is_wrong_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_of: Callable[..., AuditRecord]
+) -> None:
+    monkeypatch.setattr(demo, "_audited", lambda name, *_, **__: record_of())
+    (tmp_path / "compare.html").mkdir()
+    ended = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
+    assert ended.exit_code == 2
+    assert "compare.html cannot be written: " in ended.stderr
+    assert "give another --out" in ended.stderr
