@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import shlex
@@ -68,6 +69,12 @@ def test_the_readme_s_figures_are_those_of_the_studies() -> None:
     shown = ROOT / "reports" / "first_light" / "results" / "pate-gan-cervical-bounds-from-data"
     found = AuditResult.load(shown)
     assert f"proved at least {rounded_down(found.epsilon_lower_bound)} at 95 %" in text
+    commands = ROOT / "reports" / "performance" / "results" / "commands.json"
+    first = json.loads(commands.read_text(encoding="utf-8"))["first_audit"]
+    assert first["exit"] == 0
+    assert f"some {round(first['cpu_seconds'], -1):.0f} seconds of CPU time" in " ".join(
+        text.split()
+    )
 
 
 def test_the_sections_that_the_page_on_standards_names_are_in_reports() -> None:

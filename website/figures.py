@@ -130,6 +130,51 @@ def training_table() -> str:
     return markdown.table(heads, rows)
 
 
+def training_notes() -> str:
+    """What else the training of PATE-GANs was measured on."""
+    found = _read("performance", "training.json")
+    small, [peer] = found["worst_case"], found["peers"]
+    times, micro = small["speedup"]["1000"], small["microseconds_per_iteration"]["1000"]
+    share = 100 * peer["accountant_share"]
+    return (
+        f"- On networks of a worst-case audit ({small['network']}), M = 1000 is {times:.0f} times "
+        f"the oracle: {micro:.0f} microseconds, much of it in matrix products that are too small "
+        "to use a processor well.\n"
+        "- The peer does slightly more: its teachers have two hidden layers, each gets new "
+        f"records, and its accountant runs in the loop ({share:.0f} % of its time).\n"
+    )
+
+
+def scaling_notes() -> str:
+    """How the training of PATE-GANs grows."""
+    found = _read("performance", "scaling.json")
+    rows, columns, teachers = (found[name] for name in ("rows", "columns", "teachers"))
+
+    def growth(of: dict[str, Any]) -> tuple[str, str, str]:
+        """Exponents of time and of arithmetic; the speed beside that of one large product."""
+        speed = of["megaflops"][-1] / of["microseconds"][-1] * 1e3
+        share = speed / found["matrix_product_gflops"]
+        exponents = of["last_exponent"], of["last_exponent_of_arithmetic"]
+        return f"{exponents[0]:.2f}", f"{exponents[1]:.2f}", f"{100 * share:.0f} %"
+
+    wide, arithmetic, speed = growth(columns)
+    many, sums, slow = growth(teachers)
+    times = rows["values"][-1] // rows["values"][0]
+    more = 100 * (rows["microseconds"][-1] / rows["microseconds"][0] - 1)
+    return (
+        f"- **Rows**: {times} times as many cost {more:.0f} % more, because minibatches come from "
+        "more distant memory; the arithmetic stays the same.\n"
+        f"- **Columns**: time grows no faster than the arithmetic (exponent {wide} from "
+        f"{columns['values'][-2]} to {columns['values'][-1]}, against {arithmetic}), in the end at "
+        f"{speed} of the speed of a large matrix product.\n"
+        f"- **Teachers**: from {teachers['values'][-2]} on, time grows in proportion (exponent "
+        f"{many}). The arithmetic, part of which does not depend on teachers, grows slightly "
+        f"slower ({sums}), in the end at {slow} of that speed: drawing minibatches takes time.\n"
+        "- **Models at a time**: no gain beyond 32 here; the game asks each generator how many it "
+        "trains fastest together.\n"
+    )
+
+
 def audit_table() -> str:
     """What whole audits cost."""
     rows = []
@@ -230,9 +275,10 @@ def pytest_table() -> str:
 
 
 def commands_table() -> str:
-    """What commands cost that train nothing."""
+    """What commands cost, as programs of their own."""
     found = _read("performance", "commands.json")
     rows = [(f"`{one['command']}`", f"{one['cpu_seconds']:.1f} s") for one in found["commands"]]
+    rows.append(("the README's first audit", f"{found['first_audit']['cpu_seconds']:.0f} s"))
     return markdown.table(("command", "CPU time"), rows) + _at(found)
 
 
@@ -318,6 +364,8 @@ TABLES: Final[dict[tuple[str, str], Callable[[], str]]] = {
     ("explanations/other-tools.md", "others"): others_table,
     ("explanations/access-levels.md", "access"): access_table,
     ("performance.md", "training"): training_table,
+    ("performance.md", "training-notes"): training_notes,
+    ("performance.md", "scaling"): scaling_notes,
     ("performance.md", "audits"): audit_table,
     ("performance.md", "default"): default_audit_table,
     ("performance.md", "forest"): forest_table,

@@ -52,7 +52,7 @@ PARTS = {
     "default-audit": Benchmark("default_audit.py"),
     "generators": Benchmark("generators.py", quick=("marginals",)),
     "pytest": Benchmark("pytest_sessions.py"),
-    "commands": Benchmark("commands.py", quick=("--rounds", "1")),
+    "commands": Benchmark("commands.py"),
     "scaling": Benchmark("scaling.py"),
     "released-adult": Benchmark("released_data.py", full=("adult",), table="adult"),
     "released-rows": Benchmark("released_data.py", full=("rows",), quick=("rows", "500")),
