@@ -94,7 +94,7 @@ _PUBLISHED: Mapping[str, StudyTable] = MappingProxyType(
             published=_published(0.9265, 0.8739, 0.8584, 0.5, 0.9431, 0.8025, 0.9108),
             published_real=0.94,
             repeats=10,
-            libraries=("smartnoise-synth:mst", "smartnoise-synth:mst-public"),
+            libraries=("smartnoise-synth:mst", "smartnoise-synth:mst-public", "dpmm:aim-small"),
         ),
         "epileptic": StudyTable(
             file="epileptic_seizure.csv.gz",
