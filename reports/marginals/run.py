@@ -1,6 +1,6 @@
 """What is proved of noisy marginals whose claim is exact, and how often more than is true.
 
-Usage: python -m reports.marginals.run [PART ...]   (about 20 minutes on one core; resumes)
+Usage: python -m reports.marginals.run [PART ...]   (about half an hour on one core; resumes)
 
 Parts: limits (models are fitted in both worlds as in an audit, and attacked, cut and bounded by its
 code; engine, store and controls, which take more time than the models, are left out, and the
@@ -91,6 +91,8 @@ CASES: Final = (
     Case("independent", {"mu": 2.0}, 1000, 100, {"worst_case": "mst"}),
     Case("label", {"mu": 2.0}, 1000, 11),
     Case("label", {"mu": gaussian_mu(epsilon=1.0, delta=1e-5)}, 10_000, 5),
+    Case("label", {"mu": gaussian_mu(epsilon=1.0, delta=1e-5)}, 20_000, 5),
+    Case("label", {"mu": gaussian_mu(epsilon=1.0, delta=1e-5)}, 40_000, 5),
 )
 
 

@@ -27,7 +27,7 @@ from dpaudit.usefulness.summary import UtilityScore, summarise
 from dpaudit.versions import versions
 from reports import markdown
 from reports.command import Run, StudyParser, start, write_json
-from reports.utility.tables import MOST_ROWS, STUDY_TABLES, experiment
+from reports.utility.tables import STUDY_TABLES, experiment
 
 TABLES = ("adult", "cervical-cancer")
 EPSILONS, DELTA = (1.0, 10.0), 1e-5
@@ -38,10 +38,17 @@ CONFIDENCE = 0.95
 FROM_NOISE = "pate-gan-from-noise"
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     FROM_NOISE: ("pate-gan", {"start": "noise", "rounds": 40}),
+    "pate-gan-16-bins": ("pate-gan", {"bins": 16}),
+    "marginals-16-bins": ("marginals", {"bins": 16}),
     "smartnoise-synth:mst-public": ("smartnoise-synth:mst", {"defaults": "public"}),
+    "dpmm:aim-small": (
+        "dpmm:aim",
+        {"defaults": "public", "max_model_size": 1, "rounds": 60, "n_iters": 100},
+    ),
 }
-"""Generators under other settings: PATE-GAN as its paper has it, without marginals; a library that
-takes bounds and categories from the schema instead of paying for them.
+"""Generators under other settings: PATE-GAN as its paper has it, without marginals; finer counts;
+libraries that take bounds and categories from the schema instead of paying for them, AIM with a
+model, rounds and steps that let it end within minutes.
 """
 PRIVATE = (
     *("pate-gan", FROM_NOISE, "marginals", "dp-gan"),
@@ -76,7 +83,10 @@ class Task(NamedTuple):
 
 
 def sources(table: str) -> Iterator[str]:
-    """Baselines and every generator, those with a budget at both epsilons, DEAR ones not."""
+    """Those of the table, or every generator: with a budget at both epsilons, DEAR ones not."""
+    if of := STUDY_TABLES[table].sources:
+        yield from of
+        return
     yield from BASELINES
     for name in (*PRIVATE, *STUDY_TABLES[table].libraries):
         for epsilon in EPSILONS:
@@ -245,9 +255,8 @@ def kept(folder: Path) -> dict[str, dict[str, dict[str, dict[str, Any]]]]:
 
 def tasks_of(run: Run, results: dict[str, dict[str, dict[str, Any]]]) -> list[Task]:
     """The tables that the results do not hold yet, first repeats first."""
-    rows = QUICK_ROWS if run.quick else MOST_ROWS
     wanted = [
-        Task(table, source, number, run.data, rows)
+        Task(table, source, number, run.data, QUICK_ROWS if run.quick else STUDY_TABLES[table].rows)
         for table in run.parts
         for source in (QUICK if run.quick else sources(table))
         for number in range(_repeats(table, source, quick=run.quick))

@@ -13,7 +13,7 @@ from dpaudit.usefulness.experiment import HEADLINE, Measure, Repeat, ScoreName, 
 from reports import markdown
 from reports.command import Run
 from reports.utility import run as study
-from reports.utility.tables import STUDY_TABLES, experiment
+from reports.utility.tables import EVERY_ROW, MOST_ROWS, STUDY_TABLES, WHOLE, experiment
 
 
 def row(value: float) -> dict[str, Any]:
@@ -80,6 +80,20 @@ def test_generators_are_taken_by_name() -> None:
     assert found[:3] == ["real", "noise", "constant"]
     assert {"pate-gan 1", "pate-gan 10", "smartnoise 1", "smartnoise-synth:mst 10"} <= set(found)
     assert not set(found) & set(study.DEAR)
+
+
+def test_whole_tables_have_as_many_synthetic_rows_as_real_ones(tmp_path: Path) -> None:
+    parts = ("credit", "credit-whole")
+    tasks = study.tasks_of(
+        Run(home=tmp_path, out=tmp_path, parts=parts), {part: {} for part in parts}
+    )
+    assert {(task.table, task.rows) for task in tasks} == {
+        ("credit", MOST_ROWS),
+        ("credit-whole", EVERY_ROW),
+    }
+    whole = {task.source for task in tasks if task.table == "credit-whole"}
+    assert whole == set(WHOLE)
+    assert STUDY_TABLES["credit-whole"].published == STUDY_TABLES["credit"].published
 
 
 def test_large_tables_are_repeated_less_and_a_library_needs_its_environment(

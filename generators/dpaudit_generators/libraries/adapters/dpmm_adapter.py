@@ -60,6 +60,17 @@ class DpmmMst(DpmmPipeline):
 
 
 class DpmmAim(DpmmPipeline):
-    """Marginals chosen adaptively."""
+    """Marginals chosen adaptively; at the library's defaults a model of 30 columns takes hours."""
 
     pipeline = AIMPipeline
+
+    def __init__(self, *, schema, max_model_size=None, rounds=None, n_iters=1000, **common):
+        self.sizes = {
+            "max_model_size": max_model_size,
+            "gen_kwargs": {"rounds": rounds, "n_iters": n_iters},
+        }
+        super().__init__(schema=schema, **common)
+
+    def made(self):
+        """An unfitted pipeline, whose model is no larger than asked for (MiB)."""
+        return self.pipeline(n_jobs=1, **self.options, **self.sizes)
