@@ -51,7 +51,7 @@ libraries that take bounds and categories from the schema instead of paying for 
 model, rounds and steps that let it end within minutes.
 """
 PRIVATE = (
-    *("pate-gan", FROM_NOISE, "marginals", "dp-gan"),
+    *("pate-gan", FROM_NOISE, "pate-gan-16-bins", "marginals", "marginals-16-bins", "dp-gan"),
     *("original", "updated", "synthcity", "turing", "borealis", "smartnoise"),
 )
 """Generators that take a privacy budget."""

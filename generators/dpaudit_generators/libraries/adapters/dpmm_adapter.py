@@ -60,7 +60,7 @@ class DpmmMst(DpmmPipeline):
 
 
 class DpmmAim(DpmmPipeline):
-    """Marginals chosen adaptively; at the library's defaults a model of 30 columns takes hours."""
+    """Marginals chosen adaptively; at the library's defaults a model can take hours."""
 
     pipeline = AIMPipeline
 
