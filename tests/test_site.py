@@ -72,7 +72,7 @@ def test_the_readme_s_figures_are_those_of_the_studies() -> None:
     commands = ROOT / "reports" / "performance" / "results" / "commands.json"
     first = json.loads(commands.read_text(encoding="utf-8"))["first_audit"]
     assert first["exit"] == 0
-    assert f"some {round(first['cpu_seconds'], -1):.0f} seconds of CPU time" in " ".join(
+    assert f"some {round(first['seconds'], -1):.0f} seconds on 2 idle cores" in " ".join(
         text.split()
     )
 
