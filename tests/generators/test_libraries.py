@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -38,3 +42,43 @@ def test_methods_of_an_adapter_are_short(library: Library) -> None:
         if isinstance(node, ast.FunctionDef):
             assert node.end_lineno is not None
             assert node.end_lineno - node.body[0].lineno < 16, node.name
+
+
+class AskedPipeline:
+    """Stands for a pipeline of dpmm: keeps what it was asked for."""
+
+    def __init__(self, **asked: Any) -> None:
+        self.asked = asked
+        self.gen = SimpleNamespace(epsilon=asked["epsilon"], delta=asked["delta"])
+        self.proc = SimpleNamespace(binner_settings={"epsilon": asked["proc_epsilon"]})
+
+
+@pytest.fixture
+def dpmm(monkeypatch: pytest.MonkeyPatch) -> Any:
+    pipelines = ModuleType("dpmm.pipelines")
+    for name in ("AIMPipeline", "MSTPipeline", "PrivBayesPipeline"):
+        setattr(pipelines, name, AskedPipeline)
+    monkeypatch.setitem(sys.modules, "dpmm", ModuleType("dpmm"))
+    monkeypatch.setitem(sys.modules, "dpmm.pipelines", pipelines)
+    [library] = (one for one in SHIPPED if one.name == "dpmm")
+    spec = importlib.util.spec_from_file_location("dpmm_adapter_under_test", library.adapter)
+    assert spec is not None
+    assert spec.loader is not None
+    adapter = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(adapter)
+    return adapter
+
+
+def test_aim_hands_over_what_decides_its_time_and_claims_what_it_spends(dpmm: Any) -> None:
+    aim = dpmm.DpmmAim(schema={"columns": []}, epsilon=2.0, max_model_size=1, rounds=60)
+    asked = aim.made().asked
+    assert asked["max_model_size"] == 1
+    assert asked["gen_kwargs"] == {"rounds": 60, "n_iters": 1000}
+    assert aim.claim == {"epsilon": 2.1, "delta": 1e-5}
+    assert "gen_kwargs" not in dpmm.DpmmMst(schema={"columns": []}).made().asked
+
+
+@pytest.mark.parametrize("wrong", [{"max_model_size": "abc"}, {"rounds": 0}, {"n_iters": -1}])
+def test_aim_refuses_sizes_before_any_training(dpmm: Any, wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} is .*: use a number above 0"):
+        dpmm.DpmmAim(schema={"columns": []}, **wrong)

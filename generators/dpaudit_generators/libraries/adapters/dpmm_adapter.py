@@ -65,10 +65,11 @@ class DpmmAim(DpmmPipeline):
     pipeline = AIMPipeline
 
     def __init__(self, *, schema, max_model_size=None, rounds=None, n_iters=1000, **common):
-        self.sizes = {
-            "max_model_size": max_model_size,
-            "gen_kwargs": {"rounds": rounds, "n_iters": n_iters},
-        }
+        steps = {"rounds": rounds, "n_iters": n_iters}
+        for name, value in {"max_model_size": max_model_size, **steps}.items():
+            if not (value is None or (isinstance(value, int | float) and value > 0)):
+                raise ValueError(f"{name} is {value!r}: use a number above 0")
+        self.sizes = {"max_model_size": max_model_size, "gen_kwargs": steps}
         super().__init__(schema=schema, **common)
 
     def made(self):
