@@ -64,7 +64,7 @@ def threat_model(result: AuditRecord) -> Iterable[Block]:
         ("Does not know", f"{unknown}, and the random numbers of its training"),
         *(() if result.target.tables is None else (("Both tables", result.target.tables),)),
         ("Attacks", f"{result.one_run.canaries} canaries" if result.one_run else target(result)),
-        ("Tells apart", _WORLDS[result.claim.neighbours]),
+        ("Distinguishes", _WORLDS[result.claim.neighbours]),
     )
     yield Block(
         title="Threat model: who sees what",

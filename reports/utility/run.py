@@ -83,11 +83,11 @@ class Task(NamedTuple):
 
 
 def sources(table: str) -> Iterator[str]:
-    """Those of the table, or every generator: with a budget at both epsilons, DEAR ones not."""
+    """Baselines, and those of the table or every generator: at both epsilons, DEAR ones not."""
+    yield from BASELINES
     if of := STUDY_TABLES[table].sources:
         yield from of
         return
-    yield from BASELINES
     for name in (*PRIVATE, *STUDY_TABLES[table].libraries):
         for epsilon in EPSILONS:
             if (source := f"{name} {epsilon:g}") not in DEAR:

@@ -17,7 +17,7 @@ from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
-from dpaudit_generators.batches import TableGenerator, claim_of_model
+from dpaudit_generators.batches import TracedGenerator, claim_of_model
 from dpaudit_generators.marginals.choice import Structure, joint_counts, label_star
 from dpaudit_generators.marginals.domain import Domain
 from dpaudit_generators.marginals.model import TreeBatch, TreeModel
@@ -33,7 +33,7 @@ _EPSILON: Final = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Marginals(TableGenerator[TreeModel]):
+class Marginals(TracedGenerator[TreeModel]):
     """Noisy counts of pairs of columns, and records drawn along a tree of them; an exact claim.
 
     Which pairs is public (`tree=label`, `independent`) or chosen with noise (`chosen`): see
@@ -157,20 +157,10 @@ class Marginals(TableGenerator[TreeModel]):
             models.append(TreeModel(**release._asdict(), claim=claim))
         return TreeBatch(tuple(models))
 
-    def trace(
+    def traced(
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
-        """Fits and samples as `fit` and `sample` do, and records the bounds that are used.
-
-        Args:
-            data: The private table.
-            n_rows: Number of records to draw.
-            seed: Seed of both.
-            recorder: Takes the records.
-
-        Returns:
-            The table of ``fit(data, seed=seed).sample(n_rows, seed=seed)``.
-        """
+        """As `trace`, on a table whose columns are the schema's: records the bounds in use."""
         for column in self.schema.columns:
             if column.kind.numeric:
                 recorder.scaling(column.name, column.bounds)
