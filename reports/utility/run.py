@@ -40,6 +40,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     FROM_NOISE: ("pate-gan", {"start": "noise", "rounds": 40}),
     "pate-gan-16-bins": ("pate-gan", {"bins": 16}),
     "marginals-16-bins": ("marginals", {"bins": 16}),
+    "deviations": ("marginals", {"tree": "deviations"}),
+    "deviations-16-bins": ("marginals", {"tree": "deviations", "bins": 16}),
     "smartnoise-synth:mst-public": ("smartnoise-synth:mst", {"defaults": "public"}),
     "dpmm:aim-small": (
         "dpmm:aim",
@@ -47,11 +49,13 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 """Generators under other settings: PATE-GAN as its paper has it, without marginals; finer counts;
-libraries that take bounds and categories from the schema instead of paying for them, AIM with a
-model, rounds and steps that let it end within minutes.
+deviations of classes, where the reference starts, with all of the budget; libraries that take
+bounds and categories from the schema instead of paying for them, AIM with a model, rounds and steps
+that let it end within minutes.
 """
 PRIVATE = (
-    *("pate-gan", FROM_NOISE, "pate-gan-16-bins", "marginals", "marginals-16-bins", "dp-gan"),
+    *("pate-gan", FROM_NOISE, "pate-gan-16-bins", "marginals", "marginals-16-bins"),
+    *("deviations", "deviations-16-bins", "dp-gan"),
     *("original", "updated", "synthcity", "turing", "borealis", "smartnoise"),
 )
 """Generators that take a privacy budget."""

@@ -25,6 +25,8 @@ class Structure(StrEnum):
     """Those of the label if the schema names one, else chosen ones."""
     LABEL = "label"
     """Every column with the label; public."""
+    DEVIATIONS = "deviations"
+    """The same, as deviations of each class from the columns alone, with less noise; public."""
     CHOSEN = "chosen"
     """A tree of the pairs that are farthest from independent; the choice is paid for."""
     INDEPENDENT = "independent"

@@ -19,6 +19,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
 from dpaudit_generators.batches import TracedGenerator, claim_of_model
 from dpaudit_generators.marginals.choice import Structure, joint_counts, label_star
+from dpaudit_generators.marginals.deviations import DeviationTree
 from dpaudit_generators.marginals.domain import Domain
 from dpaudit_generators.marginals.model import TreeBatch, TreeModel
 from dpaudit_generators.marginals.release import ChosenTree, PublicTree
@@ -36,13 +37,13 @@ _EPSILON: Final = 1.0
 class Marginals(TracedGenerator[TreeModel]):
     """Noisy counts of pairs of columns, and records drawn along a tree of them; an exact claim.
 
-    Which pairs is public (`tree=label`, `independent`) or chosen with noise (`chosen`): see
-    `PublicTree` and `ChosenTree` for the proofs. Cells are public: categories, and equal bins over
-    the bounds of the schema. The number of records is never used. All else, from clipping counts at
-    0 to drawing records, is post-processing.
+    Which pairs is public (`tree=label`, `deviations`, `independent`) or chosen with noise
+    (`chosen`): see `PublicTree`, `DeviationTree` and `ChosenTree` for the proofs. Cells are public:
+    categories, and equal bins over the bounds of the schema. The number of records is never used.
+    All else, from clipping counts at 0 to drawing records, is post-processing.
 
     The budget is stated in one currency, which the claim has too. For a public tree the mechanism
-    is Gaussian, so that each of them is exact; a chosen tree is claimed in rho, or in the epsilon
+    is Gaussian; of counts each of them is exact. A chosen tree is claimed in rho, or in the epsilon
     and delta that follow.
 
     Attributes:
@@ -51,8 +52,9 @@ class Marginals(TracedGenerator[TreeModel]):
         delta: Its delta.
         mu: Budget in Gaussian DP, in place of epsilon and delta; for a public tree.
         rho: Budget in zCDP, in place of epsilon and delta.
-        tree: Which pairs are counted: "label" (every column with the label), "chosen", or
-            "independent" (none). "auto" is "label" if the schema names one, else "chosen".
+        tree: Which pairs are counted: "label" (every column with the label), "deviations" (the
+            same, as what each class deviates by), "chosen", or "independent" (none). "auto" is
+            "label" if the schema names one, else "chosen".
         bins: Equal bins over the bounds of a numeric column.
 
     Raises:
@@ -79,11 +81,14 @@ class Marginals(TracedGenerator[TreeModel]):
             raise SettingsError(f"bins is {self.bins!r}: use at least 1")
         if sum(one is not None for one in (self.epsilon, self.mu, self.rho)) > 1:
             raise SettingsError("the budget is given twice: keep one of epsilon, mu and rho")
-        if self.tree is Structure.LABEL and self.schema.label is None:
+        of_label = self.tree in (Structure.LABEL, Structure.DEVIATIONS)
+        if of_label and self.schema.label is None:
             raise SettingsError(
-                'tree=label needs a schema that names a label column ("label": NAME): name one, or '
-                "use tree=chosen"
+                f'tree={self.tree} needs a schema that names a label column ("label": NAME): name '
+                "one, or use tree=chosen"
             )
+        if self.tree is Structure.DEVIATIONS and len(self.schema.columns) < 2:
+            raise SettingsError("tree=deviations needs a column beside the label: use tree=label")
         if self.structure is Structure.CHOSEN and self.mu is not None:
             raise SettingsError("mu is for a public tree: give rho, or epsilon, for tree=chosen")
         _ = self.claim  # validates
@@ -99,7 +104,7 @@ class Marginals(TracedGenerator[TreeModel]):
         return Structure.CHOSEN if len(self.schema.columns) > 1 else Structure.INDEPENDENT
 
     @cached_property
-    def mechanism(self) -> PublicTree | ChosenTree:
+    def mechanism(self) -> PublicTree | DeviationTree | ChosenTree:
         """What is released, with noise that spends the budget."""
         domain, names = Domain(self.schema, self.bins), self.schema.names
         root = names.index(self.schema.label) if self.schema.label else 0
@@ -111,6 +116,8 @@ class Marginals(TracedGenerator[TreeModel]):
                     f"at most {MOST_CELLS}; use fewer bins, or tree=label"
                 )
             return ChosenTree(domain, self._rho, root)
+        if self.structure is Structure.DEVIATIONS:
+            return DeviationTree(domain, self._mu, root)
         star = self.structure is Structure.LABEL
         parents = label_star(len(names), root) if star else (ROOT,) * len(names)
         return PublicTree(TreeTables(domain, parents), self._mu)
@@ -122,6 +129,8 @@ class Marginals(TracedGenerator[TreeModel]):
             source = (
                 "proved: zCDP of noisy counts and of a tree chosen by the exponential mechanism"
             )
+        elif self.structure is Structure.DEVIATIONS:
+            source = "proved: Gaussian noise on counts of columns and on deviations of each class"
         else:
             source = f"exact: Gaussian noise on the counts of {len(self.schema.columns)} tables"
         if self.mu is not None:
@@ -217,6 +226,9 @@ class _Kept:
 
     everything: _Counted
     dropped: list[int]
+
+    def cells(self) -> IntArray:
+        return np.delete(self.everything.cells, self.dropped, axis=0)
 
     def counts(self, tables: TreeTables) -> IntArray:
         lacking = tables.counts(self.everything.cells[self.dropped])

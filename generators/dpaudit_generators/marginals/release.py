@@ -18,7 +18,11 @@ from dpaudit_generators.marginals.tables import ROOT, TreeTables
 
 
 class RecordCounts(Protocol):
-    """Counts of the records of one training."""
+    """The records of one training, by their cells."""
+
+    def cells(self) -> IntArray:
+        """The cell of each record in each column [n, d]."""
+        ...
 
     def counts(self, tables: TreeTables) -> IntArray:
         """Counts of all cells of some tables, flat."""
@@ -76,7 +80,7 @@ class PublicTree:
 
     def of(self, records: RecordCounts, *, seed: int | None) -> TreeRelease:
         """Counts with noise."""
-        noisy = _noised(records.counts(self.tables), self.scale, seed, "noise")
+        noisy = noised(records.counts(self.tables), self.scale, seed, "noise")
         scales = np.full(len(self.tables.parents), self.scale)
         return TreeRelease(self.tables, shares_along(self.tables, noisy, scales), noisy)
 
@@ -134,13 +138,13 @@ class ChosenTree:
         """Counts, choices and counts again, each with noise."""
         domain, alone = self.domain, self.alone
         scale, pair_scale = self.scales
-        single = _noised(records.counts(alone), scale, seed, "columns")
+        single = noised(records.counts(alone), scale, seed, "columns")
         shares = shares_along(alone, single, np.full(len(domain.sizes), scale))
         scores = distances(domain, records.joint(), shares, total_of(alone, single))
         rng = rng_of(seed, "choice")
         tree = choose_tree(scores, epsilon=self.edge_epsilon, root=self.root, rng=rng)
         tables = TreeTables(domain, tree)
-        noisy = _noised(records.counts(tables), pair_scale, seed, "pairs")
+        noisy = noised(records.counts(tables), pair_scale, seed, "pairs")
         own = slice(tables.starts[self.root], tables.starts[self.root + 1])
         noisy[own] = alone.table(single, self.root)[0]  # a root is a column alone
         scales = np.where(np.array(tree) == ROOT, scale, pair_scale)
@@ -171,7 +175,16 @@ class ChosenTree:
         return found
 
 
-def _noised(counts: IntArray, scale: float, seed: int | None, purpose: str) -> FloatArray:
-    noise = rng_of(seed, purpose).standard_normal(len(counts))
-    found: FloatArray = counts + scale * noise
+def noised(
+    numbers: IntArray | FloatArray, scale: float | FloatArray, seed: int | None, purpose: str
+) -> FloatArray:
+    """Numbers with Gaussian noise.
+
+    Args:
+        numbers: Of any shape.
+        scale: Standard deviation of the noise, or of the noise on each.
+        seed: For audits; None means the system's entropy.
+        purpose: Names the random stream.
+    """
+    found: FloatArray = numbers + scale * rng_of(seed, purpose).standard_normal(numbers.shape)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpaudit.plugins.protocols import FloatArray
+from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit_generators.marginals.tables import TreeTables
 
 
@@ -63,3 +63,24 @@ def total_of(tables: TreeTables, noisy: FloatArray) -> float:
     sums = np.add.reduceat(noisy, tables.starts[:-1])
     precision = 1.0 / np.diff(tables.starts)
     return float(precision @ sums / precision.sum())
+
+
+def onto_simplex(values: FloatArray, widths: IntArray) -> FloatArray:
+    """The nearest shares: numbers of at least 0 that add up to 1 (Duchi et al. 2008, figure 1).
+
+    Args:
+        values: Rows of numbers one after the other, flat.
+        widths: How many are in each row, at least one.
+
+    Returns:
+        Shares in the same places; each row adds up to 1.
+    """
+    place = np.arange(widths.max())
+    rows = np.full((len(widths), len(place)), -np.inf)
+    rows[place < widths[:, None]] = values
+    ordered = -np.sort(-rows, axis=1)
+    beyond = np.cumsum(np.where(np.isfinite(ordered), ordered, 0.0), axis=1) - 1.0
+    kept = (ordered * (place + 1) > beyond).sum(axis=1)
+    shifts = beyond[np.arange(len(rows)), kept - 1] / kept
+    shares: FloatArray = np.maximum(values - np.repeat(shifts, widths), 0.0)
+    return shares

@@ -46,13 +46,14 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
 
     Records are drawn from noisy marginals of each class and weighted by a student that learns from
     the noisy labels of k teachers. The proof, in the order of the code: All constants come from
-    public settings (`plan`, `marginals`, `TrainingSettings`). A record is in one cell of each
-    marginal, so Gaussian noise makes the counts mu-GDP (`marginals.PublicTree`). A keyed hash deals
-    records to teachers, so a record reaches one teacher (`pate.cells`), whose training reads
+    public settings (`plan`, `marginals`, `TrainingSettings`). A record is counted once in each
+    column and adds to the deviations of its class at most their radius, so Gaussian noise makes
+    both mu-GDP (`marginals.DeviationTree`; without a label `marginals.PublicTree`). A keyed hash
+    deals records to teachers, so a record reaches one teacher (`pate.cells`), whose training reads
     nothing of the other cells (`teachers`). So one vote of k changes by one, and the released label
     is a draw from a public table whose mu is known (`VoteTable.mu`). Squares of mu add up, whatever
     later steps take from earlier ones. Everything else, the student and the records, reads noisy
-    counts and released labels only, which is post-processing.
+    numbers and released labels only, which is post-processing.
 
     With `start=noise` there are no marginals: a generator network learns from the student, as in
     the paper, and the labels are accounted by their exact Rényi divergences. Whatever else of the
@@ -151,11 +152,10 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
         plan, split = self.plan, self.split
         if self.marginals is not None:
             source = (
-                f"noisy counts of {len(self.schema.columns)} marginals, "
+                f"noisy marginals of {len(self.schema.columns)} columns, "
                 f"{self.marginals.claim.value:.4g}-Gaussian DP, and {plan.labels} one-bit votes of "
                 f"{plan.teachers} teachers with {plan.table.noise}, {plan.table.mu:.4g}-Gaussian "
-                "DP each; one record is in one cell of each marginal and moves one vote by one; "
-                "squares of mu added up"
+                "DP each, of which one record moves one by one; squares of mu added up"
             )
             return PrivacyClaim(epsilon=self.epsilon, delta=self.delta, source=source)
         source = plan.table.claim(plan.labels, delta=plan.delta, method="rdp").source
@@ -183,7 +183,8 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
         if self.start is Origin.NOISE:
             return None
         mu = math.sqrt(1.0 - self.vote_share) * self._mu
-        tree = Structure.INDEPENDENT if self.schema.label is None else Structure.LABEL
+        classes = self.schema.label is not None and len(self.schema.columns) > 1
+        tree = Structure.DEVIATIONS if classes else Structure.INDEPENDENT
         return Marginals(schema=self.schema, mu=mu, tree=tree, bins=self.bins)
 
     @cached_property

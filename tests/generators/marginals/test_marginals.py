@@ -54,7 +54,9 @@ DATA = MIXED.canonical(
         }
     )
 )
-STRUCTURES = [Structure.LABEL, Structure.CHOSEN, Structure.INDEPENDENT]
+STRUCTURES = [
+    *(Structure.LABEL, Structure.DEVIATIONS, Structure.CHOSEN, Structure.INDEPENDENT),
+]
 BITS = Schema(
     columns=tuple(Column(name=name, kind=Kind.BINARY, categories=(0, 1)) for name in "abcd"),
     label="a",
@@ -370,7 +372,7 @@ def test_a_model_says_where_its_noise_came_from() -> None:
         ({"mu": 1.0, "tree": "chosen"}, SettingsError, "mu is for a public tree"),
         ({"bins": 0}, SettingsError, "bins"),
         ({"bins": 5000, "tree": "chosen"}, SettingsError, "at most 4096"),
-        ({"tree": "star"}, SettingsError, "use auto, label, chosen, independent"),
+        ({"tree": "star"}, SettingsError, "use auto, label, deviations, chosen, independent"),
     ],
 )
 def test_senseless_settings_are_refused(
@@ -430,7 +432,7 @@ def test_other_columns_are_refused() -> None:
         Marginals(schema=MIXED).check(DATA.assign(age=400))
 
 
-@pytest.mark.parametrize("structure", [Structure.LABEL, Structure.CHOSEN])
+@pytest.mark.parametrize("structure", STRUCTURES[:3])
 def test_with_a_large_budget_pairs_are_as_in_the_table(structure: Structure) -> None:
     rng = np.random.default_rng(8)
     a = rng.random(4000) < 0.3
@@ -461,7 +463,7 @@ def test_a_trace_shows_public_bounds() -> None:
 # audits
 
 
-@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("structure", [Structure.LABEL, Structure.CHOSEN, Structure.INDEPENDENT])
 def test_the_effect_of_a_record_is_what_it_adds_to_columns_and_public_pairs(
     structure: Structure,
 ) -> None:

@@ -7,6 +7,7 @@ to show that the check would notice.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,12 @@ import torch
 from dpaudit.account import LabelBudget, VoteTable
 from dpaudit.account.gaussian import gaussian_mu
 from dpaudit.model.column import Column, Kind
-from dpaudit.model.encoding import encode
+from dpaudit.model.encoding import encode, values_of_table
 from dpaudit.model.gaussian import gaussian_delta
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators import pate
-from dpaudit_generators.marginals import Marginals, TreeBatch, release
+from dpaudit_generators.marginals import Marginals, TreeBatch, deviations, release
 from dpaudit_generators.networks.stack import Critics
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan import Origin, PateGan, PateGanModel, mechanism, training
@@ -341,7 +342,7 @@ def shifted(marginals: Marginals, removed: int) -> FloatArray:
         return sums[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(release, "_noised", counted)
+        patch.setattr(release, "noised", counted)
         for data in (table(50), table(50).drop(index=removed).reset_index(drop=True)):
             marginals.fit(data, seed=1)
     return sums[0] - sums[1]
@@ -372,6 +373,33 @@ def test_p9_counts_have_the_noise_that_is_accounted(monkeypatch: pytest.MonkeyPa
     # It would notice noise for one column in place of all three.
     monkeypatch.setattr(release.PublicTree, "scale", 1.0 / mu)
     assert noise_multiplier(gan) * mu < 1.0 - 4 * error
+
+
+def most_moved(gan: PateGan) -> float:
+    """The most that a record of fifty moves the deviations by, over their radius."""
+    assert gan.marginals is not None
+    mechanism = gan.marginals.mechanism
+    assert isinstance(mechanism, deviations.DeviationTree)
+    cells = mechanism.domain.cells(values_of_table(table(50), gan.schema))
+    rng = np.random.default_rng(4)
+    moved = []
+    for removed in range(50):
+        around = mechanism.centre(rng.normal(10.0, 20.0, len(mechanism.alone_scales)))
+        sums, radius = mechanism.deviations(cells, around)
+        less = mechanism.deviations(np.delete(cells, removed, axis=0), around)
+        assert less.radius == radius
+        moved.append(np.linalg.norm(sums - less.sums) / radius)
+    return max(moved)
+
+
+def test_p9_a_record_moves_the_deviations_by_at_most_their_radius(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gan = PateGan(schema=replace(SCHEMA, label="c"), **GIVEN)
+    assert 0.99 < most_moved(gan) <= 1.0 + 1e-12
+    # It would notice records that are not scaled down.
+    monkeypatch.setattr(deviations, "_scaled_down", lambda norms, radius: np.ones(len(norms)))
+    assert most_moved(gan) > 1.1
 
 
 @pytest.mark.parametrize("epsilon", BUDGETS)

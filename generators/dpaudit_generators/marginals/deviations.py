@@ -1,0 +1,252 @@
+"""Columns alone, then how far the records of each class deviate from them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit_generators.marginals.choice import label_star
+from dpaudit_generators.marginals.domain import Domain
+from dpaudit_generators.marginals.release import RecordCounts, TreeRelease, noised
+from dpaudit_generators.marginals.shares import onto_simplex
+from dpaudit_generators.marginals.tables import ROOT, TreeTables
+
+LABEL_SHARE: Final = 0.1
+"""Share of the budget, in squares of mu, for the counts of the label's classes."""
+COLUMNS_SHARE: Final = 0.1
+"""The same for the counts of all other columns; the deviations get the rest."""
+
+
+class Centre(NamedTuple):
+    """What deviations are measured from: post-processing of noisy counts.
+
+    Attributes:
+        classes: Shares of the label's classes [L].
+        cells: Shares of the cells of each other column, flat [s].
+        total: An estimate of the number of records.
+    """
+
+    classes: FloatArray
+    cells: FloatArray
+    total: float
+
+
+class Deviations(NamedTuple):
+    """Sums over records of what they deviate by.
+
+    Attributes:
+        sums: By class and cell [L, s].
+        radius: The most that a record adds to them, in L2 norm.
+    """
+
+    sums: FloatArray
+    radius: float
+
+
+@dataclass(frozen=True)
+class DeviationTree:
+    """Every column with the label, in two steps that cost less noise than counts of all pairs.
+
+    First the classes of the label and every other column are counted alone, with Gaussian noise.
+    Let q and p be the shares that follow. Then a record of class y with cells x adds
+    (e(y) - q) (e(x) - p)^T to a sum over records, e being indicators, scaled down to a norm of at
+    most the radius; Gaussian noise is added to the sum. The rows of the tables are p plus the mean
+    deviation of each class.
+
+    A record that agrees with most others on most columns deviates by little. So the radius, the
+    root mean square of the norm under p, but at least that of one column, is below the sqrt(d) by
+    which a record changes d tables of counts, and so is the noise. Where mu is above 1 and noise is
+    small, a larger radius scales fewer records down.
+
+    Proof: of the first step, adding or removing a record changes one count of the classes and one
+    of each of c other columns, so with noise of standard deviations s and t it is mu-Gaussian DP
+    with mu^2 = 1 / s^2 + c / t^2. Whatever it says, the record changes the sum by at most the
+    radius, so noise of radius / mu is mu-Gaussian DP (Dong, Roth and Su 2022, Theorem 2.7). Squares
+    of mu add up (Corollary 3.3 there); all else is post-processing.
+
+    Attributes:
+        domain: The public cells of the columns.
+        mu: What both steps cost together.
+        root: The label.
+    """
+
+    domain: Domain
+    mu: float
+    root: int
+
+    @cached_property
+    def tables(self) -> TreeTables:
+        """The tables that records are drawn along: every column by its class."""
+        return TreeTables(self.domain, label_star(len(self.domain.sizes), self.root))
+
+    @cached_property
+    def others(self) -> IntArray:
+        """The columns beside the label."""
+        return np.delete(np.arange(len(self.domain.sizes)), self.root)
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """First cell of each other column, and the number of all their cells."""
+        return np.append(0, np.cumsum(self.domain.sizes[self.others]))
+
+    @property
+    def label_scale(self) -> float:
+        """Standard deviation of the noise on the counts of the label's classes."""
+        return 1.0 / (math.sqrt(LABEL_SHARE) * self.mu)
+
+    @property
+    def columns_scale(self) -> float:
+        """The same of the counts of other columns."""
+        return math.sqrt(len(self.others)) / (math.sqrt(COLUMNS_SHARE) * self.mu)
+
+    @property
+    def deviations_mu(self) -> float:
+        """What the second step costs."""
+        return math.sqrt(1.0 - LABEL_SHARE - COLUMNS_SHARE) * self.mu
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the numbers that are released: counts alone, then deviations by class."""
+        own = self.domain.names
+        cells = [name for column in self.others for name in own[column]]
+        return (*own[self.root], *cells, *(f"{a} & {b}" for a in own[self.root] for b in cells))
+
+    def effect(self, cells: IntArray) -> FloatArray:
+        """By how much a record raises each number that is released.
+
+        Of deviations, which depend on what was counted before, as if cells were equally frequent.
+
+        Args:
+            cells: Its cell in each column [1, d].
+        """
+        sizes = self.domain.sizes
+        alone = self.alone(cells)
+        equal = Centre(
+            np.full(sizes[self.root], 1.0 / sizes[self.root]),
+            np.repeat(1.0 / sizes[self.others], sizes[self.others]),
+            1.0,
+        )
+        sums, radius = self.deviations(cells, equal)
+        return self.in_units(alone.astype(np.float64), sums, radius)
+
+    def of(self, records: RecordCounts, *, seed: int | None) -> TreeRelease:
+        """Counts with noise, then deviations with noise.
+
+        Numbers that are released are in units of the standard deviation of their noise.
+        """
+        cells = records.cells()
+        alone = noised(self.alone(cells), self.alone_scales, seed, "columns")
+        centre = self.centre(alone)
+        sums, radius = self.deviations(cells, centre)
+        scale = radius / self.deviations_mu
+        noisy = noised(sums, scale, seed, "deviations")
+        return TreeRelease(
+            self.tables, self._shares(centre, noisy), self.in_units(alone, noisy, radius)
+        )
+
+    def centre(self, alone: FloatArray) -> Centre:
+        """What follows from the noisy counts of classes and of other columns.
+
+        Args:
+            alone: They, in this order, flat.
+        """
+        classes, counts = np.split(alone, [self.domain.sizes[self.root]])
+        sums = np.append(classes.sum(), np.add.reduceat(counts, self.starts[:-1]))
+        widths = np.append(len(classes), np.diff(self.starts))
+        scales = np.append(self.label_scale, np.full(len(self.others), self.columns_scale))
+        precision = 1.0 / (widths * scales**2)
+        total = max(1.0, float(precision @ sums / precision.sum()))
+        shares = onto_simplex(alone / total, widths)
+        return Centre(shares[: len(classes)], shares[len(classes) :], total)
+
+    def deviations(self, cells: IntArray, centre: Centre) -> Deviations:
+        """The sum of what records deviate by, before noise.
+
+        Args:
+            cells: The cell of each record in each column [n, d]; a value that the schema has no
+                place for does not deviate.
+            centre: What they deviate from.
+        """
+        classes = len(centre.classes)
+        label, slots = cells[:, self.root], cells[:, self.others] + self.starts[:-1]
+        known = (cells[:, self.others] >= 0) & (label >= 0)[:, None]
+        squares = np.add.reduceat(centre.cells**2, self.starts[:-1])
+        by_class = np.sqrt(_squared(centre.classes, (centre.classes**2).sum()))
+        mean = float(by_class.max() * math.sqrt(max(1.0, (1.0 - squares).sum())))
+        radius = mean * max(1.0, math.sqrt(self.deviations_mu))
+
+        by_cell = _squared(centre.cells, np.repeat(squares, np.diff(self.starts)))
+        norms = np.sqrt(np.where(known, by_cell[np.where(known, slots, 0)], 0.0).sum(axis=1))
+        norms *= by_class[np.where(label >= 0, label, 0)]
+        weights = _scaled_down(norms, radius)
+
+        places = (label[:, None] * self.starts[-1] + slots)[known]
+        given = np.broadcast_to(weights[:, None], known.shape)[known]
+        weighed = np.bincount(places, given, minlength=classes * self.starts[-1])
+        by_row = weighed.reshape(classes, -1)
+        there = np.add.reduceat(by_row, self.starts[:-1], axis=1)
+        sums = by_row - np.repeat(there, np.diff(self.starts), axis=1) * centre.cells
+        return Deviations(sums - np.outer(centre.classes, sums.sum(axis=0)), radius)
+
+    def _shares(self, centre: Centre, noisy: FloatArray) -> FloatArray:
+        """Shares of the cells in each row of each table: the centre plus mean deviations."""
+        widths = np.diff(self.starts)
+        deviations = noisy - noisy.mean(axis=0)  # without noise both sums are 0
+        means = np.add.reduceat(deviations, self.starts[:-1], axis=1) / widths
+        deviations -= np.repeat(means, widths, axis=1)
+        records = np.maximum(centre.classes * centre.total, self.label_scale)
+        rows = centre.cells + deviations / records[:, None]
+        rows = onto_simplex(rows.ravel(), np.tile(widths, len(rows))).reshape(rows.shape)
+        shares = np.empty(self.tables.starts[-1])
+        for column, part in enumerate(np.split(rows, self.starts[1:-1], axis=1)):
+            place = self.others[column]
+            shares[self.tables.starts[place] : self.tables.starts[place + 1]] = part.ravel()
+        own = self.tables.starts[self.root]
+        shares[own : own + len(centre.classes)] = centre.classes
+        return shares
+
+    def alone(self, cells: IntArray) -> IntArray:
+        """Counts of classes, then of the cells of other columns, flat.
+
+        Args:
+            cells: The cell of each record in each column [n, d].
+        """
+        tables = TreeTables(self.domain, (ROOT,) * len(self.domain.sizes))
+        counts = tables.counts(cells)
+        own = slice(tables.starts[self.root], tables.starts[self.root + 1])
+        return np.append(counts[own], np.delete(counts, own))
+
+    @property
+    def alone_scales(self) -> FloatArray:
+        """Standard deviations of the noise on them."""
+        classes, cells = self.domain.sizes[self.root], self.starts[-1]
+        return np.repeat([self.label_scale, self.columns_scale], [classes, cells])
+
+    def in_units(self, alone: FloatArray, sums: FloatArray, radius: float) -> FloatArray:
+        """All released numbers, in units of the standard deviation of their noise.
+
+        Args:
+            alone: Counts alone, flat.
+            sums: Deviations by class and cell [L, s].
+            radius: Of the deviations, to which their noise is in proportion; if it is 0, so are
+                they, and so is what is released.
+        """
+        scaled = sums.ravel() * (self.deviations_mu / radius if radius > 0.0 else 0.0)
+        return np.concatenate([alone / self.alone_scales, scaled])
+
+
+def _squared(shares: FloatArray, squares: FloatArray) -> FloatArray:
+    """The squared norm of each indicator less the shares, whose own squared norm is given."""
+    found: FloatArray = np.maximum(1.0 - 2.0 * shares + squares, 0.0)
+    return found
+
+
+def _scaled_down(norms: FloatArray, radius: float) -> FloatArray:
+    """What each norm is multiplied by, so that none is above the radius."""
+    found: FloatArray = radius / np.maximum(norms, max(radius, np.finfo(np.float64).tiny))
+    return found
