@@ -181,11 +181,12 @@ class Session:
     def _replays(self, order: Sequence[Trial]) -> list[Trial]:
         """What to run twice: of models trained together one in each world, else one.
 
-        From the second half of the run: nothing came before a worker's first trial that could have
-        left something to it, and the first pair of those trained together is a batch of its own.
+        From the second half of the order: nothing came before a worker's first trial that could
+        have left something to it. Nor number 0 of a world, whatever its place in the order:
+        `_tried` ran this pair first, in a batch of its own if models are trained together.
         """
         stored = self.store.outcomes(Role.AUDIT)
-        later = [stored[trial] for trial in order[len(order) // 2 :]]
+        later = [stored[trial] for trial in order[len(order) // 2 :] if trial.number > 0]
         found = [first_finished(later, world) for world in World]
         replays = [trial._replace(role=Role.REPLAY) for trial in found if trial is not None]
         return replays if self._together else replays[:1]
