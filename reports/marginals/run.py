@@ -90,10 +90,10 @@ class Case:
 CASES: Final = (
     Case("independent", {"mu": 2.0}, 1000, 100, {"worst_case": "mst"}),
     Case("label", {"mu": 2.0}, 1000, 11),
-    Case("deviations", {"mu": 2.0}, 1000, 20),
     Case("label", {"mu": gaussian_mu(epsilon=1.0, delta=1e-5)}, 10_000, 5),
     Case("label", {"mu": gaussian_mu(epsilon=1.0, delta=1e-5)}, 20_000, 5),
     Case("label", {"mu": gaussian_mu(epsilon=1.0, delta=1e-5)}, 40_000, 5),
+    Case("deviations", {"mu": 2.0}, 1000, 20),
 )
 
 
