@@ -35,7 +35,7 @@ from sklearn.preprocessing import StandardScaler
 from dpaudit.account import LabelPlan
 from dpaudit.model.choices import Mechanism
 from dpaudit.model.schema import Schema
-from dpaudit_generators.marginals import Marginals
+from dpaudit_generators.marginals import Marginals, Structure
 from dpaudit_generators.pate_gan import Origin, PateGan
 from dpaudit_generators.toys import NullGenerator
 
@@ -68,6 +68,7 @@ def makers(schema: Schema, epsilon: float) -> dict[str, Maker]:
         "noise": NullGenerator(schema=schema),
         "network": PateGan(schema=schema, epsilon=epsilon, start=Origin.NOISE, rounds=40),
         "marginals alone": Marginals(schema=schema, epsilon=epsilon),
+        "deviations alone": Marginals(schema=schema, epsilon=epsilon, tree=Structure.DEVIATIONS),
         "pate-gan": gan,
         "pate-gan, vote_share=.5": PateGan(schema=schema, epsilon=epsilon, vote_share=0.5),
         "pate-gan, free labels": FreeLabels(schema=schema, epsilon=epsilon, rounds=40),
