@@ -34,9 +34,11 @@ from sklearn.preprocessing import StandardScaler
 
 from dpaudit.account import LabelPlan
 from dpaudit.model.choices import Mechanism
+from dpaudit.model.encoding import table_of
 from dpaudit.model.schema import Schema
 from dpaudit_generators.marginals import Marginals, Structure
 from dpaudit_generators.pate_gan import Origin, PateGan
+from dpaudit_generators.pate_gan.start import sample_weighted
 from dpaudit_generators.toys import NullGenerator
 
 LABEL: Final = "label"
@@ -78,9 +80,11 @@ def makers(schema: Schema, epsilon: float) -> dict[str, Maker]:
         return lambda data, seed: generator.fit(data, seed=seed).sample(ROWS, seed=seed)  # type: ignore[attr-defined, no-any-return]
 
     def unweighted(data: pd.DataFrame, seed: int) -> pd.DataFrame:
+        """From the same candidates as with the student, who finds all of them alike."""
         start = gan.fit(data, seed=seed).start
         assert start is not None
-        return start.sample(ROWS, seed=seed)
+        values = sample_weighted(start, lambda one: np.zeros(len(one)), ROWS, seed=seed)
+        return table_of(values, schema)
 
     return {name: maker(one) for name, one in generators.items()} | {
         "pate-gan, student ignored": unweighted

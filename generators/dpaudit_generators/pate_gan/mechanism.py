@@ -155,7 +155,7 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
                 f"noisy marginals of {len(self.schema.columns)} columns, "
                 f"{self.marginals.claim.value:.4g}-Gaussian DP, and {plan.labels} one-bit votes of "
                 f"{plan.teachers} teachers with {plan.table.noise}, {plan.table.mu:.4g}-Gaussian "
-                "DP each, of which one record moves one by one; squares of mu added up"
+                "DP each; one record moves one vote by one; squares of mu added up"
             )
             return PrivacyClaim(epsilon=self.epsilon, delta=self.delta, source=source)
         source = plan.table.claim(plan.labels, delta=plan.delta, method="rdp").source
