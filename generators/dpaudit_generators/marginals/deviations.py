@@ -13,7 +13,7 @@ from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit_generators.marginals.choice import label_star
 from dpaudit_generators.marginals.domain import Domain
 from dpaudit_generators.marginals.release import RecordCounts, TreeRelease, noised
-from dpaudit_generators.marginals.shares import onto_simplex
+from dpaudit_generators.marginals.shares import onto_simplex, total_of
 from dpaudit_generators.marginals.tables import ROOT, TreeTables
 
 LABEL_SHARE: Final = 0.1
@@ -140,7 +140,8 @@ class DeviationTree:
         Numbers that are released are in units of the standard deviation of their noise.
         """
         cells = records.cells()
-        alone = noised(self.alone(cells), self.alone_scales, seed, "columns")
+        counts = self._classes_first(records.counts(self._columns))
+        alone = noised(counts, self.alone_scales, seed, "columns")
         centre = self.centre(alone)
         sums, radius = self.deviations(cells, centre)
         scale = radius / self.deviations_mu
@@ -155,14 +156,12 @@ class DeviationTree:
         Args:
             alone: They, in this order, flat.
         """
-        classes, counts = np.split(alone, [self.domain.sizes[self.root]])
-        sums = np.append(classes.sum(), np.add.reduceat(counts, self.starts[:-1]))
-        widths = np.append(len(classes), np.diff(self.starts))
+        classes = self.domain.sizes[self.root]
+        widths = np.append(classes, np.diff(self.starts))
         scales = np.append(self.label_scale, np.full(len(self.others), self.columns_scale))
-        precision = 1.0 / (widths * scales**2)
-        total = max(1.0, float(precision @ sums / precision.sum()))
+        total = max(1.0, total_of(alone, widths, scales))
         shares = onto_simplex(alone / total, widths)
-        return Centre(shares[: len(classes)], shares[len(classes) :], total)
+        return Centre(shares[:classes], shares[classes:], total)
 
     def deviations(self, cells: IntArray, centre: Centre) -> Deviations:
         """The sum of what records deviate by, before noise.
@@ -193,6 +192,16 @@ class DeviationTree:
         sums = by_row - np.repeat(there, np.diff(self.starts), axis=1) * centre.cells
         return Deviations(sums - np.outer(centre.classes, sums.sum(axis=0)), radius)
 
+    @cached_property
+    def _columns(self) -> TreeTables:
+        """The tables of every column alone, in the order of the schema."""
+        return TreeTables(self.domain, (ROOT,) * len(self.domain.sizes))
+
+    def _classes_first(self, counts: IntArray) -> IntArray:
+        """Counts of columns alone with those of the label moved to the front."""
+        own = slice(*self._columns.starts[self.root : self.root + 2])
+        return np.append(counts[own], np.delete(counts, own))
+
     def _shares(self, centre: Centre, noisy: FloatArray) -> FloatArray:
         """Shares of the cells in each row of each table: the centre plus mean deviations."""
         widths = np.diff(self.starts)
@@ -216,10 +225,7 @@ class DeviationTree:
         Args:
             cells: The cell of each record in each column [n, d].
         """
-        tables = TreeTables(self.domain, (ROOT,) * len(self.domain.sizes))
-        counts = tables.counts(cells)
-        own = slice(tables.starts[self.root], tables.starts[self.root + 1])
-        return np.append(counts[own], np.delete(counts, own))
+        return self._classes_first(self._columns.counts(cells))
 
     @property
     def alone_scales(self) -> FloatArray:

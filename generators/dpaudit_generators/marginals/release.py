@@ -140,7 +140,7 @@ class ChosenTree:
         scale, pair_scale = self.scales
         single = noised(records.counts(alone), scale, seed, "columns")
         shares = shares_along(alone, single, np.full(len(domain.sizes), scale))
-        scores = distances(domain, records.joint(), shares, total_of(alone, single))
+        scores = distances(domain, records.joint(), shares, total_of(single, domain.sizes))
         rng = rng_of(seed, "choice")
         tree = choose_tree(scores, epsilon=self.edge_epsilon, root=self.root, rng=rng)
         tables = TreeTables(domain, tree)

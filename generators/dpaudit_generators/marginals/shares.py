@@ -53,15 +53,17 @@ def _roots_averaged(tables: TreeTables, noisy: FloatArray, scales: FloatArray) -
     return averaged
 
 
-def total_of(tables: TreeTables, noisy: FloatArray) -> float:
-    """An estimate of the number of records: each table's sum, the more the fewer cells it has.
+def total_of(noisy: FloatArray, widths: IntArray, scales: FloatArray | float = 1.0) -> float:
+    """An estimate of the number of records: each table's sum, the more the less noise it has.
 
     Args:
-        tables: The tables, all with noise of one standard deviation.
-        noisy: Noisy counts of all cells, flat.
+        noisy: Noisy counts of all tables, flat.
+        widths: Cells of each table.
+        scales: Standard deviation of the noise on the cells of each, or in proportion to it; one
+            number if all have the same.
     """
-    sums = np.add.reduceat(noisy, tables.starts[:-1])
-    precision = 1.0 / np.diff(tables.starts)
+    sums = np.add.reduceat(noisy, np.cumsum(widths) - widths)
+    precision = 1.0 / (widths * scales**2)
     return float(precision @ sums / precision.sum())
 
 

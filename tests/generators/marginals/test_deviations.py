@@ -214,7 +214,7 @@ def test_with_a_large_budget_the_rows_are_those_of_the_table() -> None:
             assert rows[label] == pytest.approx(own / own.sum(), abs=0.02)
 
 
-def test_a_weak_label_is_told_with_a_budget_that_counts_of_pairs_do_not_tell() -> None:
+def test_a_rare_class_is_measured_with_less_noise_than_by_counts_of_pairs() -> None:
     rng = np.random.default_rng(4)
     label = rng.random(700) < 0.07
     columns = {f"x{number}": rng.random(700) < np.where(label, 0.3, 0.03) for number in range(30)}

@@ -54,9 +54,7 @@ DATA = MIXED.canonical(
         }
     )
 )
-STRUCTURES = [
-    *(Structure.LABEL, Structure.DEVIATIONS, Structure.CHOSEN, Structure.INDEPENDENT),
-]
+STRUCTURES = [structure for structure in Structure if structure is not Structure.AUTO]
 BITS = Schema(
     columns=tuple(Column(name=name, kind=Kind.BINARY, categories=(0, 1)) for name in "abcd"),
     label="a",
@@ -190,7 +188,7 @@ def test_shares_are_those_of_clipped_counts_with_the_roots_averaged() -> None:
     assert shares[2:6].tolist() == [1.0, 0.0, 1.0, 0.0]  # nothing left of a row: its column
     assert shares[6:].tolist() == [0.5, 0.5, 0.25, 0.75, 0.5, 0.5, 0.9, 0.1]
     assert shares_along(own, -noisy.clip(1), np.ones(4)).tolist() == [0.5] * 14
-    assert total_of(own, noisy) == pytest.approx((12 * 2 - 2 + 10 + 14) / (2 + 3))
+    assert total_of(noisy, np.diff(own.starts)) == pytest.approx((12 * 2 - 2 + 10 + 14) / (2 + 3))
 
 
 # the choice of a tree
