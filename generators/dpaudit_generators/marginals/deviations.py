@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit.seeds import rng_of
 from dpaudit_generators.marginals.choice import label_star
 from dpaudit_generators.marginals.domain import Domain
 from dpaudit_generators.marginals.release import RecordCounts, TreeRelease, noised
@@ -116,36 +117,55 @@ class DeviationTree:
         cells = [name for column in self.others for name in own[column]]
         return (*own[self.root], *cells, *(f"{a} & {b}" for a in own[self.root] for b in cells))
 
-    def effect(self, cells: IntArray) -> FloatArray:
-        """By how much a record raises each number that is released.
+    def effect(self, record: RecordCounts) -> FloatArray:
+        """By how much one record raises each number that is released.
 
         Of deviations, which depend on what was counted before, as if cells were equally frequent.
-
-        Args:
-            cells: Its cell in each column [1, d].
         """
         sizes = self.domain.sizes
-        alone = self.alone(cells)
+        cells = record.cells(self.domain)
         equal = Centre(
             np.full(sizes[self.root], 1.0 / sizes[self.root]),
             np.repeat(1.0 / sizes[self.others], sizes[self.others]),
             1.0,
         )
         sums, radius = self.deviations(cells, equal)
-        return self.in_units(alone.astype(np.float64), sums, radius)
+        return self.in_units(self.alone(cells).astype(np.float64), sums, radius)
 
     def of(self, records: RecordCounts, *, seed: int | None) -> TreeRelease:
         """Counts with noise, then deviations with noise.
 
         Numbers that are released are in units of the standard deviation of their noise.
         """
-        cells = records.cells()
-        counts = self._classes_first(records.counts(self._columns))
-        alone = noised(counts, self.alone_scales, seed, "columns")
+        rng = rng_of(seed, "columns")
+        return self.after(self.classes(records, rng), records, rng=rng, seed=seed)
+
+    def classes(self, records: RecordCounts, rng: np.random.Generator) -> FloatArray:
+        """Noisy counts of the label's classes [L], which come before all else."""
+        counts = records.counts(self._columns)[self._own]
+        return noised(counts, self.label_scale, rng)
+
+    def after(
+        self,
+        classes: FloatArray,
+        records: RecordCounts,
+        *,
+        rng: np.random.Generator,
+        seed: int | None,
+    ) -> TreeRelease:
+        """What follows the classes.
+
+        Args:
+            classes: Their noisy counts [L].
+            records: The records.
+            rng: Of the noise on counts, which that of the classes came from.
+            seed: Of the noise on deviations.
+        """
+        counts = np.delete(records.counts(self._columns), self._own)
+        alone = np.append(classes, noised(counts, self.columns_scale, rng))
         centre = self.centre(alone)
-        sums, radius = self.deviations(cells, centre)
-        scale = radius / self.deviations_mu
-        noisy = noised(sums, scale, seed, "deviations")
+        sums, radius = self.deviations(records.cells(self.domain), centre)
+        noisy = noised(sums, radius / self.deviations_mu, rng_of(seed, "deviations"))
         return TreeRelease(
             self.tables, self._shares(centre, noisy), self.in_units(alone, noisy, radius)
         )
@@ -197,10 +217,10 @@ class DeviationTree:
         """The tables of every column alone, in the order of the schema."""
         return TreeTables(self.domain, (ROOT,) * len(self.domain.sizes))
 
-    def _classes_first(self, counts: IntArray) -> IntArray:
-        """Counts of columns alone with those of the label moved to the front."""
-        own = slice(*self._columns.starts[self.root : self.root + 2])
-        return np.append(counts[own], np.delete(counts, own))
+    @property
+    def _own(self) -> slice:
+        """Where the label's classes are among the cells of columns alone."""
+        return slice(*self._columns.starts[self.root : self.root + 2])
 
     def _shares(self, centre: Centre, noisy: FloatArray) -> FloatArray:
         """Shares of the cells in each row of each table: the centre plus mean deviations."""
@@ -225,7 +245,8 @@ class DeviationTree:
         Args:
             cells: The cell of each record in each column [n, d].
         """
-        return self._classes_first(self._columns.counts(cells))
+        counts = self._columns.counts(cells)
+        return np.append(counts[self._own], np.delete(counts, self._own))
 
     @property
     def alone_scales(self) -> FloatArray:

@@ -18,6 +18,7 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
 from dpaudit_generators.batches import TracedGenerator, claim_of_model
+from dpaudit_generators.marginals.adaptive import FEW, MANY, AdaptiveDeviations
 from dpaudit_generators.marginals.choice import Structure, joint_counts, label_star
 from dpaudit_generators.marginals.deviations import DeviationTree
 from dpaudit_generators.marginals.domain import Domain
@@ -55,7 +56,8 @@ class Marginals(TracedGenerator[TreeModel]):
         tree: Which pairs are counted: "label" (every column with the label), "deviations" (the
             same, as what each class deviates by), "chosen", or "independent" (none). "auto" is
             "label" if the schema names one, else "chosen".
-        bins: Equal bins over the bounds of a numeric column.
+        bins: Equal bins over the bounds of a numeric column. If not given, 4; with
+            `tree=deviations` 16 where noisy counts of the classes say that records are many.
 
     Raises:
         ClaimError: If the budget is not positive.
@@ -69,7 +71,7 @@ class Marginals(TracedGenerator[TreeModel]):
     mu: float | None = None
     rho: float | None = None
     tree: Structure = Structure.AUTO
-    bins: int = 4
+    bins: int | None = None
 
     models_at_once: ClassVar[int] = 256
 
@@ -77,7 +79,7 @@ class Marginals(TracedGenerator[TreeModel]):
         if self.tree not in list(Structure):
             raise SettingsError(f"tree is {self.tree!r}: use {', '.join(Structure)}")
         object.__setattr__(self, "tree", Structure(self.tree))  # text from a command line
-        if self.bins < 1:
+        if self.bins is not None and self.bins < 1:
             raise SettingsError(f"bins is {self.bins!r}: use at least 1")
         if sum(one is not None for one in (self.epsilon, self.mu, self.rho)) > 1:
             raise SettingsError("the budget is given twice: keep one of epsilon, mu and rho")
@@ -104,9 +106,10 @@ class Marginals(TracedGenerator[TreeModel]):
         return Structure.CHOSEN if len(self.schema.columns) > 1 else Structure.INDEPENDENT
 
     @cached_property
-    def mechanism(self) -> PublicTree | DeviationTree | ChosenTree:
+    def mechanism(self) -> PublicTree | DeviationTree | AdaptiveDeviations | ChosenTree:
         """What is released, with noise that spends the budget."""
-        domain, names = Domain(self.schema, self.bins), self.schema.names
+        domain = Domain(self.schema, FEW if self.bins is None else self.bins)
+        names = self.schema.names
         root = names.index(self.schema.label) if self.schema.label else 0
         if self.structure is Structure.CHOSEN:
             cells = int(domain.sizes.sum())
@@ -117,7 +120,10 @@ class Marginals(TracedGenerator[TreeModel]):
                 )
             return ChosenTree(domain, self._rho, root)
         if self.structure is Structure.DEVIATIONS:
-            return DeviationTree(domain, self._mu, root)
+            few = DeviationTree(domain, self._mu, root)
+            many = DeviationTree(Domain(self.schema, MANY), self._mu, root)
+            adapts = self.bins is None and many.starts[-1] > few.starts[-1]
+            return AdaptiveDeviations(few, many) if adapts else few
         star = self.structure is Structure.LABEL
         parents = label_star(len(names), root) if star else (ROOT,) * len(names)
         return PublicTree(TreeTables(domain, parents), self._mu)
@@ -151,14 +157,12 @@ class Marginals(TracedGenerator[TreeModel]):
         Args:
             record: A table of one row.
         """
-        domain = Domain(self.schema, self.bins)
-        return self.mechanism.effect(domain.cells(values_of_table(record, self.schema)))
+        return self.mechanism.effect(_Counted(values_of_table(record, self.schema)))
 
     def train(self, data: pd.DataFrame, jobs: Sequence[Job]) -> TreeBatch:
         """As `fit_many`, on a table whose columns are the schema's."""
         mechanism = self.mechanism
-        domain = Domain(self.schema, self.bins)
-        counted = _Counted(domain, domain.cells(values_of_table(data, self.schema)))
+        counted = _Counted(values_of_table(data, self.schema))
         models = []
         for job in jobs:
             release = mechanism.of(_Kept(counted, list(job.dropped_rows)), seed=job.seed)
@@ -196,23 +200,28 @@ class _Counted:
     """Records by their cells; what many models count is counted once.
 
     Attributes:
-        domain: The public cells of the columns.
-        cells: The cell of each record in each column [n, d].
-        known: Counts by the parents of their tables.
+        values: Values [n, d], as `dpaudit.model.encoding.values_of_table` gives them.
     """
 
-    domain: Domain
-    cells: IntArray
-    known: dict[tuple[int, ...], IntArray] = field(default_factory=dict)
+    values: FloatArray
+    _cells: dict[Domain, IntArray] = field(default_factory=dict)
+    _counts: dict[TreeTables, IntArray] = field(default_factory=dict)
+    _joint: dict[Domain, FloatArray] = field(default_factory=dict)
+
+    def cells(self, domain: Domain) -> IntArray:
+        if domain not in self._cells:
+            self._cells[domain] = domain.cells(self.values)
+        return self._cells[domain]
 
     def counts(self, tables: TreeTables) -> IntArray:
-        if tables.parents not in self.known:
-            self.known[tables.parents] = tables.counts(self.cells)
-        return self.known[tables.parents]
+        if tables not in self._counts:
+            self._counts[tables] = tables.counts(self.cells(tables.domain))
+        return self._counts[tables]
 
-    @cached_property
-    def joint(self) -> FloatArray:
-        return joint_counts(self.domain, self.cells)
+    def joint(self, domain: Domain) -> FloatArray:
+        if domain not in self._joint:
+            self._joint[domain] = joint_counts(domain, self.cells(domain))
+        return self._joint[domain]
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,13 +236,13 @@ class _Kept:
     everything: _Counted
     dropped: list[int]
 
-    def cells(self) -> IntArray:
-        return np.delete(self.everything.cells, self.dropped, axis=0)
+    def cells(self, domain: Domain) -> IntArray:
+        return np.delete(self.everything.cells(domain), self.dropped, axis=0)
 
     def counts(self, tables: TreeTables) -> IntArray:
-        lacking = tables.counts(self.everything.cells[self.dropped])
+        lacking = tables.counts(self.everything.cells(tables.domain)[self.dropped])
         return self.everything.counts(tables) - lacking
 
-    def joint(self) -> FloatArray:
-        lacking = joint_counts(self.everything.domain, self.everything.cells[self.dropped])
-        return self.everything.joint - lacking
+    def joint(self, domain: Domain) -> FloatArray:
+        lacking = joint_counts(domain, self.everything.cells(domain)[self.dropped])
+        return self.everything.joint(domain) - lacking

@@ -18,9 +18,9 @@ from dpaudit_generators.marginals.tables import ROOT, TreeTables
 
 
 class RecordCounts(Protocol):
-    """The records of one training, by their cells."""
+    """The records of one training, by the cells of a domain."""
 
-    def cells(self) -> IntArray:
+    def cells(self, domain: Domain) -> IntArray:
         """The cell of each record in each column [n, d]."""
         ...
 
@@ -28,7 +28,7 @@ class RecordCounts(Protocol):
         """Counts of all cells of some tables, flat."""
         ...
 
-    def joint(self) -> FloatArray:
+    def joint(self, domain: Domain) -> FloatArray:
         """Counts of each two cells of all columns [s, s]."""
         ...
 
@@ -74,13 +74,13 @@ class PublicTree:
         """Names of the numbers that are released."""
         return self.tables.names
 
-    def effect(self, cells: IntArray) -> FloatArray:
-        """By how much a record in these cells [1, d] raises each number that is released."""
-        return self.tables.counts(cells).astype(np.float64)
+    def effect(self, record: RecordCounts) -> FloatArray:
+        """By how much one record raises each number that is released."""
+        return record.counts(self.tables).astype(np.float64)
 
     def of(self, records: RecordCounts, *, seed: int | None) -> TreeRelease:
         """Counts with noise."""
-        noisy = noised(records.counts(self.tables), self.scale, seed, "noise")
+        noisy = noised(records.counts(self.tables), self.scale, rng_of(seed, "noise"))
         scales = np.full(len(self.tables.parents), self.scale)
         return TreeRelease(self.tables, shares_along(self.tables, noisy, scales), noisy)
 
@@ -129,22 +129,22 @@ class ChosenTree:
         joint = [f"{a} & {b}" for one, other in pairs for a in one for b in other]
         return (*self.alone.names, *joint)
 
-    def effect(self, cells: IntArray) -> FloatArray:
+    def effect(self, record: RecordCounts) -> FloatArray:
         """The same of columns alone; which pairs are counted is not known beforehand: zeros."""
-        alone = self.alone.counts(cells).astype(np.float64)
+        alone = record.counts(self.alone).astype(np.float64)
         return np.append(alone, np.zeros(len(self.names) - len(alone)))
 
     def of(self, records: RecordCounts, *, seed: int | None) -> TreeRelease:
         """Counts, choices and counts again, each with noise."""
         domain, alone = self.domain, self.alone
         scale, pair_scale = self.scales
-        single = noised(records.counts(alone), scale, seed, "columns")
+        single = noised(records.counts(alone), scale, rng_of(seed, "columns"))
         shares = shares_along(alone, single, np.full(len(domain.sizes), scale))
-        scores = distances(domain, records.joint(), shares, total_of(single, domain.sizes))
+        scores = distances(domain, records.joint(domain), shares, total_of(single, domain.sizes))
         rng = rng_of(seed, "choice")
         tree = choose_tree(scores, epsilon=self.edge_epsilon, root=self.root, rng=rng)
         tables = TreeTables(domain, tree)
-        noisy = noised(records.counts(tables), pair_scale, seed, "pairs")
+        noisy = noised(records.counts(tables), pair_scale, rng_of(seed, "pairs"))
         own = slice(tables.starts[self.root], tables.starts[self.root + 1])
         noisy[own] = alone.table(single, self.root)[0]  # a root is a column alone
         scales = np.where(np.array(tree) == ROOT, scale, pair_scale)
@@ -176,15 +176,14 @@ class ChosenTree:
 
 
 def noised(
-    numbers: IntArray | FloatArray, scale: float | FloatArray, seed: int | None, purpose: str
+    numbers: IntArray | FloatArray, scale: float | FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """Numbers with Gaussian noise.
 
     Args:
         numbers: Of any shape.
         scale: Standard deviation of the noise, or of the noise on each.
-        seed: For audits; None means the system's entropy.
-        purpose: Names the random stream.
+        rng: Of the noise.
     """
-    found: FloatArray = numbers + scale * rng_of(seed, purpose).standard_normal(numbers.shape)
+    found: FloatArray = numbers + scale * rng.standard_normal(numbers.shape)
     return found

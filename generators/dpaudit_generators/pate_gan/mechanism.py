@@ -73,7 +73,8 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
         epsilon: The privacy budget; this is claimed, not what training happens to spend.
         delta: The delta of the budget.
         start: Where records come from: "marginals", or a network that begins with "noise".
-        bins: Equal bins of a numeric column's marginals.
+        bins: Equal bins of a numeric column's marginals. If not given, 4, or 16 where noisy counts
+            of the label's classes say that records are many.
         vote_share: Share of the budget, in squares of mu, for the votes; marginals get the rest.
         teachers: Number k of teachers.
         accuracy: Probability that a label follows a majority of 80 % of the teachers; sets the
@@ -97,7 +98,7 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
     epsilon: float = 1.0
     delta: float = 1e-5
     start: Origin = Origin.MARGINALS
-    bins: int = 4
+    bins: int | None = None
     vote_share: float = 0.1
     teachers: int = 50
     accuracy: float = 0.65
