@@ -25,8 +25,8 @@ class AdaptiveDeviations:
 
     The classes of the label are counted first, with noise. Many bins are used if the records
     outside the largest class would put at least sqrt(c) / mu of them into an average cell, for c
-    other columns and the mu of the deviations: about twice the noise on the number of records of a
-    class in a cell. All else is as in `DeviationTree`.
+    other columns and the mu of the deviations: two to three times the noise on the number of
+    records of a class in a cell. All else is as in `DeviationTree`.
 
     Proof: which of the two goes on follows from what the first of three steps released. Each costs
     the same mu, and its proof holds whatever came before.

@@ -204,9 +204,9 @@ class _Counted:
     """
 
     values: FloatArray
-    _cells: dict[Domain, IntArray] = field(default_factory=dict)
-    _counts: dict[TreeTables, IntArray] = field(default_factory=dict)
-    _joint: dict[Domain, FloatArray] = field(default_factory=dict)
+    _cells: dict[Domain, IntArray] = field(default_factory=dict, init=False)
+    _counts: dict[TreeTables, IntArray] = field(default_factory=dict, init=False)
+    _joint: dict[Domain, FloatArray] = field(default_factory=dict, init=False)
 
     def cells(self, domain: Domain) -> IntArray:
         if domain not in self._cells:

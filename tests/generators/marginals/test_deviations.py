@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job, World
 from dpaudit_generators.marginals import Marginals, Structure
+from dpaudit_generators.marginals.choice import joint_counts
 from dpaudit_generators.marginals.deviations import Centre, DeviationTree
 from dpaudit_generators.marginals.domain import Domain
 from dpaudit_generators.marginals.shares import onto_simplex
+from dpaudit_generators.marginals.tables import TreeTables
 
 SCHEMA = Schema(
     columns=(
@@ -41,6 +44,22 @@ def cells(n: int, seed: int = 0) -> IntArray:
     rng = np.random.default_rng(seed)
     found = np.floor(rng.random((n, len(SIZES))) ** 2 * SIZES).astype(np.int64)
     return np.where(rng.random(found.shape) < 0.05, OTHER, found)
+
+
+@dataclass(frozen=True)
+class InCells:
+    """Records whose cells are given."""
+
+    given: IntArray
+
+    def cells(self, domain: Domain) -> IntArray:
+        return self.given
+
+    def counts(self, tables: TreeTables) -> IntArray:
+        return tables.counts(self.given)
+
+    def joint(self, domain: Domain) -> FloatArray:
+        return joint_counts(domain, self.given)
 
 
 def centre(seed: int, concentration: float = 1.0) -> Centre:
@@ -112,8 +131,9 @@ def test_the_effect_of_a_record_is_exact_where_cells_are_equally_frequent() -> N
     before = TREE.in_units(TREE.alone(rest) * 1.0, *TREE.deviations(rest, around))
     both = np.vstack([own, rest])
     after = TREE.in_units(TREE.alone(both) * 1.0, *TREE.deviations(both, around))
-    np.testing.assert_allclose(TREE.effect(own), after - before, atol=1e-12)
-    assert np.linalg.norm(TREE.effect(own)) == pytest.approx(TREE.mu)
+    effect = TREE.effect(InCells(own))
+    np.testing.assert_allclose(effect, after - before, atol=1e-12)
+    assert np.linalg.norm(effect) == pytest.approx(TREE.mu)
 
 
 def test_both_steps_cost_mu_together() -> None:
@@ -143,7 +163,9 @@ def people(n: int) -> pd.DataFrame:
 
 def test_every_number_has_noise_of_its_own_of_one_unit() -> None:
     empty = people(0)
-    numbers = released(Marginals(schema=SCHEMA, tree=Structure.DEVIATIONS, mu=0.5), empty, ())
+    numbers = released(
+        Marginals(schema=SCHEMA, tree=Structure.DEVIATIONS, mu=0.5, bins=4), empty, ()
+    )
     assert numbers.shape[1] == len(set(TREE.names)) == 4 + 11 + 4 * 11
     assert np.abs(numbers.mean(axis=0)).max() < 5 / math.sqrt(2000)
     assert numbers.std(axis=0) == pytest.approx(1.0, rel=0.1)
@@ -172,7 +194,7 @@ def test_a_record_shifts_the_best_statistic_by_mu_and_no_more() -> None:
     mu, data = 0.7, people(60)
     far = pd.DataFrame({"age": [89], "income": [9e4], "paid": ["late"], "pet": [1]})
     table = SCHEMA.canonical(pd.concat([far, data], ignore_index=True))
-    generator = Marginals(schema=SCHEMA, tree=Structure.DEVIATIONS, mu=mu)
+    generator = Marginals(schema=SCHEMA, tree=Structure.DEVIATIONS, mu=mu, bins=4)
     mechanism = generator.mechanism
     assert isinstance(mechanism, DeviationTree)
     of_all = mechanism.domain.cells(values_of_table(table, SCHEMA))
@@ -205,7 +227,7 @@ def test_the_nearest_shares_of_a_known_point() -> None:
 
 def test_with_a_large_budget_the_rows_are_those_of_the_table() -> None:
     data = people(4000)
-    model = Marginals(schema=SCHEMA, tree=Structure.DEVIATIONS, mu=300.0).fit(data, seed=1)
+    model = Marginals(schema=SCHEMA, tree=Structure.DEVIATIONS, mu=300.0, bins=4).fit(data, seed=1)
     of_all = model.tables.domain.cells(values_of_table(data, SCHEMA))
     for column in (0, 1, 3):
         rows = model.tables.table(model.shares, column)

@@ -23,7 +23,7 @@ from dpaudit.model.gaussian import gaussian_delta
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators import pate
-from dpaudit_generators.marginals import Marginals, TreeBatch, deviations, release
+from dpaudit_generators.marginals import Marginals, TreeBatch, adaptive, deviations, release
 from dpaudit_generators.networks.stack import Critics
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan import Origin, PateGan, PateGanModel, mechanism, training
@@ -379,16 +379,17 @@ def most_moved(gan: PateGan) -> float:
     """The most that a record of fifty moves the deviations by, over their radius."""
     assert gan.marginals is not None
     mechanism = gan.marginals.mechanism
-    assert isinstance(mechanism, deviations.DeviationTree)
-    cells = mechanism.domain.cells(values_of_table(table(50), gan.schema))
+    assert isinstance(mechanism, adaptive.AdaptiveDeviations)
     rng = np.random.default_rng(4)
     moved = []
-    for removed in range(50):
-        around = mechanism.centre(rng.normal(10.0, 20.0, len(mechanism.alone_scales)))
-        sums, radius = mechanism.deviations(cells, around)
-        less = mechanism.deviations(np.delete(cells, removed, axis=0), around)
-        assert less.radius == radius
-        moved.append(np.linalg.norm(sums - less.sums) / radius)
+    for tree in (mechanism.few, mechanism.many):
+        cells = tree.domain.cells(values_of_table(table(50), gan.schema))
+        for removed in range(50):
+            around = tree.centre(rng.normal(10.0, 20.0, len(tree.alone_scales)))
+            sums, radius = tree.deviations(cells, around)
+            less = tree.deviations(np.delete(cells, removed, axis=0), around)
+            assert less.radius == radius
+            moved.append(np.linalg.norm(sums - less.sums) / radius)
     return max(moved)
 
 
