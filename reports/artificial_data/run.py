@@ -37,7 +37,7 @@ from reports.artificial_data.pictures import (
 )
 from reports.command import Run, StudyParser, start, write_json
 
-REPEATS = 2
+REPEATS = 5
 SHAPE = {"critic_hidden": 128, "generator_hidden": [128]}
 FAST = {"learning_rate": 2e-3, "critic_learning_rate": 2e-3}
 
