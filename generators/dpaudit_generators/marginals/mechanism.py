@@ -122,7 +122,9 @@ class Marginals(TracedGenerator[TreeModel]):
         if self.structure is Structure.DEVIATIONS:
             few = DeviationTree(domain, self._mu, root)
             many = DeviationTree(Domain(self.schema, MANY), self._mu, root)
-            adapts = self.bins is None and many.starts[-1] > few.starts[-1]
+            sizes = few.domain.sizes, many.domain.sizes
+            same_classes = sizes[0][root] == sizes[1][root]  # a numeric label has bins, too
+            adapts = self.bins is None and same_classes and (sizes[0] < sizes[1]).any()
             return AdaptiveDeviations(few, many) if adapts else few
         star = self.structure is Structure.LABEL
         parents = label_star(len(names), root) if star else (ROOT,) * len(names)

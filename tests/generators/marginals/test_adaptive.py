@@ -158,10 +158,19 @@ def test_a_record_raises_the_numbers_of_both_trees() -> None:
     assert len(effect) == len(generator().released_facts)
 
 
-def test_without_numbers_there_is_nothing_to_choose() -> None:
-    categories = Schema(columns=SCHEMA.columns[2:], label="ill")
-    own = Marginals(schema=categories, tree=Structure.DEVIATIONS)
+@pytest.mark.parametrize(
+    ("columns", "label"),
+    [(SCHEMA.columns[2:], "ill"), (SCHEMA.columns, "x")],
+    ids=["no numbers", "numeric label"],
+)
+def test_where_there_is_nothing_to_choose_the_tree_has_few_bins(
+    columns: tuple[Column, ...], label: str
+) -> None:
+    schema = Schema(columns=columns, label=label)
+    own = Marginals(schema=schema, tree=Structure.DEVIATIONS, epsilon=10.0)
     assert isinstance(own.mechanism, DeviationTree)
+    model = own.fit(people(ill=2000, well=2000)[list(schema.names)], seed=1)
+    assert model.tables.domain.bins == 4
 
 
 def test_more_records_have_finer_columns() -> None:
