@@ -40,8 +40,9 @@ class Marginals(TracedGenerator[TreeModel]):
 
     Which pairs is public (`tree=label`, `deviations`, `independent`) or chosen with noise
     (`chosen`): see `PublicTree`, `DeviationTree` and `ChosenTree` for the proofs. Cells are public:
-    categories, and equal bins over the bounds of the schema. The number of records is never used.
-    All else, from clipping counts at 0 to drawing records, is post-processing.
+    categories, and equal bins over the bounds of the schema. Of the number of records
+    noisy counts alone are used. All else, from clipping counts at 0 to drawing records, is
+    post-processing.
 
     The budget is stated in one currency, which the claim has too. For a public tree the mechanism
     is Gaussian; of counts each of them is exact. A chosen tree is claimed in rho, or in the epsilon
