@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.seeds import rng_of
 from dpaudit_generators.marginals.deviations import DeviationTree
+from dpaudit_generators.marginals.domain import Domain
 from dpaudit_generators.marginals.release import RecordCounts, TreeRelease
 
 FEW: Final = 4
@@ -72,3 +73,16 @@ class AdaptiveDeviations:
         outside = classes.sum() - classes.max()
         noise = math.sqrt(len(self.many.others)) / self.many.deviations_mu
         return self.many if outside >= self.many.domain.bins * noise else self.few
+
+
+def with_more_bins(few: DeviationTree) -> DeviationTree | AdaptiveDeviations:
+    """A tree that may use many bins; the given one where they change its classes, or nothing.
+
+    Args:
+        few: A tree over few bins. If its label is numeric, its classes are bins, too, and those of
+            more bins are other classes.
+    """
+    many = Domain(few.domain.schema, MANY)
+    grows = many.sizes > few.domain.sizes
+    adapts = grows.any() and not grows[few.root]
+    return AdaptiveDeviations(few, replace(few, domain=many)) if adapts else few

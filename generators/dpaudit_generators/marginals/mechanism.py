@@ -18,7 +18,7 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
 from dpaudit_generators.batches import TracedGenerator, claim_of_model
-from dpaudit_generators.marginals.adaptive import FEW, MANY, AdaptiveDeviations
+from dpaudit_generators.marginals.adaptive import FEW, AdaptiveDeviations, with_more_bins
 from dpaudit_generators.marginals.choice import Structure, joint_counts, label_star
 from dpaudit_generators.marginals.deviations import DeviationTree
 from dpaudit_generators.marginals.domain import Domain
@@ -40,9 +40,8 @@ class Marginals(TracedGenerator[TreeModel]):
 
     Which pairs is public (`tree=label`, `deviations`, `independent`) or chosen with noise
     (`chosen`): see `PublicTree`, `DeviationTree` and `ChosenTree` for the proofs. Cells are public:
-    categories, and equal bins over the bounds of the schema. Of the number of records
-    noisy counts alone are used. All else, from clipping counts at 0 to drawing records, is
-    post-processing.
+    categories, and equal bins over the bounds of the schema. Of the number of records noisy counts
+    alone are used. All else, from clipping counts at 0 to drawing records, is post-processing.
 
     The budget is stated in one currency, which the claim has too. For a public tree the mechanism
     is Gaussian; of counts each of them is exact. A chosen tree is claimed in rho, or in the epsilon
@@ -121,12 +120,8 @@ class Marginals(TracedGenerator[TreeModel]):
                 )
             return ChosenTree(domain, self._rho, root)
         if self.structure is Structure.DEVIATIONS:
-            few = DeviationTree(domain, self._mu, root)
-            many = DeviationTree(Domain(self.schema, MANY), self._mu, root)
-            sizes = few.domain.sizes, many.domain.sizes
-            same_classes = sizes[0][root] == sizes[1][root]  # a numeric label has bins, too
-            adapts = self.bins is None and same_classes and (sizes[0] < sizes[1]).any()
-            return AdaptiveDeviations(few, many) if adapts else few
+            tree = DeviationTree(domain, self._mu, root)
+            return tree if self.bins is not None else with_more_bins(tree)
         star = self.structure is Structure.LABEL
         parents = label_star(len(names), root) if star else (ROOT,) * len(names)
         return PublicTree(TreeTables(domain, parents), self._mu)
