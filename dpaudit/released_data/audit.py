@@ -12,15 +12,17 @@ import pandas as pd
 from dpaudit.bounds._checks import check_confidence
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.released_data import conclusion
 from dpaudit.released_data.anonymeter.environment import built_environment
 from dpaudit.released_data.bound import released_bound, released_power
 from dpaudit.released_data.coins import CoinFile
-from dpaudit.released_data.controls import LEVEL, detectable_copies, phantom, same_population
+from dpaudit.released_data.comparable import comparable_rows
+from dpaudit.released_data.controls import detectable_copies, phantom
 from dpaudit.released_data.copies import ClosestDistances
-from dpaudit.released_data.grades import p_text
+from dpaudit.released_data.exchangeability import exchangeability
 from dpaudit.released_data.inference import chosen_secrets
 from dpaudit.released_data.linkage import find_linkage
 from dpaudit.released_data.membership import enough, parted, recognise
@@ -38,26 +40,60 @@ from dpaudit.versions import __version__
 
 
 class Canaries(NamedTuple):
-    """The real rows in an order that says nothing of who is in train, and those that are scored.
+    """The real rows in an order that says nothing of who is in train, and those that are compared.
 
     Attributes:
         real: All real rows.
-        of: Those whose membership is guessed; shape (n,).
-        inside: Whether each of these is in train; shape (n,).
-        train_row: Its row in the train table, -1 if it is not there; shape (n,).
+        place: The row of each in train and hold-out, one after the other; shape (rows,).
+        of: The rows that are compared, whose membership is guessed; shape (n,).
+        train: How many rows train has.
     """
 
     real: pd.DataFrame
+    place: IntArray
     of: IntArray
-    inside: BoolArray
-    train_row: IntArray
+    train: int
+
+    @property
+    def in_train(self) -> BoolArray:
+        """Whether each real row is in train; shape (rows,)."""
+        return self.place < self.train
+
+    @property
+    def inside(self) -> BoolArray:
+        """Whether each row that is compared is in train; shape (n,)."""
+        return self.in_train[self.of]
+
+    @property
+    def comparable(self) -> bool:
+        """Whether rows of both tables are compared."""
+        return bool(self.inside.any() and not self.inside.all())
+
+    @property
+    def members(self) -> IntArray:
+        """Rows of the train table that are compared."""
+        return self.place[self.of[self.inside]]
+
+    @property
+    def others(self) -> IntArray:
+        """Rows of the hold-out that are compared."""
+        return self.place[self.of[~self.inside]] - self.train
 
 
-class _Tested(NamedTuple):
-    """What the tests of membership found."""
+class _Compared(NamedTuple):
+    """What the comparison of train with hold-out rows found.
 
-    membership: MembershipOutcome
+    Attributes:
+        membership: How well members are recognised; None if too few rows are compared.
+        bound: The bound on epsilon; None without coins.
+        riskiest: Rows of train that stand out.
+        closest: Distances to the nearest synthetic rows.
+    """
+
+    membership: MembershipOutcome | None
     bound: ReleasedBound | None
+    riskiest: tuple[RiskyRow, ...]
+    closest: ClosestDistances
 
 
 def audit_data(
@@ -125,63 +161,57 @@ def audit_data(
         tossed.check(holdout, name="holdout")
     tables = load_released(train, synthetic, holdout, schema=schema)
     del train, synthetic, holdout
-    warnings = list(tables.warnings)
-    strangers = None if tossed is not None else _strangers(tables, seed)
-    if strangers is not None and strangers <= LEVEL:
-        warnings.append(
-            f"train and hold-out can be told apart without the synthetic table (p "
-            f"{p_text(strangers)}): they are not of one population, so nothing can be concluded"
-        )
-    for warning in warnings:
-        report(f"warning: {warning}")
-    tested: _Tested | None = None
-    risky: tuple[RiskyRow, ...] = ()
-    closest: ClosestDistances | None = None
     secrets = chosen_secrets(secrets, tables.schema)
-    members = np.arange(len(tables.train))
-    if tables.holdout is not None:
-        canaries = canaries_of(tables, tossed, seed=seed)
-        report(f"comparing {len(canaries.of):,} rows with {len(tables.synthetic):,} synthetic ones")
-        scores = membership_scores(canaries.real, tables.synthetic, tables.schema, of=canaries.of)
-        report("testing membership")
-        tested = _tested(
-            scores,
-            canaries.inside,
-            by_coins=tossed is not None,
-            population_p_value=strangers,
-            claim=claim,
-            delta=delta or 0.0,
-            confidence=confidence,
-            seed=seed,
+    canaries = None if tables.holdout is None else canaries_of(tables, tossed, seed=seed)
+    exchangeable = None
+    if canaries is not None and tossed is None:
+        exchangeable = exchangeability(
+            canaries.real,
+            canaries.in_train,
+            tables.schema,
+            rng_of(seed, "exchangeability"),
+            compared=canaries.of,
         )
-        risky = tuple(
-            RiskyRow(int(canaries.train_row[one.row]), one.p_value)
-            for one in riskiest(scores.seen, canaries.inside, rng_of(seed, "riskiest"))
-        )
-        members = canaries.train_row[canaries.inside]
-        distances = -scores.seen[CLOSEST]
-        closest = ClosestDistances(distances[canaries.inside], distances[~canaries.inside])
-        del canaries, scores  # large
-    report("looking for copies, rare values and values that can be guessed")
-    linkage = find_linkage(
-        tables,
-        members=members,
-        closest=closest,
-        secrets=secrets,
-        anonymeter=anonymeter,
-        seed=seed,
-        confidence=conclusion.linkage_confidence(confidence),
-    )
     rows = RowCounts(
         train=len(tables.train),
         synthetic=len(tables.synthetic),
         holdout=None if tables.holdout is None else len(tables.holdout),
         coins=None if tossed is None else len(tossed.tossed),
+        compared=0 if canaries is None else len(canaries.of),
     )
-    membership = None if tested is None else tested.membership
-    bound = None if tested is None else tested.bound
+    warnings = (*tables.warnings, *conclusion.oddities(rows, exchangeable))
+    for warning in warnings:
+        report(f"warning: {warning}")
+    compared: _Compared | None = None
+    if canaries is not None and canaries.comparable:
+        report(f"comparing {len(canaries.of):,} rows with {len(tables.synthetic):,} synthetic ones")
+        scores = membership_scores(canaries.real, tables.synthetic, tables.schema, of=canaries.of)
+        report("testing membership")
+        compared = _compared(
+            scores,
+            canaries,
+            by_coins=tossed is not None,
+            claim=claim,
+            delta=delta or 0.0,
+            confidence=confidence,
+            seed=seed,
+        )
+        del scores  # large
+    report("looking for copies, rare values and values that can be guessed")
+    linkage = find_linkage(
+        tables,
+        members=None if compared is None or canaries is None else canaries.members,
+        others=None if compared is None or canaries is None else canaries.others,
+        closest=None if compared is None else compared.closest,
+        secrets=secrets,
+        anonymeter=anonymeter,
+        seed=seed,
+        confidence=conclusion.linkage_confidence(confidence),
+    )
+    membership = None if compared is None else compared.membership
+    bound = None if compared is None else compared.bound
     concluded = conclusion.conclude(
-        rows, membership, bound, linkage.proved, claim=claim, confidence=confidence
+        rows, membership, bound, linkage.proved, exchangeable, claim=claim, confidence=confidence
     )
     return ReleasedDataResult(
         finding=concluded.finding,
@@ -192,21 +222,23 @@ def audit_data(
         rows=rows,
         sources=tables.sources,
         schema_inferred=tables.schema.inferred,
-        warnings=tuple(warnings),
+        warnings=warnings,
+        exchangeability=exchangeable,
         membership=membership,
         bound=bound,
         not_a_bound=None if bound else conclusion.why_no_bound(rows, membership),
-        riskiest=risky,
+        riskiest=() if compared is None else compared.riskiest,
         linkage=linkage,
         dpaudit=__version__,
     )
 
 
 def canaries_of(tables: ReleasedTables, coins: CoinFile | None, *, seed: int) -> Canaries:
-    """The rows whose membership is guessed, in an order that does not depend on it.
+    """The rows that are compared, in an order that does not depend on their membership.
 
-    With coins it is the order of the table that was split; else the rows are shuffled. Were train
-    rows first, ties would be broken in their favour.
+    With coins these are the rows that had one, in the order of the table that was split. Else they
+    are those whose table no removal of repeated rows has decided, and the rows are shuffled: were
+    train rows first, ties would be broken in their favour.
 
     Args:
         tables: The tables, with a hold-out.
@@ -218,42 +250,41 @@ def canaries_of(tables: ReleasedTables, coins: CoinFile | None, *, seed: int) ->
     """
     assert tables.holdout is not None  # by audit_data
     together = pd.concat([tables.train, tables.holdout], ignore_index=True)
-    size = len(tables.train)
     if coins is None:
         place = rng_of(seed, "order of the real rows").permutation(len(together))
-        of = np.arange(len(together))
     else:
-        place = np.argsort(
-            np.concatenate([np.flatnonzero(coins.in_train), np.flatnonzero(~coins.in_train)])
-        )
-        of = coins.tossed
+        dealt = [np.flatnonzero(coins.in_train), np.flatnonzero(~coins.in_train)]
+        place = np.argsort(np.concatenate(dealt))
     real = together.iloc[place].reset_index(drop=True)
-    row = np.where(place < size, place, -1)[of]
-    return Canaries(real, of, row >= 0, row)
+    of = (
+        np.flatnonzero(comparable_rows(values_of_table(real, tables.schema)))
+        if coins is None
+        else coins.tossed
+    )
+    return Canaries(real, place, of, len(tables.train))
 
 
-def _strangers(tables: ReleasedTables, seed: int) -> float | None:
-    """The p-value that train and hold-out are of one population; None without a hold-out."""
-    if tables.holdout is None:
-        return None
-    return same_population(tables.train, tables.holdout, tables.schema, rng_of(seed, "population"))
-
-
-def _tested(
+def _compared(
     scores: MembershipScores,
-    inside: BoolArray,
+    canaries: Canaries,
     *,
     by_coins: bool,
-    population_p_value: float | None,
     claim: PrivacyClaim | None,
     delta: float,
     confidence: float,
     seed: int,
-) -> _Tested | None:
-    """None if there are too few rows of a kind in a part."""
+) -> _Compared:
+    """Tests membership, and bounds epsilon if coins decided it."""
+    inside = canaries.inside
+    risky = tuple(
+        RiskyRow(int(canaries.place[canaries.of[one.row]]), one.p_value)
+        for one in riskiest(scores.seen, inside, rng_of(seed, "riskiest"))
+    )
+    distances = -scores.seen[CLOSEST]
+    closest = ClosestDistances(distances[inside], distances[~inside])
     fitting = parted(len(inside), rng_of(seed, "fitting part"))
     if not enough(inside, fitting):
-        return None
+        return _Compared(None, None, risky, closest)
     found = recognise(
         scores.seen, inside, fitting, rng_of(seed, "membership"), confidence=confidence
     )
@@ -265,7 +296,6 @@ def _tested(
         auc=found.auc,
         rates=found.rates,
         phantom_p_value=phantom(scores.seen, inside, rng_of(seed, "phantom")),
-        population_p_value=population_p_value,
         detectable_copies=detectable_copies(
             scores,
             inside,
@@ -274,18 +304,24 @@ def _tested(
             level=conclusion.membership_level(confidence),
         ),
     )
-    if not by_coins:
-        return _Tested(membership, None)
+    bound = None
+    if by_coins:
+        bound = _bound(found.right, claim=claim, delta=delta, confidence=confidence)
+    return _Compared(membership, bound, risky, closest)
+
+
+def _bound(
+    right: BoolArray, *, claim: PrivacyClaim | None, delta: float, confidence: float
+) -> ReleasedBound:
     power = released_power(
-        len(found.right),
+        len(right),
         claim_epsilon=0.0 if claim is None else claim.epsilon,
         delta=delta,
         confidence=confidence,
     )
-    bound = ReleasedBound(
-        proved=released_bound(found.right, delta=delta, confidence=confidence),
+    return ReleasedBound(
+        proved=released_bound(right, delta=delta, confidence=confidence),
         delta=delta,
         max_provable=power.max_provable,
         detectable=power.detectable,
     )
-    return _Tested(membership, bound)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from dpaudit.formatting import percent, rounded_down, rounded_up
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.released_data.controls import LEVEL
+from dpaudit.released_data.exchangeability import Exchangeability
 from dpaudit.released_data.grades import p_text
 from dpaudit.released_data.result import (
     MembershipOutcome,
@@ -24,11 +26,38 @@ LINKAGE_SHARE: Final = 0.2
 """What linkage has of the error probability of a leak; the test of membership has the rest."""
 
 
+REPEATS_REMOVED: Final = (
+    "rows that occur more than once stand in train and hold-out as no random split deals them: "
+    "repeats were removed, or rows come in groups"
+)
+HAND_IN: Final = "give both tables as they were drawn, with every repeated row"
+DIFFER: Final = (
+    "train and hold-out differ without the synthetic table too: they are not of one population, or "
+    "their rows come in groups"
+)
+
+
 class Concluded(NamedTuple):
     """A finding and its reasons, the main one first."""
 
     finding: ReleasedFinding
     reasons: tuple[str, ...]
+
+
+def oddities(rows: RowCounts, exchangeable: Exchangeability | None) -> Iterator[str]:
+    """What is odd about how train and hold-out were made, one sentence each."""
+    left_out = rows.train + (rows.holdout or 0) - rows.compared
+    if exchangeable is None:
+        return
+    if left_out:
+        yield (
+            f"{left_out:,} train and hold-out rows occur more than once, or would by chance: they "
+            "say nothing of membership and are not compared"
+        )
+    if exchangeable.repeats_removed:
+        yield f"{REPEATS_REMOVED} (p {p_text(exchangeable.repeats)}); {HAND_IN}"
+    if exchangeable.differ:
+        yield f"{DIFFER} (p {p_text(exchangeable.least)}), so no leak can be concluded"
 
 
 def membership_level(confidence: float) -> float:
@@ -46,6 +75,7 @@ def conclude(
     membership: MembershipOutcome | None,
     bound: ReleasedBound | None,
     linked: tuple[str, ...],
+    exchangeable: Exchangeability | None,
     *,
     claim: PrivacyClaim | None,
     confidence: float,
@@ -58,6 +88,7 @@ def conclude(
         bound: The bound on epsilon, if there is one.
         linked: What is proved of copies, rare values and guessed attributes, at
             `linkage_confidence`.
+        exchangeable: Whether a random split made the tables; None where coins did.
         claim: The claim, if there is one.
         confidence: Of the bound, and that no leak is found where none is.
 
@@ -69,7 +100,14 @@ def conclude(
             "without a hold-out memory cannot be distinguished from chance: give rows of the same "
             "population that the synthetic table was not made from"
             if rows.holdout is None
-            else "train or hold-out have too few rows to test membership: give more"
+            else f"only {rows.compared:,} rows of train and hold-out can be compared, too few to "
+            "test membership: give more, or more columns if rows repeat"
+        )
+        return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
+    if exchangeable is not None and exchangeable.repeats_removed:
+        why = (
+            f"{REPEATS_REMOVED} (p {p_text(exchangeable.repeats)}), so train and hold-out cannot "
+            f"be compared: {HAND_IN}"
         )
         return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
     ghost = membership.phantom_p_value
@@ -85,13 +123,14 @@ def conclude(
             bound.proved, claim, power, (), confidence=confidence, unit=SampleUnit.CANARIES
         )
         return Concluded(ReleasedFinding(decision.verdict.value), decision.reasons)
-    return _without_claim(membership, bound, linked, confidence=confidence)
+    return _without_claim(membership, bound, linked, exchangeable, confidence=confidence)
 
 
 def _without_claim(
     membership: MembershipOutcome,
     bound: ReleasedBound | None,
     linked: tuple[str, ...],
+    exchangeable: Exchangeability | None,
     *,
     confidence: float,
 ) -> Concluded:
@@ -104,12 +143,10 @@ def _without_claim(
     recognised = membership.p_value <= membership_level(confidence)
     found = (attacked, *linked) if recognised else linked
     if found:
-        strangers = membership.population_p_value
-        if strangers is not None and strangers <= LEVEL:
+        if exchangeable is not None and exchangeable.differ:
             why = (
-                f"{found[0]}; but train and hold-out can be told apart without it too (p "
-                f"{p_text(strangers)}): they are not of one population, which explains it as well "
-                "as a leak does; give a hold-out drawn as train was"
+                f"{found[0]}; but {DIFFER} (p {p_text(exchangeable.least)}), which explains it as "
+                "well as a leak does; give a hold-out drawn as train was"
             )
             return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
         proof = (

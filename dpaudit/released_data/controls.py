@@ -6,20 +6,15 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-import pandas as pd
 
-from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray
 from dpaudit.released_data.grades import fit_grades, p_value
 from dpaudit.released_data.membership import LEAST_ROWS, choose_attack, enough, parted
-from dpaudit.released_data.nearest import encoded
 from dpaudit.released_data.scores import MembershipScores
 
 LEVEL: Final = 0.01
 """Probability with which each control fails although all is well, at most."""
-_MOST_ROWS: Final = 5_000
 _MOST_FITTED: Final = 20_000
-_PERMUTATIONS: Final = 999
 _SHARES: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _SIMULATIONS: Final = 20
 _FOUND: Final = 16
@@ -49,48 +44,6 @@ def phantom(
     chosen = of_others[choose_attack(known, phantoms[fitting], rng)]
     grades = fit_grades(chosen[fitting], phantoms[fitting])
     return p_value(chosen[~fitting], phantoms[~fitting], grades, rng)
-
-
-def same_population(
-    train: pd.DataFrame, holdout: pd.DataFrame, schema: Schema, rng: np.random.Generator
-) -> float:
-    """A two-sample classifier test of whether train and hold-out are of one population.
-
-    A classifier learns on one half of the rows to tell train from hold-out, and ranks the other
-    half; a Monte Carlo permutation test of the ranks is exact if the rows are exchangeable
-    (Lopez-Paz and Oquab 2017 have the test with accuracy). The synthetic table is not looked at.
-
-    Args:
-        train: The train table.
-        holdout: The hold-out.
-        schema: What both fit.
-        rng: For samples, halves and permutations.
-
-    Returns:
-        The p-value, at least 1/1000.
-    """
-    from scipy.stats import rankdata
-    from sklearn.ensemble import ExtraTreesClassifier
-
-    parts = [
-        encoded(table.iloc[rng.permutation(len(table))[:_MOST_ROWS]], schema)
-        for table in (train, holdout)
-    ]
-    rows = np.concatenate(parts)
-    label = np.arange(len(rows)) < len(parts[0])
-    learning = np.zeros(len(rows), dtype=np.bool_)
-    learning[rng.permutation(len(rows))[: len(rows) // 2]] = True
-    if not enough(label, learning):
-        return 1.0
-    model = ExtraTreesClassifier(
-        100, min_samples_leaf=5, n_jobs=1, random_state=int(rng.integers(2**31))
-    )
-    model.fit(rows[learning], label[learning])
-    ranks = rankdata(model.predict_proba(rows[~learning])[:, 1])
-    members = label[~learning]
-    seen = ranks[members].sum()
-    drawn = [rng.permutation(ranks)[: members.sum()].sum() for _ in range(_PERMUTATIONS)]
-    return float((1 + (np.array(drawn) >= seen - 1e-6).sum()) / (1 + _PERMUTATIONS))
 
 
 def detectable_copies(

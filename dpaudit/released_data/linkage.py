@@ -16,7 +16,7 @@ import pandas as pd
 from dpaudit.bounds import bonferroni
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import IntArray
+from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.released_data.anonymeter.run import AnonymeterFinding, run_anonymeter
 from dpaudit.released_data.copies import ClosestDistances, Copies, equal_rows, find_copies
 from dpaudit.released_data.distance_panel import DistancePanel, distance_panel
@@ -38,7 +38,7 @@ class Linkage(NamedTuple):
     """What links a synthetic table to single records.
 
     Attributes:
-        members: Train records whose place a split decided, and so are compared with the hold-out.
+        members: Train records that are compared with the hold-out.
         copies: Exact and near copies.
         outliers: Extremes and rare values.
         inference: Guessed attributes.
@@ -62,7 +62,8 @@ class Linkage(NamedTuple):
 def find_linkage(
     tables: ReleasedTables,
     *,
-    members: IntArray,
+    members: IntArray | None = None,
+    others: IntArray | None = None,
     closest: ClosestDistances | None = None,
     secrets: Sequence[str] | None = None,
     anonymeter: bool = False,
@@ -73,7 +74,8 @@ def find_linkage(
 
     Args:
         tables: The tables.
-        members: Rows of the train table whose place the split decided; all of them without coins.
+        members: Rows of the train table that are compared with the hold-out; by default all.
+        others: Rows of the hold-out that are compared with them; None if nothing is compared.
         closest: Distances of these and of the hold-out records to the nearest synthetic record;
             None if near copies are not looked for, as without a hold-out.
         secrets: Columns whose values are guessed; None for the label and the first columns.
@@ -90,23 +92,26 @@ def find_linkage(
     """
     schema = tables.schema
     names = chosen_secrets(secrets, schema)
-    train = tables.train.iloc[members]
-    holdout, synthetic = tables.holdout, tables.synthetic
+    members = np.arange(len(tables.train)) if members is None else members
+    train, synthetic, holdout = tables.train.iloc[members], tables.synthetic, None
+    if tables.holdout is not None and others is not None:
+        holdout = tables.holdout.iloc[others]
     level = bonferroni(confidence, _FAMILIES)
-    values = {
-        name: None if table is None else values_of_table(table, schema)
-        for name, table in (("train", train), ("synthetic", synthetic), ("holdout", holdout))
-    }
-    own, out, others = values["train"], values["synthetic"], values["holdout"]
-    assert own is not None
-    assert out is not None
+    own, out = values_of_table(train, schema), values_of_table(synthetic, schema)
+    rest = None if holdout is None else values_of_table(holdout, schema)
     outliers = find_outliers(
-        own, out, others, schema, rng=rng_of(seed, "random splits"), confidence=level
+        own,
+        out,
+        rest,
+        schema,
+        elsewhere=_left_out(tables, members, others),
+        rng=rng_of(seed, "random splits"),
+        confidence=level,
     )
     copied = equal_rows(own, out)
-    holdout_copied = None if others is None else equal_rows(others, out)
-    synthetic_copied = equal_rows(out, own)
-    del values, own, out, others
+    holdout_copied = None if rest is None else equal_rows(rest, out)
+    synthetic_copied = equal_rows(out, values_of_table(tables.train, schema))
+    del own, out, rest
 
     def some(table: pd.DataFrame, most: int, purpose: str) -> Encoded:
         return encoded(_some(table, most, rng_of(seed, purpose)), schema)
@@ -146,6 +151,19 @@ def find_linkage(
     panel = _panel(train, searched[:_MOST_ASKED], holdout, schema, seed)
     proved = tuple(_proved(copies, outliers, inference))
     return Linkage(len(members), copies, outliers, inference, panel, found, proved, confidence)
+
+
+def _left_out(tables: ReleasedTables, members: IntArray, others: IntArray | None) -> FloatArray:
+    """Values of the real rows that are not compared."""
+    parts = [(tables.train, members)]
+    if tables.holdout is not None and others is not None:
+        parts.append((tables.holdout, others))
+    return np.concatenate(
+        [
+            values_of_table(table.iloc[np.delete(np.arange(len(table)), rows)], tables.schema)
+            for table, rows in parts
+        ]
+    )
 
 
 def _panel(

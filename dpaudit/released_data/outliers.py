@@ -45,13 +45,26 @@ class Ends(NamedTuple):
     Attributes:
         train: Ends at which the synthetic table has the train table's value.
         holdout: Ends at which it has the hold-out's.
+        alone: Ends of `train` at which the hold-out has another value.
+        outer: Ends of these at which the train table's value is farther out.
         p_value: Probability that a random split makes the train table agree so much more often
             than the hold-out if the synthetic table does not depend on the split.
     """
 
     train: Hits
     holdout: Hits
+    alone: int
+    outer: int
     p_value: float
+
+    def proved(self, level: float) -> bool:
+        """Whether the ends depend on which records were trained on.
+
+        Where outliers were removed from train alone, its ends lie inside the hold-out's, and those
+        of any table without outliers agree with them. If bounds were read off train, they agree
+        where train reaches farther, too, which is at about half of the ends.
+        """
+        return self.p_value <= level and 4 * self.outer >= self.alone > 0
 
 
 class Outliers(NamedTuple):
@@ -79,6 +92,7 @@ def find_outliers(
     holdout: FloatArray | None,
     schema: Schema,
     *,
+    elsewhere: FloatArray | None = None,
     rng: np.random.Generator,
     confidence: float,
 ) -> Outliers:
@@ -89,6 +103,8 @@ def find_outliers(
         synthetic: Of the synthetic table [m, d].
         holdout: Of the hold-out [h, d]; None if there is none.
         schema: Their schema.
+        elsewhere: Of real records that are not compared [k, d]; a value that one of them has is
+            not that of a single record.
         rng: Draws random splits.
         confidence: Probability that all findings hold, in (0, 1).
 
@@ -107,28 +123,37 @@ def find_outliers(
         RareValues(
             column.name,
             *_own_ends(place in numeric, train, synthetic, holdout, place),
-            _rare(train[:, place], synthetic[:, place], holdout, place, confidence, tests),
+            _rare(
+                train[:, place],
+                synthetic[:, place],
+                None if holdout is None else holdout[:, place],
+                None if elsewhere is None else elsewhere[:, place],
+                confidence=confidence,
+                tests=tests,
+            ),
         )
         for place, column in enumerate(schema.columns)
     ]
     columns.sort(key=lambda one: 1.0 if one.repeated.p_value is None else one.repeated.p_value)
     level = (1.0 - confidence) / 2.0
-    return Outliers(ends, tuple(columns), ends is not None and ends.p_value <= level)
+    return Outliers(ends, tuple(columns), ends is not None and ends.proved(level))
 
 
 def _rare(
     train: FloatArray,
     synthetic: FloatArray,
     holdout: FloatArray | None,
-    place: int,
+    elsewhere: FloatArray | None,
+    *,
     confidence: float,
     tests: int,
 ) -> Excess:
-    """Values that one record of both tables has, and how many the synthetic table repeats."""
-    others = np.empty(0) if holdout is None else holdout[:, place]
-    pooled = np.concatenate([train, others])
+    """Values that one record of all real ones has, and how many the synthetic table repeats."""
+    tables = [train, *(table for table in (holdout, elsewhere) if table is not None)]
+    pooled = np.concatenate(tables)
     _, first, counts = np.unique(pooled, return_index=True, return_counts=True, equal_nan=True)
-    alone = first[counts == 1]
+    compared = len(train) + (0 if holdout is None else len(holdout))
+    alone = first[(counts == 1) & (first < compared)]
     hit = np.isin(pooled[alone], synthetic) | (np.isnan(pooled[alone]) & np.isnan(synthetic).any())
     of_train = alone < len(train)
     in_train = Hits(int(hit[of_train].sum()), int(of_train.sum()))
@@ -202,7 +227,10 @@ def _ends(
         as_many += one - other >= excess
     of = len(orders)
     p_value = (1 + as_many) / (1 + _PERMUTATIONS)
-    return Ends(Hits(in_train, of), Hits(in_holdout, of), p_value)
+    ends = [_ends_of(table) * [[-1.0], [1.0]] for table in (train, synthetic, holdout)]
+    alone = (ends[0] == ends[1]) & (ends[0] != ends[2])
+    outer = int((alone & (ends[0] > ends[2])).sum())
+    return Ends(Hits(in_train, of), Hits(in_holdout, of), int(alone.sum()), outer, p_value)
 
 
 def _outermost(values: FloatArray, deep: int) -> IntArray:

@@ -122,11 +122,6 @@ def _controls(found: MembershipOutcome) -> Iterator[str]:
             else f"Between two halves of the hold-out the same test gives p "
             f"{p_text(found.phantom_p_value)}: something is wrong."
         )
-    if found.population_p_value is not None:
-        yield (
-            "That train and hold-out are of one population: p "
-            f"{p_text(found.population_p_value)}, without the synthetic table."
-        )
     if found.detectable_copies is None:
         yield "Copies of half of the train rows would not have been found."
     else:
@@ -172,13 +167,19 @@ def _riskiest(result: ReleasedDataResult) -> Block:
 
 
 def _tables(result: ReleasedDataResult) -> Iterator[str]:
-    rows, sources = result.rows, result.sources
+    rows, sources, tests = result.rows, result.sources, result.exchangeability
     yield f"train: {rows.train:,} rows ({sources.train})"
     if rows.holdout is not None:
         yield f"hold-out: {rows.holdout:,} rows ({sources.holdout})"
     yield f"synthetic: {rows.synthetic:,} rows ({sources.synthetic})"
     if rows.coins is not None:
         yield f"rows with a coin: {rows.coins:,}"
+    if tests is not None:
+        p_values = ", ".join(f"{name} {p_text(value)}" for name, value in tests._asdict().items())
+        yield (
+            f"train and hold-out rows that are compared: {rows.compared:,}; tests that a random "
+            f"split made both tables, p-values: {p_values}"
+        )
     yield from (f"warning: {warning}" for warning in result.warnings)
 
 

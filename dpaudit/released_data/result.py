@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from dpaudit.formatting import printable
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.released_data.exchangeability import Exchangeability
 from dpaudit.released_data.linkage import Linkage
 from dpaudit.released_data.membership import RateAtThreshold
 from dpaudit.released_data.riskiest import RiskyRow
@@ -17,7 +18,7 @@ from dpaudit.results.document import Limits, to_document
 from dpaudit.results.schema import schema_of
 from dpaudit.results.verdict import Verdict
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 
 class ReleasedFinding(StrEnum):
@@ -47,12 +48,15 @@ class RowCounts(NamedTuple):
         synthetic: Rows of the synthetic table.
         holdout: Rows of the hold-out; None if there is none.
         coins: Rows whose place was decided by a coin; None without a coin file.
+        compared: Train and hold-out rows that are compared with each other; the others may stand
+            where they do because repeated rows were removed.
     """
 
     train: int
     synthetic: int
     holdout: int | None
     coins: int | None
+    compared: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +72,6 @@ class MembershipOutcome:
         rates: Rates at fixed thresholds, with limits that hold together.
         phantom_p_value: The same test between two halves of the hold-out; None if they are too
             small.
-        population_p_value: Of a test whether train and hold-out are of one population; None where
-            coins decided.
         detectable_copies: The least share of train rows that, copied, would have been found with
             probability 0.8; None if even half of them would not.
     """
@@ -81,7 +83,6 @@ class MembershipOutcome:
     auc: Annotated[float, Limits(0.0, 1.0)]
     rates: tuple[RateAtThreshold, ...]
     phantom_p_value: float | None
-    population_p_value: float | None
     detectable_copies: float | None
 
 
@@ -117,6 +118,8 @@ class ReleasedDataResult:
         sources: Where they came from.
         schema_inferred: Whether kinds, categories and bounds were read off the tables.
         warnings: What is odd about the tables.
+        exchangeability: Tests whether a random split made train and hold-out; None where coins
+            decided, or without a hold-out.
         membership: How well members are recognised; None without a hold-out, or with too few rows.
         bound: The lower bound on epsilon; None if this is none.
         not_a_bound: Why there is no bound; None if there is one.
@@ -135,6 +138,7 @@ class ReleasedDataResult:
     sources: ReleasedSources
     schema_inferred: bool
     warnings: tuple[str, ...]
+    exchangeability: Exchangeability | None
     membership: MembershipOutcome | None
     bound: ReleasedBound | None
     not_a_bound: str | None

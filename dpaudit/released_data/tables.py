@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import DataError, SchemaError
-from dpaudit.model.column import Column
+from dpaudit.model.column import OTHER, Column, Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, fitting, load_schema, load_table
@@ -70,8 +70,8 @@ def load_released(
         train: The rows that the synthetic table was made from: a table or a file.
         synthetic: The synthetic table, or its file.
         holdout: Rows of the same population that it was not made from.
-        schema: Their schema. By default kinds and categories are read off the real tables, and
-            bounds off all of them; the schema then says that it is inferred.
+        schema: Their schema. By default kinds are read off the real tables, categories and bounds
+            off all of them; the schema then says that it is inferred.
 
     Returns:
         The canonical tables.
@@ -146,7 +146,7 @@ def _check_columns(tables: dict[str, pd.DataFrame], schema: Schema | None) -> No
 
 
 def _inferred(tables: dict[str, pd.DataFrame]) -> Schema:
-    """Kinds and categories of the real tables; bounds that hold all of them."""
+    """Kinds of the real tables; categories and bounds that hold all three."""
     names = list(tables["train"].columns)
     real = [table[names] for name, table in tables.items() if name != "synthetic"]
     try:
@@ -159,15 +159,19 @@ def _inferred(tables: dict[str, pd.DataFrame]) -> Schema:
 
 
 def _widened(column: Column, values: pd.Series[float]) -> Column:
+    """A column of the real tables with the categories and bounds of synthetic values, too."""
     if not column.kind.numeric:
-        return column
+        new = values[column.codes(values) == OTHER].unique()
+        more = [value for value in new if isinstance(value, str | int | float)]
+        kind = Kind.CATEGORICAL if more else column.kind
+        return replace(column, kind=kind, categories=(*column.categories, *sorted(more, key=str)))
     lower, upper = column.bounds
     numbers = pd.to_numeric(values, errors="coerce")  # what is no number is refused later
     numbers = numbers[np.isfinite(numbers)]
     if not len(numbers):
         return column
     low, high = min(lower, float(numbers.min())), max(upper, float(numbers.max()))
-    if column.kind.name == "INTEGER":
+    if column.kind is Kind.INTEGER:
         low, high = float(np.floor(low)), float(np.ceil(high))
     return replace(column, lower=low, upper=high)
 
@@ -191,6 +195,6 @@ def _warnings(
     shared = int(np.isin(keys["holdout"], keys["train"]).sum())
     if shared:
         yield (
-            f"{shared:,} of {len(keys['holdout']):,} hold-out rows are also in train: a match with "
-            "them says nothing of who was used, and hides what is there"
+            f"{shared:,} of {len(keys['holdout']):,} hold-out rows are also in train; leave them "
+            "there, as the split did"
         )

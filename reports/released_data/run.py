@@ -1,16 +1,19 @@
 """What tests of one released table find of memorisers, GANs, marginals and noise, and how falsely.
 
-Usage: python -m reports.released_data.run [releases] [splits] [--data DIR] [--quick]
+Usage: python -m reports.released_data.run [releases] [splits] [prepared] [--data DIR] [--quick]
 
-Writes results/releases/TABLE-GENERATOR.json and results/splits.json; both are resumed. README.md
-shows them.
+Writes results/releases/TABLE-GENERATOR.json, results/splits.json and results/prepared.json; all are
+resumed. README.md shows them.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +24,7 @@ from scipy.stats import beta
 import dpaudit
 from dpaudit.errors import DpauditError
 from dpaudit.formatting import clipped
-from dpaudit.model.column import Kind
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load_schema, load_table
 from dpaudit.plugins.named import named_generator
@@ -41,6 +44,7 @@ from reports import markdown
 from reports.cervical import SCHEMA_FILE, published_table
 from reports.command import Run, StudyParser, start, write_json
 from reports.data import table_file
+from reports.released_data.preparations import WAYS, Prepared
 
 SEED = 1717
 CONFIDENCE = 0.95
@@ -73,16 +77,25 @@ class Size(NamedTuple):
         linked: Those of them in which copies, rare values and guesses are tested too.
         rows: Rows of each table, at most.
         names: Generators of the registry on each table.
+        prepared: Honest releases of each way to prepare tables, by table and rows of each part.
     """
 
     splits: int
     linked: int
     rows: int | None
     names: dict[str, tuple[str, ...]]
+    prepared: dict[tuple[str, int], int]
 
 
-FULL = Size(500, 250, None, dict.fromkeys(TABLES, (*PRIVATE, "marginals")))
-QUICK = Size(2, 1, 400, {CERVICAL: ("marginals",), ADULT: ()})
+SIMULATED = "simulated"
+FULL = Size(
+    500,
+    250,
+    None,
+    dict.fromkeys(TABLES, (*PRIVATE, "marginals")),
+    {(CERVICAL, 2000): 200, (SIMULATED, 1000): 200, (ADULT, 2000): 200, (ADULT, 8000): 20},
+)
+QUICK = Size(2, 1, 400, {CERVICAL: ("marginals",), ADULT: ()}, {(CERVICAL, 100): 1})
 
 
 class StudyTable(NamedTuple):
@@ -243,18 +256,19 @@ def one_split(name: str, table: StudyTable, number: int, *, linked: bool) -> dic
     `inference` of that table too. `memoriser`: the test of the memoriser.
     """
     seed = Stream(SEED, name, "split", number).seed()
-    rows = table.data.sample(frac=1.0, random_state=seed)[: 2 * ROWS_OF_A_SPLIT]
-    half = len(rows) // 2
-    split = dpaudit.split(rows[:half].reset_index(drop=True), seed=seed)
+    people = table.data.sample(frac=1.0, random_state=seed)[: 2 * ROWS_OF_A_SPLIT]
+    half = len(people) // 2
+    split = dpaudit.split(people[:half].reset_index(drop=True), seed=seed)
     memoriser, found = Memoriser(0.1), {}
     for kind, synthetic in (
         ("memoriser", memoriser(split.train, seed)),
-        ("stranger", memoriser(rows[half:].reset_index(drop=True), seed)),
+        ("stranger", memoriser(people[half:].reset_index(drop=True), seed)),
     ):
         released = load_released(split.train, synthetic, split.holdout, schema=table.schema)
-        real, of, inside, place = canaries_of(released, split.coins, seed=seed)
-        scores = membership_scores(real, released.synthetic, table.schema, of=of).seen
-        fitting = parted(len(of), rng_of(seed, "parts"))
+        rows = canaries_of(released, split.coins, seed=seed)
+        inside = rows.inside
+        scores = membership_scores(rows.real, released.synthetic, table.schema, of=rows.of).seen
+        fitting = parted(len(rows.of), rng_of(seed, "parts"))
         tested = recognise(scores, inside, fitting, rng_of(seed, kind), confidence=CONFIDENCE)
         found[kind] = tested.p_value
         if kind == "stranger":
@@ -263,7 +277,8 @@ def one_split(name: str, table: StudyTable, number: int, *, linked: bool) -> dic
                 apart = -scores[CLOSEST]
                 linkage = find_linkage(
                     released,
-                    members=place[inside],
+                    members=rows.members,
+                    others=rows.others,
                     closest=ClosestDistances(apart[inside], apart[~inside]),
                     seed=seed,
                     confidence=CONFIDENCE,
@@ -273,6 +288,71 @@ def one_split(name: str, table: StudyTable, number: int, *, linked: bool) -> dic
             ghost = phantom(scores, inside, rng_of(seed, "phantom"))
             found["phantom"] = 1.0 if ghost is None else ghost
     return found
+
+
+def prepared(run: Run, size: Size, found: dict[str, StudyTable]) -> None:
+    """What audits without coins conclude of releases that know nothing of train, by preparation."""
+    path = run.out / "prepared.json"
+    done: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
+    known = {(row["table"], row["rows"], row["way"], row["copied"]) for row in done}
+    for (name, rows), many in size.prepared.items():
+        people = simulated() if name == SIMULATED else without_numbers(found[name])
+        for copied, way in product((0.0, COPIED[0]), WAYS):
+            if (name, rows, way, copied) in known:
+                continue
+            findings: Counter[str] = Counter()
+            for number in range(many if not copied else max(1, many // 10)):
+                findings[one_prepared(name, people, way, rows, number, copied=copied)] += 1
+            case = {"table": name, "rows": rows, "way": way, "copied": copied}
+            done.append({**case, "findings": dict(findings)})
+            write_json(path, done)
+            print(f"{name}, {rows} rows, {way}, {copied:.0%} copied: {dict(findings)}", flush=True)
+
+
+def one_prepared(
+    name: str, people: StudyTable, way: str, rows: int, number: int, *, copied: float
+) -> str:
+    """The finding of an audit without coins of a release of other people.
+
+    Some of the rows of train stand in it where they are asked for.
+    """
+    stream = Stream(SEED, name, f"{way}, {rows} rows", number)
+    rng = stream.rng()
+    shuffled = people.data.iloc[rng.permutation(len(people.data))].reset_index(drop=True)
+    drawn = Prepared(*(of.reset_index(drop=True) for of in WAYS[way](shuffled, rows, rng)))
+    release = drawn.release
+    if copied:
+        chosen = rng.permutation(len(drawn.train))[: max(1, round(copied * len(drawn.train)))]
+        release = pd.concat([release, drawn.train.iloc[chosen]], ignore_index=True)
+    result = dpaudit.audit_data(
+        release,
+        drawn.train,
+        drawn.holdout,
+        schema=people.schema,
+        confidence=CONFIDENCE,
+        secrets=people.schema.names[:2],
+        seed=stream.seed(),
+    )
+    return str(result.finding)
+
+
+def without_numbers(table: StudyTable) -> StudyTable:
+    """Adult without the column whose values hardly repeat, so that rows do."""
+    names = [name for name in table.schema.names if name != "fnlwgt"]
+    columns = tuple(one for one in table.schema.columns if one.name in names)
+    return StudyTable(table.data[names], replace(table.schema, columns=columns))
+
+
+def simulated() -> StudyTable:
+    """Six normal columns, and one record that one in a hundred rows is."""
+    rng = rng_of(SEED, SIMULATED)
+    values = rng.normal(size=(30_000, 6)).clip(-9.0, 9.0)
+    values[rng.random(len(values)) < 0.01] = 0.0
+    table = pd.DataFrame(values, columns=[f"x{place}" for place in range(6)])
+    columns = (
+        Column(name=name, kind=Kind.CONTINUOUS, lower=-9.0, upper=9.0) for name in table.columns
+    )
+    return StudyTable(table, Schema(columns=tuple(columns)))
 
 
 def linkage_p_values(found: Linkage) -> dict[str, float]:
@@ -363,7 +443,7 @@ def _place(path: Path) -> tuple[bool, bool, str]:
     return path.name.startswith(ADULT), "memoriser" not in path.name, path.name
 
 
-PARTS = {"releases": releases, "splits": splits}
+PARTS = {"releases": releases, "splits": splits, "prepared": prepared}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

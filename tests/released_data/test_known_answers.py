@@ -173,10 +173,13 @@ def test_the_order_of_real_rows_says_nothing_of_membership() -> None:
     first = shuffled.inside[: len(SPLIT.train)]
     assert 0.4 < first.mean() < 0.6
     for canaries in (by_coins, shuffled):
-        members = canaries.real.iloc[canaries.of[canaries.inside]]
-        expected = tables.train.iloc[canaries.train_row[canaries.inside]]
-        assert (members.to_numpy() == expected.to_numpy()).all()
-        assert (canaries.train_row[~canaries.inside] == -1).all()
+        for kind, table, rows in (
+            (canaries.inside, tables.train, canaries.members),
+            (~canaries.inside, tables.holdout, canaries.others),
+        ):
+            assert table is not None
+            found = canaries.real.iloc[canaries.of[kind]]
+            assert (found.to_numpy() == table.iloc[rows].to_numpy()).all()
 
 
 def test_only_rows_with_a_coin_are_scored() -> None:

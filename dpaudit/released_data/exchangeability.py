@@ -1,0 +1,260 @@
+"""Tests whether train and hold-out are exchangeable, as a random split of one population is.
+
+Without coins every comparison of train with hold-out rests on that. The tests look at the real rows
+alone, so they cannot mistake a leak for a difference of the tables. Each is a permutation test of
+the rows, and so exact if any rows were as likely as others to be in train.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.model.encoding import values_of_table
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
+from dpaudit.released_data.membership import enough
+from dpaudit.released_data.nearest import Encoded, encoded, nearest_others
+from dpaudit.released_data.row_keys import Keys, row_keys
+
+LEVEL: Final = 0.05
+"""Probability, at most, that a test fails although a random split made the tables."""
+_TESTS: Final = 5
+_MOST_ROWS: Final = 10_000
+_MOST_VALUES: Final = 20_000
+_PERMUTATIONS: Final = 999
+_NEIGHBOURS: Final = 5
+_DEPTHS: Final = (1, 3, 10, 30)
+"""How many of the outermost rows at each end of a numeric column are looked at."""
+
+
+class Exchangeability(NamedTuple):
+    """The p-values of train and hold-out being a random split; the synthetic table is not used.
+
+    Attributes:
+        repeats: Of how rows that occur more than once are dealt between the tables.
+        extremes: Of how the largest and smallest values of numeric columns are dealt.
+        marginals: Of the means of columns, how often categories occur, and what is missing.
+        neighbours: Of how often the rows nearest to a row are in the same table.
+        classifier: Of a classifier of train and hold-out rows being at chance level.
+    """
+
+    repeats: float
+    extremes: float
+    marginals: float
+    neighbours: float
+    classifier: float
+
+    @property
+    def repeats_removed(self) -> bool:
+        """Whether repeated rows stand where no random split puts them."""
+        return self.repeats * _TESTS <= LEVEL
+
+    @property
+    def differ(self) -> bool:
+        """Whether rows that occur once are distributed or grouped differently in the tables."""
+        return self.least * _TESTS <= LEVEL
+
+    @property
+    def least(self) -> float:
+        """The least p-value of the tests of rows that occur once."""
+        return min(self.extremes, self.marginals, self.neighbours, self.classifier)
+
+
+def exchangeability(
+    real: pd.DataFrame,
+    inside: BoolArray,
+    schema: Schema,
+    rng: np.random.Generator,
+    *,
+    compared: IntArray,
+) -> Exchangeability:
+    """Runs the tests.
+
+    Args:
+        real: All real rows, in an order that does not depend on which table they are in.
+        inside: Whether each is in train; shape (n,).
+        schema: Their schema.
+        rng: For samples and permutations.
+        compared: The rows that are compared, which occur once.
+
+    Returns:
+        The p-values, at least 1/1000 each.
+    """
+    values = values_of_table(real, schema)
+    numeric = [place for place, column in enumerate(schema.columns) if column.kind.numeric]
+    some = np.sort(rng.permutation(compared)[:_MOST_ROWS])
+    rows, label = encoded(real.iloc[some], schema), inside[some]
+    labels = np.array([label, *(rng.permutation(label) for _ in range(_PERMUTATIONS))])
+    return Exchangeability(
+        repeats=repeats_p_value(row_keys(values), inside, rng),
+        extremes=extremes_p_value(values[compared][:, numeric], inside[compared], rng),
+        marginals=marginals_p_value(rows, labels),
+        neighbours=neighbours_p_value(rows, labels),
+        classifier=classifier_p_value(rows, label, rng),
+    )
+
+
+def repeats_p_value(keys: Keys, inside: BoolArray, rng: np.random.Generator) -> float:
+    """Tests how rows that occur more than once are dealt between train and hold-out.
+
+    A random split deals each occurrence by itself. If those of the hold-out were removed, no such
+    row stands in both tables; if the repeats of each table were removed, none stands in one table
+    twice. The statistic is the distance of five counts from their mean, by their covariance.
+
+    Args:
+        keys: Keys of all real rows; shape (n,).
+        inside: Whether each is in train; shape (n,).
+        rng: For permutations.
+
+    Returns:
+        The p-value; 1 if no row occurs twice.
+    """
+    _, value, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    repeated = rng.permutation(np.flatnonzero(counts > 1))[:_MOST_VALUES]
+    chosen = np.flatnonzero(np.isin(value, repeated))
+    if not len(chosen):
+        return 1.0
+    _, group, times = np.unique(value[chosen], return_inverse=True, return_counts=True)
+
+    def dealt(trained: BoolArray) -> list[int]:
+        there = np.bincount(group, weights=trained, minlength=len(times))
+        elsewhere = times - there
+        return [
+            there.sum(),
+            (there * elsewhere).sum(),
+            (there > 1).sum(),
+            (elsewhere > 1).sum(),
+            ((there > 0) & (elsewhere > 0)).sum(),
+        ]
+
+    drawn = _labels(inside, len(chosen), rng)
+    return _distance_p_value([dealt(inside[chosen]), *map(dealt, drawn)])
+
+
+def extremes_p_value(values: FloatArray, inside: BoolArray, rng: np.random.Generator) -> float:
+    """Tests how the outermost rows of numeric columns are dealt between train and hold-out.
+
+    Where outliers were removed from one table, the outermost rows are those of the other. They are
+    counted at several depths over all ends, which a permutation of whole rows makes comparable.
+
+    Args:
+        values: Numeric columns [n, c] of the rows, in an order that does not depend on `inside`.
+        inside: Whether each is in train; shape (n,).
+        rng: For permutations.
+
+    Returns:
+        The p-value; 1 without rows or numeric columns.
+    """
+    deep = min(max(_DEPTHS), len(values))
+    if not values.size:
+        return 1.0
+    ends = np.concatenate([values, -values], axis=1)
+    outermost = np.argsort(ends, axis=0, kind="stable")[:deep]  # missing values come last
+    looked, place = np.unique(outermost, return_inverse=True)
+    place = place.reshape(outermost.shape)
+
+    def found(trained: BoolArray) -> list[int]:
+        there = trained[place].sum(axis=1).cumsum()
+        return [int(there[min(depth, deep) - 1]) for depth in _DEPTHS]
+
+    drawn = _labels(inside, len(looked), rng)
+    return _distance_p_value([found(inside[looked]), *map(found, drawn)])
+
+
+def marginals_p_value(rows: Encoded, labels: BoolArray) -> float:
+    """Tests the means of encoded columns: the largest of all standardised differences.
+
+    Args:
+        rows: Encoded rows [n, w].
+        labels: Whether each is in train [p, n]: as they are, and by permutations.
+
+    Returns:
+        The p-value; 1 without rows.
+    """
+    if not len(rows):
+        return 1.0
+    spread = rows.std(axis=0)
+    unit = (rows - rows.mean(axis=0))[:, spread > 0.0] / spread[spread > 0.0]
+    largest = np.abs(labels.astype(np.float32) @ unit).max(axis=1, initial=0.0)
+    return float((largest >= largest[0] * (1.0 - 1e-5)).mean())
+
+
+def neighbours_p_value(rows: Encoded, labels: BoolArray) -> float:
+    """The generalised edge-count test of Chen and Friedman (2017) on the nearest neighbours.
+
+    It counts the pairs of neighbours that are both in train, and both in the hold-out. Both counts
+    are large if the tables differ or rows come in groups; one is large and the other small if one
+    table holds the more frequent kinds of rows.
+
+    Args:
+        rows: Encoded rows [n, w], in an order that does not depend on which are in train.
+        labels: Whether each is in train [p, n]: as they are, and by permutations.
+
+    Returns:
+        The p-value; 1 if there are too few rows.
+    """
+    neighbours = min(_NEIGHBOURS, len(rows) - 1)
+    if neighbours < 1:
+        return 1.0
+    near = nearest_others(rows, neighbours=neighbours, of=None).indices
+
+    def joined(trained: BoolArray) -> list[int]:
+        near_train = trained[near].sum(axis=1)
+        inside, all_train = int(near_train[trained].sum()), int(near_train.sum())
+        return [inside, near.size - neighbours * int(trained.sum()) - (all_train - inside)]
+
+    return _distance_p_value([joined(trained) for trained in labels])
+
+
+def classifier_p_value(rows: Encoded, inside: BoolArray, rng: np.random.Generator) -> float:
+    """A classifier two-sample test of train and hold-out (Lopez-Paz and Oquab 2017), with ranks.
+
+    A classifier learns to predict on one half of the rows which table a row is in, and ranks the
+    other half.
+
+    Args:
+        rows: Encoded rows [n, w].
+        inside: Whether each is in train; shape (n,).
+        rng: For halves and permutations.
+
+    Returns:
+        The p-value; 1 if there are too few rows.
+    """
+    from scipy.stats import rankdata
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    learning = np.zeros(len(rows), dtype=np.bool_)
+    learning[rng.permutation(len(rows))[: len(rows) // 2]] = True
+    if not enough(inside, learning):
+        return 1.0
+    model = ExtraTreesClassifier(
+        50, min_samples_leaf=5, n_jobs=1, random_state=int(rng.integers(2**31))
+    )
+    model.fit(rows[learning], inside[learning])
+    ranks = rankdata(model.predict_proba(rows[~learning])[:, 1])
+    members = inside[~learning]
+    seen = ranks[members].sum()
+    drawn = [rng.permutation(ranks)[: members.sum()].sum() for _ in range(_PERMUTATIONS)]
+    return float((1 + (np.array(drawn) >= seen - 1e-6).sum()) / (1 + _PERMUTATIONS))
+
+
+def _labels(inside: BoolArray, rows: int, rng: np.random.Generator) -> Iterator[BoolArray]:
+    """Which of so many rows are in train by each permutation of all rows."""
+    for _ in range(_PERMUTATIONS):
+        yield rng.choice(len(inside), size=rows, replace=False) < inside.sum()
+
+
+def _distance_p_value(counts: list[list[int]]) -> float:
+    """The share of permutations whose counts are as far from the mean as those seen, the first.
+
+    Mean and covariance are of all of them, so that what is seen has no place of its own.
+    """
+    apart = np.asarray(counts, dtype=np.float64)
+    apart -= apart.mean(axis=0)
+    inverse = np.linalg.pinv(np.atleast_2d(np.cov(apart.T)), rcond=1e-9, hermitian=True)
+    far = np.einsum("ij,jk,ik->i", apart, inverse, apart)
+    return float((far >= far[0] * (1.0 - 1e-9)).mean())
