@@ -369,8 +369,8 @@ def mu_sentence() -> str:
     proved, other = (median(one[key] for one in found) for key in ("proved", "clopper_pearson"))
     return (
         f"In {len(found)} audits of noisy marginals of μ = {found[0]['true']:g}\n"
-        "([currency](../reports/currency/README.md), 4,000 scored models each) the exact limit on μ\n"
-        f"has the median {proved:.3f}, Clopper-Pearson {other:.3f}.\n"
+        "([currency](../reports/currency/README.md), 4,000 scored models each) the exact limit\n"
+        f"on μ has the median {proved:.3f}, Clopper-Pearson {other:.3f}.\n"
     )
 
 
