@@ -142,9 +142,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for audit in audits:
         proved = "nothing" if audit.proved is None else f"{audit.proved:.3g}"
         claimed = "infinite" if audit.claimed is None else f"{audit.claimed:.3g}"
+        kept = f" (not kept in the cache: {audit.unkept})" if audit.unkept else ""
         terminalreporter.line(
             f"{audit.verdict.upper()} {audit.key}: {audit.quantity} claimed {claimed}, "
-            f"proved {proved}; {audit.report}{' (from the cache)' if audit.cached else ''}"
+            f"proved {proved}; {audit.report}{' (from the cache)' if audit.cached else kept}"
         )
     for why, count in skipped.items():
         terminalreporter.line(
@@ -186,10 +187,11 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
         if not given.get("one_run"):
             given.setdefault("shadow_models", SCALES[_asked(config, "scale")])
         name = f"{node.nodeid} #{len(folders)}"
-        result, cached = audit_or_recall(
+        result, cached, unkept = audit_or_recall(
             generator, data, given, out=folders[-1], memory=_memory(config, node, name)
         )
-        found = _audit_of_test(node.nodeid, len(folders), result)._replace(cached=cached)
+        found = _audit_of_test(node.nodeid, len(folders), result)
+        found = found._replace(cached=cached, unkept=unkept)
         node.user_properties.append((PROPERTY, json.dumps(found._asdict())))
         said = _more_than_before(config, found)
         if said:

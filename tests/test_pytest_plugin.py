@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -247,6 +248,61 @@ def test_an_audit_that_nothing_has_changed_is_not_run_again(pytester: pytest.Pyt
         result.assert_outcomes(passed=1)
         assert count.exists() is trains
         assert ("(from the cache)" in result.stdout.str()) is not trains
+
+
+LIBRARY = """
+import numpy as np
+import pandas as pd
+
+
+def synthesize(data, n_rows, seed):
+    noise = np.random.default_rng(seed).normal(30, 5, n_rows)
+    return pd.DataFrame({"age": AGE, "income": noise}, index=range(n_rows))
+"""
+
+
+def test_an_upgrade_of_the_library_under_test_is_audited(pytester: pytest.Pytester) -> None:
+    """Version 2.0 prints whether the record is there."""
+    site = pytester.mkdir("site-packages")
+
+    def install(version: str, age: str) -> None:
+        for old in site.glob("*.dist-info"):
+            shutil.rmtree(old)
+        info = site / f"mylib-{version}.dist-info"
+        info.mkdir()
+        (site / "mylib.py").write_text(LIBRARY.replace("AGE", age))
+        (info / "METADATA").write_text(f"Name: mylib\nVersion: {version}\n")
+        (info / "RECORD").write_text(f"mylib.py,sha256={version},99\n")
+
+    def audited() -> str:
+        return str(pytester.runpytest_subprocess("-W", "error").stdout)
+
+    pytester.makeini(f"[pytest]\npythonpath = {site}\n")
+    pytester.makepyfile(
+        TABLE
+        + """
+import mylib
+
+def test_mine(dp_audit):
+    dp_audit(mylib.synthesize, data, epsilon=0.5, **OPTIONS).assert_no_violation()
+"""
+    )
+    install("1.0", "30")
+    assert "(from the cache)" not in audited()
+    assert "(from the cache)" in audited()
+    install("2.0", "len(data)")
+    after = audited()
+    assert "(from the cache)" not in after
+    assert "VIOLATION test_an_upgrade" in after
+
+
+def test_why_a_result_is_not_kept_is_said(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(HONEST + "\n\ndef unused(name):\n    return __import__(name)\n")
+    for _ in range(2):
+        done = pytester.runpytest_subprocess("-W", "error")
+        done.stdout.fnmatch_lines(
+            ["CONSISTENT *(not kept in the cache: test_*.py may load code*(__import__, line *))"]
+        )
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from dpaudit.report.render import render_markdown
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
 from pages import DOCS, ROOT, PageBlock, blocks_of, check_printed, run_page
+from reports.markdown import MARK, placeholders, replace_table
 from website import figures
 from website.pages import made
 from website.plugins import registered
@@ -57,6 +58,47 @@ def test_a_figure_that_someone_typed_is_found() -> None:
     assert typed != text == figures.filled("calibration.md", typed)
     with pytest.raises(ValueError, match="unpack"):
         figures.filled("calibration.md", "no marks")
+
+
+WRITTEN = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [
+        *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "reports").rglob("*.md"),
+        *(ROOT / "benchmarks").rglob("*.md"),
+    ]
+)
+
+
+@pytest.mark.parametrize("page", WRITTEN)
+def test_no_page_has_a_figure_that_was_never_filled(page: str) -> None:
+    assert placeholders((ROOT / page).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a median of MEDIAN_MU, else MEDIAN_CP.\n", ["MEDIAN_MU", "MEDIAN_CP"]),
+        ("| a | B_80 |\n- one\n    more of FIGURE_1\n", ["B_80", "FIGURE_1"]),
+        ("`GITHUB_STEP_SUMMARY` and ``A_B``, [x](#A_B), <!-- A_B -->, https://x.org/A_B\n", []),
+        ("```bash\nexport MY_NAME=1\n```\n\n    OTHER_NAME=2\n\nPATE-GAN, D80, F_hist\n", []),
+        ("`code` MEDIAN_MU `code`\n", ["MEDIAN_MU"]),
+    ],
+)
+def test_figures_that_are_left_are_told_from_code(text: str, left: list[str]) -> None:
+    assert placeholders(text) == left
+
+
+def test_no_page_is_written_that_has_a_figure_left(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="MEDIAN_MU was never filled"):
+        figures.filled("statistics.md", f"{text}\nThe median is MEDIAN_MU.\n")
+    page = tmp_path / "README.md"
+    page.write_text(f"{MARK}\n{MARK}\n")
+    with pytest.raises(ValueError, match="MEDIAN_MU was never filled"):
+        replace_table(page, "| MEDIAN_MU |\n")
+    assert page.read_text() == f"{MARK}\n{MARK}\n"
 
 
 def test_the_readme_s_figures_are_those_of_the_studies() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 from reports import markdown
@@ -358,6 +359,21 @@ def copies_sentence() -> str:
     )
 
 
+def mu_sentence() -> str:
+    """What limits on mu were, of a Gaussian mechanism in its own currency."""
+    found = [
+        one
+        for one in _read("currency", "limits.json")
+        if (one["release"], one["quantity"]) == ("noisy marginals", "mu")
+    ]
+    proved, other = (median(one[key] for one in found) for key in ("proved", "clopper_pearson"))
+    return (
+        f"In {len(found)} audits of noisy marginals of μ = {found[0]['true']:g}\n"
+        "([currency](../reports/currency/README.md), 4,000 scored models each) the exact limit\n"
+        f"on μ has the median {proved:.3f}, Clopper-Pearson {other:.3f}.\n"
+    )
+
+
 TABLES: Final[dict[tuple[str, str], Callable[[], str]]] = {
     ("calibration.md", "rules"): calibration_table,
     ("calibration.md", "audits"): default_audits,
@@ -376,6 +392,7 @@ TABLES: Final[dict[tuple[str, str], Callable[[], str]]] = {
     ("performance.md", "real-tables"): real_tables,
     ("performance.md", "released"): released_table,
     ("released-data.md", "copies"): copies_sentence,
+    ("statistics.md", "mu"): mu_sentence,
 }
 """The tables by page and mark: `<!-- figures: MARK -->` stands before and after each."""
 
@@ -388,7 +405,7 @@ def filled(page: str, text: str) -> str:
         text: What it holds now.
 
     Raises:
-        ValueError: If a mark is not there exactly twice.
+        ValueError: If a mark is not there exactly twice, or a figure is left that nothing fills.
     """
     for (where, name), made in TABLES.items():
         if where != page:
@@ -396,4 +413,5 @@ def filled(page: str, text: str) -> str:
         mark = f"<!-- figures: {name} -->"
         before, _, after = text.split(mark)
         text = f"{before}{mark}\n{made()}{mark}{after}"
+    markdown.require_filled(text, page)
     return text

@@ -150,7 +150,7 @@ def run_audit(
             spec = find_target(
                 spec, folder, engine=chosen, trial_timeout=trial_timeout, on_progress=on_progress
             )
-        with RunFolder(folder, spec=spec.stored_specification, versions=spec.versions) as store:
+        with RunFolder(folder, spec=spec.stored_specification, versions=spec.software) as store:
             local = chosen.workers if engine == EngineName.LOCAL else 1
             probes = probe_first(spec, store, jobs=local)
             session = _session(spec, store, chosen, trial_timeout, on_progress)

@@ -1,20 +1,23 @@
 """Results that are still true: of an audit that nothing has changed since, none is trained again.
 
-What decides a result is its specification, the source of dpaudit, versions, the state of generator
-and attacks, and the code that they and their caller reach outside installed packages. What the
-generator reads besides, such as files and environment variables, is not looked at.
+What decides a result is its specification, the source of dpaudit, the state of generator and
+attacks, the code that they and their caller reach, and the installed distributions among it. Where
+that cannot be known, every audit runs. What the generator reads besides, such as files and
+environment variables, is not looked at.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
+import io
 import json
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from dpaudit.auditing.build import build_spec
 from dpaudit.auditing.entry import run_audit
@@ -23,7 +26,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import InputError
 from dpaudit.files import write_whole
-from dpaudit.plugins.source import reached_digest, source_digest
+from dpaudit.plugins.source import source_digest
 from dpaudit.report.write import write_reports
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
@@ -47,10 +50,17 @@ class Memory(NamedTuple):
 
 
 class Recalled(NamedTuple):
-    """A result, and whether it is one of before."""
+    """A result, and whether it is one of before.
+
+    Attributes:
+        result: The result.
+        known: Whether it was known, so that nothing was trained.
+        unkept: Why it is not kept; empty if it is, or was not to be.
+    """
 
     result: AuditResult
     known: bool
+    unkept: str = ""
 
 
 def audit_or_recall(
@@ -84,7 +94,8 @@ def audit_or_recall(
     settings = AuditSettings(**given)
     table: Any = data
     spec = build_spec(generator, audited_table(table, schema, settings), settings)
-    file = None if memory is None else _file(memory, spec, generator)
+    place = None if memory is None else _place(memory, spec, generator)
+    file = place if isinstance(place, Path) else None
     if file is not None and file.is_file():
         with suppress(InputError):  # damaged, or of a version that this one does not read
             result = AuditResult.of(AuditResult.load(file), folder=out)
@@ -97,7 +108,7 @@ def audit_or_recall(
         for older in memory.folder.glob(f"{_slot(memory.name)}-*.json"):
             older.unlink(missing_ok=True)
         write_whole(file, result.to_json(), mode=0o600)
-    return Recalled(result, False)
+    return Recalled(result, False, place if isinstance(place, str) else "")
 
 
 def _stays_true(result: AuditResult) -> bool:
@@ -105,19 +116,21 @@ def _stays_true(result: AuditResult) -> bool:
     return result.verdict is not Verdict.INVALID and not any(result.failures.values())
 
 
-def _file(memory: Memory, spec: AuditSpec, generator: object) -> Path | None:
-    """Where a result is kept; None if it cannot be known whether it stays true."""
-    states = [_state(generator)] + [_state(of) for of in spec.settings.attacks]
+def _place(memory: Memory, spec: AuditSpec, generator: object) -> Path | str:
+    """Where a result is kept, or why it cannot be known whether it stays true."""
+    states = [_state(of) for of in (generator, *spec.settings.attacks)]
     if None in states:
-        return None
-    built = spec.generator.generator
-    code = _sources(generator, getattr(built, "function", built), *spec.settings.attacks)
+        return "what the generator or an attack holds cannot be pickled"
+    modules = {module for state in states if state for module in state.modules}
+    found = spec.reached_with(memory.files, sorted(modules))
+    if found.unknown:
+        return found.unknown
     parts = {
         "specification": spec.specification,
         "dpaudit": source_digest(spec),
-        "versions": spec.versions,
-        "states": states,
-        "code": reached_digest([*memory.files, *code]),
+        "versions": {**spec.versions, **found.software},
+        "states": [state and state.digest for state in states],
+        "code": found.code,
     }
     text = json.dumps(parts, sort_keys=True, default=str)
     key = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -128,10 +141,39 @@ def _slot(name: str) -> str:
     return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
 
 
-def _state(value: object) -> str | None:
-    """A digest of what an object or a function holds; None if that cannot be told."""
-    if inspect.ismethod(value):
-        held: object = (value.__func__.__qualname__, vars(value.__self__))
+class _State(NamedTuple):
+    """What an object or a function holds.
+
+    Attributes:
+        digest: A digest of it.
+        modules: Where the code of it stands.
+    """
+
+    digest: str
+    modules: frozenset[str]
+
+
+class _Noting(pickle.Pickler):
+    """Pickles, and notes the modules of all that is pickled by its name."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(file, protocol=5)
+        self.modules = set[str]()
+
+    def reducer_override(self, value: object) -> Any:
+        """Notes a module, and leaves the pickling as it is."""
+        named = inspect.isroutine(value) or inspect.isclass(value)
+        module = getattr(value if named else type(value), "__module__", None)
+        self.modules.update([module] if isinstance(module, str) else [])
+        return NotImplemented
+
+
+def _state(value: object) -> _State | None:
+    """What an object or a function holds; None if that cannot be told."""
+    if isinstance(value, functools.partial):
+        held: object = ("partial", value.func, value.args, value.keywords)
+    elif inspect.ismethod(value):
+        held = (value.__func__.__qualname__, vars(value.__self__))
     elif inspect.isfunction(value):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         held = (value.__qualname__, cells, value.__defaults__, value.__kwdefaults__)
@@ -139,19 +181,11 @@ def _state(value: object) -> str | None:
         held = (type(value).__qualname__, vars(value))
     else:
         held = value
+    content = io.BytesIO()
+    pickler = _Noting(content)
     try:
-        return hashlib.blake2b(pickle.dumps(held, protocol=5), digest_size=16).hexdigest()
+        pickler.dump(held)
     except Exception:  # noqa: BLE001 - whatever an object does that cannot be pickled
         return None
-
-
-def _sources(*values: object) -> Iterable[Path]:
-    """The files in which objects are defined."""
-    for value in values:
-        if isinstance(value, str):
-            continue  # a name
-        defined = value if inspect.isroutine(value) else type(value)
-        with suppress(TypeError):
-            found = inspect.getsourcefile(defined)
-            if found is not None and Path(found).is_file():
-                yield Path(found)
+    digest = hashlib.blake2b(content.getvalue(), digest_size=16).hexdigest()
+    return _State(digest, frozenset(pickler.modules))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,9 @@ from dpaudit.game.salt import Private
 from dpaudit.model.currencies import Claim, CurveClaim
 from dpaudit.model.curve_text import written_out
 from dpaudit.model.tables import Table, data_digest
-from dpaudit.plugins.named import NamedGenerator
+from dpaudit.plugins.named import NamedAttack, NamedGenerator
+from dpaudit.plugins.reached import Reached, reached
+from dpaudit.plugins.registry import ATTACKS, GENERATORS, module_of
 from dpaudit.plugins.source import source_digest
 from dpaudit.seeds import Stream
 from dpaudit.versions import __version__, versions
@@ -54,6 +57,41 @@ class AuditSpec(ABC):
         return {**versions(), **self.generator.versions}
 
     @property
+    def all_attacks(self) -> Sequence[NamedAttack]:
+        """Its attacks under their names; none where the game has its own."""
+        found: Sequence[NamedAttack] = getattr(self, "attacks", ())
+        return found
+
+    @cached_property
+    def reached(self) -> Reached:
+        """The code and the installed distributions that generator and attacks reach."""
+        return self.reached_with((), ())
+
+    def reached_with(self, files: Iterable[Path], modules: Iterable[str]) -> Reached:
+        """As `reached`, with what else is reached from files and modules of the caller.
+
+        Args:
+            files: The files.
+            modules: Names of the modules.
+        """
+        values = [self.generator.generator, *(attack for _, attack in self.all_attacks)]
+        places = [module_of(name, ATTACKS) for name, _ in self.all_attacks]
+        places.append(module_of(self.generator.name, GENERATORS))
+        if hasattr(self.generator.generator, "source_files"):
+            places.pop()  # its name is a command
+        named = [place for place in places if place.endswith(".py") and os.path.isfile(place)]
+        return reached(
+            values,
+            files=[*files, *map(Path, named)],
+            modules=[*modules, *(place for place in places if not place.endswith(".py"))],
+        )
+
+    @property
+    def software(self) -> dict[str, str]:
+        """Versions and builds of all that the result depends on: what a run folder belongs to."""
+        return {**self.versions, **self.reached.software}
+
+    @property
     @abstractmethod
     def own_specification(self) -> dict[str, Any]:
         """The part of the specification that is of this game alone."""
@@ -77,6 +115,7 @@ class AuditSpec(ABC):
                 "name": self.generator.name,
                 "parameters": self.generator.parameters,
                 "source": source_digest(self.generator.generator),
+                "reached": self.reached.code,
             },
             "data": data_digest(self.table.data),
             "schema": self.table.schema.to_document(),

@@ -99,7 +99,7 @@ def time_one(audit: TwoWorldSpec | OneRunSpec) -> ModelCost:
     with (
         tempfile.TemporaryDirectory(prefix="dpaudit-") as folder,
         RunFolder(
-            Path(folder) / "run", spec=audit.stored_specification, versions=audit.versions
+            Path(folder) / "run", spec=audit.stored_specification, versions=audit.software
         ) as store,
         workers_ended(),
     ):

@@ -42,7 +42,7 @@ class FinishedRun(NamedTuple):
             RunFolderError: If another process holds it, or it is damaged.
         """
         return RunFolder(
-            self.folder, spec=self.audit.stored_specification, versions=self.audit.versions
+            self.folder, spec=self.audit.stored_specification, versions=self.audit.software
         )
 
     @property

@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -114,6 +115,12 @@ class WorkerGenerator:
         names = (word.rpartition(":")[0] or word for word in self.arguments[1:])
         named = (Path(name) for name in names if os.path.isfile(name))
         return (*named, *self.sources)
+
+    @property
+    def imports_here(self) -> bool:
+        """Whether its program is the Python that this process is, with all that is installed."""
+        program, here = (os.path.split(path) for path in (self.arguments[0], sys.executable))
+        return program[0] == here[0] and program[1].startswith("python")
 
 
 @dataclass(frozen=True)

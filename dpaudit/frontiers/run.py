@@ -255,7 +255,9 @@ class _Parts(NamedTuple):
             source=GENERATOR,
             repeats=self.utility.repeats,
             file=file,
-            specification=self._specification({"generator": generator}),
+            specification=self._specification(
+                {"generator": generator, "versions": point.audit.software}
+            ),
         )
         p_value = welch_p_value(found.values("auroc"), noise.values("auroc"))
         return PointUtility(
@@ -284,7 +286,6 @@ class _Parts(NamedTuple):
         utility, experiment = self.utility, self.experiment
         return salt.sealed(
             {
-                **own,
                 "train": Private(data_digest(experiment.train)),
                 "test": Private(data_digest(experiment.test)),
                 "schema": Private(self.table.schema.to_document()),
@@ -295,6 +296,7 @@ class _Parts(NamedTuple):
                 "classifiers": list(experiment.classifiers),
                 "seed": utility.seed,
                 "versions": versions(),
+                **own,
             }
         )
 

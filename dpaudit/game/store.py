@@ -45,7 +45,8 @@ STORE_FILE = "trials.sqlite"
 LOG_FILE = "workers.log"
 """Name of the file of a run folder for what generators print and raise: never to be shared."""
 
-
+ABSENT = "not there"
+"""Stands for the version of what a run does not reach."""
 BUSY_SECONDS = 60.0
 """How long another program, such as a backup, may lock the store before the run gives up."""
 
@@ -69,11 +70,11 @@ class RunFolder:
         path: The folder; created if it does not exist.
         spec: What is audited, as JSON; a folder belongs to one specification. Of what it marks
             `Private` the folder keeps a salted digest.
-        versions: Versions of the libraries; kept beside the specification.
+        versions: Versions of what is installed; kept beside the specification.
 
     Raises:
         RunFolderError: If the folder cannot be written, another process holds it, or it holds
-            an audit with another specification (names the field).
+            an audit with another specification (names the field) or of other versions.
     """
 
     def __init__(self, path: Path, *, spec: Mapping[str, Any], versions: Mapping[str, str]) -> None:
@@ -166,15 +167,17 @@ class RunFolder:
             "INSERT OR IGNORE INTO audit VALUES (1, ?, ?)", (text, json.dumps(dict(versions)))
         )
         stored, used = self._db.execute("SELECT spec_json, versions_json FROM audit").fetchone()
-        there, here = json.loads(stored), json.loads(text)
+        there, here, installed = json.loads(stored), json.loads(text), json.loads(used)
         if there == here:
-            self._compare_versions(json.loads(used), versions)
+            self._compare_versions(installed, versions)
             return
-        fields = changed_keys(there, here)
-        shown = "; ".join(
-            f"{key} is {_short(there.get(key))} there and {_short(here.get(key))} here"
-            for key in fields[:3]
-        )
+        differing = [
+            (key, _short(there.get(key)), _short(here.get(key)))
+            for key in changed_keys(there, here)[:3]
+        ]
+        other = [name for name in changed_keys(installed, versions) if name in installed]
+        differing += [(name, installed[name], versions.get(name, ABSENT)) for name in other[:3]]
+        shown = "; ".join(f"{key} is {was} there and {now} here" for key, was, now in differing)
         raise RunFolderError(
             f"{self.path} holds another audit: {shown}. Give another `out`: adding to a run after "
             "its result was seen would void its confidence level"
@@ -186,8 +189,9 @@ class RunFolder:
         if changed:
             name = changed[0]
             raise RunFolderError(
-                f"{self.path} was run with {name} {there.get(name)}, this is "
-                f"{here.get(name)}: install that version to resume it, or give another `out`"
+                f"{self.path} was run with {name} {there.get(name, ABSENT)}, this is "
+                f"{here.get(name, ABSENT)}: install that version to resume it, or give another "
+                "`out`"
             )
 
     def save(self, outcome: Outcome) -> None:

@@ -81,6 +81,18 @@ def resolve(name: str, group: str) -> object:
         return matches[0].load()
 
 
+def module_of(name: str, group: str) -> str:
+    """The module or the file that a name stands in; empty if it is registered nowhere.
+
+    Args:
+        name: As in `resolve`.
+        group: Entry-point group of registered names.
+    """
+    if ":" in name:
+        return name.rpartition(":")[0]
+    return next((entry.module for entry in entry_points(group=group, name=name)), "")
+
+
 def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[str, Any]) -> object:
     """Builds what a name stands for.
 

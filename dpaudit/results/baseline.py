@@ -29,6 +29,7 @@ class AuditOfTest(NamedTuple):
         seed: Root of its random streams.
         report: Path of its report.
         cached: Whether the result was known and nothing was trained.
+        unkept: Why the result will not be known next time; empty if it may be.
     """
 
     test: str
@@ -41,6 +42,7 @@ class AuditOfTest(NamedTuple):
     seed: int
     report: str
     cached: bool = False
+    unkept: str = ""
 
     @property
     def key(self) -> str:

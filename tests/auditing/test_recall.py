@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -149,3 +150,33 @@ def test_a_damaged_result_is_made_again(knows: Auditor, tmp_path: Path) -> None:
     assert not knows()
     assert knows()
     assert len(list((tmp_path / "cache").glob("*.json"))) == 1
+
+
+def test_what_reaches_any_code_is_not_kept_and_says_why(knows: Auditor, tmp_path: Path) -> None:
+    computed = "import importlib\nimportlib.import_module(NAME)\n"
+    assert not knows(source=computed)
+    assert not knows()
+    assert not knows(source="import numpy\n")
+    assert knows()
+    assert not knows(source=computed)
+    found = audit_or_recall(
+        Kept(30),
+        DATA,
+        {"shadow_models": 40},
+        out=tmp_path / "run",
+        memory=Memory(folder=tmp_path / "cache", name="x", files=(tmp_path / "test_mine.py",)),
+    )
+    assert found.unkept == "test_mine.py may load code under any name (import_module, line 2)"
+
+
+def test_a_partial_function_is_known_by_its_arguments(knows: Auditor) -> None:
+    def partial(level: int) -> functools.partial[pd.DataFrame]:
+        return functools.partial(levelled, level=level)
+
+    assert not knows(partial(1), epsilon=1.0)
+    assert knows(partial(1), epsilon=1.0)
+    assert not knows(partial(2), epsilon=1.0)
+
+
+def levelled(data: pd.DataFrame, n_rows: int, seed: int, *, level: int) -> pd.DataFrame:
+    raise AssertionError("nothing is to be sampled here")

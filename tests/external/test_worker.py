@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from dpaudit.cli.main import app
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
+from dpaudit.plugins.reached import reached
 from dpaudit.plugins.source import source_digest
 from dpaudit.seeds import rng_of
 
@@ -123,6 +125,21 @@ def test_another_file_is_another_source(file: Path) -> None:
     assert before == source_digest(generator)
     file.write_text(GENERATORS + "\n# edited\n")
     assert source_digest(generator) != before
+
+
+def test_only_what_runs_in_this_environment_has_imports_that_are_known(
+    file: Path, tmp_path: Path
+) -> None:
+    here = WorkerGenerator(command=command(file), schema=SCHEMA)
+    assert here.imports_here
+    other = tmp_path / "python"
+    other.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    other.chmod(0o700)
+    program = shlex.join([str(other), *shlex.split(here.command)[1:]])
+    there = WorkerGenerator(command=program, schema=SCHEMA)
+    assert not there.imports_here
+    assert reached([there]).unknown == "its code runs in a program of its own"
+    assert "pandas" in reached([here]).software
 
 
 def test_an_audit_is_the_same_for_any_number_of_workers(file: Path, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def find_target(
         raise RunFolderError(
             f"{folder} holds an audit of a target that was named: give another `out`"
         )
-    with RunFolder(own, spec=search.stored_specification, versions=search.versions) as store:
+    with RunFolder(own, spec=search.stored_specification, versions=search.software) as store:
         trials = [Trial(Role.TARGET_SELECTION, World.OUT, n) for n in range(search.trainings)]
         generator = search.generator.generator
         stored = store.outcomes(Role.TARGET_SELECTION)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ from dpaudit.game.selection import SelectionGame, halves
 from dpaudit.game.target import exposing_first
 from dpaudit.model.choices import VULNERABLE
 from dpaudit.model.tables import Table
-from dpaudit.plugins.named import named_generator
+from dpaudit.plugins.named import NamedAttack, named_generator
 from dpaudit.plugins.protocols import GameView
 from dpaudit.results.target import Selection
 
@@ -61,6 +62,11 @@ class TargetSearchSpec(AuditSpec):
         """
         target = {"choice": VULNERABLE, "candidates": len(self.candidates)}
         return {**self.first.own_specification, "target": target}
+
+    @property
+    def all_attacks(self) -> Sequence[NamedAttack]:
+        """Those of the audit."""
+        return self.first.all_attacks
 
     @property
     def own_options(self) -> list[str]:
