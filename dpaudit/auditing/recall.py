@@ -22,6 +22,7 @@ from typing import IO, Any, NamedTuple
 from dpaudit.auditing.build import build_spec
 from dpaudit.auditing.entry import run_audit
 from dpaudit.auditing.pairs import audited_table
+from dpaudit.auditing.reuse import mark_judged
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import InputError
@@ -100,6 +101,7 @@ def audit_or_recall(
         with suppress(InputError):  # damaged, or of a version that this one does not read
             result = AuditResult.of(AuditResult.load(file), folder=out)
             out.mkdir(parents=True, exist_ok=True)
+            mark_judged(spec, out)
             result.save(out)
             write_reports(result, out)
             return Recalled(result, True)
@@ -113,7 +115,9 @@ def audit_or_recall(
 
 def _stays_true(result: AuditResult) -> bool:
     """Whether nothing of this machine or this day may have led to a result."""
-    return result.verdict is not Verdict.INVALID and not any(result.failures.values())
+    judged_before = any(check.withholds for check in result.checks)
+    failed = any(result.failures.values())
+    return result.verdict is not Verdict.INVALID and not failed and not judged_before
 
 
 def _place(memory: Memory, spec: AuditSpec, generator: object) -> Path | str:

@@ -2,14 +2,15 @@
 
 Random streams are named by what is trained on what, so a larger audit with the same seed, or one
 with another attack, claim or threshold, has the very trials of the smaller one. Chosen after that
-one's result it would be a second chance that no confidence level has paid for. Each run folder
-therefore keeps salted digests of its streams and its settings, and whoever comes after compares.
+one's result it is a second chance: the first audit has spent the whole error probability, so what
+comes after on the same trials proves no violation. Each run folder therefore keeps salted digests
+of its streams and its settings, and whoever comes after compares.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import RunFolderError
 from dpaudit.files import parse_json, write_whole
 from dpaudit.formatting import clipped, printable
-from dpaudit.game.salt import PRIVATE_FILE, Salt, salt_of
+from dpaudit.game.salt import PRIVATE_FILE, Salt, new_salt, salt_of
 from dpaudit.game.store import RunFolder
 from dpaudit.results.result import RESULT_FILE
 from dpaudit.results.verdict import FRESH_TRIALS, Check, Consequence
@@ -49,17 +50,14 @@ class _Mark(NamedTuple):
 def check_reuse(audit: AuditSpec, store: RunFolder) -> Check:
     """Looks for results of other audits that were made of this audit's trials.
 
-    Every start of a run looks beside its folder and where audits go by default, until the run has a
-    result of its own: what was judged later has not led to it. What was found is kept. A folder
-    counts if it holds a result with the same streams and generator code, and anything else in its
-    settings differs but the version of dpaudit.
+    Every start of a run looks until the run has a result of its own. What was found is kept.
 
     Args:
         audit: The audit, its target found.
         store: Its run folder, locked.
 
     Returns:
-        The check, which is only noted.
+        The check; if it fails, a bound above the claim proves no violation.
 
     Raises:
         RunFolderError: If what the folder itself keeps of this is damaged.
@@ -68,20 +66,66 @@ def check_reuse(audit: AuditSpec, store: RunFolder) -> Check:
     own = _own(audit, store)
     if own is None or not (store.path / RESULT_FILE).is_file():
         found = {} if own is None else dict.fromkeys(own.earlier)
-        found |= dict.fromkeys(_judged_before(audit, store.path))
+        found |= dict.fromkeys(judged_before(audit, store.path))
         own = _mark_of(audit, store.salt)._replace(earlier=tuple(found))
-        document = json.dumps(own._asdict(), indent=1) + "\n"
-        write_whole(store.path / STREAMS_FILE, document, mode=PRIVATE_FILE)
+        _keep(own, store.path)
     if not own.earlier:
         detail = "no run folder that was looked at holds another result on these trials"
-        return Check(FRESH_TRIALS, True, detail, Consequence.NOTED)
-    names = ", ".join(own.earlier[:MOST_NAMED])
-    more = len(own.earlier) - MOST_NAMED
-    detail = (
-        f"these trials were already judged in {names}{f' and {more} more' if more > 0 else ''}: if "
-        "that result led to this audit, its confidence level does not hold; give another `seed`"
+        return Check(FRESH_TRIALS, True, detail, Consequence.WITHHOLDS)
+    return Check(FRESH_TRIALS, False, judged_in(own.earlier), Consequence.WITHHOLDS)
+
+
+def judged_before(audit: AuditSpec, folder: Path) -> tuple[str, ...]:
+    """The results of other audits that were made of an audit's trials before it has one.
+
+    It looks beside the run folder and where audits go by default. A folder counts if it holds a
+    result with the same streams and generator code, and anything else in its settings differs but
+    the version of dpaudit.
+
+    Args:
+        audit: The audit, its target found.
+        folder: Its run folder, which need not exist.
+
+    Returns:
+        Names of their run folders; none if the audit has a result of its own, for what was judged
+        later has not led to it.
+    """
+    return () if (folder / RESULT_FILE).is_file() else tuple(_judged_before(audit, folder))
+
+
+def judged_in(earlier: Sequence[str]) -> str:
+    """Says where trials were judged before, and what to do about it.
+
+    Args:
+        earlier: Names of run folders, at least one.
+
+    Returns:
+        A sentence.
+    """
+    names, more = ", ".join(earlier[:MOST_NAMED]), len(earlier) - MOST_NAMED
+    return (
+        f"these trials were already judged in {names}{f' and {more} more' if more > 0 else ''}, "
+        "which spent their error probability: a further look at them proves no violation; audit "
+        "with another `seed`"
     )
-    return Check(FRESH_TRIALS, False, detail, Consequence.NOTED)
+
+
+def mark_judged(audit: AuditSpec, folder: Path) -> None:
+    """Marks a folder that is given a known result, so that later audits find it as any other.
+
+    Args:
+        audit: The audit that the result is of.
+        folder: The folder, which holds nothing yet.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    _keep(_mark_of(audit, new_salt(folder)), folder)
+
+
+def _keep(mark: _Mark, folder: Path) -> None:
+    document = json.dumps(mark._asdict(), indent=1) + "\n"
+    write_whole(folder / STREAMS_FILE, document, mode=PRIVATE_FILE)
 
 
 def _own(audit: AuditSpec, store: RunFolder) -> _Mark | None:

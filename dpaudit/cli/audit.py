@@ -98,6 +98,7 @@ def audit(
     from dpaudit.auditing.pairs import audited_table
     from dpaudit.auditing.probing import is_probed
     from dpaudit.auditing.progress_bar import ConsoleProgress
+    from dpaudit.auditing.reuse import judged_before, judged_in
     from dpaudit.auditing.target_search.spec import TargetSearchSpec
     from dpaudit.cli.github import append_to_step_summary
     from dpaudit.report.junit import junit_xml
@@ -115,6 +116,8 @@ def audit(
         errors.print(f"auditing {generator} on {table.source}; run folder {folder}{probes}")
         if isinstance(spec, TargetSearchSpec):
             errors.print(spec.plan)
+        elif earlier := judged_before(spec, folder):
+            errors.print(options.spelled(f"warning: {judged_in(earlier)}"))
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
         result = run_audit(
             spec,
@@ -139,5 +142,7 @@ def audit(
         output.print(f"report: {folder / REPORT_FILE}")
         step = next_step(result, run=str(folder))
         output.print(f"next: {step.command or step.why}")
+        for then in step.then:
+            output.print(f"then: {then}")
         output.print(f"reproduce: {spec.reproduce}")
     raise typer.Exit(ExitCode.PASS if exit_zero else code)

@@ -13,7 +13,7 @@ from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
 from dpaudit.cli.costs import AuditCost, cost_of, one_training, stated, timed
 from dpaudit.errors import SettingsError
-from dpaudit.formatting import rounded_down, rounded_up
+from dpaudit.formatting import percent, rounded_down, rounded_up
 from dpaudit.model.claim import PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim
 
@@ -204,3 +204,7 @@ def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
         output.print(f"{CURVE_FACTOR}.")
     if _of_row(_asked(sizing)).most <= claim.value:
         output.print("too few: even a perfect attack could not prove more than the claim")
+    error = percent(round(1.0 - settings.confidence, 12))
+    output.print(f"after another audit: a fresh --seed; {error} error adds to what that one spent")
+    if not settings.one_run and settings.records == 1:
+        output.print(f"to add models while looking: --sequential from the start, {error} in all")

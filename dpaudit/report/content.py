@@ -28,7 +28,13 @@ from dpaudit.results.leaks import (
 )
 from dpaudit.results.one_run import OneRunOutcome
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import PROVES_NOTHING, as_clearly, claim_and_proof
+from dpaudit.results.sentences import (
+    JUDGED_BEFORE,
+    PROVES_NOTHING,
+    as_clearly,
+    claim_and_proof,
+    withheld,
+)
 from dpaudit.results.verdict import Verdict
 
 
@@ -73,7 +79,10 @@ def _next(result: AuditRecord) -> Iterable[Block]:
     here = " (in the folder of this report)" if step.command.endswith(" .") else ""
     yield Block(
         title="What to do next",
-        paragraphs=(f"{step.why.removesuffix('.')}{here}.",),
+        paragraphs=(
+            f"{step.why.removesuffix('.')}{here}.",
+            *(f"Then {then}." for then in step.then),
+        ),
         command=step.command or None,
     )
 
@@ -125,10 +134,14 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
             "the bound of an attack that never errs",
         ),
     )
-    invalid = result.verdict is Verdict.INVALID
+    caution: tuple[str, ...] = ()
+    if result.verdict is Verdict.INVALID:
+        caution = (PROVES_NOTHING,)
+    elif withheld(result):
+        caution = (f"{JUDGED_BEFORE}.",)
     yield Block(
         title=title,
-        paragraphs=(PROVES_NOTHING,) if invalid else (),
+        paragraphs=caution,
         picture=Picture.CLAIM,
         table=ReportTable(("Quantity", _capital(quantity.noun), "Meaning"), rows, frozenset({1})),
     )

@@ -6,11 +6,12 @@ import math
 import shlex
 from typing import NamedTuple
 
-from dpaudit.formatting import rounded, rounded_down, rounded_up
+from dpaudit.formatting import percent, rounded, rounded_down, rounded_up
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.results.record import AuditRecord
+from dpaudit.results.sentences import withheld
 from dpaudit.results.verdict import Verdict
 
 _LARGEST_ODDS = 1e6
@@ -23,10 +24,12 @@ class NextStep(NamedTuple):
     Attributes:
         why: What for, in a sentence or two.
         command: The command; empty if there is none.
+        then: What holds for the audit after it, in a line; none if no other audit is proposed.
     """
 
     why: str
     command: str
+    then: tuple[str, ...] = ()
 
 
 def in_odds(result: AuditRecord) -> tuple[str, ...]:
@@ -66,10 +69,18 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
     plan = " ".join(["dpaudit plan", *_stated(result.claim)])
     if result.verdict is Verdict.INVALID:
         return NextStep(
-            "Repair what failed, as its line says, and audit again in another run folder.", ""
+            "Repair what failed, as its line says, and audit again in another run folder with a "
+            f"fresh seed (--seed {result.seed + 1}).",
+            "",
         )
+    if withheld(result):
+        return NextStep("Run the same audit with a fresh seed.", _fresh(result), (_spent(result),))
     if result.verdict is Verdict.INCONCLUSIVE:
-        return NextStep("See which size of audit can decide, then run one.", plan)
+        return NextStep(
+            "See which size of audit can decide, then run one with a fresh seed.",
+            plan,
+            (_spent(result),),
+        )
     if result.verdict is Verdict.CONSISTENT:
         detect = _between(result)
         return NextStep(
@@ -77,6 +88,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             "an attacker who sees more (--access model), another record (--target), or a table "
             "made to show leaks (--worst-case).",
             plan if detect is None else f"{plan} --detect {detect}",
+            (_spent(result),),
         )
     if result.one_run is not None or result.records is not None:
         return NextStep(
@@ -92,6 +104,24 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
         "Find out which suspect, once fixed, removes the leak.",
         f"dpaudit explain {shlex.quote(run)}",
     )
+
+
+def _spent(result: AuditRecord) -> str:
+    """What a further audit takes: another seed, and an error probability beside what is spent."""
+    each = percent(round(1.0 - result.confidence, 12))
+    return (
+        f"audit with a fresh seed (--seed {result.seed + 1}): {each} error is spent, another adds "
+        f"{each}; report both"
+    )
+
+
+def _fresh(result: AuditRecord) -> str:
+    """The command of an audit with a fresh seed; empty if its table or generator has no name."""
+    words = shlex.split(result.reproduce)
+    if result.data.source == IN_MEMORY or "--seed" not in words:
+        return ""
+    words[words.index("--seed") + 1] = str(result.seed + 1)
+    return shlex.join(words)
 
 
 def _stated(claim: Claim) -> list[str]:

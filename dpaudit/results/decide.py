@@ -40,12 +40,15 @@ def decide(
     Returns:
         The verdict and its reasons.
     """
-    breaking, weakening, noted = (
+    breaking, weakening, withholding, noted = (
         [one.detail for one in checks if not one.passed and one.consequence is consequence]
-        for consequence in (Consequence.INVALIDATES, Consequence.WEAKENS, Consequence.NOTED)
+        for consequence in Consequence
     )
     if breaking:
-        return Decision(Verdict.INVALID, (*breaking, *weakening, *noted))
+        return Decision(Verdict.INVALID, (*breaking, *weakening, *withholding, *noted))
+    if bound > claim.value and withholding:
+        return Decision(Verdict.INCONCLUSIVE, (*withholding, *weakening, *noted))
+    noted = [*withholding, *noted]
     if bound > claim.value:
         proof = sentences.violation_reason(claim, bound, confidence=confidence)
         return Decision(Verdict.VIOLATION, (proof, *weakening, *noted))

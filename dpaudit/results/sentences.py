@@ -32,6 +32,9 @@ SCHEMA_INFERRED: Final = (
 PROVES_NOTHING: Final = (
     "The audit is invalid: these numbers prove nothing; they help to find out why."
 )
+JUDGED_BEFORE: Final = (
+    "Its trials were judged before, so what is called proved here holds at no confidence of its own"
+)
 CURVE_FACTOR: Final = (
     "A curve factor of t means that the curve holds only once all its epsilons are multiplied by t"
 )
@@ -131,12 +134,18 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
             "claim nor supports it.",
             *probes_alarm(result),
             *tried(result),
-            power(result),
+            f"{JUDGED_BEFORE}." if withheld(result) else power(result),
         )
     return (
         f"{promise}. This audit says nothing about it: {failed_part(result)}.",
         *probes_alarm(result),
     )
+
+
+def withheld(result: AuditRecord) -> bool:
+    """Whether a violation would have been proved on trials that were not judged before."""
+    above = result.proved is not None and result.proved > result.claim.value
+    return above and any(check.withholds for check in result.checks)
 
 
 def probes_alarm(result: AuditRecord) -> tuple[str, ...]:
@@ -235,14 +244,19 @@ def too_small_reason(max_provable: float, unit: SampleUnit, quantity: Quantity) 
     """Why the verdict is inconclusive: no attack could prove more than the claim."""
     return (
         f"cannot decide: even a perfect attack on this many {unit} proves only "
-        f"{quantity.noun} {rounded_down(max_provable)}; run more {unit.remedy}"
+        f"{quantity.noun} {rounded_down(max_provable)}; {_larger(unit)}"
     )
 
 
 def poor_power_reason(detectable: float | None, unit: SampleUnit, quantity: Quantity) -> str:
     """Why the verdict is inconclusive: only a leak far beyond the claim would be caught."""
     reached = "no leak" if detectable is None else f"only a {_leak_of(detectable, quantity)}"
-    return f"cannot decide: {reached} would be caught with 80 % power; run more {unit.remedy}"
+    return f"cannot decide: {reached} would be caught with 80 % power; {_larger(unit)}"
+
+
+def _larger(unit: SampleUnit) -> str:
+    """What to do: with the same seed a larger audit would judge the same trials once more."""
+    return f"audit with more {unit.remedy} and a fresh seed"
 
 
 def consistent_reason(

@@ -29,6 +29,7 @@ class Consequence(StrEnum):
 
     INVALIDATES = "invalidates"
     WEAKENS = "weakens"
+    WITHHOLDS = "withholds"
     NOTED = "noted"
 
 
@@ -54,7 +55,7 @@ class Check:
         passed: Whether it held.
         detail: What was seen, in one sentence.
         consequence: What it means if it did not hold: the run is invalid; finding nothing proves
-            nothing; or it is only noted.
+            nothing; a bound above the claim proves no violation; or it is only noted.
     """
 
     name: str
@@ -66,6 +67,11 @@ class Check:
     def invalidates(self) -> bool:
         """Whether it failed and makes the run invalid."""
         return not self.passed and self.consequence is Consequence.INVALIDATES
+
+    @property
+    def withholds(self) -> bool:
+        """Whether it failed, so that a bound above the claim proves no violation."""
+        return not self.passed and self.consequence is Consequence.WITHHOLDS
 
 
 class Power(NamedTuple):

@@ -64,7 +64,7 @@ def audit(asked: Asked, plan: Plan) -> Record:
         probe=False,
         seed=asked.seed,
         jobs=plan.jobs,
-        out=plan.runs / f"{asked.name}-{asked.models}-{asked.seed}",
+        out=plan.runs / asked.name / f"{asked.models}-{asked.seed}",
         on_progress=Tenths(),
     )
     return digest(result.to_document())

@@ -35,6 +35,7 @@ class Kept:
         raise AssertionError("nothing is to be sampled here")
 
 
+JUDGED_BEFORE = {"name": "fresh trials", "passed": False, "detail": "judged before"}
 Auditor = Callable[..., bool]
 
 
@@ -133,6 +134,7 @@ def test_what_cannot_be_told_is_never_known(knows: Auditor) -> None:
     [
         {"verdict": "invalid"},
         {"failures": {"in": 1, "out": 0}},
+        {"checks": [{**JUDGED_BEFORE, "consequence": "withholds"}]},
     ],
 )
 def test_what_this_machine_may_have_caused_is_not_kept(

@@ -7,19 +7,22 @@ import os
 import shutil
 import stat
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import dpaudit
 from dpaudit.auditing.build import build_spec
+from dpaudit.auditing.recall import Memory, audit_or_recall
 from dpaudit.auditing.reuse import STREAMS_FILE, check_reuse
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.errors import RunFolderError
 from dpaudit.game.store import RunFolder
 from dpaudit.model.tables import load
 from dpaudit.results.result import RESULT_FILE
-from dpaudit.results.verdict import FRESH_TRIALS, Check
+from dpaudit.results.verdict import FRESH_TRIALS, Check, Verdict
 from dpaudit.versions import versions
 from samples import PEOPLE, people
 
@@ -67,8 +70,8 @@ def test_a_larger_audit_after_a_look_is_noted_in_the_result_and_its_reports(tmp_
     larger = check_of(audited(tmp_path / "large", shadow_models=30))
     assert not larger.passed
     assert larger.detail == (
-        "these trials were already judged in small: if that result led to this audit, its "
-        "confidence level does not hold; give another `seed`"
+        "these trials were already judged in small, which spent their error probability: a further "
+        "look at them proves no violation; audit with another `seed`"
     )
     found = dpaudit.AuditResult.load(tmp_path / "large")
     assert larger in found.checks
@@ -76,6 +79,97 @@ def test_a_larger_audit_after_a_look_is_noted_in_the_result_and_its_reports(tmp_
     for report in ("report.html", "report.md"):
         assert "already judged in small" in (tmp_path / "large" / report).read_text()
     assert check_of(audited(tmp_path / "seed", shadow_models=30, seed=1)).passed
+
+
+LEAKING = {"attacks": ("query-target",), "epsilon": 1.0, "shadow_models": 40}
+MANY = {
+    "attacks": ("query-target,classifier=logistic-regression",),
+    "epsilon": 1.0,
+    "records": 8,
+    "shadow_models": 8,
+}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (LEAKING | {"shadow_models": 20}, LEAKING | {"shadow_models": 100}),
+        (LEAKING, LEAKING | {"sequential": True, "shadow_models": 60}),
+        (MANY, MANY | {"shadow_models": 12}),
+        (
+            {"one_run": True, "canaries": 30, "epsilon": 1.0},
+            {"one_run": True, "canaries": 30, "epsilon": 0.5},
+        ),
+    ],
+    ids=["more models", "sequential", "many records", "one training"],
+)
+def test_a_second_look_proves_no_violation_and_a_fresh_seed_does(
+    tmp_path: Path, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    def leaking(name: str, settings: dict[str, Any]) -> dpaudit.AuditResult:
+        return dpaudit.audit(
+            "copycat" if "records" not in first and "one_run" not in first else resample,
+            people(60),
+            schema=PEOPLE,
+            out=tmp_path / name,
+            jobs=1,
+            probe=False,
+            **settings,
+        )
+
+    leaking("earlier", first)
+    again = leaking("again", second)
+    assert again.proved is not None
+    assert again.proved > second["epsilon"]
+    assert again.verdict is Verdict.INCONCLUSIVE
+    assert again.reasons[0].startswith("these trials were already judged in earlier, which spent")
+    with pytest.raises(AssertionError, match="already judged in earlier"):
+        again.assert_no_violation()
+    assert leaking("fresh", second | {"seed": 1}).verdict is Verdict.VIOLATION
+
+
+def resample(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+    """Copies the records that it was trained with, in an order of its own."""
+    order = np.random.default_rng(seed).permutation(len(data))
+    return data.iloc[[order[n % len(order)] for n in range(n_rows)]]
+
+
+def test_a_known_result_that_is_handed_out_again_is_found_as_any_other(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    known = []
+    for parent, models in (("one", 20), ("two", 20), ("two", 30)):
+        found = audit_or_recall(
+            "randomised-response",
+            people(12),
+            {
+                "schema": PEOPLE,
+                "attacks": ("query-target",),
+                "epsilon": 1.0,
+                "shadow_models": models,
+                "jobs": 1,
+                "probe": False,
+            },
+            out=tmp_path / parent / f"{models}",
+            memory=Memory(folder=tmp_path / "cache", name=f"{models}", files=()),
+        )
+        known.append(found.known)
+    assert known == [False, True, False]
+    assert "already judged in 20, which" in check_of(found.result).detail
+
+
+def test_a_violation_stays_one_in_its_folder_whatever_comes_after(tmp_path: Path) -> None:
+    def leaking(name: str, models: int) -> dpaudit.AuditResult:
+        settings = LEAKING | {"shadow_models": models}
+        return dpaudit.audit(
+            "copycat", people(12), schema=PEOPLE, out=tmp_path / name, jobs=1, probe=False,
+            **settings,
+        )  # type: ignore[arg-type]  # fmt: skip
+
+    first = leaking("first", 40)
+    assert first.verdict is Verdict.VIOLATION
+    assert leaking("second", 50).verdict is Verdict.INCONCLUSIVE
+    resumed = leaking("first", 40)
+    assert (resumed.verdict, resumed.checks) == (first.verdict, first.checks)
 
 
 @pytest.mark.parametrize(
@@ -140,8 +234,8 @@ def test_a_run_that_is_resumed_after_another_was_judged_is_noted(tmp_path: Path)
 def test_the_default_place_of_audits_is_looked_at_too(tmp_path: Path) -> None:
     fresh(tmp_path / "runs" / "first")
     larger = fresh(tmp_path / "elsewhere" / "second", shadow_models=30)
-    assert "judged in runs/first:" in larger.detail
-    assert "judged in first:" in fresh(tmp_path / "runs" / "third", shadow_models=40).detail
+    assert "judged in runs/first, which" in larger.detail
+    assert "judged in first, which" in fresh(tmp_path / "runs" / "third", shadow_models=40).detail
 
 
 def test_a_call_that_keeps_nothing_looks_too(tmp_path: Path) -> None:

@@ -59,6 +59,37 @@ def test_a_violation_exits_1_and_leaves_a_report() -> None:
     assert "positive control: 14 of 14" in done.stderr
 
 
+def test_a_second_look_at_the_same_trials_is_inconclusive_and_a_fresh_seed_is_proposed() -> None:
+    import shlex
+
+    first = audit("copycat")
+    assert first.exit_code == ExitCode.VIOLATION, first.output
+    [run] = Path("runs").iterdir()
+    larger = dpaudit(
+        *("audit", "copycat", "--data", "table.csv", "--schema", "schema.json"),
+        *(*SMALL, "--shadow-models", "50"),
+    )
+    assert larger.exit_code == ExitCode.INCONCLUSIVE, larger.output
+    assert f"warning: these trials were already judged in {run.name}, which" in larger.stderr
+    lines = larger.stdout.splitlines()
+    assert lines[0].startswith("INCONCLUSIVE")
+    assert lines[1].startswith("why: these trials were already judged in copycat-")
+    [report] = [line.removeprefix("report: ") for line in lines if line.startswith("report: ")]
+    page, document = Path(report).read_text(), Path(report).with_name("result.json").read_text()
+    assert "holds at no confidence of its own" in page
+    assert json.loads(document)["verdict"] == "inconclusive"
+    assert f"already judged in {run.name}" in json.loads(document)["reasons"][0]
+    assert f"already judged in {run.name}" in page
+    assert (
+        "then: audit with a fresh seed (--seed 1): 5 % error is spent, another adds 5 %; "
+        "report both"
+    ) in lines
+    [command] = [line.removeprefix("next: dpaudit ") for line in lines if line[:5] == "next:"]
+    fresh = dpaudit(*shlex.split(command), "--jobs", "2")
+    assert fresh.exit_code == ExitCode.VIOLATION, fresh.output
+    assert "warning: these trials" not in fresh.output
+
+
 def test_a_worst_case_needs_no_table_and_its_command_gives_the_same_result() -> None:
     import shlex
 

@@ -82,6 +82,15 @@ def test_plan_trains_nothing_and_says_what_can_be_proved() -> None:
     assert not Path("runs").exists()
 
 
+def test_plan_says_what_a_further_audit_takes() -> None:
+    lines = dpaudit("plan", "--epsilon", "1", "--confidence", "0.99").stdout.splitlines()
+    assert "after another audit: a fresh --seed; 1 % error adds to what that one spent" in lines
+    assert "to add models while looking: --sequential from the start, 1 % in all" in lines
+    one = dpaudit("plan", "--epsilon", "1", "--one-run").stdout
+    assert "a fresh --seed" in one
+    assert "--sequential" not in one
+
+
 def test_plan_of_a_generator_does_not_train_it() -> None:
     Path("slow.py").write_text(
         "class Slow:\n"

@@ -243,7 +243,7 @@ def test_what_an_interrupted_explanation_ran_is_kept(folder: Path, plain: None) 
 def test_a_size_that_would_not_find_the_leak_again_is_refused(
     folder: Path, plain: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert audit("own.py:Leaky", "--epsilon", "2", out="second").exit_code == 1
+    assert audit("own.py:Leaky", "--epsilon", "2", "--seed", "2", out="second").exit_code == 1
     with pytest.raises(InputError, match="20 shadow models would not have found this leak again"):
         inquire("second", shadow_models=20)
     monkeypatch.setattr(run_module, "DEFAULT_MODELS", 20)

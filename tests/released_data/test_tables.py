@@ -81,7 +81,7 @@ def test_other_kinds_are_refused(
 def test_a_category_outside_a_public_schema_is_refused_but_not_outside_an_inferred_one() -> None:
     odd = table(seed=1)
     odd.loc[0, "sex"] = "male"
-    with pytest.raises(DataError, match="'sex': .*is not one of its 2 categories"):
+    with pytest.raises(DataError, match="is not one of its 2 categories"):
         load_released(table(), odd, table(seed=2), schema=SCHEMA)
     found = load_released(table(), odd, table(seed=2))
     assert found.schema.columns[2].categories == ("f", "m", "male")

@@ -247,7 +247,7 @@ def test_an_audit_is_run_and_its_record_kept(tmp_path: Path) -> None:
     assert found["counts"]["n_in"] == 4
     assert found["shadow_models"] == {"in": 10, "out": 10}
     json.dumps(found)
-    assert (tmp_path / "runs" / "null-10-0" / "result.json").exists()
+    assert (tmp_path / "runs" / "null" / "10-0" / "result.json").exists()
 
 
 def test_each_access_level_includes_those_below(tmp_path: Path, data_folder: Path) -> None:

@@ -12,6 +12,8 @@ from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, CurvePoint, 
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.results.advice import in_odds, next_step
 from dpaudit.results.record import AuditRecord
+from dpaudit.results.sentences import lead
+from dpaudit.results.verdict import FRESH_TRIALS
 
 Make = Callable[..., AuditRecord]
 
@@ -73,7 +75,36 @@ def test_more_models_are_planned_for_a_leak_between_the_claim_and_what_is_caught
     assert next_step(found).command == "dpaudit plan --epsilon 1 --delta 0 --detect 1.25"
 
 
+@pytest.mark.parametrize("verdict", ["consistent", "inconclusive"])
+def test_a_further_audit_has_a_fresh_seed_and_says_what_is_spent(
+    record_of: Make, verdict: str
+) -> None:
+    found = record_of(verdict=verdict, seed=7, confidence=0.95)
+    assert next_step(found).then == (
+        "audit with a fresh seed (--seed 8): 5 % error is spent, another adds 5 %; report both",
+    )
+
+
+def test_a_second_look_at_the_same_trials_is_repeated_with_a_fresh_seed(record_of: Make) -> None:
+    judged = {"name": FRESH_TRIALS, "passed": False, "detail": "", "consequence": "withholds"}
+    found = record_of(
+        verdict="inconclusive",
+        proved=3.0,
+        claim={"epsilon": 1.0},
+        seed=7,
+        checks=[judged],
+        reproduce="dpaudit audit 'my gan' --data a.csv --seed 7 --shadow-models 100",
+    )
+    fresh = "dpaudit audit 'my gan' --data a.csv --seed 8 --shadow-models 100"
+    assert next_step(found).command == fresh
+    in_memory = replace(found, data=replace(found.data, source=IN_MEMORY))
+    assert next_step(in_memory).command == ""
+    assert "--seed 8" in next_step(in_memory).then[0]
+    assert "holds at no confidence" in lead(found)[-1]
+
+
 def test_an_invalid_audit_is_repaired_first(never_run: AuditRecord) -> None:
     step = next_step(never_run)
     assert step.command == ""
     assert "Repair what failed" in step.why
+    assert f"--seed {never_run.seed + 1}" in step.why

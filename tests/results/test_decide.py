@@ -66,15 +66,29 @@ def test_without_power_nothing_found_means_nothing(seen: Power, says: str) -> No
     decision = decided(0.0, power=seen)
     assert decision.verdict is Verdict.INCONCLUSIVE
     assert says in decision.reasons[0]
-    assert "run more shadow models" in decision.reasons[0]
+    assert "audit with more shadow models and a fresh seed" in decision.reasons[0]
+
+
+def test_a_bound_on_trials_that_were_judged_before_proves_no_violation() -> None:
+    judged = Check("fresh trials", False, "judged before", Consequence.WITHHOLDS)
+    above = decided(2.0, judged)
+    assert above == (Verdict.INCONCLUSIVE, ("judged before",))
+    below = decided(0.5, judged)
+    assert below.verdict is Verdict.CONSISTENT
+    assert below.reasons[-1] == "judged before"
+    assert decided(2.0, judged, Check("order", False, "drift")).verdict is Verdict.INVALID
 
 
 @pytest.mark.parametrize(
     ("unit", "counted", "remedy"),
     [
-        (SampleUnit.TRIALS, "this many trials", "run more shadow models"),
-        (SampleUnit.CANARIES, "this many canaries", "run more canaries"),
-        (SampleUnit.RUNS, "this many simulated runs", "run more simulated runs"),
+        (SampleUnit.TRIALS, "this many trials", "audit with more shadow models and a fresh seed"),
+        (SampleUnit.CANARIES, "this many canaries", "audit with more canaries and a fresh seed"),
+        (
+            SampleUnit.RUNS,
+            "this many simulated runs",
+            "audit with more simulated runs and a fresh seed",
+        ),
     ],
 )
 def test_the_remedy_is_more_of_what_was_counted(

@@ -121,7 +121,7 @@ def test_too_few_canaries_for_the_claim_are_inconclusive(table: pd.DataFrame) ->
     options = {**ONE_RUN, "canaries": 20}
     result = dpaudit.audit("null", table, epsilon=3, **options)
     assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
-    assert "run more canaries" in result.reasons[0]
+    assert "audit with more canaries" in result.reasons[0]
 
 
 def test_a_failed_training_is_an_outcome_that_invalidates(table: pd.DataFrame) -> None:
