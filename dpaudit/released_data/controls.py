@@ -18,6 +18,7 @@ _MOST_FITTED: Final = 20_000
 _SHARES: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _SIMULATIONS: Final = 20
 _FOUND: Final = 16
+_SIMULATED_DRAWS: Final = 999
 
 
 def phantom(
@@ -88,7 +89,8 @@ def detectable_copies(
             of_known = {name: of[known] for name, of in planted.items()}
             name = choose_attack(of_known, drawn[known], rng)
             grades = fit_grades(of_known[name], drawn[known])
-            found += p_value(planted[name][asked], drawn[asked], grades, rng) <= level
+            p = p_value(planted[name][asked], drawn[asked], grades, rng, draws=_SIMULATED_DRAWS)
+            found += p <= level
         return found >= _FOUND
 
     low, high = 0, len(_SHARES)

@@ -97,7 +97,12 @@ def guesses(scores: FloatArray, grades: Grades) -> GuessOrder:
 
 
 def p_value(
-    scores: FloatArray, inside: BoolArray, grades: Grades, rng: np.random.Generator
+    scores: FloatArray,
+    inside: BoolArray,
+    grades: Grades,
+    rng: np.random.Generator,
+    *,
+    draws: int = _DRAWS,
 ) -> float:
     """Probability, if the scores say nothing of membership, of members graded as high.
 
@@ -109,17 +114,18 @@ def p_value(
         inside: Whether each row is in train; shape (n,).
         grades: Grades fixed without these rows' membership.
         rng: For the permutations.
+        draws: How many.
 
     Returns:
-        The p-value, at least 1/10,000.
+        The p-value, at least 1/(1 + draws).
     """
     of_each = grades.of(scores)
     rows = np.bincount(of_each, minlength=len(grades.log_odds))
     seen = float(np.bincount(of_each[inside], minlength=len(rows)) @ grades.log_odds)
-    drawn = rng.multivariate_hypergeometric(rows, int(inside.sum()), size=_DRAWS)
+    drawn = rng.multivariate_hypergeometric(rows, int(inside.sum()), size=draws)
     slack = 1e-9 * (1.0 + abs(seen))
     as_high = int((drawn @ grades.log_odds >= seen - slack).sum())
-    return (1 + as_high) / (1 + _DRAWS)
+    return (1 + as_high) / (1 + draws)
 
 
 def p_text(value: float) -> str:
