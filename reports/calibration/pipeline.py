@@ -151,9 +151,13 @@ def fixed_on(
 
 
 def sequential_audit_flags(
-    mechanism: Mechanism, *, settings: AuditSettings, rng: np.random.Generator
+    mechanism: Mechanism,
+    *,
+    settings: AuditSettings,
+    rng: np.random.Generator,
+    claim: float | None = None,
 ) -> bool:
-    """Whether a sequential audit ever exceeds the true epsilon.
+    """Whether a sequential audit ever exceeds a claim, the true epsilon unless another is given.
 
     As `dpaudit.auditing.sequential` does: an attack fixed on the trials before it bets on every
     block; at the cap the bound that the fitting part chose is taken once, on the trials after it.
@@ -163,14 +167,13 @@ def sequential_audit_flags(
     member = worlds_of(settings, rng)
     scores = mechanism.seen(member, rng)
     confidence, delta = settings.attack_confidence, mechanism.delta
+    epsilon = mechanism.epsilon if claim is None else claim
     log_odds = []
     for block in refit_schedule(len(member), first=FIRST_FITTED):
         fixed = fixed_on(scores, member, block.start, settings, delta, rng)
         log_odds.append(fixed.grading.log_odds(scores[block.start : block.stop]))
-    log_e = e_process(
-        np.concatenate(log_odds), member[FIRST_FITTED:], epsilon=mechanism.epsilon, delta=delta
-    )
+    log_e = e_process(np.concatenate(log_odds), member[FIRST_FITTED:], epsilon=epsilon, delta=delta)
     if log_e.max() >= -np.log1p(-confidence):
         return True
     at_cap = fixed_on(scores, member, 2 * settings.fitted, settings, delta, rng)
-    return at_cap.refutes(epsilon=mechanism.epsilon, delta=delta, confidence=confidence)
+    return at_cap.refutes(epsilon=epsilon, delta=delta, confidence=confidence)
