@@ -22,7 +22,9 @@ def audit_data(
     train: Annotated[str, _table("The real rows that it was made from.")],
     holdout: Annotated[
         str | None,
-        _table("Real rows of the same population that it was not made from. Default: none."),
+        _table(
+            "Rows of the same population it was not made from, repeats included. Default: none."
+        ),
     ] = None,
     coins: Annotated[
         Path | None,

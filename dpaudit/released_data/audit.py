@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -199,17 +200,17 @@ def audit_data(
         del scores  # large
     report("looking for copies, rare values and values that can be guessed")
     linkage = find_linkage(
-        tables,
-        members=None if compared is None or canaries is None else canaries.members,
-        others=None if compared is None or canaries is None else canaries.others,
-        closest=None if compared is None else compared.closest,
+        tables if compared else replace(tables, holdout=None),
+        members=canaries.members if canaries and compared else None,
+        others=canaries.others if canaries and compared else None,
+        closest=compared.closest if compared else None,
         secrets=secrets,
         anonymeter=anonymeter,
         seed=seed,
         confidence=conclusion.linkage_confidence(confidence),
     )
-    membership = None if compared is None else compared.membership
-    bound = None if compared is None else compared.bound
+    membership = compared.membership if compared else None
+    bound = compared.bound if compared else None
     concluded = conclusion.conclude(
         rows, membership, bound, linkage.proved, exchangeable, claim=claim, confidence=confidence
     )
@@ -227,7 +228,7 @@ def audit_data(
         membership=membership,
         bound=bound,
         not_a_bound=None if bound else conclusion.why_no_bound(rows, membership),
-        riskiest=() if compared is None else compared.riskiest,
+        riskiest=compared.riskiest if compared else (),
         linkage=linkage,
         dpaudit=__version__,
     )

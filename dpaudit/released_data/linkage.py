@@ -75,7 +75,7 @@ def find_linkage(
     Args:
         tables: The tables.
         members: Rows of the train table that are compared with the hold-out; by default all.
-        others: Rows of the hold-out that are compared with them; None if nothing is compared.
+        others: Rows of the hold-out that are compared with them; by default all.
         closest: Distances of these and of the hold-out records to the nearest synthetic record;
             None if near copies are not looked for, as without a hold-out.
         secrets: Columns whose values are guessed; None for the label and the first columns.
@@ -93,9 +93,10 @@ def find_linkage(
     schema = tables.schema
     names = chosen_secrets(secrets, schema)
     members = np.arange(len(tables.train)) if members is None else members
-    train, synthetic, holdout = tables.train.iloc[members], tables.synthetic, None
-    if tables.holdout is not None and others is not None:
-        holdout = tables.holdout.iloc[others]
+    train, synthetic, holdout = tables.train.iloc[members], tables.synthetic, tables.holdout
+    if holdout is not None:
+        others = np.arange(len(holdout)) if others is None else others
+        holdout = holdout.iloc[others]
     level = bonferroni(confidence, _FAMILIES)
     own, out = values_of_table(train, schema), values_of_table(synthetic, schema)
     rest = None if holdout is None else values_of_table(holdout, schema)

@@ -76,14 +76,14 @@ class Size(NamedTuple):
         linked: Those of them in which copies, rare values and guesses are tested too.
         rows: Rows of each table, at most.
         names: Generators of the registry on each table.
-        prepared: Honest releases of each way to prepare tables, by table and rows of each part.
+        prepared: Honest releases of each way to prepare a table, by the rows of each part.
     """
 
     splits: int
     linked: int
     rows: int | None
     names: dict[str, tuple[str, ...]]
-    prepared: dict[tuple[str, int], int]
+    prepared: dict[str, dict[int, int]]
 
 
 SIMULATED = "simulated"
@@ -94,15 +94,9 @@ FULL = Size(
     250,
     None,
     dict.fromkeys(TABLES, (*PRIVATE, "marginals")),
-    {
-        (CERVICAL, 286): 200,
-        (SIMULATED, 500): 200,
-        (ADULT, 1000): 200,
-        (ADULT, 2000): 50,
-        (ADULT, 8000): 20,
-    },
+    {CERVICAL: {286: 200}, SIMULATED: {500: 200}, ADULT: {1000: 200, 2000: 50, 8000: 20}},
 )
-QUICK = Size(2, 1, 400, {CERVICAL: ("marginals",), ADULT: ()}, {(CERVICAL, 100): 1})
+QUICK = Size(2, 1, 400, {CERVICAL: ("marginals",), ADULT: ()}, {CERVICAL: {100: 1}})
 
 
 class StudyTable(NamedTuple):
@@ -307,15 +301,18 @@ def prepared(run: Run, size: Size, found: dict[str, StudyTable]) -> None:
     people = {SIMULATED: simulated()} | {
         name: without_numbers(table) for name, table in found.items()
     }
-    for number in range(max(size.prepared.values())):
-        for (name, rows), many in size.prepared.items():
-            for copied, way in product((0.0, COPIED[0]), WAYS):
-                findings = done.setdefault(f"{name}|{rows}|{copied:g}|{way}", [])
-                every = COPIED_EVERY if copied else 1
-                if number < many and number == len(findings) * every:
-                    one = one_prepared(name, people[name], way, rows, number, copied=copied)
-                    findings.append(one)
-        if number % COPIED_EVERY == COPIED_EVERY - 1 or number == max(size.prepared.values()) - 1:
+    cases = [
+        (name, rows, many) for name, sizes in size.prepared.items() for rows, many in sizes.items()
+    ]
+    most = max(many for _, _, many in cases)
+    for number in range(most):
+        for (name, rows, many), copied, way in product(cases, (0.0, COPIED[0]), WAYS):
+            findings = done.setdefault(f"{name}|{rows}|{copied:g}|{way}", [])
+            every = COPIED_EVERY if copied else 1
+            if number < many and number == len(findings) * every:
+                one = one_prepared(name, people[name], way, rows, number, copied=copied)
+                findings.append(one)
+        if (number + 1) % COPIED_EVERY == 0 or number + 1 == most:
             write_json(path, done, indent=0)
             print(f"{number + 1} releases", flush=True)
 

@@ -88,6 +88,51 @@ def test_a_release_that_knows_nothing_of_train_is_no_leak() -> None:
         assert found.riskiest == ()
 
 
+def with_a_frequent_record(n: int, seed: int) -> pd.DataFrame:
+    """Rows of the population, of which one in thirty is one and the same."""
+    found = table(n, seed)
+    found.loc[np.random.default_rng(seed).random(n) < 1 / 30] = [0.0, 0.0, 0.0, "a"]
+    return found
+
+
+def audited(train: pd.DataFrame, holdout: pd.DataFrame, *, copied: int = 0) -> ReleasedFinding:
+    release = pd.concat([with_a_frequent_record(600, 7), train[:copied]], ignore_index=True)
+    return dpaudit.audit_data(release, train, holdout, schema=SCHEMA, secrets=["c"]).finding
+
+
+def test_removing_repeats_makes_no_leak_of_a_release_that_knows_nothing() -> None:
+    train, holdout = with_a_frequent_record(600, 1), with_a_frequent_record(600, 2)
+    others = pd.concat([train, holdout]).drop_duplicates()[len(train.drop_duplicates()) :]
+    innocent = {ReleasedFinding.NOTHING_FOUND, ReleasedFinding.INCONCLUSIVE}
+    assert audited(train, holdout) in innocent
+    assert audited(train.drop_duplicates(), others) in innocent
+    for one_sided in ((train, others), (train.drop_duplicates(), holdout)):
+        found = dpaudit.audit_data(
+            with_a_frequent_record(600, 7), *one_sided, schema=SCHEMA, secrets=["c"]
+        )
+        assert found.finding is ReleasedFinding.INCONCLUSIVE
+        assert "repeats were removed" in found.reasons[0]
+        assert "give both tables as they were drawn" in found.reasons[0]
+
+
+def test_a_leak_is_found_beside_repeats_that_are_there_or_gone_from_both_tables() -> None:
+    train, holdout = with_a_frequent_record(600, 1), with_a_frequent_record(600, 2)
+    assert audited(train, holdout, copied=120) is ReleasedFinding.LEAK
+    others = pd.concat([train, holdout]).drop_duplicates()[len(train.drop_duplicates()) :]
+    assert audited(train.drop_duplicates(), others, copied=120) is ReleasedFinding.LEAK
+
+
+def test_rows_that_all_repeat_cannot_be_compared() -> None:
+    rng = np.random.default_rng(0)
+    few = [table(300, 0)[:20].iloc[rng.integers(20, size=300)] for _ in range(3)]
+    found = dpaudit.audit_data(few[0], few[1], few[2], schema=SCHEMA)
+    assert found.finding is ReleasedFinding.INCONCLUSIVE
+    assert found.rows.compared == 0
+    assert found.linkage.copies.exact.records.holdout is None
+    assert "only 0 rows of train and hold-out can be compared" in found.reasons[0]
+    assert found.warnings[-1].startswith("600 train and hold-out rows occur more than once")
+
+
 def test_over_splits_such_a_release_is_seldom_called_a_leak() -> None:
     runs, alarms = 60, 0
     for seed in range(runs):
