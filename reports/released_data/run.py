@@ -410,7 +410,46 @@ def page(results: Path) -> str:
         )
     heads = ("table", "generator", "finding", "p", "train flagged at 1 %", "hold-out flagged")
     releases = markdown.table((*heads, "proved epsilon", "rows named", "nearer to train"), rows)
-    return f"{releases}\n{_splits_table(results / 'splits.json')}"
+    return "\n".join(
+        [
+            releases,
+            _splits_table(results / "splits.json"),
+            _prepared_table(results / "prepared.json"),
+        ]
+    )
+
+
+def _prepared_table(path: Path) -> str:
+    """What is found of honest releases and of those with copies, by way and table."""
+    found: dict[str, list[str]] = json.loads(path.read_text())
+    groups: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for case, findings in found.items():
+        table, size, copied, way = case.split("|")
+        kind = "copied" if float(copied) else "honest"
+        for name in (f"{table}, {size} rows", "all"):
+            groups.setdefault((way, name), {"honest": [], "copied": []})[kind] += findings
+    rows = []
+    for (way, name), of in groups.items():
+        many, all_of_them = of["honest"].count("leak"), len(of["honest"])
+        open_ = sum(of["honest"].count(kind) for kind in ("inconclusive", "invalid"))
+        rows.append(
+            (
+                way,
+                name,
+                f"{many} of {all_of_them}",
+                f"{_at_most(many, all_of_them):.3f}",
+                f"{open_} of {all_of_them}",
+                f"{of['copied'].count('leak')} of {len(of['copied'])}",
+            )
+        )
+    rows.sort(key=lambda row: (list(WAYS).index(row[0]), row[1] != "all", row[1]))
+    heads = ("prepared", "table", "called a leak", "at most", "inconclusive or invalid")
+    return markdown.table((*heads, "1 % copied: leak"), rows)
+
+
+def _at_most(many: int, all_of_them: int) -> float:
+    """Upper limit at 99 % confidence on a probability, of which so many draws came true."""
+    return float(beta.ppf(0.99, many + 1, all_of_them - many)) if many < all_of_them else 1.0
 
 
 def _splits_table(path: Path) -> str:
@@ -441,7 +480,7 @@ def _splits_table(path: Path) -> str:
         ):
             many, all_of_them = sum(seen), len(seen)
             low = beta.ppf(0.01, many, all_of_them - many + 1) if many else 0.0
-            high = beta.ppf(0.99, many + 1, all_of_them - many) if many < all_of_them else 1.0
+            high = _at_most(many, all_of_them)
             rows.append((table, what, f"{many} of {all_of_them}", f"{low:.3f}", f"{high:.3f}"))
     return markdown.table(("table", "what is tested", "found", "at least", "at most"), rows)
 
