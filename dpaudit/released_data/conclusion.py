@@ -27,8 +27,8 @@ LINKAGE_SHARE: Final = 0.2
 
 
 REPEATS_REMOVED: Final = (
-    "rows that occur more than once stand in train and hold-out as no random split deals them: "
-    "repeats were removed, or rows come in groups"
+    "repeated rows were removed from train or hold-out, or rows come in groups: no random split "
+    "deals them as they are"
 )
 HAND_IN: Final = "give both tables as they were drawn, with every repeated row"
 DIFFER: Final = (
@@ -106,8 +106,8 @@ def conclude(
         return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
     if exchangeable is not None and exchangeable.repeats_removed:
         why = (
-            f"{REPEATS_REMOVED} (p {p_text(exchangeable.repeats)}), so train and hold-out cannot "
-            f"be compared: {HAND_IN}"
+            f"{REPEATS_REMOVED} (p {p_text(exchangeable.repeats)}), so nothing can be concluded; "
+            f"{HAND_IN}"
         )
         return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
     ghost = membership.phantom_p_value

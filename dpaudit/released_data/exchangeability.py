@@ -18,13 +18,14 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.released_data.membership import enough
 from dpaudit.released_data.nearest import Encoded, encoded, nearest_others
-from dpaudit.released_data.row_keys import Keys, row_keys
+from dpaudit.released_data.row_keys import Keys, column_keys
 
 LEVEL: Final = 0.05
 """Probability, at most, that a test fails although a random split made the tables."""
 _TESTS: Final = 5
 _MOST_ROWS: Final = 10_000
-_MOST_VALUES: Final = 20_000
+_MOST_VALUES: Final = 2_000
+_MOST_COLUMNS: Final = 30
 _PERMUTATIONS: Final = 999
 _NEIGHBOURS: Final = 5
 _DEPTHS: Final = (1, 3, 10, 30)
@@ -90,7 +91,7 @@ def exchangeability(
     rows, label = encoded(real.iloc[some], schema), inside[some]
     labels = np.array([label, *(rng.permutation(label) for _ in range(_PERMUTATIONS))])
     return Exchangeability(
-        repeats=repeats_p_value(row_keys(values), inside, rng),
+        repeats=repeats_p_value(column_keys(values), inside, rng),
         extremes=extremes_p_value(values[compared][:, numeric], inside[compared], rng),
         marginals=marginals_p_value(rows, labels),
         neighbours=neighbours_p_value(rows, labels),
@@ -103,26 +104,46 @@ def repeats_p_value(keys: Keys, inside: BoolArray, rng: np.random.Generator) -> 
 
     A random split deals each occurrence by itself. If those of the hold-out were removed, no such
     row stands in both tables; if the repeats of each table were removed, none stands in one table
-    twice. The statistic is the distance of five counts from their mean, by their covariance.
+    twice. Rows that are equal but for one column count, too, for repeats may have been removed by
+    some columns alone. The statistic is the largest distance of five counts from their mean, by
+    their covariance, over all columns and those without each.
 
     Args:
-        keys: Keys of all real rows; shape (n,).
+        keys: Keys of the values of all real rows, as `column_keys` gives them; shape (n, d).
         inside: Whether each is in train; shape (n,).
-        rng: For permutations.
+        rng: For permutations, and for a sample of columns and of values of a large table.
 
     Returns:
         The p-value; 1 if no row occurs twice.
     """
-    _, value, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    repeated = rng.permutation(np.flatnonzero(counts > 1))[:_MOST_VALUES]
-    chosen = np.flatnonzero(np.isin(value, repeated))
-    if not len(chosen):
+    whole: Keys = keys.sum(axis=1, dtype=np.uint64)
+    columns = keys.T[rng.permutation(keys.shape[1])[:_MOST_COLUMNS]] if keys.shape[1] > 1 else ()
+    sets = [_repeated(whole, rng), *(_repeated(whole - column, rng) for column in columns)]
+    sets = [one for one in sets if len(one.rows)]
+    if not sets:
         return 1.0
-    _, group, times = np.unique(value[chosen], return_inverse=True, return_counts=True)
+    labels = (inside, *(rng.permutation(inside) for _ in range(_PERMUTATIONS)))
+    counts = np.array([[one.dealt(trained) for one in sets] for trained in labels])
+    return _share_as_far(np.max([_distances(of) for of in counts.swapaxes(0, 1)], axis=0))
 
-    def dealt(trained: BoolArray) -> list[int]:
-        there = np.bincount(group, weights=trained, minlength=len(times))
-        elsewhere = times - there
+
+class _Repeated(NamedTuple):
+    """Rows whose value occurs more than once.
+
+    Attributes:
+        rows: Their positions; shape (r,).
+        value: The number of each one's value; shape (r,).
+        times: How often each value occurs.
+    """
+
+    rows: IntArray
+    value: IntArray
+    times: IntArray
+
+    def dealt(self, trained: BoolArray) -> list[float]:
+        """Counts of how they are dealt, given which of all rows are in train."""
+        there = np.bincount(self.value, weights=trained[self.rows], minlength=len(self.times))
+        elsewhere = self.times - there
         return [
             there.sum(),
             (there * elsewhere).sum(),
@@ -131,8 +152,15 @@ def repeats_p_value(keys: Keys, inside: BoolArray, rng: np.random.Generator) -> 
             ((there > 0) & (elsewhere > 0)).sum(),
         ]
 
-    drawn = _labels(inside, len(chosen), rng)
-    return _distance_p_value([dealt(inside[chosen]), *map(dealt, drawn)])
+
+def _repeated(keys: Keys, rng: np.random.Generator) -> _Repeated:
+    """The rows whose key occurs more than once, or some of them."""
+    _, value, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    chosen = np.zeros(len(counts), dtype=np.bool_)
+    chosen[rng.permutation(np.flatnonzero(counts > 1))[:_MOST_VALUES]] = True
+    rows = np.flatnonzero(chosen[value])
+    _, again, times = np.unique(value[rows], return_inverse=True, return_counts=True)
+    return _Repeated(rows, again, times)
 
 
 def extremes_p_value(values: FloatArray, inside: BoolArray, rng: np.random.Generator) -> float:
@@ -249,12 +277,20 @@ def _labels(inside: BoolArray, rows: int, rng: np.random.Generator) -> Iterator[
 
 
 def _distance_p_value(counts: list[list[int]]) -> float:
-    """The share of permutations whose counts are as far from the mean as those seen, the first.
+    """The share of permutations with counts as far from their mean as those seen, the first."""
+    return _share_as_far(_distances(np.asarray(counts, dtype=np.float64)))
 
-    Mean and covariance are of all of them, so that what is seen has no place of its own.
+
+def _distances(counts: FloatArray) -> FloatArray:
+    """Squared distance of each row [p, c] from the mean of all by their covariance; shape (p,).
+
+    Mean and covariance are of all rows, so that what is seen has no place of its own.
     """
-    apart = np.asarray(counts, dtype=np.float64)
-    apart -= apart.mean(axis=0)
+    apart = counts - counts.mean(axis=0)
     inverse = np.linalg.pinv(np.atleast_2d(np.cov(apart.T)), rcond=1e-9, hermitian=True)
-    far = np.einsum("ij,jk,ik->i", apart, inverse, apart)
-    return float((far >= far[0] * (1.0 - 1e-9)).mean())
+    found: FloatArray = np.einsum("ij,jk,ik->i", apart, inverse, apart)
+    return found
+
+
+def _share_as_far(distances: FloatArray) -> float:
+    return float((distances >= distances[0] * (1.0 - 1e-9)).mean())

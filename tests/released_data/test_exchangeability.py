@@ -16,7 +16,7 @@ from dpaudit.released_data.exchangeability import (
     extremes_p_value,
     repeats_p_value,
 )
-from dpaudit.released_data.row_keys import Keys, row_keys
+from dpaudit.released_data.row_keys import Keys, column_keys
 
 SCHEMA = Schema(
     columns=(
@@ -80,7 +80,7 @@ def test_groups_that_stay_together_are_found_by_their_neighbours() -> None:
 
 
 def repeated(rng: np.random.Generator, rows: int = 2000, kinds: int = 4000) -> Keys:
-    return row_keys(rng.integers(kinds, size=(rows, 1)).astype(float))
+    return column_keys(rng.integers(kinds, size=(rows, 1)).astype(float))
 
 
 def p_after(clear: Callable[[Keys, BoolArray], BoolArray], seed: int) -> float:
@@ -88,7 +88,7 @@ def p_after(clear: Callable[[Keys, BoolArray], BoolArray], seed: int) -> float:
     rng = np.random.default_rng(seed)
     keys = repeated(rng)
     inside = rng.permutation(len(keys)) < len(keys) // 2
-    kept = clear(keys, inside)
+    kept = clear(keys[:, 0], inside)
     return repeats_p_value(keys[kept], inside[kept], rng)
 
 
@@ -119,6 +119,16 @@ def test_repeats_that_were_removed_are_found(
     assert max(p_after(clear, seed) for seed in range(3)) <= 0.01
 
 
+def test_repeats_that_were_removed_by_some_columns_alone_are_found() -> None:
+    rng = np.random.default_rng(0)
+    repeats, numbers = repeated(rng), column_keys(rng.normal(size=(2000, 2)))
+    inside = rng.permutation(2000) < 1000
+    kept = one_sided(repeats[:, 0], inside)
+    keys = np.column_stack([repeats, numbers[:, 1]])
+    assert repeats_p_value(keys[kept], inside[kept], rng) <= 0.002
+    assert repeats_p_value(keys, inside, rng) > 0.01
+
+
 def test_repeats_of_a_random_split_are_exchangeable() -> None:
     runs = 60
     p_values = [p_after(lambda keys, inside: np.ones_like(inside), seed) for seed in range(runs)]
@@ -127,12 +137,12 @@ def test_repeats_of_a_random_split_are_exchangeable() -> None:
 
 
 def test_without_repeats_nothing_is_suspected() -> None:
-    keys = row_keys(np.arange(50.0)[:, None])
+    keys = column_keys(np.arange(50.0)[:, None])
     assert repeats_p_value(keys, np.arange(50) < 25, np.random.default_rng(0)) == 1.0
 
 
 def test_one_frequent_record_in_one_table_alone_is_found() -> None:
-    keys = row_keys(np.concatenate([np.zeros(20), np.arange(1.0, 400.0)])[:, None])
+    keys = column_keys(np.concatenate([np.zeros(20), np.arange(1.0, 400.0)])[:, None])
     inside = np.arange(len(keys)) < 20 + 199
     assert repeats_p_value(keys, inside, np.random.default_rng(0)) <= 0.002
 

@@ -111,7 +111,7 @@ def test_removing_repeats_makes_no_leak_of_a_release_that_knows_nothing() -> Non
             with_a_frequent_record(600, 7), *one_sided, schema=SCHEMA, secrets=["c"]
         )
         assert found.finding is ReleasedFinding.INCONCLUSIVE
-        assert "repeats were removed" in found.reasons[0]
+        assert "repeated rows were removed" in found.reasons[0]
         assert "give both tables as they were drawn" in found.reasons[0]
 
 
