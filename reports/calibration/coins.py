@@ -20,8 +20,7 @@ from dpaudit.bounds.grading import WEIGHTS
 from dpaudit.research.universal import universal_inference
 from reports.calibration.budget import Budget
 from reports.calibration.cells import NOMINALS, Cell, enumerated, simulated, stream
-from reports.calibration.evaluations import few
-from reports.calibration.mechanisms import BoolArray, FloatArray, Kind, Mechanism, mechanisms
+from reports.calibration.mechanisms import BoolArray, FloatArray, Kind, Mechanism, few, mechanisms
 
 PRESET = "fair coins, preset weights"
 LOOKS = "e-process, a look after every trial"

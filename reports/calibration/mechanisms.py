@@ -144,6 +144,13 @@ def gaussian_epsilon(shift: float) -> float:
     return float(brentq(lambda epsilon: gaussian_shift(epsilon) - shift, 0.1, 60.0))
 
 
+def few() -> list[Mechanism]:
+    """One mechanism of each kind, and a large epsilon."""
+    kinds = (Kind.RANDOMISED_RESPONSE, Kind.LAPLACE, Kind.GAUSSIAN)
+    ones = [Mechanism(kind, 1.0) for kind in kinds]
+    return [*ones, Mechanism(Kind.RANDOMISED_RESPONSE, 4.0), Mechanism(Kind.NULL, 0.0)]
+
+
 def mechanisms(epsilons: tuple[float, ...]) -> list[Mechanism]:
     """Every mechanism at every epsilon, and the null."""
     leaking = [kind for kind in Kind if kind is not Kind.NULL]

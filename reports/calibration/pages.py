@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from reports.calibration.audits import rates
-from reports.calibration.evaluations import DECIDING
 from reports.markdown import table
 
 Record = dict[str, Any]
@@ -107,9 +106,8 @@ def readme(found: Record, audited: Record | None = None, defaults: Record | None
         "## Against earlier measurements\n",
         _earlier(cells),
     ]
-    for rule in ("exact, preset threshold", f"{DECIDING}, cross-validated threshold"):
-        if any(cell["rule"] == rule for cell in cells):
-            parts += [f"## Every cell of: {rule}\n", _pivot(cells, rule)]
+    rule = "exact, preset threshold"
+    parts += [f"## Every cell of: {rule}\n", _pivot(cells, rule)]
     return "\n".join(parts)
 
 
