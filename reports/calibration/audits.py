@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -369,6 +370,7 @@ def _stored(out: Path, size: Size, cases: Sequence[Case]) -> dict[str, Any]:
     return found
 
 
+@cache
 def code_digest(*files: str) -> str:
     """A digest of all that decides what an audit gives, but for libraries.
 

@@ -84,7 +84,9 @@ def preset_weights(budget: Budget) -> Iterator[Cell]:
                 )  # fmt: skip
         for mechanism in mechanisms(budget.simulated):
             if mechanism.kind is not Kind.RANDOMISED_RESPONSE:
-                yield from _graded(mechanism, trials, budget.draws // 2)
+                near = mechanism.kind is Kind.NULL  # the others stay far below their level
+                draws = budget.long_draws if near else budget.draws // 2
+                yield from _graded(mechanism, trials, draws)
 
 
 def _plain(epsilon: float) -> str:
@@ -177,7 +179,7 @@ def betting(budget: Budget) -> Iterator[Cell]:
 
 def universal(budget: Budget) -> Iterator[Cell]:
     """Universal inference with a look after every trial, of alternating worlds."""
-    draws, pairs = budget.long_draws, budget.length // 2
+    draws, pairs = budget.draws // 2, budget.length // 2  # far below its level
     for mechanism in few():
         for threshold, rates in mechanism.preset().items():
             where = f"{mechanism}, {threshold}"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -73,15 +74,23 @@ AT_ONCE: Final = 250
 
 
 class Size(NamedTuple):
-    """How many audits of a mechanism at its claim, of one that fails, and of one to be caught."""
+    """How many audits.
+
+    Attributes:
+        honest: Of a mechanism at its claim.
+        failing: The same where trials fail.
+        leaking: Of a leak that is to be caught.
+        cases: Of how many cases a path; None for all.
+    """
 
     honest: int
     failing: int
     leaking: int
+    cases: int | None = None
 
 
 FULL: Final = Size(honest=3000, failing=2000, leaking=500)
-QUICK: Final = Size(honest=4, failing=2, leaking=2)
+QUICK: Final = Size(honest=1, failing=1, leaking=1, cases=1)
 
 
 class Simulation(Protocol):
@@ -551,10 +560,12 @@ def measure(
 def _stored(out: Path, size: Size, paths: Sequence[str], *, again: bool) -> dict[str, Any]:
     """The results so far, of the paths to run without what is to be made again."""
     earlier = json.loads(out.read_text(encoding="utf-8"))["cases"] if out.is_file() else {}
-    cases = {}
+    cases: dict[str, Any] = {}
+    of_path = Counter[str]()
     for name, case in CASES.items():
         kept = earlier.get(name, {})
-        if case.path in paths:
+        of_path[case.path] += 1
+        if case.path in paths and (size.cases is None or of_path[case.path] <= size.cases):
             stated = case.stated and case.stated(case.simulation.power())
             if again:
                 kept = {}
