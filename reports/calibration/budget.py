@@ -15,6 +15,7 @@ class Budget:
         sizes: Trials per world of enumerated cells.
         largest: Trials per world of the largest enumerated cells, at the simulated epsilons.
         draws: Simulated data sets where one costs little.
+        near: Simulated data sets, or sequences, where a rule comes near its level.
         long_draws: Simulated sequences.
         length: Their length: trials, or pairs of them for a rule of other tools.
         one_run: Numbers of canaries.
@@ -27,6 +28,7 @@ class Budget:
     sizes: tuple[int, ...]
     largest: int
     draws: int
+    near: int
     long_draws: int
     length: int
     one_run: tuple[int, ...]
@@ -40,7 +42,8 @@ FULL = Budget(
     sizes=(25, 100, 400),
     largest=1000,
     draws=2000,
-    long_draws=4000,
+    near=4000,
+    long_draws=1000,
     length=2000,
     one_run=(25, 100, 1000),
     strength={200: 60, 1000: 25},
@@ -52,6 +55,7 @@ QUICK = Budget(
     sizes=(25,),
     largest=40,
     draws=60,
+    near=40,
     long_draws=40,
     length=300,
     one_run=(25,),

@@ -85,7 +85,7 @@ def preset_weights(budget: Budget) -> Iterator[Cell]:
         for mechanism in mechanisms(budget.simulated):
             if mechanism.kind is not Kind.RANDOMISED_RESPONSE:
                 near = mechanism.kind is Kind.NULL  # the others stay far below their level
-                draws = budget.long_draws if near else budget.draws // 2
+                draws = budget.near if near else budget.draws // 2
                 yield from _graded(mechanism, trials, draws)
 
 
@@ -156,7 +156,7 @@ def _graded(mechanism: Mechanism, trials: int, draws: int) -> Iterator[Cell]:
 
 def betting(budget: Budget) -> Iterator[Cell]:
     """Looks after every trial, by attacks that know their odds and by others."""
-    draws = budget.long_draws
+    draws = budget.near
     worst = [Revealing(e, delta) for e in budget.simulated for delta in (0.01, 0.1)]
     every: list[Mechanism | Revealing] = [*mechanisms(budget.epsilons), *worst]
     for mechanism in every:
@@ -179,7 +179,7 @@ def betting(budget: Budget) -> Iterator[Cell]:
 
 def universal(budget: Budget) -> Iterator[Cell]:
     """Universal inference with a look after every trial, of alternating worlds."""
-    draws, pairs = budget.draws // 2, budget.length // 2  # far below its level
+    draws, pairs = budget.long_draws, budget.length // 2
     for mechanism in few():
         for threshold, rates in mechanism.preset().items():
             where = f"{mechanism}, {threshold}"

@@ -8,7 +8,8 @@ from typing import Any
 
 from reports.calibration.audits import rates
 from reports.calibration.cells import TOLERANCES, Cell, shown
-from reports.calibration.paths import CANARIES, FULL, MODELS, RECORDS, ROWS, rate
+from reports.calibration.paths import FULL, rate
+from reports.calibration.simulations import CANARIES, MODELS, RECORDS, ROWS
 from reports.markdown import table
 
 Record = dict[str, Any]

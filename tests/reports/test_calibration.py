@@ -13,9 +13,12 @@ import pytest
 import dpaudit
 from dpaudit.bounds import guarantee_of
 from dpaudit.model.currencies import GaussianClaim
+from dpaudit.seeds import Stream
 from reports.calibration import audits, cells, honest, pages, paths, run
 from reports.calibration.failing import Failing, How
+from reports.calibration.mechanisms import Shifted
 from reports.calibration.pipeline import fixed_on, worlds_of
+from reports.calibration.simulations import TradeOffs
 from reports.calibration.strength import DECIDING
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -208,12 +211,12 @@ def test_mechanisms_that_fail_keep_their_epsilon_exactly(how: How) -> None:
 
 def test_a_limit_on_mu_exceeds_where_the_study_says_so() -> None:
     claim = GaussianClaim(mu=1.0)
-    path, guarantee = paths.TradeOffs(claim=claim), guarantee_of(claim)
+    path, guarantee = TradeOffs(claim=claim), guarantee_of(claim)
     found = set()
     for seed in range(4):
-        rng = paths.Stream(seed, "simulated", "trials").rng()
+        rng = Stream(seed, "simulated", "trials").rng()
         member = worlds_of(path.settings, rng)
-        mechanism = paths.Shifted(1.7)
+        mechanism = Shifted(1.7)
         one = fixed_on(
             mechanism.seen(member, rng),
             member,
