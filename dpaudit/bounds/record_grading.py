@@ -1,10 +1,13 @@
 """How much scores say about the coins of many records that share their trainings.
 
 As `bounds.grading`, for many records at once. Either one line of log odds serves all records, so
-that records that leak alike lend one another strength; or each has its own, drawn to silence unless
-it separates its trainings by more than chance, so that a record that leaks alone is guessed where
-the others are not. Which of the two, and the margin of silence, are what promises most on trainings
-that are never scored.
+that records that leak alike lend one another strength; or each has its own, drawn to abstention
+unless it separates its trainings by more than chance, so that a record that leaks alone is guessed
+where the others are not. The trainings that are never scored decide which of the two predicts coins
+better, and whether there is a margin of log odds below which the rule abstains. Of the margins the
+one that promises most always promises more than none, by chance alone: so there is none unless
+surer guesses are right more often, which they are not if a leak shows equally in all outputs, as
+that of randomised response does. Both are decided by cross-validation.
 """
 
 from __future__ import annotations
@@ -27,17 +30,27 @@ _WINSOR = 0.001
 """Share of all scores on either side that count as no more extreme than the others."""
 _BY_CHANCE = 4.0
 """Likelihood ratio statistic that own lines are shrunk by: 1 on average without a leak."""
-_SILENT = (0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995)
-"""Shares of all guesses that may be met with silence, of which one, or none, is chosen."""
+_SURER_BETTER = 1.5
+"""Standard errors by which right guesses must correlate with larger odds for a rule to abstain."""
+_FOLDS = 5
+"""Parts of the trainings, each guessed by lines fitted on the others."""
+_ABSTAINING = (0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995)
+"""Shares of all guesses that may be abstained from, of which one, or none, is chosen."""
 
 
 class _Lines(Enum):
     """Whose line of log odds it is."""
 
+    ALIKE = auto()
+    """One for all records, whose scores have one middle and one spread."""
     COMMON = auto()
-    """One for all records."""
+    """One for all records, each with its own middle and spread of scores."""
     OWN = auto()
     """One for each record."""
+
+
+_COSTS = {_Lines.ALIKE: 0.0, _Lines.COMMON: 0.0, _Lines.OWN: 2.0}
+"""By which lines must predict held-out coins better, in nats, so that chance seldom takes OWN."""
 
 
 class RecordPromise(NamedTuple):
@@ -45,8 +58,8 @@ class RecordPromise(NamedTuple):
 
     Attributes:
         grading: The rule, fixed on all trainings handed in.
-        bound: The bound on epsilon if the scored trainings are guessed as these were, each half of
-            them by a rule fixed on the other.
+        bound: The bound on epsilon if the scored trainings are guessed as these were, each part of
+            them by lines fitted on the others.
     """
 
     grading: Grading
@@ -81,7 +94,7 @@ def promise_of_records(
     confidence: float,
     rng: np.random.Generator,
 ) -> RecordPromise:
-    """Chooses the grading that promises most, by cross-fitting: fixed on one half, tried on both.
+    """Chooses the lines, and whether the rule abstains, on trainings that are never scored.
 
     Args:
         scores: Scores of trainings that are not scored later; shape (n, k), finite.
@@ -89,7 +102,7 @@ def promise_of_records(
         trainings: Trainings that will be scored.
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence of the bound to come, in (0, 1).
-        rng: Draws the halves.
+        rng: Draws the parts of the cross-validation.
 
     Returns:
         The grading and its promise.
@@ -104,37 +117,55 @@ def promise_of_records(
             "the same records of at least 2 trainings"
         )
     asked: dict[str, Any] = {"trainings": trainings, "delta": delta, "confidence": confidence}
-    first = np.zeros(len(scores), dtype=np.bool_)
-    first[rng.permutation(len(scores))[: (len(scores) + 1) // 2]] = True
+    fold = rng.permutation(len(scores)) % min(_FOLDS, len(scores))
+    tried = {
+        lines: _held_out(scores, included, lines, fold)
+        for lines in (_Lines if scores.shape[1] > 1 else (_Lines.COMMON,))
+    }
+    lines = min(tried, key=lambda one: _loss(tried[one], included) + _COSTS[one])
+    odds = tried[lines]
+    grading = _fitted(scores, included, lines)
+    if _surer_are_right_more_often(odds, included):
+        grading = _with_margin(grading, scores, **asked)
+    guessed = weighed(odds, margin=grading.margin, top=grading.top)
     again = _spread_over(len(scores), trainings)
-    best, most = _Lines.COMMON, -1.0
-    for lines in _Lines if scores.shape[1] > 1 else (_Lines.COMMON,):
-        guessed = np.zeros(scores.shape, dtype=np.intp)
-        for fixed in (first, ~first):
-            grading = _choose(scores[fixed], included[fixed], lines, **asked)
-            guessed[~fixed] = grading.guesses(scores[~fixed])
-        counted = count_record_guesses(guessed[again], included[again])
-        bound = fair_coin(*counted, delta=delta, confidence=confidence)
-        if bound > most:
-            best, most = lines, bound
-    return RecordPromise(_choose(scores, included, best, **asked), most)
+    counted = count_record_guesses(guessed[again], included[again])
+    return RecordPromise(grading, fair_coin(*counted, delta=delta, confidence=confidence))
 
 
-def _choose(
-    scores: FloatArray,
-    included: BoolArray,
-    lines: _Lines,
-    *,
-    trainings: int,
-    delta: float,
-    confidence: float,
+def _held_out(scores: FloatArray, included: BoolArray, lines: _Lines, fold: IntArray) -> FloatArray:
+    """Log odds of the coins of each part of the trainings by lines fitted on the others."""
+    odds = np.empty(scores.shape)
+    for part in range(int(fold.max()) + 1):
+        mine = fold == part
+        odds[mine] = _fitted(scores[~mine], included[~mine], lines).log_odds(scores[mine])
+    return odds
+
+
+def _loss(odds: FloatArray, included: BoolArray) -> float:
+    """Minus the log likelihood of coins at these log odds, in nats."""
+    return float(np.logaddexp(0.0, np.where(included, -odds, odds)).sum())
+
+
+def _surer_are_right_more_often(odds: FloatArray, included: BoolArray) -> bool:
+    """Whether guesses at larger odds are right more often than others, by more than chance.
+
+    The score test of a logistic regression of being right on the log odds: a correlation.
+    """
+    guessed = odds != 0.0
+    size, right = np.abs(odds[guessed]), ((odds > 0.0) == included)[guessed]
+    if right.all() or not right.any() or np.ptp(size) <= 1e-9:
+        return False
+    return bool(np.corrcoef(size, right)[0, 1] * np.sqrt(right.size) > _SURER_BETTER)
+
+
+def _with_margin(
+    lines: Grading, scores: FloatArray, *, trainings: int, delta: float, confidence: float
 ) -> Grading:
     """The lines with the margin that promises most if guesses are as often right as they say."""
-    fitted = _fitted(scores, included, lines)
-    odds = fitted.log_odds(scores)
+    odds, top = lines.log_odds(scores), lines.top
     size = np.abs(odds)
-    top = float(size.max())
-    best, most = fitted._replace(top=max(top, 1e-9)), 0.0
+    best, most = lines, 0.0
     revealed = any_revealed(scores.shape[1], delta)
     aside = set_aside(trainings, delta=revealed, confidence=confidence)
     if aside is None:
@@ -142,7 +173,7 @@ def _choose(
     again = _spread_over(len(scores), trainings)
     chances = expit(size)[again]
     z = float(ndtri(confidence + aside.probability))
-    margins = {0.0, *np.quantile(size, _SILENT).tolist()}
+    margins = {0.0, *np.quantile(size, _ABSTAINING).tolist()}
     for margin in sorted(one for one in margins if one < top):
         weights = np.abs(weighed(odds, margin=margin, top=top))[again]
         most_made = np.sort(np.count_nonzero(weights, axis=1))[::-1][: aside.revealed]
@@ -152,7 +183,7 @@ def _choose(
         right = float((weights * chances).sum()) - float(weights.ravel()[sure].sum())
         promised = _approximate(right, uncertain, z)
         if promised > most:
-            best, most = fitted._replace(margin=margin, top=top), promised
+            best, most = lines._replace(margin=margin), promised
     return best
 
 
@@ -174,19 +205,22 @@ def _spread_over(known: int, wanted: int) -> IntArray:
 
 
 def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> Grading:
-    """Logistic regression, of all records together or of each; nothing is met with silence yet.
+    """Logistic regression, of all records together or of each; without a margin yet.
 
-    Of each record's scores the middle and the spread are taken out first, so that the records'
-    scales may differ; a record whose scores are all alike has odds of 1 : 1.
+    Unless records are alike, the middle and the spread of each record's scores are taken out first,
+    so that the records' scales may differ; one whose scores never vary has odds of 1 : 1.
     """
-    centre, spread = scores.mean(axis=0), scores.std(axis=0)
+    of = scores.reshape(-1, 1) if lines is _Lines.ALIKE else scores
+    centre, spread = (
+        np.broadcast_to(one, scores.shape[1:]) for one in (of.mean(axis=0), of.std(axis=0))
+    )
     varies = spread > 1e-12 * np.maximum(1.0, np.abs(centre))
     scale = np.where(varies, spread, 1.0)
     unit = np.where(varies, (scores - centre) / scale, 0.0)
     low, high = np.quantile(unit[:, varies], [_WINSOR, 1.0 - _WINSOR]) if varies.any() else (0, 0)
     unit = np.clip(unit, low, high)
     sign = np.where(included, 1.0, -1.0)
-    lot = 1 if lines is _Lines.COMMON else scores.shape[1]
+    lot = scores.shape[1] if lines is _Lines.OWN else 1
 
     def losses(line: FloatArray) -> FloatArray:
         intercept, slope = line.reshape(2, lot)
@@ -209,7 +243,7 @@ def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> Grading:
         ratio = 2.0 * (losses(start) - losses(line))
         kept = np.clip(1.0 - _BY_CHANCE / np.maximum(ratio, _BY_CHANCE), 0.0, 1.0)
         intercept, slope = kept * intercept, kept * slope
-    return Grading(
+    fitted = Grading(
         low=centre + low * scale,
         high=centre + high * scale,
         intercept=intercept - slope * centre / scale,
@@ -217,3 +251,4 @@ def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> Grading:
         margin=0.0,
         top=1.0,
     )
+    return fitted._replace(top=max(float(np.abs(fitted.log_odds(scores)).max()), 1e-9))

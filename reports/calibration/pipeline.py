@@ -15,6 +15,7 @@ from dpaudit.auditing.trial_plan import FIRST_FITTED
 from dpaudit.bounds import (
     Counts,
     EpsilonGuarantee,
+    Grading,
     Guarantee,
     count_errors,
 )
@@ -53,6 +54,13 @@ class Scored(NamedTuple):
     def scores(self) -> FloatArray:
         """Scores of the scored trials."""
         return score(self.fitted.scorer, self.trials.scored.features)
+
+    @property
+    def grading(self) -> Grading:
+        """What its guesses weigh, where the claim is one in epsilon."""
+        if self.fitted.grading is None:
+            raise ValueError("of these trials no guesses are weighed")
+        return self.fitted.grading
 
     @property
     def counts(self) -> Counts:

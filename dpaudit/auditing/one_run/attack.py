@@ -57,12 +57,18 @@ def in_then_out(scores: FloatArray) -> InTurn:
     """Guesses "in" for the better half, from the best on; then "out" for the rest, from the worst.
 
     For scores whose scale is unknown: a generator that memorises shows what it was trained on, and
-    less surely what it was not.
+    less surely what it was not. Equal scores are guessed alike, or some of the canaries that are
+    seen would be guessed "out" wherever more than half are: those that score as the middle one come
+    last, as "in" unless more scores lie above them than below.
     """
     best = np.argsort(-scores, kind="stable")
-    half = (len(scores) + 1) // 2
-    order = np.concatenate([best[:half], best[half:][::-1]])
-    return InTurn(order, np.arange(len(scores)) < half)
+    ordered = scores[best]
+    middle = ordered[(len(scores) - 1) // 2]
+    above, tied = best[ordered > middle], best[ordered == middle]
+    below = best[ordered < middle][::-1]
+    inside = np.arange(len(scores)) < len(above)
+    inside[len(above) + len(below) :] = len(above) <= len(below)
+    return InTurn(np.concatenate([above, below, tied]), inside)
 
 
 def surest_first(scores: FloatArray) -> InTurn:

@@ -186,10 +186,17 @@ def test_guesses_ignore_the_coins() -> None:
         assert np.array_equal(one.right, ~other.right)
 
 
-def test_the_better_half_is_guessed_in_first() -> None:
-    order, inside = in_then_out(np.array([0.1, 0.9, -0.5, 0.3, 0.3]))
-    assert order.tolist() == [1, 3, 4, 2, 0]
-    assert inside.tolist() == [True, True, True, False, False]
+def test_the_better_half_is_guessed_in_first_and_the_middle_last() -> None:
+    order, inside = in_then_out(np.array([0.1, 0.9, -0.5, 0.3, 0.2]))
+    assert order.tolist() == [1, 3, 2, 0, 4]
+    assert inside.tolist() == [True, True, False, False, True]
+
+
+@pytest.mark.parametrize("seen", [1, 4, 6, 9])
+def test_equal_scores_are_guessed_alike(seen: int) -> None:
+    order, inside = in_then_out(np.repeat([2.0, 1.0], [seen, 10 - seen]))
+    assert sorted(order.tolist()) == list(range(10))
+    assert (inside == (order < seen)).all()
 
 
 def test_the_surest_odds_are_guessed_first() -> None:
