@@ -28,7 +28,7 @@ runs these parts:
 
 - `paths`: thousands of simulated audits on every path
   ([results/paths.json](results/paths.json); about an hour on one core). `--path NAME` runs one path
-  alone, `--again` forgets what was found before.
+  alone, `--audits N` more audits, `--again` forgets what was found before.
 - `rules`: each rule alone ([results/rules.json](results/rules.json), the same bytes every time;
   about half an hour on one core).
 - `audits`: whole audits of honest generators (`results/audits.json`; about 90 minutes on one core).

@@ -65,15 +65,20 @@ def measure_rules(run: Run) -> None:
     write_json(run.out / "rules.json", found)
 
 
-def run_paths(run: Run, names: Sequence[str] = (), *, again: bool = False) -> None:
+def run_paths(
+    run: Run, names: Sequence[str] = (), *, audits: int | None = None, again: bool = False
+) -> None:
     """Writes how often the paths flag and catch; exits if one flags honest mechanisms too often.
 
     Args:
         run: What was asked for.
         names: Paths to run; all if empty.
+        audits: How many of each honest mechanism; those of the study if None.
         again: Whether to forget what was found on them.
     """
     size = paths.QUICK if run.quick else paths.FULL
+    if audits is not None:
+        size = size._replace(honest=audits, failing=audits)
     found = paths.measure(
         size, run.jobs, run.out / "paths.json", paths=names or paths.PATHS, again=again
     )
@@ -138,11 +143,19 @@ def main(given: Sequence[str] | None = None) -> None:
         help=f"of `paths`, this one alone; may be repeated: {', '.join(paths.PATHS)}",
     )
     parser.add_argument(
+        "--audits",
+        type=int,
+        metavar="N",
+        help="of `paths`, how many of each honest mechanism (default: 3,000, 2,000 where it fails)",
+    )
+    parser.add_argument(
         "--again", action="store_true", help="of `paths`, forget what was found before"
     )
     asked = parser.parse_args(given)
     run = parser.run_of(asked)
-    chosen = PARTS | {"paths": partial(run_paths, names=asked.path or (), again=asked.again)}
+    chosen = PARTS | {
+        "paths": partial(run_paths, names=asked.path or (), audits=asked.audits, again=asked.again)
+    }
     for part in run.parts:
         chosen[part](run)
 
