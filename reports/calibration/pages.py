@@ -8,7 +8,7 @@ from typing import Any
 
 from reports.calibration.audits import rates
 from reports.calibration.cells import TOLERANCES, Cell, shown
-from reports.calibration.paths import FULL, rate
+from reports.calibration.paths import CASES, FULL, rate
 from reports.calibration.simulations import CANARIES, MODELS, RECORDS, ROWS
 from reports.markdown import table
 
@@ -27,7 +27,7 @@ rules of other tools.
 runs these parts:
 
 - `paths`: thousands of simulated audits on every path
-  ([results/paths.json](results/paths.json); about an hour on one core). `--path NAME` runs one path
+  ([results/paths.json](results/paths.json); about two hours on one core). `--path NAME` runs one path
   alone, `--audits N` more audits, `--again` forgets what was found before.
 - `rules`: each rule alone ([results/rules.json](results/rules.json), the same bytes every time;
   about half an hour on one core).
@@ -65,7 +65,7 @@ of a leak of exactly that size that prove more than is claimed, with its 99 % in
 {headline}
 {table}
 They were run with code of digest {codes}.
-"""
+{left}"""
 
 RULES = """\
 ## Worst rate of each rule
@@ -205,7 +205,21 @@ def _paths(found: Record) -> str:
         headline=headline(found),
         table=every_path(found),
         codes=" and ".join(f"`{code}`" for code in codes),
+        left=_left(found),
     )
+
+
+def _left(found: Record) -> str:
+    """What the study has and its results have not, or not in full, if anything."""
+    cases = found["cases"]
+    names = [
+        name
+        for name, case in CASES.items()
+        if name not in cases
+        or cases[name]["honest"]["audits"] < (FULL.failing if case.fails else FULL.honest)
+        or (cases[name]["stated"] is not None and not cases[name]["leaking"]["audits"])
+    ]
+    return f"\nLeft to run, in part or as a whole: {'; '.join(names)}.\n" if names else ""
 
 
 def every_path(found: Record) -> str:
@@ -215,9 +229,9 @@ def every_path(found: Record) -> str:
         found: What `paths` gave.
     """
     lines = []
-    for case in found["cases"].values():
+    for case in _audited(found):
         cell, stated, caught = rate(case), case["stated"], "–"
-        if stated is not None:
+        if case["leaking"]["audits"]:
             leak = rate(case, "leaking")
             caught = f"{_percent(leak.rate)} ({_limits(leak)})"
         lines.append(
@@ -247,13 +261,17 @@ def every_path(found: Record) -> str:
 
 def headline(found: Record) -> str:
     """The largest rate of all paths, as a sentence."""
-    cells = [rate(case) for case in found["cases"].values()]
+    cells = [rate(case) for case in _audited(found)]
     largest = max(cells, key=lambda cell: cell.rate)
     holding = sum(shown([cell.record()]) == "yes" for cell in cells)
     return (
         f"The largest rate is {_percent(largest.rate)} of {largest.draws:,} audits "
         f"({_limits(largest)}; {largest.rule}: {largest.where}). {holding} of {len(cells)} hold.\n"
     )
+
+
+def _audited(found: Record) -> list[Record]:
+    return [case for case in found["cases"].values() if case["honest"]["audits"]]
 
 
 def _limits(cell: Cell) -> str:

@@ -3,7 +3,7 @@
 Usage: python -m reports.calibration.run [paths] [rules] [audits] [defaults] [pages]
 
 `paths` simulates thousands of audits on every path of an audit, of mechanisms exactly at their
-claim and of leaks that are to be caught (about an hour on one core; what was run is kept; `--path
+claim and of leaks that are to be caught (about two hours on one core; what was run is kept; `--path
 NAME` runs one path, `--again` anew). `rules` puts each rule alone, ours and those of other tools,
 to mechanisms of known epsilon (about half an hour on one core). `audits` runs more than a thousand
 whole audits of honest generators (about 90 minutes on one core; what was run is kept, and the same
