@@ -27,8 +27,8 @@ rules of other tools.
 runs these parts:
 
 - `paths`: thousands of simulated audits on every path
-  ([results/paths.json](results/paths.json); about two hours on one core). `--path NAME` runs one path
-  alone, `--audits N` more audits, `--again` forgets what was found before.
+  ([results/paths.json](results/paths.json); about two hours on one core). `--path NAME` runs one
+  path alone, `--audits N` more audits, `--again` forgets what was found before.
 - `rules`: each rule alone ([results/rules.json](results/rules.json), the same bytes every time;
   about half an hour on one core).
 - `audits`: whole audits of honest generators (`results/audits.json`; about 90 minutes on one core).
@@ -204,7 +204,7 @@ def _paths(found: Record) -> str:
         leaking=FULL.leaking,
         headline=headline(found),
         table=every_path(found),
-        codes=" and ".join(f"`{code}`" for code in codes),
+        codes=", ".join(f"`{code}`" for code in codes),
         left=_left(found),
     )
 

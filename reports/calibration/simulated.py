@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialStatus
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import Table
+from dpaudit.plugins.access import AnyAttack
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray, FloatArray, World
 from reports.calibration import honest
@@ -56,7 +57,10 @@ def simulated_audit(
         claim: The claim under audit.
         facts: Names of the released facts, where attacks see them.
     """
-    attacks = tuple(NamedAttack(f"attack {n}", one) for n, one in enumerate(settings.attacks))
+    attacks = tuple(
+        NamedAttack(f"attack {number}", cast(AnyAttack, one))
+        for number, one in enumerate(settings.attacks)
+    )
     table = Table(honest.count_table(), honest.COUNT_SCHEMA, "simulated", None)
     generator = honest.Counts(claim=claim, mechanism=honest.nothing)
     plain = build_two_worlds(generator, table, AuditSettings(attacks=(honest.ReleasedMean(),)))

@@ -69,7 +69,10 @@ class TwoWorlds:
     @cached_property
     def audit(self) -> SimulatedAudit:
         """The audit, but for its seed."""
-        given = {"shadow_models": MODELS, "attacks": (FirstFeature(),)} | self.settings
+        given: dict[str, Any] = {
+            "shadow_models": MODELS,
+            "attacks": (FirstFeature(),),
+        } | self.settings
         return simulated_audit(AuditSettings(**given), self.claim, facts=self.facts)
 
     def exceeds(self, mechanism: Seen | Failing, level: float, seed: int) -> bool:
