@@ -27,6 +27,12 @@ def calibration_table() -> str:
     return calibration.worst(_read("calibration", "rules.json")["cells"])
 
 
+def paths_table() -> str:
+    """How often each path of an audit flags honest mechanisms, and what it catches."""
+    found = _read("calibration", "paths.json")
+    return f"{calibration.headline(found)}\n{calibration.every_path(found)}"
+
+
 def default_audits() -> str:
     """How often whole default audits of honest generators proved too much, as a sentence."""
     found = _read("calibration", "defaults.json")
@@ -375,6 +381,7 @@ def mu_sentence() -> str:
 
 
 TABLES: Final[dict[tuple[str, str], Callable[[], str]]] = {
+    ("calibration.md", "paths"): paths_table,
     ("calibration.md", "rules"): calibration_table,
     ("calibration.md", "audits"): default_audits,
     ("explanations/other-tools.md", "others"): others_table,

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -319,7 +320,7 @@ def measure(
     """
     found = _stored(out, size, cases)
     tasks = list(_tasks(found, size))
-    with _mapped(min(jobs or loky.cpu_count(), len(tasks))) as run:
+    with mapped(min(jobs or loky.cpu_count(), len(tasks)), run_task) as run:
         for task, audited in zip(tasks, run(tasks), strict=True):
             _add(found["cases"][task.case], audited)
             write_json(out, found)
@@ -342,7 +343,7 @@ def _stored(out: Path, size: Size, cases: Sequence[Case]) -> dict[str, Any]:
             chosen.append(case)
     found: dict[str, Any] = {
         "versions": versions(),
-        "code": _code(),
+        "code": code_digest("audits.py", "honest.py"),
         "nominal": NOMINAL,
         "shadow_models": size.shadow_models,
         "cases": {
@@ -369,11 +370,16 @@ def _stored(out: Path, size: Size, cases: Sequence[Case]) -> dict[str, Any]:
     return found
 
 
-def _code() -> str:
-    """A digest of all that decides what an audit gives, but for libraries."""
+@cache
+def code_digest(*files: str) -> str:
+    """A digest of all that decides what an audit gives, but for libraries.
+
+    Args:
+        files: Files of this study that do.
+    """
     digest = hashlib.blake2b(digest_size=16)
     digest.update((source_digest(dpaudit.AuditSettings()) or "").encode())
-    for name in ("audits.py", "honest.py"):
+    for name in files:
         digest.update((Path(__file__).parent / name).read_bytes())
     return digest.hexdigest()
 
@@ -389,14 +395,22 @@ def _tasks(found: dict[str, Any], size: Size) -> Iterator[Task]:
 
 
 @contextmanager
-def _mapped(processes: int) -> Iterator[Any]:
-    """A `map` over tasks, in order."""
+def mapped(processes: int, function: Callable[[Any], Any]) -> Iterator[Any]:
+    """A `map` of a function over tasks, in order.
+
+    Args:
+        processes: Processes that share the tasks; up to 1, they are run here.
+        function: The function.
+
+    Yields:
+        What maps a list of tasks.
+    """
     if processes <= 1:
-        yield lambda tasks: map(run_task, tasks)
+        yield lambda tasks: map(function, tasks)
         return
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         try:
-            yield lambda tasks: pool.map(run_task, tasks)
+            yield lambda tasks: pool.map(function, tasks)
         except BaseException:
             pool.shutdown(cancel_futures=True)  # else all that is left would run first
             raise

@@ -15,14 +15,10 @@ class Budget:
         sizes: Trials per world of enumerated cells.
         largest: Trials per world of the largest enumerated cells, at the simulated epsilons.
         draws: Simulated data sets where one costs little.
-        evaluations: Models per world of simulated evaluations.
-        near: Simulated evaluations of a mechanism on which rules come near their level.
-        far: The same for mechanisms on which they stay far below it.
+        near: Simulated data sets, or sequences, where a rule comes near its level.
         long_draws: Simulated sequences.
         length: Their length: trials, or pairs of them for a rule of other tools.
-        sequential_caps: Caps of simulated sequential audits, in models of both worlds.
         one_run: Numbers of canaries.
-        checked: Simulated audits of a cell that are also put through `evaluate`.
         strength: Simulated audits by models per world, to see what is proved.
         tightness: Simulated audits of a median.
     """
@@ -32,14 +28,10 @@ class Budget:
     sizes: tuple[int, ...]
     largest: int
     draws: int
-    evaluations: tuple[int, ...]
     near: int
-    far: int
     long_draws: int
     length: int
-    sequential_caps: tuple[int, ...]
     one_run: tuple[int, ...]
-    checked: int
     strength: dict[int, int]
     tightness: int
 
@@ -50,14 +42,10 @@ FULL = Budget(
     sizes=(25, 100, 400),
     largest=1000,
     draws=2000,
-    evaluations=(25, 100, 400, 1000),
-    near=400,
-    far=200,
+    near=4000,
     long_draws=1000,
     length=2000,
-    sequential_caps=(200, 800),
     one_run=(25, 100, 1000),
-    checked=5,
     strength={200: 60, 1000: 25},
     tightness=60,
 )
@@ -67,14 +55,10 @@ QUICK = Budget(
     sizes=(25,),
     largest=40,
     draws=60,
-    evaluations=(25,),
-    near=30,
-    far=10,
+    near=40,
     long_draws=40,
     length=300,
-    sequential_caps=(40,),
     one_run=(25,),
-    checked=2,
     strength={25: 5},
     tightness=10,
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,19 @@ from dpaudit.seeds import Stream
 
 NOMINALS = (0.05, 0.01)
 INTERVAL = 0.99
+TOLERANCES = {0.05: 0.015, 0.01: 0.01}
+"""By how much the upper limit of a simulated rate may exceed each nominal rate.
+
+Of 3,000 draws at a true 5 % that limit is near 6.1 %, and within 6.5 % six times in seven.
+"""
+
+
+class Shown(StrEnum):
+    """What a cell, or several, show of a rule."""
+
+    HOLDS = "yes"
+    NOT_SHOWN = "not shown"
+    FAILS = "**no**"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +58,27 @@ class Cell:
     def record(self) -> dict[str, Any]:
         """As written to the JSON."""
         return asdict(self)
+
+
+def shown(cells: Iterable[Mapping[str, Any]]) -> Shown:
+    """What cells show of the rule that they all have.
+
+    Args:
+        cells: Their records.
+
+    Returns:
+        FAILS if a rate is above its nominal one, where it was simulated with 99 % confidence;
+        HOLDS if none is: each enumerated one within the nominal rate, the upper limit of each
+        simulated one within that and its tolerance; else NOT_SHOWN.
+    """
+    every = list(cells)
+    if any(cell["low"] > cell["nominal"] for cell in every):
+        return Shown.FAILS
+    within = (
+        cell["high"] <= cell["nominal"] + (TOLERANCES[cell["nominal"]] if cell["draws"] else 0.0)
+        for cell in every
+    )
+    return Shown.HOLDS if all(within) else Shown.NOT_SHOWN
 
 
 def enumerated(rule: str, *, ours: bool, where: str, n: int, nominal: float, rate: float) -> Cell:

@@ -20,8 +20,7 @@ from dpaudit.bounds.grading import WEIGHTS
 from dpaudit.research.universal import universal_inference
 from reports.calibration.budget import Budget
 from reports.calibration.cells import NOMINALS, Cell, enumerated, simulated, stream
-from reports.calibration.evaluations import few
-from reports.calibration.mechanisms import BoolArray, FloatArray, Kind, Mechanism, mechanisms
+from reports.calibration.mechanisms import BoolArray, FloatArray, Kind, Mechanism, few, mechanisms
 
 PRESET = "fair coins, preset weights"
 LOOKS = "e-process, a look after every trial"
@@ -85,7 +84,9 @@ def preset_weights(budget: Budget) -> Iterator[Cell]:
                 )  # fmt: skip
         for mechanism in mechanisms(budget.simulated):
             if mechanism.kind is not Kind.RANDOMISED_RESPONSE:
-                yield from _graded(mechanism, trials, budget.draws // 2)
+                near = mechanism.kind is Kind.NULL  # the others stay far below their level
+                draws = budget.near if near else budget.draws // 2
+                yield from _graded(mechanism, trials, draws)
 
 
 def _plain(epsilon: float) -> str:
@@ -155,7 +156,7 @@ def _graded(mechanism: Mechanism, trials: int, draws: int) -> Iterator[Cell]:
 
 def betting(budget: Budget) -> Iterator[Cell]:
     """Looks after every trial, by attacks that know their odds and by others."""
-    draws = budget.long_draws
+    draws = budget.near
     worst = [Revealing(e, delta) for e in budget.simulated for delta in (0.01, 0.1)]
     every: list[Mechanism | Revealing] = [*mechanisms(budget.epsilons), *worst]
     for mechanism in every:

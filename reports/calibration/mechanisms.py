@@ -125,6 +125,34 @@ class Mechanism:
                 return {"half": Rates(0.5, 0.5), "rare": Rates(0.05, 0.95)}
 
 
+@dataclass(frozen=True)
+class Answer:
+    """One bit about each trial, wrong with the same probability in both worlds.
+
+    Attributes:
+        error: The probability.
+    """
+
+    error: float
+
+    def seen(self, member: BoolArray, rng: np.random.Generator) -> FloatArray:
+        """The bits; shape (n,)."""
+        wrong = rng.random(len(member)) < self.error
+        return (member != wrong).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A normal score, larger in world "in" by `mu` standard deviations."""
+
+    mu: float
+
+    def seen(self, member: BoolArray, rng: np.random.Generator) -> FloatArray:
+        """The scores; shape (n,)."""
+        shown: FloatArray = rng.normal(size=len(member)) + self.mu * member
+        return shown
+
+
 @cache
 def gaussian_shift(epsilon: float) -> float:
     """Distance of the worlds in standard deviations at which the Gaussian mechanism has epsilon.
@@ -142,6 +170,13 @@ def gaussian_shift(epsilon: float) -> float:
 def gaussian_epsilon(shift: float) -> float:
     """Epsilon that the Gaussian mechanism with this shift has at `GAUSSIAN_DELTA`."""
     return float(brentq(lambda epsilon: gaussian_shift(epsilon) - shift, 0.1, 60.0))
+
+
+def few() -> list[Mechanism]:
+    """One mechanism of each kind, and a large epsilon."""
+    kinds = (Kind.RANDOMISED_RESPONSE, Kind.LAPLACE, Kind.GAUSSIAN)
+    ones = [Mechanism(kind, 1.0) for kind in kinds]
+    return [*ones, Mechanism(Kind.RANDOMISED_RESPONSE, 4.0), Mechanism(Kind.NULL, 0.0)]
 
 
 def mechanisms(epsilons: tuple[float, ...]) -> list[Mechanism]:

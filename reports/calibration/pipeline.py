@@ -16,12 +16,8 @@ from dpaudit.bounds import (
     Counts,
     EpsilonGuarantee,
     Grading,
+    Guarantee,
     count_errors,
-    count_guesses,
-    e_process,
-    fair_coin_p_value,
-    p_value,
-    refit_schedule,
 )
 from dpaudit.model.choices import Multiplicity
 from dpaudit.plugins.protocols import BoolArray, FeatureName, GameView, Scorer
@@ -61,9 +57,9 @@ class Scored(NamedTuple):
 
     @property
     def grading(self) -> Grading:
-        """What its guesses weigh; every claim of this study is one in epsilon."""
+        """What its guesses weigh, where the claim is one in epsilon."""
         if self.fitted.grading is None:
-            raise ValueError("the worlds of these trials are no coins")
+            raise ValueError("of these trials no guesses are weighed")
         return self.fitted.grading
 
     @property
@@ -71,20 +67,9 @@ class Scored(NamedTuple):
         """Errors on the scored trials."""
         return count_errors(self.scores, self.trials.scored.member, self.fitted.threshold)
 
-    def refutes(self, *, epsilon: float, delta: float, confidence: float) -> bool:
-        """Whether the bound that was chosen exceeds epsilon, by its p-value: no root is sought."""
-        claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "confidence": confidence}
-        if self.fitted.by_coins:
-            guesses = count_guesses(self.scores, self.trials.scored.member, self.grading)
-            return fair_coin_p_value(*guesses, **claim) < 1.0 - confidence
-        counts = self.counts
-        return p_value(*counts, **claim) < 1.0 - confidence
-
-    def bound(self, *, delta: float, confidence: float) -> float:
+    def bound(self, guarantee: Guarantee, *, confidence: float) -> float:
         """The bound that an audit reports, by `evaluate`."""
-        guarantee = EpsilonGuarantee(delta)
-        found = evaluate(self.fitted, self.trials, guarantee=guarantee, confidence=confidence)
-        return found.proved
+        return evaluate(self.fitted, self.trials, guarantee=guarantee, confidence=confidence).proved
 
 
 def worlds_of(settings: AuditSettings, rng: np.random.Generator) -> BoolArray:
@@ -123,7 +108,9 @@ def scored_attacks(
     """Fits every attack, and keeps all of them or the one that promises most."""
     member = worlds_of(settings, rng)
     fixed = [
-        fixed_on(scores, member, 2 * settings.fitted, settings, mechanism.delta, rng)
+        fixed_on(
+            scores, member, 2 * settings.fitted, settings, EpsilonGuarantee(mechanism.delta), rng
+        )
         for scores in features_of(mechanism, member, len(settings.attacks), rng)
     ]
     if settings.multiplicity is Multiplicity.SELECT:
@@ -136,7 +123,7 @@ def fixed_on(
     member: BoolArray,
     first: int,
     settings: AuditSettings,
-    delta: float,
+    guarantee: Guarantee,
     rng: np.random.Generator,
 ) -> Scored:
     """An attack fixed on the first trials, with the others to be scored."""
@@ -144,36 +131,5 @@ def fixed_on(
         Part(scores[part].reshape(-1, 1), member[part])
         for part in (slice(None, first), slice(first, None))
     )
-    fitted = fit_attack(
-        FirstFeature(), fitting, settings=settings, guarantee=EpsilonGuarantee(delta), rng=rng
-    )
+    fitted = fit_attack(FirstFeature(), fitting, settings=settings, guarantee=guarantee, rng=rng)
     return Scored(fitted, SplitTrials(fitting, scored, failed_in=0, failed_out=0))
-
-
-def sequential_audit_flags(
-    mechanism: Mechanism,
-    *,
-    settings: AuditSettings,
-    rng: np.random.Generator,
-    claim: float | None = None,
-) -> bool:
-    """Whether a sequential audit ever exceeds a claim, the true epsilon unless another is given.
-
-    As `dpaudit.auditing.sequential` does: an attack fixed on the trials before it bets on every
-    block; at the cap the bound that the fitting part chose is taken once, on the trials after it.
-    Either has half of the error probability. A look after every trial stands for one after every
-    16: it can only flag more often.
-    """
-    member = worlds_of(settings, rng)
-    scores = mechanism.seen(member, rng)
-    confidence, delta = settings.attack_confidence, mechanism.delta
-    epsilon = mechanism.epsilon if claim is None else claim
-    log_odds = []
-    for block in refit_schedule(len(member), first=FIRST_FITTED):
-        fixed = fixed_on(scores, member, block.start, settings, delta, rng)
-        log_odds.append(fixed.grading.log_odds(scores[block.start : block.stop]))
-    log_e = e_process(np.concatenate(log_odds), member[FIRST_FITTED:], epsilon=epsilon, delta=delta)
-    if log_e.max() >= -np.log1p(-confidence):
-        return True
-    at_cap = fixed_on(scores, member, 2 * settings.fitted, settings, delta, rng)
-    return at_cap.refutes(epsilon=epsilon, delta=delta, confidence=confidence)

@@ -1,13 +1,16 @@
 """The calibration study: how often each rule flags falsely, and how much it proves.
 
-Usage: python -m reports.calibration.run [rules] [audits] [defaults] [pages]
+Usage: python -m reports.calibration.run [paths] [rules] [audits] [defaults] [pages]
 
-`rules` puts every rule, ours and those of other tools, to mechanisms of known epsilon (about half
-an hour on one core); `audits` runs more than a thousand whole audits of honest generators (about 90
-minutes on one core; what was run is kept, and the same command goes on); `defaults` runs a thousand
-more, all with the default attacks (about an hour on one core); `pages` draws the pictures and
-writes README.md. The same numbers every time: every random stream is derived from its name. Our
-rules are called from the package; those of other tools are written again in `peers`.
+`paths` simulates thousands of audits on every path of an audit, of mechanisms exactly at their
+claim and of leaks that are to be caught (about two hours on one core; what was run is kept; `--path
+NAME` runs one path, `--again` anew). `rules` puts each rule alone, ours and those of other tools,
+to mechanisms of known epsilon (about half an hour on one core). `audits` runs more than a thousand
+whole audits of honest generators (about 90 minutes on one core; what was run is kept, and the same
+command goes on); `defaults` runs a thousand more, all with the default attacks (about an hour on
+one core). `pages` draws the pictures and writes README.md. The same numbers every time: every
+random stream is derived from its name. Our rules are called from the package; those of other tools
+are written again in `peers`.
 """
 
 from __future__ import annotations
@@ -16,15 +19,16 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from reports.calibration import (
     audits,
     coins,
-    evaluations,
     other_tools,
     pages,
+    paths,
     pictures,
     sections,
     strength,
@@ -36,13 +40,9 @@ SECTIONS: tuple[Callable[[Budget], Iterable[Any]], ...] = (
     sections.preset,
     sections.any_attack,
     coins.preset_weights,
-    evaluations.cross_validated,
-    evaluations.hold_out,
-    evaluations.several_attacks,
     sections.bands,
     coins.betting,
     coins.universal,
-    evaluations.sequential_audits,
     sections.one_training,
     other_tools.counted,
     other_tools.on_test_data,
@@ -63,6 +63,28 @@ def measure_rules(run: Run) -> None:
         found[measured.__name__] = measured(budget)
         _report(measured.__name__, started)
     write_json(run.out / "rules.json", found)
+
+
+def run_paths(
+    run: Run, names: Sequence[str] = (), *, audits: int | None = None, again: bool = False
+) -> None:
+    """Writes how often the paths flag and catch; exits if one flags honest mechanisms too often.
+
+    Args:
+        run: What was asked for.
+        names: Paths to run; all if empty.
+        audits: How many of each honest mechanism; those of the study if None.
+        again: Whether to forget what was found on them.
+    """
+    size = paths.QUICK if run.quick else paths.FULL
+    if audits is not None:
+        size = size._replace(honest=audits, failing=audits)
+    found = paths.measure(
+        size, run.jobs, run.out / "paths.json", paths=names or paths.PATHS, again=again
+    )
+    wrong = paths.problems(found)
+    if wrong:
+        sys.exit("\n".join(wrong))
 
 
 def run_audits(run: Run) -> None:
@@ -89,8 +111,8 @@ def write_pages(run: Run) -> None:
     found = json.loads((run.out / "rules.json").read_text(encoding="utf-8"))
     pictures.draw(found, run.out)
     if run.is_whole:
-        audited, defaults = (_if_there(run.out / f"{part}.json") for part in ("audits", "defaults"))
-        write_text(run.home / "README.md", pages.readme(found, audited, defaults))
+        others = (_if_there(run.out / f"{part}.json") for part in ("paths", "audits", "defaults"))
+        write_text(run.home / "README.md", pages.readme(found, *others))
 
 
 def _if_there(file: Path) -> Any:
@@ -98,6 +120,7 @@ def _if_there(file: Path) -> Any:
 
 
 PARTS: dict[str, Callable[[Run], None]] = {
+    "paths": run_paths,
     "rules": measure_rules,
     "audits": run_audits,
     "defaults": run_defaults,
@@ -112,9 +135,29 @@ def _report(name: str, started: float) -> None:
 def main(given: Sequence[str] | None = None) -> None:
     """Runs the parts that are asked for."""
     parser = StudyParser(__file__, __doc__, parts=tuple(PARTS), has_jobs=True)
-    run = parser.run_of(parser.parse_args(given))
+    parser.add_argument(
+        "--path",
+        action="append",
+        choices=paths.PATHS,
+        metavar="NAME",
+        help=f"of `paths`, this one alone; may be repeated: {', '.join(paths.PATHS)}",
+    )
+    parser.add_argument(
+        "--audits",
+        type=int,
+        metavar="N",
+        help="of `paths`, how many of each honest mechanism (default: 3,000, 2,000 where it fails)",
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="of `paths`, forget what was found before"
+    )
+    asked = parser.parse_args(given)
+    run = parser.run_of(asked)
+    chosen = PARTS | {
+        "paths": partial(run_paths, names=asked.path or (), audits=asked.audits, again=asked.again)
+    }
     for part in run.parts:
-        PARTS[part](run)
+        chosen[part](run)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,15 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
+from scipy.special import expit
+from scipy.stats import binom
 
 from dpaudit.bounds import Hypotheses, clopper_pearson, exact, one_run
 from dpaudit.research.bands import BandBound, dkw, equal_local_level, preset_quantiles
 from reports.calibration.boundary import Rule, boundary
 from reports.calibration.budget import Budget
 from reports.calibration.cells import NOMINALS, Cell, enumerated, simulated, stream
-from reports.calibration.mechanisms import FloatArray, Mechanism, mechanisms
+from reports.calibration.mechanisms import FloatArray, Kind, Mechanism, mechanisms
 
 BOUNDS: dict[str, Rule] = {"exact": exact, "clopper_pearson": clopper_pearson}
 QUANTILES = (0.5, 0.75, 0.95)
@@ -113,6 +115,10 @@ def _one_run(mechanism: Mechanism, canaries: int, guesses: int, nominal: float, 
         True,
         key=lambda correct: one_run(correct, guesses, canaries, **settings) > mechanism.epsilon,
     )
+    where = f"{mechanism}, {guesses} guesses"
+    if mechanism.kind in (Kind.RANDOMISED_RESPONSE, Kind.NULL):  # whichever are guessed
+        rate = float(binom.sf(least - 1, guesses, expit(mechanism.epsilon)))
+        return enumerated("one_run", ours=True, where=where, n=canaries, nominal=nominal, rate=rate)
     rng = stream("one-run", mechanism, canaries, guesses, nominal)
     violations = 0
     for _ in range(draws):
@@ -124,6 +130,6 @@ def _one_run(mechanism: Mechanism, canaries: int, guesses: int, nominal: float, 
         order = np.lexsort((rng.random(canaries), -np.abs(seen - middle)))[:guesses]
         violations += int(((seen >= middle) == is_in)[order].sum()) >= least
     return simulated(
-        "one_run", ours=True, where=f"{mechanism}, {guesses} guesses", n=canaries,
-        nominal=nominal, violations=violations, draws=draws,
+        "one_run", ours=True, where=where, n=canaries, nominal=nominal,
+        violations=violations, draws=draws,
     )  # fmt: skip

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.bounds import clopper_pearson, e_process, exact
+from dpaudit.bounds import EpsilonGuarantee, clopper_pearson, e_process, exact
 from reports.calibration import peers
 from reports.calibration.boundary import Rule
 from reports.calibration.budget import Budget
 from reports.calibration.cells import NOMINALS, stream
-from reports.calibration.evaluations import DECIDING
 from reports.calibration.mechanisms import Kind, Mechanism, gaussian_epsilon
 from reports.calibration.pipeline import FirstFeature, scored_attacks
 from reports.calibration.sections import BOUNDS
 
+DECIDING = "the deciding bound"
+"""The one of `exact` and `fair_coin` that the fitting part chooses."""
 CLAIM, DELTA, CONFIDENCE = 1.0, 1e-5, 0.95
 SHIFTS = (0.5, 1.0, 2.0, 4.0)
 """Of Gaussian mechanisms, in standard deviations."""
@@ -67,7 +68,7 @@ def _decided(budget: Budget) -> Iterator[dict[str, Any]]:
             bounds = []
             for _ in range(budget.tightness):
                 [one] = scored_attacks(mechanism, settings=settings, rng=rng)
-                bounds.append(one.bound(delta=mechanism.delta, confidence=CONFIDENCE))
+                bounds.append(one.bound(EpsilonGuarantee(mechanism.delta), confidence=CONFIDENCE))
             yield _median(DECIDING, mechanism, 2 * settings.fitted, settings.scored, bounds)
 
 
@@ -129,7 +130,7 @@ def _bounds(
     """The bound of every rule in one audit."""
     asked: dict[str, Any] = {"delta": mechanism.delta, "confidence": CONFIDENCE}
     [one] = scored_attacks(mechanism, settings=_settings(per_world), rng=rng)
-    yield DECIDING, one.bound(**asked)
+    yield DECIDING, one.bound(EpsilonGuarantee(mechanism.delta), confidence=CONFIDENCE)
     yield "exact, one threshold", exact(*one.counts, **asked)
     yield "clopper_pearson, one threshold", clopper_pearson(*one.counts, **asked)
     if mechanism.kind is not Kind.RANDOMISED_RESPONSE:

@@ -13,6 +13,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.trial_plan import FIRST_FITTED
 from dpaudit.bounds import (
     Direction,
+    EpsilonGuarantee,
     choose_grading,
     clopper_pearson,
     coin_bound,
@@ -68,7 +69,8 @@ def simulate(mechanism: Mechanism, models: int, stream: Stream) -> Simulated:
     settings = _settings(models, sequential=False)
     member = worlds_of(settings, rng)
     scores = mechanism.seen(member, rng)
-    fixed = fixed_on(scores, member, 2 * settings.fitted, settings, mechanism.delta, rng)
+    guarantee = EpsilonGuarantee(mechanism.delta)
+    fixed = fixed_on(scores, member, 2 * settings.fitted, settings, guarantee, rng)
     return Simulated(scores, member, fixed, mechanism, others)
 
 

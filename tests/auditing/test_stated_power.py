@@ -15,7 +15,6 @@ from scipy.stats import binom
 
 from dpaudit.auditing.one_run.attack import ATTACKS, guess
 from dpaudit.auditing.one_run.plan import power as one_run_power
-from dpaudit.auditing.plan import power
 from dpaudit.auditing.records.plan import power as records_power
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import fair_coin_p_value
@@ -24,7 +23,7 @@ from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView
 from reports.calibration import honest
 from reports.calibration.mechanisms import Kind, Mechanism, gaussian_shift
-from reports.calibration.pipeline import FirstFeature, scored_attacks, sequential_audit_flags
+from reports.calibration.simulations import TwoWorlds
 
 CLAIM = PrivacyClaim(epsilon=1.0, delta=1e-5, source="test")
 LEVEL: dict[str, Any] = {"delta": CLAIM.delta, "confidence": 0.95}
@@ -126,23 +125,13 @@ def test_one_target_is_caught_as_often_as_stated(sequential: bool) -> None:
 
 
 def one_target_caught(models: int, *, sequential: bool, audits: int, seed: int) -> float:
-    settings = AuditSettings(shadow_models=models, attacks=(FirstFeature(),), sequential=sequential)
-    stated = power(settings, CLAIM).detectable
+    settings = {"shadow_models": models, "sequential": sequential}
+    path = TwoWorlds(claim=CLAIM, settings=settings)
+    stated = path.power().detectable
     assert stated is not None
     leak = Mechanism(Kind.RANDOMISED_RESPONSE, stated)
-    rng = np.random.default_rng(seed)
-    if sequential:
-        flags = [
-            sequential_audit_flags(leak, settings=settings, rng=rng, claim=CLAIM.epsilon)
-            for _ in range(audits)
-        ]
-    else:
-        level: dict[str, Any] = {"delta": leak.delta, "confidence": settings.attack_confidence}
-        flags = [
-            scored_attacks(leak, settings=settings, rng=rng)[0].refutes(epsilon=1.0, **level)
-            for _ in range(audits)
-        ]
-    return float(np.mean(flags))
+    seeds = range(seed * audits, (seed + 1) * audits)
+    return float(np.mean([path.exceeds(leak, CLAIM.epsilon, one) for one in seeds]))
 
 
 @pytest.mark.slow

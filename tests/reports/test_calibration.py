@@ -11,11 +11,19 @@ import numpy as np
 import pytest
 
 import dpaudit
-from reports.calibration import audits, honest, pages, run
-from reports.calibration.evaluations import DECIDING
+from dpaudit.bounds import guarantee_of
+from dpaudit.model.currencies import GaussianClaim
+from dpaudit.seeds import Stream
+from reports.calibration import audits, cells, honest, pages, paths, run
+from reports.calibration.failing import Failing, How
+from reports.calibration.mechanisms import Shifted
+from reports.calibration.pipeline import fixed_on, worlds_of
+from reports.calibration.simulations import TradeOffs
+from reports.calibration.strength import DECIDING
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = ROOT / "reports" / "calibration"
+PATHS = STUDY / "results" / "paths.json"
 AUDITS = STUDY / "results" / "audits.json"
 DEFAULTS = STUDY / "results" / "defaults.json"
 
@@ -81,12 +89,16 @@ def test_the_sequential_proof_comes_as_soon_as_promised(committed: dict[str, Any
 
 
 def test_the_pages_say_what_was_measured(committed: dict[str, Any]) -> None:
-    audited, defaults = (json.loads(file.read_text()) for file in (AUDITS, DEFAULTS))
-    assert (STUDY / "README.md").read_text() == pages.readme(committed, audited, defaults)
+    simulated, audited, defaults = (
+        json.loads(file.read_text()) for file in (PATHS, AUDITS, DEFAULTS)
+    )
+    page = pages.readme(committed, simulated, audited, defaults)
+    assert (STUDY / "README.md").read_text() == page
     for found in (audited, defaults):
         assert audits.problems(found) == []
     docs = (ROOT / "docs" / "calibration.md").read_text()
     assert pages.worst(committed["cells"]) in docs
+    assert pages.every_path(simulated) in docs
     above = sum(case["above"] for case in defaults["cases"].values())
     run = sum(len(case["bounds"]) for case in defaults["cases"].values())
     assert f"Of {run} default audits" in docs
@@ -99,6 +111,137 @@ def test_a_rule_above_its_level_is_flagged() -> None:
     assert "| bold | 20.0 % | enumerated | here, n 25 | – | **no** |" in pages.worst(cells)
     honest = [cells[0] | {"rate": 0.04, "low": 0.04, "high": 0.04}]
     assert "| bold | 4.00 % | enumerated | here, n 25 | – | yes |" in pages.worst(honest)
+
+
+def test_what_too_few_draws_leave_open_does_not_hold() -> None:
+    def shown(violations: int, draws: int) -> str:
+        one = cells.simulated(
+            "bold", ours=True, where="here", n=25, nominal=0.05, violations=violations, draws=draws
+        )
+        assert one.low <= one.nominal, "no lower limit is above nominal"
+        return cells.shown([one.record()])
+
+    assert shown(18, 200) == "not shown"  # 9 %
+    assert shown(10, 200) == "not shown"  # 5 %
+    assert shown(150, 3000) == "yes"
+    assert shown(165, 3000) == "not shown"
+
+
+def simulated_paths(out: Path, *options: str) -> dict[str, Any]:
+    run.main(["paths", "--quick", "--jobs", "1", "--out", str(out), *options])
+    found: dict[str, Any] = json.loads((out / "paths.json").read_text())
+    return found
+
+
+def test_a_quick_run_has_every_path_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = simulated_paths(tmp_path)
+    assert {case["path"] for case in found["cases"].values()} == set(paths.PATHS)
+    for case in found["cases"].values():
+        assert case["honest"]["audits"] == 1
+        assert case["leaking"]["audits"] == int(case["stated"] is not None)
+    assert "| sequential | randomised response | 1 |" in pages.every_path(found)
+    monkeypatch.setattr(paths, "run_task", None)  # nothing is left to run
+    assert simulated_paths(tmp_path) == found
+
+
+def test_a_path_is_run_alone_and_again_and_another_stated_leak_is_simulated(tmp_path: Path) -> None:
+    found = simulated_paths(tmp_path, "--path", "hold-out", "--path", "mu")
+    assert {case["path"] for case in found["cases"].values()} == {"hold-out", "mu"}
+    name = "hold-out: randomised response"
+    done = found["cases"][name]
+    done["stated"], done["honest"]["above"] = 1.01, 99
+    (tmp_path / "paths.json").write_text(json.dumps(found))
+    again = simulated_paths(tmp_path, "--path", "hold-out")["cases"]
+    assert again[name]["stated"] == pytest.approx(2.16, abs=0.01)
+    assert again[name]["honest"]["above"] == 99, "what is complete stays"
+    assert again["mu: randomised response"] == found["cases"]["mu: randomised response"]
+    anew = simulated_paths(tmp_path, "--path", "hold-out", "--again")["cases"]
+    assert anew[name]["honest"]["above"] <= 1
+
+
+def test_every_path_was_simulated_often_enough_and_flags_seldom_enough() -> None:
+    found = json.loads(PATHS.read_text())
+    assert paths.problems(found) == []
+    for name in (
+        "default: randomised response",
+        "select: randomised response",
+        "hold-out: randomised response",
+        "sequential: randomised response",
+        "released: randomised response",
+        "many records: randomised response",
+        "one run in turn: randomised response",
+        "mu: Gaussian count",
+        "rho: Gaussian count",
+        "curve: Gaussian count",
+        "released table with coins: randomised response",
+        "failures, default: an exception",
+    ):
+        audits = found["cases"][name]["honest"]["audits"]
+        assert audits >= (paths.FULL.failing if paths.CASES[name].fails else paths.FULL.honest)
+
+
+def test_the_page_says_which_cells_were_not_run() -> None:
+    found = json.loads(PATHS.read_text())
+    del found["cases"]["hold-out: randomised response"]
+    rules = json.loads((STUDY / "results" / "rules.json").read_text())
+    left = pages.readme(rules, found).partition("Left to run")[2]
+    assert "hold-out: randomised response" in left.partition("\n")[0]
+
+
+def test_a_path_that_flags_too_often_is_a_problem() -> None:
+    counts = {"audits": 3000, "above": 200}
+    case = {"path": "here", "mechanism": "honest", "honest": counts}
+    assert len(paths.problems({"cases": {"one": case}})) == 1
+    counts["above"] = 150
+    assert paths.problems({"cases": {"one": case}}) == []
+
+
+@pytest.mark.parametrize("how", list(How))
+def test_mechanisms_that_fail_keep_their_epsilon_exactly(how: How) -> None:
+    rng, draws = np.random.default_rng(3), 20_000
+    worlds = []
+    for world in (True, False):
+        shown = Failing(how, 1.0).shown(np.full(draws, world), rng)
+        seen = [
+            str(failed or (score if how is How.EITHER else "a table"))
+            for score, failed in zip(shown.scores, shown.failures, strict=True)
+        ]
+        worlds.append(dict(zip(*np.unique(seen, return_counts=True), strict=True)))
+    inside, outside = worlds
+    losses = [abs(math.log(inside[one] / outside[one])) for one in inside]
+    assert inside.keys() == outside.keys()
+    assert max(losses) == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_limit_on_mu_exceeds_where_the_study_says_so() -> None:
+    claim = GaussianClaim(mu=1.0)
+    path, guarantee = TradeOffs(claim=claim), guarantee_of(claim)
+    found = set()
+    for seed in range(4):
+        rng = Stream(seed, "simulated", "trials").rng()
+        member = worlds_of(path.settings, rng)
+        mechanism = Shifted(1.7)
+        one = fixed_on(
+            mechanism.seen(member, rng),
+            member,
+            2 * path.settings.fitted,
+            path.settings,
+            guarantee,
+            rng,
+        )
+        exceeds = one.bound(guarantee, confidence=0.95) > claim.value
+        assert path.exceeds(mechanism, claim.value, seed) == exceeds
+        found.add(exceeds)
+    assert found == {True, False}
+
+
+def test_an_audit_that_is_simulated_catches_what_leaks() -> None:
+    for name in ("default: randomised response", "sequential: randomised response"):
+        case = paths.CASES[name]
+        assert case.run(range(3), 5.0) == 3
+        assert case.run(range(3), 0.1) == 0
 
 
 def released(name: str, count: float, truth: dpaudit.PrivacyClaim) -> tuple[np.ndarray, np.ndarray]:

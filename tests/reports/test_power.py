@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from dpaudit.bounds import EpsilonGuarantee
 from dpaudit.seeds import Stream
 from reports.calibration.mechanisms import Kind
 from reports.power import public
@@ -119,7 +120,8 @@ def test_the_best_threshold_on_test_exceeds_any_other(tied: dict[str, np.ndarray
 def test_the_deciding_bound_is_what_an_audit_reports(leak: study.Leak) -> None:
     for draw in range(4):
         audit = simulate(leak.mechanism, 100, Stream(0, "power", "test", draw))
-        reported = audit.fixed.bound(**audit.asked)
+        guarantee = EpsilonGuarantee(leak.mechanism.delta)
+        reported = audit.fixed.bound(guarantee, confidence=audit.asked["confidence"])
         assert OURS[0].number(audit) == pytest.approx(reported, abs=1e-9)
 
 
