@@ -90,7 +90,11 @@ def judged_before(audit: AuditSpec, folder: Path) -> tuple[str, ...]:
         Names of their run folders; none if the audit has a result of its own, for what was judged
         later has not led to it.
     """
-    return () if (folder / RESULT_FILE).is_file() else tuple(_judged_before(audit, folder))
+    try:
+        has_result = (folder / RESULT_FILE).is_file()
+    except OSError:  # a name that the system cannot take is refused when the folder is made
+        return ()
+    return () if has_result else tuple(_judged_before(audit, folder))
 
 
 def judged_in(earlier: Sequence[str]) -> str:

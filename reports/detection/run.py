@@ -51,7 +51,7 @@ def audited(leak: Leak, models: int, jobs: int | None) -> dict[str, Any]:
         folder = Path(parent) / "run"
         record = run_audit(spec, folder, jobs=jobs)
         seconds = time.perf_counter() - begun
-        with RunFolder(folder, spec=spec.stored_specification, versions=versions()) as store:
+        with RunFolder(folder, spec=spec.stored_specification, versions=spec.software) as store:
             alone = proved_alone(spec, store.outcomes(Role.AUDIT))
     first = record.leaks[0] if record.leaks else None
     return {

@@ -29,6 +29,7 @@ REPORTS = ROOT / "reports"
 STUDIES = sorted(path.parent.name for path in REPORTS.glob("*/README.md"))
 SHARED = {"--help", "--data", "--out", "--quick", "--jobs"}
 OWN = {
+    "calibration": {"--again", "--audits", "--path"},
     "detection": {"--models"},
     "pate_gan_audit": {"--models", "--names", "--runs"},
     "performance": {"--peer-python"},
