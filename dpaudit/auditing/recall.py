@@ -173,7 +173,7 @@ class _Noting(pickle.Pickler):
 
 
 def _state(value: object) -> _State | None:
-    """What an object or a function holds; None if that cannot be told."""
+    """What an object or a function holds; None if that cannot be known."""
     if isinstance(value, functools.partial):
         held: object = ("partial", value.func, value.args, value.keywords)
     elif inspect.ismethod(value):

@@ -4,7 +4,7 @@ Random streams are named by what is trained on what, so a larger audit with the 
 with another attack, claim or threshold, has the very trials of the smaller one. Chosen after that
 one's result it is a second chance: the first audit has spent the whole error probability, so what
 comes after on the same trials proves no violation. Each run folder therefore keeps salted digests
-of its streams and its settings, and whoever comes after compares.
+of its streams and its settings, which later audits compare.
 """
 
 from __future__ import annotations

@@ -214,7 +214,7 @@ class _Walk:
         return found or None
 
     def _read_installed(self, name: str, files: list[Path]) -> None:
-        """Counts an installed module by its content, which tells what it imports."""
+        """Counts an installed module by its content, which shows what it imports."""
         digest = hashlib.blake2b(digest_size=16)
         small = is_small(files)
         for file in files:

@@ -184,6 +184,7 @@ def audit_data(
     for warning in warnings:
         report(f"warning: {warning}")
     compared: _Compared | None = None
+    members = others = None
     if canaries is not None and canaries.comparable:
         report(f"comparing {len(canaries.of):,} rows with {len(tables.synthetic):,} synthetic ones")
         scores = membership_scores(canaries.real, tables.synthetic, tables.schema, of=canaries.of)
@@ -197,12 +198,14 @@ def audit_data(
             confidence=confidence,
             seed=seed,
         )
-        del scores  # large
+        members, others = canaries.members, canaries.others
+        del scores
+    del canaries  # large
     report("looking for copies, rare values and values that can be guessed")
     linkage = find_linkage(
         tables if compared else replace(tables, holdout=None),
-        members=canaries.members if canaries and compared else None,
-        others=canaries.others if canaries and compared else None,
+        members=members,
+        others=others,
         closest=compared.closest if compared else None,
         secrets=secrets,
         anonymeter=anonymeter,

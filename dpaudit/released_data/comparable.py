@@ -1,10 +1,10 @@
 """Which real rows can be compared whatever was done about repeated rows before the audit.
 
-Who prepares tables often removes repeated rows: from one table, from each by itself, or those of
-the hold-out that are also in train. Which table a repeated row stands in then no longer depends on
-chance alone, and frequent rows end up in one of them. A synthetic table that knows nothing of train
-has frequent rows, too, and would seem to know who was in it. Rows that occur once, and would hardly
-occur again, stand where the split put them, however the tables were prepared.
+People who prepare tables often remove repeated rows: from one table, from each by itself, or those
+of the hold-out that are also in train. Then chance alone no longer decides which table a repeated
+row stands in, and frequent rows end up in one of them. A synthetic table that knows nothing of
+train has frequent rows, too, and would seem to know who was in it. Rows that occur once, and would
+hardly occur again, stand where the split put them, however the tables were prepared.
 """
 
 from __future__ import annotations

@@ -46,9 +46,9 @@ class Concluded(NamedTuple):
 
 def oddities(rows: RowCounts, exchangeable: Exchangeability | None) -> Iterator[str]:
     """What is odd about how train and hold-out were made, one sentence each."""
-    left_out = rows.train + (rows.holdout or 0) - rows.compared
     if exchangeable is None:
         return
+    left_out = rows.train + (rows.holdout or 0) - rows.compared
     if left_out:
         yield (
             f"{left_out:,} train and hold-out rows occur more than once, or would by chance: they "

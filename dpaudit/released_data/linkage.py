@@ -16,7 +16,7 @@ import pandas as pd
 from dpaudit.bounds import bonferroni
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import FloatArray, IntArray
+from dpaudit.plugins.protocols import IntArray
 from dpaudit.released_data.anonymeter.run import AnonymeterFinding, run_anonymeter
 from dpaudit.released_data.copies import ClosestDistances, Copies, equal_rows, find_copies
 from dpaudit.released_data.distance_panel import DistancePanel, distance_panel
@@ -92,27 +92,29 @@ def find_linkage(
     """
     schema = tables.schema
     names = chosen_secrets(secrets, schema)
-    members = np.arange(len(tables.train)) if members is None else members
+    real, out = values_of_table(tables.train, schema), values_of_table(tables.synthetic, schema)
+    members = np.arange(len(real)) if members is None else members
     train, synthetic, holdout = tables.train.iloc[members], tables.synthetic, tables.holdout
+    own, elsewhere, rest = real[members], [np.delete(real, members, axis=0)], None
     if holdout is not None:
         others = np.arange(len(holdout)) if others is None else others
-        holdout = holdout.iloc[others]
+        spare = values_of_table(holdout, schema)
+        holdout, rest = holdout.iloc[others], spare[others]
+        elsewhere.append(np.delete(spare, others, axis=0))
     level = bonferroni(confidence, _FAMILIES)
-    own, out = values_of_table(train, schema), values_of_table(synthetic, schema)
-    rest = None if holdout is None else values_of_table(holdout, schema)
     outliers = find_outliers(
         own,
         out,
         rest,
         schema,
-        elsewhere=_left_out(tables, members, others),
+        elsewhere=np.concatenate(elsewhere),
         rng=rng_of(seed, "random splits"),
         confidence=level,
     )
     copied = equal_rows(own, out)
     holdout_copied = None if rest is None else equal_rows(rest, out)
-    synthetic_copied = equal_rows(out, values_of_table(tables.train, schema))
-    del own, out, rest
+    synthetic_copied = equal_rows(out, real)
+    del real, own, out, rest, elsewhere  # large
 
     def some(table: pd.DataFrame, most: int, purpose: str) -> Encoded:
         return encoded(_some(table, most, rng_of(seed, purpose)), schema)
@@ -152,19 +154,6 @@ def find_linkage(
     panel = _panel(train, searched[:_MOST_ASKED], holdout, schema, seed)
     proved = tuple(_proved(copies, outliers, inference))
     return Linkage(len(members), copies, outliers, inference, panel, found, proved, confidence)
-
-
-def _left_out(tables: ReleasedTables, members: IntArray, others: IntArray | None) -> FloatArray:
-    """Values of the real rows that are not compared."""
-    parts = [(tables.train, members)]
-    if tables.holdout is not None and others is not None:
-        parts.append((tables.holdout, others))
-    return np.concatenate(
-        [
-            values_of_table(table.iloc[np.delete(np.arange(len(table)), rows)], tables.schema)
-            for table, rows in parts
-        ]
-    )
 
 
 def _panel(

@@ -227,9 +227,9 @@ def _ends(
         as_many += one - other >= excess
     of = len(orders)
     p_value = (1 + as_many) / (1 + _PERMUTATIONS)
-    ends = [_ends_of(table) * [[-1.0], [1.0]] for table in (train, synthetic, holdout)]
-    alone = (ends[0] == ends[1]) & (ends[0] != ends[2])
-    outer = int((alone & (ends[0] > ends[2])).sum())
+    ends, others = _ends_of(train), _ends_of(holdout)
+    alone = (ends == own) & (ends != others)
+    outer = int((alone & ((ends > others) == [[False], [True]])).sum())
     return Ends(Hits(in_train, of), Hits(in_holdout, of), int(alone.sum()), outer, p_value)
 
 

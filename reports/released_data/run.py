@@ -299,7 +299,7 @@ def prepared(run: Run, size: Size, found: dict[str, StudyTable]) -> None:
     path = run.out / "prepared.json"
     done: dict[str, list[str]] = json.loads(path.read_text()) if path.exists() else {}
     people = {SIMULATED: simulated()} | {
-        name: without_numbers(table) for name, table in found.items()
+        name: without_weights(table) for name, table in found.items()
     }
     cases = [
         (name, rows, many) for name, sizes in size.prepared.items() for rows, many in sizes.items()
@@ -344,8 +344,8 @@ def one_prepared(
     return str(result.finding)
 
 
-def without_numbers(table: StudyTable) -> StudyTable:
-    """Adult without the column whose values hardly repeat, so that rows do."""
+def without_weights(table: StudyTable) -> StudyTable:
+    """Adult without its sampling weights, whose values hardly repeat, so that rows do."""
     names = [name for name in table.schema.names if name != "fnlwgt"]
     columns = tuple(one for one in table.schema.columns if one.name in names)
     return StudyTable(table.data[names], replace(table.schema, columns=columns))
