@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 _STATEMENT: Final = re.compile(
@@ -50,6 +51,7 @@ class Imports(NamedTuple):
     runs: str = ""
 
 
+@lru_cache(maxsize=2048)
 def imports_of(source: bytes) -> Imports:
     """What Python source imports.
 

@@ -88,6 +88,7 @@ class _Walk:
         self._todo: list[Path | str] = []
         self._files = dict[Path, str]()
         self._packages = set[Path]()
+        self._beside = set[tuple[str, Path]]()
         self._modules = set[str]()
         self._missing = set[str]()
         self._contents = dict[str, str]()
@@ -125,7 +126,8 @@ class _Walk:
             else:
                 self._file(one)
         for file in self._files:
-            names = imports_of(file.read_bytes()).names if b"sys.path" in file.read_bytes() else ()
+            content = file.read_bytes()
+            names = imports_of(content).names if b"sys.path" in content else ()
             if self._missing.intersection(names):
                 self._unclear(f"{file.name} changes sys.path")
 
@@ -172,7 +174,9 @@ class _Walk:
         for why in filter(None, (found.computed, found.runs)):
             self._unclear(f"{file.name} may load code under any name ({why})")
         for name in sorted(found.names):
-            self._todo += [name, *named(name, file.parent)]
+            if (name, file.parent) not in self._beside:
+                self._beside.add((name, file.parent))
+                self._todo += [name, *named(name, file.parent)]
 
     def _module(self, name: str) -> None:
         """A module or package by its top-level name."""
