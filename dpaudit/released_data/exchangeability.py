@@ -122,35 +122,35 @@ def repeats_p_value(keys: Keys, inside: BoolArray, rng: np.random.Generator) -> 
     sets = [one for one in sets if len(one.rows)]
     if not sets:
         return 1.0
-    labels = (inside, *(rng.permutation(inside) for _ in range(_PERMUTATIONS)))
-    counts = np.array([[one.dealt(trained) for one in sets] for trained in labels])
-    return _share_as_far(np.max([_distances(of) for of in counts.swapaxes(0, 1)], axis=0))
+    labels = np.array([inside, *(rng.permutation(inside) for _ in range(_PERMUTATIONS))])
+    return _share_as_far(np.max([_distances(one.dealt(labels)) for one in sets], axis=0))
 
 
 class _Repeated(NamedTuple):
     """Rows whose value occurs more than once.
 
     Attributes:
-        rows: Their positions; shape (r,).
-        value: The number of each one's value; shape (r,).
+        rows: Their positions, those of one value side by side; shape (r,).
+        starts: Where each value starts among them.
         times: How often each value occurs.
     """
 
     rows: IntArray
-    value: IntArray
+    starts: IntArray
     times: IntArray
 
-    def dealt(self, trained: BoolArray) -> list[float]:
-        """Counts of how they are dealt, given which of all rows are in train."""
-        there = np.bincount(self.value, weights=trained[self.rows], minlength=len(self.times))
+    def dealt(self, labels: BoolArray) -> FloatArray:
+        """Counts [p, 5] of how they are dealt, given which of all rows are in train [p, n]."""
+        there = np.add.reduceat(labels[:, self.rows], self.starts, axis=1, dtype=np.int32)
         elsewhere = self.times - there
-        return [
-            there.sum(),
-            (there * elsewhere).sum(),
-            (there > 1).sum(),
-            (elsewhere > 1).sum(),
-            ((there > 0) & (elsewhere > 0)).sum(),
-        ]
+        counts = (
+            there,
+            there * elsewhere,
+            there > 1,
+            elsewhere > 1,
+            (there > 0) & (elsewhere > 0),
+        )
+        return np.stack([of.sum(axis=1, dtype=np.float64) for of in counts], axis=1)
 
 
 def _repeated(keys: Keys, rng: np.random.Generator) -> _Repeated:
@@ -159,8 +159,9 @@ def _repeated(keys: Keys, rng: np.random.Generator) -> _Repeated:
     chosen = np.zeros(len(counts), dtype=np.bool_)
     chosen[rng.permutation(np.flatnonzero(counts > 1))[:_MOST_VALUES]] = True
     rows = np.flatnonzero(chosen[value])
-    _, again, times = np.unique(value[rows], return_inverse=True, return_counts=True)
-    return _Repeated(rows, again, times)
+    rows = rows[np.argsort(value[rows], kind="stable")]
+    times = counts[chosen]
+    return _Repeated(rows, np.cumsum(times) - times, times)
 
 
 def extremes_p_value(values: FloatArray, inside: BoolArray, rng: np.random.Generator) -> float:
