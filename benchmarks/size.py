@@ -25,11 +25,11 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.build import build_spec
 from dpaudit.auditing.entry import run_audit
+from dpaudit.auditing.games import build_spec
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.trial_plan import plan_trials
-from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.auditing.two_worlds.trial_plan import plan_trials
 from dpaudit.game.distances import farthest_first
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Role, TrialStatus

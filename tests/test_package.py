@@ -49,7 +49,8 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_the_program_starts_without_what_few_commands_need() -> None:
     code = (
-        "import sys; import dpaudit.cli.main, dpaudit.auditing.session, dpaudit.report.write; "
+        "import sys; import dpaudit.cli.main, dpaudit.auditing.two_worlds.session; "
+        "import dpaudit.report.write; "
         "heavy = {'joblib', 'matplotlib', 'scipy.stats', 'sklearn', 'torch'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -8,8 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from dpaudit.auditing.build import build_spec
 from dpaudit.auditing.entry import run_audit
+from dpaudit.auditing.games import build_spec
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import RegistryError

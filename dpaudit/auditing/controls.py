@@ -6,176 +6,83 @@ find the record in a generator that copies it proves nothing by finding nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
-import cloudpickle
-
-from dpaudit.auditing.attacking.evaluation import Evaluation
-from dpaudit.auditing.attacking.parts import MIN_FITTED
-from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds import TwoWorldSpec
 from dpaudit.formatting import rounded_down
 from dpaudit.game.trial import Role
-from dpaudit.model.choices import Multiplicity
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import Claim
-from dpaudit.plugins.protocols import World
-from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import ControlOutcome
 from dpaudit.results.verdict import Check
 
-TRIALS_PER_WORLD = 30
-"""Of a control in full; fewer where the audit itself is small (`control_settings`)."""
-FEWEST_PER_WORLD = 7
-"""Of a control that is run first: enough that a perfect separation proves something."""
+CONTROLS = (Role.NULL_CONTROL, Role.POSITIVE_CONTROL)
 CONFIDENCE = 0.999
 """Strict, because a sound audit fails its null control with probability 1 - CONFIDENCE."""
 BEYOND_CHANCE = 1.5
 """Error probability of a control with few trials, in those of a perfect separation by chance."""
 CAUGHT = 0.5
-"""Share of its largest provable epsilon that the attack on a copying generator must prove."""
+"""Share of its largest provable epsilon that the attack on a leaking generator must prove."""
 
 
-class Control(NamedTuple):
-    """One control: the role of its trials and the registered generator that it audits."""
+class ControlWords(NamedTuple):
+    """What a game says of a control, by how it ended.
 
-    role: Role
-    generator: str
-
-
-CONTROLS = (
-    Control(Role.NULL_CONTROL, "null"),
-    Control(Role.POSITIVE_CONTROL, "copycat"),
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ControlSettings(AuditSettings):
-    """The settings of a control; it may have fewer trials than an audit."""
-
-    FEWEST: ClassVar[int] = 10
-
-    @property
-    def fitted(self) -> int:
-        """Trials of each world that train the attack, at least as many as it takes."""
-        return max(MIN_FITTED, super().fitted)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether it has as many trials as a control ever has."""
-        return self.per_world == TRIALS_PER_WORLD
-
-
-def control_settings(settings: AuditSettings) -> ControlSettings:
-    """The settings of a control in full: 60 trials, the same rules, one analysis."""
-    same = {one.name: getattr(settings, one.name) for one in fields(settings)}
-    return ControlSettings(
-        **same
-        | {
-            "shadow_models": 2 * TRIALS_PER_WORLD,
-            "confidence": CONFIDENCE,
-            "sequential": False,
-        }
-    )
-
-
-def first_control_settings(settings: AuditSettings) -> ControlSettings:
-    """The settings with which a control is run first: both together cost half the audit, or less.
-
-    The smallest audits apart, whose controls may cost as much. So few trials show a gross fault
-    only, and only if the attack separates them perfectly. Its confidence is as strict as leaves
-    that a proof. One attack is selected, as there is nothing to divide. A control that does not
-    pass is run in full before it is judged, so that few trials never make a sound audit invalid
-    more often.
-
-    Args:
-        settings: Those of the audit.
-
-    Returns:
-        Those of a control in full where the audit is large enough for it.
+    Attributes:
+        hidden: The null control, if nothing was found.
+        found: The null control, if something was.
+        caught: The positive control, if its leak was found.
+        missed: The positive control, if it was not.
     """
-    full = control_settings(settings)
-    most = settings.shadow_models // (len(World) * len(CONTROLS))
-    per_world = min(most, max(FEWEST_PER_WORLD, most // 2))
-    if per_world >= TRIALS_PER_WORLD:
-        return full
-    small = replace(full, shadow_models=2 * per_world, multiplicity=Multiplicity.SELECT)
-    by_chance = 0.5**small.scored  # a perfect separation of worlds that do not differ
-    return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
 
-
-def control_claim(claim: Claim) -> PrivacyClaim:
-    """The claim that controls are judged by: that of the audit, or pure DP in place of another.
-
-    A control asks whether anything is proved, and how much of what could be; epsilon says that
-    whatever the audit's claim is stated in.
-    """
-    if isinstance(claim, PrivacyClaim):
-        return claim
-    return PrivacyClaim(epsilon=1.0, neighbours=claim.neighbours)
-
-
-def control_generator(control: Control, audit: TwoWorldSpec) -> bytes:
-    """The pickled generator of a control, built for this audit's schema and target."""
-    offered = {
-        "schema": audit.table.schema,
-        "target": audit.target.record,
-        "released_facts": audit.game.view.released_facts,
-    }
-    built = build(control.generator, GENERATORS, given={}, offered=offered)
-    pickled: bytes = cloudpickle.dumps(built)
-    return pickled
+    hidden: str
+    found: str
+    caught: str
+    missed: str
 
 
 def judge(
-    role: Role, best: Evaluation | None, settings: ControlSettings, *, highest: float
+    role: Role, bound: float, *, auc: float, highest: float, words: ControlWords
 ) -> ControlOutcome:
     """Whether a control ended as it must.
 
     Args:
         role: Which control.
-        best: The attack with the largest bound; None if too few trials finished.
-        settings: Its own.
+        bound: The largest bound of any attack on it.
+        auc: AUC of that attack.
         highest: The largest epsilon that it could prove.
+        words: What to say; "{bound}" becomes the bound, and of how much.
 
     Returns:
         The result.
     """
-    name = role.in_words
-    if best is None:
-        detail = f"{name}: too few of its trials finished"
-        return ControlOutcome(
-            passed=False, bound=None, auc=None, max_provable_epsilon=highest, detail=detail
-        )
-    proved = rounded_down(best.proved)
     if role is Role.NULL_CONTROL:
-        passed = best.proved == 0
-        detail = (
-            "a generator that ignores its data was not told apart"
-            if passed
-            else f"a generator that ignores its data was told apart (bound {proved}): the two "
-            "worlds differ in more than the record"
-        )
+        passed = bound == 0
+        detail, shown = (words.hidden if passed else words.found), rounded_down(bound)
     else:
-        passed = best.proved >= CAUGHT * highest
-        detail = (
-            "a generator that copies the target was caught"
-            if passed
-            else f"a generator that copies the target was not caught (bound {proved} of "
-            f"{rounded_down(highest)}): these attacks cannot see this target"
-        )
-    if not settings.is_full:
-        detail += (
-            f"; with {settings.shadow_models} trials, fewer than in a large audit: only a "
-            "gross fault would show"
-        )
+        passed = bound >= CAUGHT * highest
+        detail = words.caught if passed else words.missed
+        shown = f"{rounded_down(bound)} of {rounded_down(highest)}"
     return ControlOutcome(
         passed=passed,
-        bound=best.proved,
-        auc=best.auc,
+        bound=bound,
+        auc=auc,
         max_provable_epsilon=highest,
-        detail=detail,
+        detail=detail.replace("{bound}", f"bound {shown}"),
+    )
+
+
+def unfinished(role: Role, reason: str, *, highest: float) -> ControlOutcome:
+    """A control that failed because too little of it finished to be attacked.
+
+    Args:
+        role: Which control.
+        reason: What did not finish.
+        highest: The largest epsilon that it could prove.
+    """
+    return ControlOutcome(
+        passed=False,
+        bound=None,
+        auc=None,
+        max_provable_epsilon=highest,
+        detail=f"{role.in_words}: {reason}",
     )
 
 

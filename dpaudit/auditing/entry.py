@@ -13,25 +13,18 @@ from typing import Unpack
 
 import pandas as pd
 
-from dpaudit.auditing.build import build_spec
-from dpaudit.auditing.one_run.session import OneRunSession
-from dpaudit.auditing.one_run.spec import OneRunSpec
-from dpaudit.auditing.pairs import audited_table
+from dpaudit.auditing.games import GAMES, build_spec
 from dpaudit.auditing.probing import probe_first
-from dpaudit.auditing.records.session import RecordsSession
-from dpaudit.auditing.records.spec import RecordsSpec
 from dpaudit.auditing.reuse import check_reuse
-from dpaudit.auditing.session import Session
 from dpaudit.auditing.settings import AuditSettings, SettingsGiven
 from dpaudit.auditing.signature import with_fields_of
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.target_search.search import find_target
-from dpaudit.auditing.target_search.spec import TargetSearchSpec
-from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.auditing.two_worlds.pairs import audited_table
+from dpaudit.auditing.two_worlds.target_search.search import find_target
+from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec
 from dpaudit.errors import RunFolderError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.game.engines import opened_engine
-from dpaudit.game.flight import Engine
 from dpaudit.game.limits import check_trial_timeout
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.progress import OnProgress, ignore_progress
@@ -153,8 +146,12 @@ def run_audit(
         with RunFolder(folder, spec=spec.stored_specification, versions=spec.software) as store:
             local = chosen.workers if engine == EngineName.LOCAL else 1
             probes = probe_first(spec, store, jobs=local)
-            session = _session(spec, store, chosen, trial_timeout, on_progress)
-            record = replace(_shareable(session.run(), store), probes=probes, date=_date(folder))
+            reuse = check_reuse(spec, store)
+            session = GAMES[spec.settings.game].session(
+                spec, store, chosen, trial_timeout, on_progress
+            )
+            record = _shareable(session.run(reuse), store)
+            record = replace(record, probes=probes, date=_date(folder))
             result = AuditResult.of(record, folder=folder)
             store.ensure_kept()
             result.save(folder)
@@ -195,19 +192,3 @@ def _date(folder: Path) -> str:
         return date.fromisoformat(found).isoformat()
     except (OSError, ValueError, TypeError, KeyError):
         return datetime.now(UTC).date().isoformat()
-
-
-def _session(
-    spec: AuditSpec,
-    store: RunFolder,
-    engine: Engine,
-    trial_timeout: float | None,
-    on_progress: OnProgress,
-) -> Session | OneRunSession | RecordsSession:
-    reuse = check_reuse(spec, store)
-    if isinstance(spec, OneRunSpec):
-        return OneRunSession(spec, store, engine, trial_timeout, on_progress, reuse)
-    if isinstance(spec, RecordsSpec):
-        return RecordsSession(spec, store, engine, trial_timeout, on_progress, reuse)
-    assert isinstance(spec, TwoWorldSpec)  # a search has found its target
-    return Session(spec, store, engine, trial_timeout, on_progress, reuse)

@@ -16,9 +16,9 @@ from typing import Final
 
 import pandas as pd
 
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.settings import AuditSettings, GameName
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.files import parse_json, write_whole
 from dpaudit.game.errand import run_errand
 from dpaudit.game.salt import PRIVATE_FILE
@@ -61,7 +61,7 @@ STOPPED: Final = (
 
 def is_probed(settings: AuditSettings) -> bool:
     """Whether probes are to run before an audit: one that is large beside them."""
-    of_one_target = not settings.one_run and settings.records == 1
+    of_one_target = settings.game is GameName.TWO_WORLDS
     return settings.probe and of_one_target and _most_fits(settings) >= FEWEST_FITS
 
 

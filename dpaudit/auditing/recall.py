@@ -19,12 +19,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from dpaudit.auditing.build import build_spec
 from dpaudit.auditing.entry import run_audit
-from dpaudit.auditing.pairs import audited_table
+from dpaudit.auditing.games import build_spec
 from dpaudit.auditing.reuse import mark_judged
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.two_worlds.pairs import audited_table
 from dpaudit.errors import InputError
 from dpaudit.files import write_whole
 from dpaudit.plugins.source import source_digest

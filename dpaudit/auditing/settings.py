@@ -57,6 +57,14 @@ CANARY_ATTACKS: Final = ("closest-record", "canary-matches", "canary-marginals")
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
+class GameName(StrEnum):
+    """The games that an audit can play."""
+
+    TWO_WORLDS = "two worlds"
+    MANY_RECORDS = "many records"
+    ONE_RUN = "one run"
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditSettings:
     """Every choice of an audit other than what is audited on which table.
@@ -282,6 +290,13 @@ class AuditSettings:
                 "`records` adds and removes records, so it says nothing about replace-one "
                 "neighbours: audit an add-remove claim, or leave out `records`"
             )
+
+    @property
+    def game(self) -> GameName:
+        """The game that these settings ask for."""
+        if self.one_run:
+            return GameName.ONE_RUN
+        return GameName.MANY_RECORDS if self.records > 1 else GameName.TWO_WORLDS
 
     @property
     def states_claim(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpaudit.auditing.bisection import ReleasedSubject
-from dpaudit.auditing.build import build_spec
+from dpaudit.auditing.games import build_spec
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.bugs.bug import Bug

@@ -93,13 +93,13 @@ def audit(
     The same command resumes an interrupted run. Exit codes: 0 no violation found, 1 violation,
     2 wrong use or input, 3 inconclusive or invalid, 4 internal error.
     """
-    from dpaudit.auditing.build import build_spec
     from dpaudit.auditing.entry import run_audit
-    from dpaudit.auditing.pairs import audited_table
+    from dpaudit.auditing.games import build_spec
     from dpaudit.auditing.probing import is_probed
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.auditing.reuse import judged_before, judged_in
-    from dpaudit.auditing.target_search.spec import TargetSearchSpec
+    from dpaudit.auditing.two_worlds.pairs import audited_table
+    from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec
     from dpaudit.cli.github import append_to_step_summary
     from dpaudit.report.junit import junit_xml
     from dpaudit.results.advice import next_step

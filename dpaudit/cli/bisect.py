@@ -113,7 +113,7 @@ def _subject(
 ) -> ReleasedSubject:
     """What a name stands for; a bug's audit has nothing to choose but its seed."""
     from dpaudit.auditing.bisection import ReleasedSubject
-    from dpaudit.auditing.pairs import audited_table
+    from dpaudit.auditing.two_worlds.pairs import audited_table
     from dpaudit.bugs.corpus import known_bugs
     from dpaudit.bugs.releases import subject_of_bug
     from dpaudit.plugins.named import libraries, library_named

@@ -32,13 +32,11 @@ class AuditCost(NamedTuple):
 
 def timed(generator: str, data: str, schema: Path | None, settings: AuditSettings) -> ModelCost:
     """Trains one model to know its cost."""
-    from dpaudit.auditing.one_run.spec import build_one_run
+    from dpaudit.auditing.games import build_spec
     from dpaudit.auditing.timing import time_one
-    from dpaudit.auditing.two_worlds import build_two_worlds
     from dpaudit.model.tables import load
 
-    build = build_one_run if settings.one_run else build_two_worlds
-    return time_one(build(generator, load(data, schema), settings))
+    return time_one(build_spec(generator, load(data, schema), settings))
 
 
 def stated(seconds_per_model: float) -> ModelCost:
@@ -54,10 +52,10 @@ def cost_of(
     """What an audit with shadow models costs; `together`: whether they are trained together."""
     import loky
 
-    from dpaudit.auditing.timing import trainings
+    from dpaudit.auditing.games import GAMES
 
     workers = jobs or loky.cpu_count()
-    planned = trainings(settings, together=together)
+    planned = GAMES[settings.game].trainings(settings, together)
     control = one.model if one.control is None else one.control
     total = planned.seconds(per_model=one.model, per_control=control) / workers
     each = f"{rounded(one.model)} s a model"

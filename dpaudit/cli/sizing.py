@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpaudit.auditing.plan import MOST_PLANNED, AssumedAttack, needed_shadow_models, power
+from dpaudit.auditing.plan import MOST_PLANNED
 from dpaudit.auditing.records import plan as of_records
 from dpaudit.auditing.records.interference import Caught
 from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSettings
+from dpaudit.auditing.two_worlds.plan import AssumedAttack, needed_shadow_models, power
 from dpaudit.cli import plan_records
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity

@@ -9,9 +9,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpaudit.auditing.pairs import audited_table
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
+from dpaudit.auditing.two_worlds.pairs import audited_table
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import InputError, RunFolderError
 from dpaudit.game.salt import SALTED, salt_of
 from dpaudit.game.store import STORE_FILE, RunFolder, changed_keys, specification_of

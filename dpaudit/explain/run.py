@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dpaudit.auditing.attacking.run import attack_all, best
 from dpaudit.auditing.entry import folder_usable, run_audit
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.auditing.two_worlds.attacking.run import attack_all, best
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import SettingsError
 from dpaudit.explain.effect import FixedAudit, judge_fix
 from dpaudit.explain.explanation import Before, Explanation

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import loky
 
-from dpaudit.auditing.build import build_spec
+from dpaudit.auditing.games import GAMES, build_spec
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.timing import time_one, trainings
-from dpaudit.auditing.two_worlds import build_two_worlds
+from dpaudit.auditing.timing import time_one
+from dpaudit.auditing.two_worlds.spec import build_two_worlds
 from dpaudit.errors import ClaimError, DpauditError, InterruptedRunError
 from dpaudit.formatting import duration
 from dpaudit.frontiers.settings import FrontierSettings, PointName
@@ -127,7 +127,8 @@ def cost(
         except DpauditError as error:  # it may fare better at another epsilon
             failed.append(f"; not known of {dearest.name.asked}: {error}")
             continue
-        planned = trainings(settings, together=trains_many(dearest.generator.generator))
+        together = trains_many(dearest.generator.generator)
+        planned = GAMES[settings.game].trainings(settings, together)
         searched = settings.shadow_models if settings.target == VULNERABLE else 0
         alike = sum(point.name.asked == dearest.name.asked for point in points)
         seconds = planned.seconds(per_model=one.model, per_control=one.control or one.model)

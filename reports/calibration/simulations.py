@@ -8,12 +8,12 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from dpaudit.auditing import plan
 from dpaudit.auditing.one_run.attack import guess
 from dpaudit.auditing.one_run.plan import power as one_run_power
 from dpaudit.auditing.records.attack import evaluate_records, fit_records
 from dpaudit.auditing.records.plan import power as records_power
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds import plan
 from dpaudit.bounds.guarantee import TradeOffGuarantee, guarantee_of
 from dpaudit.bounds.limits import rejecting_region
 from dpaudit.game.records import draw_included

@@ -14,10 +14,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.attacking.evaluation import evaluate
-from dpaudit.auditing.attacking.fitting import fit_attack
-from dpaudit.auditing.attacking.parts import Part, SplitTrials
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.attacking.evaluation import evaluate
+from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
+from dpaudit.auditing.two_worlds.attacking.parts import Part, SplitTrials
 from dpaudit.bounds import guarantee_of
 from dpaudit.formatting import rounded_down
 from dpaudit.model.claim import PrivacyClaim

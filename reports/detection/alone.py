@@ -11,17 +11,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from dpaudit.auditing.attacking.contenders import (
+from dpaudit.auditing.two_worlds.attacking.contenders import (
     FeatureSlice,
     count_failed,
     feature_slices,
     first_outcomes,
 )
-from dpaudit.auditing.attacking.evaluation import evaluate
-from dpaudit.auditing.attacking.fitting import fit_attack
-from dpaudit.auditing.attacking.parts import arrange
-from dpaudit.auditing.attacking.run import masks
-from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.auditing.two_worlds.attacking.evaluation import evaluate
+from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
+from dpaudit.auditing.two_worlds.attacking.parts import arrange
+from dpaudit.auditing.two_worlds.attacking.run import masks
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.bounds import FailedTrials, guarantee_of
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role

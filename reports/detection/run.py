@@ -17,11 +17,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from dpaudit.auditing.build import build_spec
 from dpaudit.auditing.entry import run_audit
-from dpaudit.auditing.pairs import audited_table
+from dpaudit.auditing.games import build_spec
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.auditing.two_worlds.pairs import audited_table
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Role
 from dpaudit.versions import versions

@@ -22,11 +22,11 @@ import pandas as pd
 
 from dpaudit import AuditSettings
 from dpaudit.account.gaussian import gaussian_mu
-from dpaudit.auditing.attacking.evaluation import evaluate
-from dpaudit.auditing.attacking.fitting import fit_attack
-from dpaudit.auditing.attacking.parts import Part, SplitTrials
-from dpaudit.auditing.pairs import audited_table
-from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
+from dpaudit.auditing.two_worlds.attacking.evaluation import evaluate
+from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
+from dpaudit.auditing.two_worlds.attacking.parts import Part, SplitTrials
+from dpaudit.auditing.two_worlds.pairs import audited_table
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
 from dpaudit.bounds import guarantee_of
 from dpaudit.formatting import rounded_down
 from dpaudit.model.choices import Access

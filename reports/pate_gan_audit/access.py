@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from dpaudit.auditing.attacking.evaluation import Evaluation, evaluate
-from dpaudit.auditing.attacking.fitting import fit_attack
-from dpaudit.auditing.attacking.parts import arrange
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation, evaluate
+from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
+from dpaudit.auditing.two_worlds.attacking.parts import arrange
 from dpaudit.bounds import EpsilonGuarantee
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.disclosures import disclosed

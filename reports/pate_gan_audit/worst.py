@@ -14,10 +14,10 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.attacking.evaluation import evaluate
-from dpaudit.auditing.attacking.fitting import fit_attack
-from dpaudit.auditing.attacking.parts import arrange
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.attacking.evaluation import evaluate
+from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
+from dpaudit.auditing.two_worlds.attacking.parts import arrange
 from dpaudit.bounds import EpsilonGuarantee, ThresholdRule
 from dpaudit.bounds.table import ValidBound
 from dpaudit.model.claim import Neighbours

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.trial_plan import FIRST_FITTED
+from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED
 from dpaudit.bounds import (
     Direction,
     EpsilonGuarantee,

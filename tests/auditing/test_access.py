@@ -11,7 +11,7 @@ import pytest
 
 import dpaudit
 from dpaudit import Schema
-from dpaudit.auditing.build import build_spec
+from dpaudit.auditing.games import build_spec
 from dpaudit.auditing.settings import ATTACKS_AT, DEFAULT_ATTACKS, AuditSettings
 from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.model.choices import Access

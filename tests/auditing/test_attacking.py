@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.auditing.attacking.attribution import attribute
-from dpaudit.auditing.attacking.evaluation import Evaluation, evaluate
-from dpaudit.auditing.attacking.fitting import fit_attack
-from dpaudit.auditing.attacking.parts import SplitTrials, arrange
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.attacking.attribution import attribute
+from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation, evaluate
+from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
+from dpaudit.auditing.two_worlds.attacking.parts import SplitTrials, arrange
 from dpaudit.bounds import EpsilonGuarantee, bonferroni, coin_provable
 from dpaudit.plugins.protocols import Attack, BoolArray, FeatureName, FloatArray, GameView, Scorer
 

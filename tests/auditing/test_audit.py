@@ -13,9 +13,9 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing.entry import run_audit
-from dpaudit.auditing.plan import power
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds import build_two_worlds
+from dpaudit.auditing.two_worlds.plan import power
+from dpaudit.auditing.two_worlds.spec import build_two_worlds
 from dpaudit.errors import ClaimError, RegistryError, RunFolderError, SettingsError
 from dpaudit.game.worlds import Game
 from dpaudit.model.claim import PrivacyClaim

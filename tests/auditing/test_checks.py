@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 
 from dpaudit.auditing import checks
-from dpaudit.auditing.attacking.evaluation import Evaluation
 from dpaudit.auditing.checks import (
     MOST_REASONS,
     SIGNIFICANCE,
+    check_repeats,
+    check_replay,
+    failure_reasons,
+)
+from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
+from dpaudit.auditing.two_worlds.checks import (
     TrialCounts,
     check_agreement,
     check_failures,
     check_order,
     check_randomness,
-    check_repeats,
-    check_replay,
-    failure_reasons,
     first_finished,
 )
 from dpaudit.bounds import Counts, Direction, EpsilonGuarantee, Threshold

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import dpaudit
 from dpaudit import AuditResult, AuditSettings
-from dpaudit.auditing.plan import AssumedAttack, needed_shadow_models, power
+from dpaudit.auditing.two_worlds.plan import AssumedAttack, needed_shadow_models, power
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing.attacking.endings import HowTrialsEnd, ending, features_of_ending
-from dpaudit.auditing.controls import control_settings, first_control_settings
-from dpaudit.auditing.plan import highest_provable
-from dpaudit.auditing.prospects import all_failed_alike, cannot_prove
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.attacking.endings import HowTrialsEnd, ending, features_of_ending
+from dpaudit.auditing.two_worlds.controls import control_settings, first_control_settings
+from dpaudit.auditing.two_worlds.plan import highest_provable
+from dpaudit.auditing.two_worlds.prospects import all_failed_alike, cannot_prove
 from dpaudit.bounds import auc
 from dpaudit.game.progress import TrialProgress
 from dpaudit.game.store import STORE_FILE

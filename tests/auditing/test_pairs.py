@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing.build import build_spec
-from dpaudit.auditing.pairs import audited_table
+from dpaudit.auditing.games import build_spec
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.auditing.two_worlds.pairs import audited_table
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import DataError, SchemaError, SettingsError
 from dpaudit.explain.reopen import reopen
 from dpaudit.game.salt import Private

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dpaudit.auditing.plan import power
 from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
+from dpaudit.auditing.two_worlds.plan import power
 from dpaudit.bounds import bonferroni
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim

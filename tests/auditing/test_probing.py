@@ -16,12 +16,12 @@ import pandas as pd
 import pytest
 
 from dpaudit.auditing import probing
-from dpaudit.auditing.build import build_spec
+from dpaudit.auditing.games import build_spec
 from dpaudit.auditing.one_run.spec import OneRunSpec
 from dpaudit.auditing.probing import FIRST_PROBES, PROBES_FILE, is_probed, probe_first
 from dpaudit.auditing.reuse import _mark_of
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game import errand as errands
 from dpaudit.game.errand import run_errand

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing.build import build_spec
+from dpaudit.auditing.games import build_spec
 from dpaudit.auditing.recall import Memory, audit_or_recall
 from dpaudit.auditing.reuse import STREAMS_FILE, check_reuse
 from dpaudit.auditing.settings import AuditSettings

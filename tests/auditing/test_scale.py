@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.auditing.attacking import fitting
-from dpaudit.auditing.attacking.attribution import attribute
-from dpaudit.auditing.attacking.evaluation import Evaluation
-from dpaudit.auditing.attacking.parts import Part
-from dpaudit.auditing.attacking.run import attack_all
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.trial_plan import plan_trials
-from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
+from dpaudit.auditing.two_worlds.attacking import fitting
+from dpaudit.auditing.two_worlds.attacking.attribution import attribute
+from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
+from dpaudit.auditing.two_worlds.attacking.parts import Part
+from dpaudit.auditing.two_worlds.attacking.run import attack_all
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
+from dpaudit.auditing.two_worlds.trial_plan import plan_trials
 from dpaudit.bounds import Counts, Direction, Threshold
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Role, TrialStatus

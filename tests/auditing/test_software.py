@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dpaudit.auditing.build import build_spec
+from dpaudit.auditing.games import build_spec
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import RunFolderError

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from dpaudit.auditing import bisection
 from dpaudit.auditing.bisection import AuditedRelease, gravest_verdict, verdict_changes
-from dpaudit.auditing.build import build_spec
+from dpaudit.auditing.games import build_spec
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bugs.bug import Bug, Case, Release, Status
 from dpaudit.cli.bisect import _conclusion, _table

@@ -47,7 +47,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> dict[str, Any]:
         found.update(data=data, schema=schema, settings=settings)
         raise SettingsError("enough")
 
-    monkeypatch.setattr("dpaudit.auditing.pairs.audited_table", table)
+    monkeypatch.setattr("dpaudit.auditing.two_worlds.pairs.audited_table", table)
     assert dpaudit("audit", *words).stderr.splitlines()[-1] == "error: enough"
     return found
 

@@ -85,7 +85,7 @@ def test_the_command_builds_the_settings_that_were_asked_for(
         built.append(settings)
         raise SettingsError("enough")
 
-    monkeypatch.setattr("dpaudit.auditing.build.build_spec", stop)
+    monkeypatch.setattr("dpaudit.auditing.games.build_spec", stop)
     audit(table)
     audit(
         table,

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.auditing.attacking.fitting import fit_attack
-from dpaudit.auditing.attacking.parts import Part
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
+from dpaudit.auditing.two_worlds.attacking.parts import Part
 from dpaudit.bounds import EpsilonGuarantee, ThresholdRule
 from dpaudit.errors import AttackError, ClaimError, DataError, InputError, RegistryError
 from dpaudit.model.stated_claim import StatedClaim

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.auditing.session import Session
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.session import TwoWorldSession
 from dpaudit.game.trial import Role, Trial
 from dpaudit.plugins import kept
 from dpaudit.plugins.kept import keep
@@ -96,13 +96,15 @@ def test_what_one_trial_leaves_to_the_next_is_seen(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even if the trial that ran before all others is the first of the order's second half."""
-    planned = Session._shuffled
+    planned = TwoWorldSession._shuffled
 
-    def second_half_first(session: Session, role: Role, settings: AuditSettings) -> list[Trial]:
+    def second_half_first(
+        session: TwoWorldSession, role: Role, settings: AuditSettings
+    ) -> list[Trial]:
         trials = sorted(planned(session, role, settings), key=lambda trial: trial.number)
         return [*trials[len(trials) // 2 :], *trials[: len(trials) // 2]]
 
-    monkeypatch.setattr(Session, "_shuffled", second_half_first)
+    monkeypatch.setattr(TwoWorldSession, "_shuffled", second_half_first)
     found = replay(audited(folder, "Leaky", jobs=1))  # one worker: none may start late
     assert not found["passed"]
     assert "keeps something of one trial for the next" in found["detail"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dpaudit.auditing.conclusion import closing, opening, recorded_bounds
-from dpaudit.auditing.controls import control_check
+from dpaudit.auditing.conclusion import conclude, recorded_bounds
 from dpaudit.auditing.one_run.attack import Guessed
 from dpaudit.auditing.one_run.marginals import interference
 from dpaudit.auditing.one_run.spec import OneRunSpec
@@ -14,7 +13,6 @@ from dpaudit.bounds.table import ValidBound
 from dpaudit.game.trial import Outcome, Role
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import World
-from dpaudit.results.decide import decide
 from dpaudit.results.one_run import CanaryOutcome, OneRunOutcome
 from dpaudit.results.record import (
     AuditRecord,
@@ -59,19 +57,18 @@ def conclude_one_run(
     best = None if deciding is None else guessed[deciding]
     proved = None if deciding is None else bounds[deciding]
     checks = (_training_check(outcome, guessed), reuse) if outcome else ()
-    decision = decide(
-        proved or 0.0,
-        claim,
-        power,
-        [*(control_check(role, of) for role, of in controls.items()), *checks],
-        confidence=confidence,
-        unit=SampleUnit.CANARIES,
-    )
     failed = outcome is not None and best is None
     prefix = None if best is None or proved is None else best.strongest(proved)
-    return AuditRecord(
-        **opening(audit, claim, decision),
+    return conclude(
+        audit,
+        controls,
+        claim=claim,
         proved=proved,
+        power=power,
+        reached=best is not None,
+        checks=checks,
+        seconds=seconds,
+        unit=SampleUnit.CANARIES,
         bounds=None if proved is None else recorded_bounds({ValidBound.ONE_RUN_IN_TURN: proved}),
         threshold_rule=None,
         sequential=None,
@@ -89,8 +86,6 @@ def conclude_one_run(
                 for of, bound in zip(guessed, bounds, strict=True)
             ),
         ),
-        max_provable_epsilon=power.max_provable if best else None,
-        detectable_epsilon=power.detectable if best else None,
         auc=best.auc if best else None,
         counts=None,
         shadow_models={World.IN: int(outcome is not None), World.OUT: 0},
@@ -107,7 +102,6 @@ def conclude_one_run(
             World.OUT: tuple(best.scores[~best.coins].tolist()) if best else (),
         },
         target=TargetOfAudit(choice="canaries", row=None),
-        **closing(audit, controls, checks, seconds=seconds),
     )
 
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pandas as pd
 
 from dpaudit.auditing.claims import effective_claim
-from dpaudit.auditing.controls import CAUGHT, CONFIDENCE
+from dpaudit.auditing.controls import CONFIDENCE, ControlWords, judge, unfinished
 from dpaudit.auditing.one_run.attack import ATTACKS, Guessed, guess
 from dpaudit.auditing.one_run.conclusion import conclude_one_run
 from dpaudit.auditing.one_run.plan import power
 from dpaudit.auditing.one_run.spec import OneRunSpec
-from dpaudit.formatting import rounded_down
-from dpaudit.game.engine import run_trials
-from dpaudit.game.flight import Engine
-from dpaudit.game.progress import OnProgress
-from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Outcome, Payload, Role, Trial
+from dpaudit.auditing.session import Session
+from dpaudit.game.trial import Outcome, Payload, Role
 from dpaudit.model.currencies import require_epsilon
 from dpaudit.plugins.foreign import pickled
-from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import AuditRecord, ControlOutcome
 from dpaudit.results.verdict import Check
@@ -42,125 +39,79 @@ class ReleasesItsRows:
         return self._data.iloc[[order[i % len(order)] for i in range(n)]].reset_index(drop=True)
 
 
-def one_run_payload(audit: OneRunSpec) -> Payload:
-    """What a worker needs to run the training of a one-run audit, or one of its controls."""
-    null = build("null", GENERATORS, given={}, offered={"schema": audit.table.schema})
-    generators = {
-        Role.NULL_CONTROL: null,
-        Role.POSITIVE_CONTROL: ReleasesItsRows(),
-        Role.ONE_RUN: audit.generator.generator,
-    }
-    return Payload(
-        game=audit.game,
-        generators={
-            role: pickled(of, name=audit.generator.name) for role, of in generators.items()
-        },
-        attacks=[attack.scorer for attack in ATTACKS],
-        root=audit.settings.seed,
-        audit=audit.id,
-    )
-
-
 @dataclass(frozen=True)
-class OneRunSession:
-    """One one-run audit being run in one run folder.
+class OneRunSession(Session[OneRunSpec, Outcome]):
+    """One one-run audit being run: one training at a time, so all workers but one are idle."""
 
-    Attributes:
-        audit: The audit.
-        store: Its run folder, locked.
-        engine: What runs trials; there is one training at a time, so all workers but one are idle.
-        trial_timeout: Seconds after which a training has failed; derived if None.
-        on_progress: Called after every training.
-        reuse: Whether its training was judged before.
-    """
+    AUDITED: ClassVar[Role] = Role.ONE_RUN
 
-    audit: OneRunSpec
-    store: RunFolder
-    engine: Engine
-    trial_timeout: float | None
-    on_progress: OnProgress
-    reuse: Check
+    def payload(self, role: Role) -> Payload:
+        """What a worker needs to run the training, or one of the controls."""
+        audit = self.audit
+        generator: object = audit.generator.generator
+        if role is Role.NULL_CONTROL:
+            generator = build("null", GENERATORS, given={}, offered={"schema": audit.table.schema})
+        elif role is Role.POSITIVE_CONTROL:
+            generator = ReleasesItsRows()
+        return Payload(
+            game=audit.game,
+            generators={role: pickled(generator, name=audit.generator.name)},
+            attacks=[attack.scorer for attack in ATTACKS],
+            root=audit.settings.seed,
+            audit=audit.id,
+        )
 
-    def run(self) -> AuditRecord:
-        """Runs what the folder does not hold yet and concludes.
+    def audited(self) -> Outcome:
+        """The one training."""
+        return self.train_one(Role.ONE_RUN)
 
-        Raises:
-            InterruptedRunError: On Ctrl-C.
-        """
-        payload = one_run_payload(self.audit)
-        controls = {
-            role: self._judge(role, self._outcome(payload, role))
-            for role in (Role.NULL_CONTROL, Role.POSITIVE_CONTROL)
-        }
-        outcome = None
-        if all(control.passed for control in controls.values()):
-            outcome = self._outcome(payload, Role.ONE_RUN)
+    def record(
+        self,
+        controls: Mapping[Role, ControlOutcome],
+        found: Outcome | None,
+        *,
+        reuse: Check,
+        seconds: float,
+    ) -> AuditRecord:
+        """Guesses the canaries and concludes."""
+        audit = self.audit
         claim = require_epsilon(
-            effective_claim(self.audit, [outcome] if outcome else []), method="`one_run`"
+            effective_claim(audit, [found] if found else []), method="`one_run`"
         )
         return conclude_one_run(
-            self.audit,
+            audit,
             controls,
-            outcome,
+            found,
             claim=claim,
-            guessed=self._guessed(outcome),
-            power=power(self.audit.canaries, claim, self.audit.settings.attack_confidence),
-            reuse=self.reuse,
-            seconds=sum(self.store.tally(role).seconds for role in Role),
+            guessed=self._guessed(found),
+            power=power(audit.canaries, claim, audit.settings.attack_confidence),
+            reuse=reuse,
+            seconds=seconds,
         )
-
-    def _outcome(self, payload: Payload, role: Role) -> Outcome:
-        trial = Trial(role, World.IN, 0)
-        run_trials(
-            [trial],
-            payload,
-            self.store,
-            engine=self.engine,
-            trial_timeout=self.trial_timeout,
-            on_progress=self.on_progress,
-        )
-        return self.store.outcome(trial)
 
     def _guessed(self, outcome: Outcome | None) -> tuple[Guessed, ...]:
         if outcome is None or outcome.features is None:
             return ()
         return guess(outcome.features, self.audit.coins)
 
-    def _judge(self, role: Role, outcome: Outcome) -> ControlOutcome:
-        """Whether a control ended as it must; strict, so that a sound one hardly ever fails."""
-        name = role.in_words
+    def control(self, role: Role) -> ControlOutcome:
+        """Runs a control and judges it; strictly, so that a sound one hardly ever fails."""
+        outcome, claim = self.train_one(role), self.audit.claim
         confidence = self.audit.settings.hypotheses.confidence(CONFIDENCE)
-        highest = power(self.audit.canaries, self.audit.claim, confidence).max_provable
+        highest = power(self.audit.canaries, claim, confidence).max_provable
         guessed = self._guessed(outcome)
         if not guessed:
-            detail = f"{name}: its training failed ({outcome.error})"
-            return ControlOutcome(
-                passed=False, bound=None, auc=None, max_provable_epsilon=highest, detail=detail
-            )
-        bounds = [of.bound(delta=self.audit.claim.delta, confidence=confidence) for of in guessed]
+            return unfinished(role, f"its training failed ({outcome.error})", highest=highest)
+        bounds = [of.bound(delta=claim.delta, confidence=confidence) for of in guessed]
         bound = max(bounds)
         best = guessed[bounds.index(bound)]
         made, correct = best.strongest(bound)
-        right = f"{correct} of the surest {made} guesses of {best.attack} were right"
-        if role is Role.NULL_CONTROL:
-            passed = bound == 0
-            detail = (
-                f"a generator that ignores its data gave no coin away: {right}"
-                if passed
-                else f"a generator that ignores its data gave coins away ({right}): the game leaks"
-            )
-        else:
-            passed = bound >= CAUGHT * highest
-            detail = (
-                f"a generator that releases its training rows was caught: {right}"
-                if passed
-                else f"a generator that releases its training rows was not caught (bound "
-                f"{rounded_down(bound)} of {rounded_down(highest)}): {right}; ask for more `rows`"
-            )
-        return ControlOutcome(
-            passed=passed,
-            bound=bound,
-            auc=best.auc,
-            max_provable_epsilon=highest,
-            detail=detail,
+        seen = f"{correct} of the surest {made} guesses of {best.attack} were right"
+        words = ControlWords(
+            hidden=f"a generator that ignores its data gave no coin away: {seen}",
+            found=f"a generator that ignores its data gave coins away ({seen}): the game leaks",
+            caught=f"a generator that releases its training rows was caught: {seen}",
+            missed="a generator that releases its training rows was not caught ({bound}): "
+            f"{seen}; ask for more `rows`",
         )
+        return judge(role, bound, auc=best.auc, highest=highest, words=words)

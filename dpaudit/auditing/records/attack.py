@@ -9,8 +9,8 @@ from typing import NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.attacking.fitting import FOLDS, score, trained
-from dpaudit.auditing.attacking.parts import MIN_FITTED
+from dpaudit.auditing.two_worlds.attacking.fitting import FOLDS, score, trained
+from dpaudit.auditing.two_worlds.attacking.parts import MIN_FITTED
 from dpaudit.bounds import CoinGuesses, Grading, auc
 from dpaudit.bounds.record_grading import count_record_guesses, promise_of_records
 from dpaudit.bounds.table import Observed, ValidBound, proved, valid_bounds

@@ -14,8 +14,7 @@ from dpaudit.auditing.checks import (
     check_replay,
     failure_reasons,
 )
-from dpaudit.auditing.conclusion import closing, opening, recorded_bounds
-from dpaudit.auditing.controls import control_check
+from dpaudit.auditing.conclusion import conclude, recorded_bounds
 from dpaudit.auditing.drift import drift_p_value
 from dpaudit.auditing.records.attack import RecordsEvaluation
 from dpaudit.auditing.records.plan import power
@@ -25,7 +24,6 @@ from dpaudit.game.outcomes import StoredOutcome
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import BoolArray, World, is_seedable, trains_many
-from dpaudit.results.decide import decide
 from dpaudit.results.record import (
     AttackOutcome,
     AuditRecord,
@@ -86,25 +84,21 @@ def conclude_records(
     attacked = findings.attacked if findings else ()
     best = max(attacked, key=lambda one: (one.proved, one.auc), default=None)
     checks = (*_checks(audit, findings, best), reuse) if findings else ()
-    decision = decide(
-        best.proved if best else 0.0,
-        claim,
-        left,
-        [*(control_check(role, of) for role, of in controls.items()), *checks],
-        confidence=settings.confidence,
-    )
     failed = sum(not end.finished for end in outcomes)
-    return AuditRecord(
-        **opening(audit, claim, decision),
+    return conclude(
+        audit,
+        controls,
+        claim=claim,
         proved=best.proved if best else None,
+        power=left,
+        reached=findings is not None,
+        checks=checks,
+        seconds=seconds,
         bounds=recorded_bounds(best.bounds) if best else None,
         threshold_rule=settings.threshold,
         sequential=None,
         one_run=None,
         records=_records(audit, best),
-        max_provable_epsilon=left.max_provable if findings else None,
-        detectable_epsilon=left.detectable if findings else None,
-        detectable_gaussian=left.detectable_gaussian if findings else None,
         auc=best.auc if best else None,
         counts=_counts(best) if best else None,
         shadow_models={World.IN: 0, World.OUT: len(outcomes)},
@@ -119,7 +113,6 @@ def conclude_records(
             World.OUT: tuple(best.odds[~best.included].tolist()) if best else (),
         },
         target=TargetOfAudit(choice="records", row=None),
-        **closing(audit, controls, checks, seconds=seconds),
     )
 
 

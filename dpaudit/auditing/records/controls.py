@@ -7,10 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.controls import BEYOND_CHANCE, CAUGHT, CONFIDENCE
+from dpaudit.auditing.controls import (
+    BEYOND_CHANCE,
+    CONFIDENCE,
+    ControlWords,
+    judge,
+    unfinished,
+)
 from dpaudit.auditing.records.attack import RecordsEvaluation
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.formatting import rounded_down
 from dpaudit.game.target import copies_of
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
@@ -79,7 +84,7 @@ def control_settings(settings: AuditSettings) -> AuditSettings:
     return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
 
 
-def judge(role: Role, found: RecordsEvaluation | None, *, highest: float) -> ControlOutcome:
+def judged(role: Role, found: RecordsEvaluation | None, *, highest: float) -> ControlOutcome:
     """Whether a control ended as it must.
 
     Args:
@@ -91,28 +96,13 @@ def judge(role: Role, found: RecordsEvaluation | None, *, highest: float) -> Con
         The result.
     """
     if found is None:
-        detail = f"{role.in_words}: too few of its models finished"
-        return ControlOutcome(
-            passed=False, bound=None, auc=None, max_provable_epsilon=highest, detail=detail
-        )
-    bound, made, right = found.proved, int(found.made.sum()), int(found.right.sum())
-    seen = f"{right} of {made} guesses were right"
-    if role is Role.NULL_CONTROL:
-        passed = bound == 0
-        detail = (
-            f"a generator that ignores its data gave no coin away: {seen}"
-            if passed
-            else f"a generator that ignores its data gave coins away ({seen}): the game leaks"
-        )
-    else:
-        passed = bound >= CAUGHT * highest
-        detail = (
-            f"a generator that copies the records it saw was caught: {seen}"
-            if passed
-            else f"a generator that copies the records it saw was not caught (bound "
-            f"{rounded_down(bound)} of {rounded_down(highest)}): {seen}; these attacks cannot see "
-            "these records"
-        )
-    return ControlOutcome(
-        passed=passed, bound=bound, auc=found.auc, max_provable_epsilon=highest, detail=detail
+        return unfinished(role, "too few of its models finished", highest=highest)
+    seen = f"{int(found.right.sum())} of {int(found.made.sum())} guesses were right"
+    words = ControlWords(
+        hidden=f"a generator that ignores its data gave no coin away: {seen}",
+        found=f"a generator that ignores its data gave coins away ({seen}): the game leaks",
+        caught=f"a generator that copies the records it saw was caught: {seen}",
+        missed="a generator that copies the records it saw was not caught ({bound}): "
+        f"{seen}; these attacks cannot see these records",
     )
+    return judge(role, found.proved, auc=found.auc, highest=highest, words=words)

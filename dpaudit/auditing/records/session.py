@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 from dpaudit.auditing.checks import Replay
 from dpaudit.auditing.claims import effective_claim
@@ -15,14 +15,11 @@ from dpaudit.auditing.records.attack import (
     fit_records,
 )
 from dpaudit.auditing.records.conclusion import RecordsFindings, conclude_records
-from dpaudit.auditing.records.controls import CopiesRecords, control_settings, judge
+from dpaudit.auditing.records.controls import CopiesRecords, control_settings, judged
 from dpaudit.auditing.records.plan import power
 from dpaudit.auditing.records.spec import RecordsSpec
+from dpaudit.auditing.session import Session
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.game.engine import run_trials
-from dpaudit.game.flight import Engine
-from dpaudit.game.progress import OnProgress
-from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.model.choices import Multiplicity
 from dpaudit.model.claim import PrivacyClaim
@@ -33,94 +30,18 @@ from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import AuditRecord, ControlOutcome
 from dpaudit.results.verdict import Check
 
-CONTROLS = (Role.NULL_CONTROL, Role.POSITIVE_CONTROL)
-
 
 @dataclass(frozen=True)
-class RecordsSession:
-    """One audit of many records per shadow model being run in one run folder.
+class RecordsSession(Session[RecordsSpec, RecordsFindings]):
+    """One audit of many records per shadow model being run in one run folder."""
 
-    Attributes:
-        audit: The audit.
-        store: Its run folder, locked.
-        engine: What runs trials.
-        trial_timeout: Seconds after which a trial has failed; derived if None.
-        on_progress: Called after every trial.
-        reuse: Whether its trials were judged before.
-    """
+    WORLD: ClassVar[World] = World.OUT
 
-    audit: RecordsSpec
-    store: RunFolder
-    engine: Engine
-    trial_timeout: float | None
-    on_progress: OnProgress
-    reuse: Check
-
-    def run(self) -> AuditRecord:
-        """Runs what the folder does not hold yet and concludes.
-
-        Raises:
-            AttackError: If an attack fails on a valid synthetic table.
-            InterruptedRunError: On Ctrl-C.
-        """
-        controls = {role: self._control(role) for role in CONTROLS}
-        findings = None
-        if all(outcome.passed for outcome in controls.values()):
-            findings = self._audit()
-        seconds = sum(self.store.tally(role).seconds for role in Role)
-        return conclude_records(self.audit, controls, findings, reuse=self.reuse, seconds=seconds)
-
-    def _control(self, role: Role) -> ControlOutcome:
-        settings = control_settings(self.audit.settings)
-        trials = self._run(role, settings)
-        attacked = self._attacked(role, trials, settings, self.audit.claim)
-        highest = power(settings, self.audit.claim).max_provable
-        return judge(role, attacked[0] if attacked else None, highest=highest)
-
-    def _audit(self) -> RecordsFindings:
-        settings = self.audit.settings
-        trials = self._run(Role.AUDIT, settings)
-        stored = self.store.outcomes(Role.AUDIT)
-        outcomes = [stored[trial] for trial in trials]
-        claim = require_epsilon(effective_claim(self.audit, outcomes), method="`records`")
-        attacked = self._attacked(Role.AUDIT, trials, settings, claim)
-        finished = [end.trial for end in outcomes if end.finished]
-        replays = []
-        if finished:
-            again = Trial(Role.REPLAY, World.OUT, finished[-1].number)
-            run_trials(
-                [again],
-                self._payload(Role.AUDIT, settings),
-                self.store,
-                engine=self.engine.renewed(1),
-                trial_timeout=self.trial_timeout,
-                on_progress=self.on_progress,
-            )
-            replays = [Replay(self.store.outcome(finished[-1]), self.store.outcome(again))]
-        return RecordsFindings(
-            claim=claim,
-            outcomes=outcomes,
-            included=self.audit.game(Role.AUDIT, settings).included,
-            attacked=attacked,
-            replays=replays,
-        )
-
-    def _run(self, role: Role, settings: AuditSettings) -> Sequence[Trial]:
-        stored = self.store.outcomes(role)
-        return run_trials(
-            [Trial(role, World.OUT, number) for number in range(settings.shadow_models)],
-            self._payload(role, settings),
-            self.store,
-            engine=self.engine,
-            trial_timeout=self.trial_timeout,
-            generator=self.audit.generator.generator if role is Role.AUDIT else None,
-            on_progress=self.on_progress,
-            hopeless=lambda first: not any(stored[trial].finished for trial in first),
-        )
-
-    def _payload(self, role: Role, settings: AuditSettings) -> Payload:
+    def payload(self, role: Role) -> Payload:
+        """What workers need to run the models of a role, which have coins of their own."""
         audit, schema = self.audit, self.audit.table.schema
-        game, views = audit.game(role, settings), audit.views
+        role = Role.AUDIT if role is Role.REPLAY else role
+        game, views = audit.game(role, self._settings(role)), audit.views
         null = cast(Generator, build("null", GENERATORS, given={}, offered={"schema": schema}))
         generator: object = {
             Role.NULL_CONTROL: null,
@@ -137,11 +58,65 @@ class RecordsSession:
             audit=audit.id,
         )
 
+    def control(self, role: Role) -> ControlOutcome:
+        """Runs a control and judges it."""
+        trials, claim = self._models(role), self.audit.claim
+        attacked = self._attacked(role, trials, claim)
+        highest = power(self._settings(role), claim).max_provable
+        return judged(role, attacked[0] if attacked else None, highest=highest)
+
+    def audited(self) -> RecordsFindings:
+        """Runs the models, one of them twice, and attacks them."""
+        trials = self._models(Role.AUDIT)
+        stored = self.store.outcomes(Role.AUDIT)
+        outcomes = [stored[trial] for trial in trials]
+        claim = require_epsilon(effective_claim(self.audit, outcomes), method="`records`")
+        attacked = self._attacked(Role.AUDIT, trials, claim)
+        finished = [end.trial for end in outcomes if end.finished]
+        replays = []
+        if finished:
+            again = Trial(Role.REPLAY, World.OUT, finished[-1].number)
+            self.train([again], engine=self.engine.renewed(1))
+            replays = [Replay(self.store.outcome(finished[-1]), self.store.outcome(again))]
+        return RecordsFindings(
+            claim=claim,
+            outcomes=outcomes,
+            included=self.audit.game(Role.AUDIT, self.audit.settings).included,
+            attacked=attacked,
+            replays=replays,
+        )
+
+    def record(
+        self,
+        controls: Mapping[Role, ControlOutcome],
+        found: RecordsFindings | None,
+        *,
+        reuse: Check,
+        seconds: float,
+    ) -> AuditRecord:
+        """Concludes."""
+        return conclude_records(self.audit, controls, found, reuse=reuse, seconds=seconds)
+
+    def _settings(self, role: Role) -> AuditSettings:
+        settings = self.audit.settings
+        return settings if role is Role.AUDIT else control_settings(settings)
+
+    def _models(self, role: Role) -> Sequence[Trial]:
+        """Runs the models of a role."""
+        stored = self.store.outcomes(role)
+        return self.train(
+            [
+                Trial(role, World.OUT, number)
+                for number in range(self._settings(role).shadow_models)
+            ],
+            hopeless=lambda first: not any(stored[trial].finished for trial in first),
+        )
+
     def _attacked(
-        self, role: Role, trials: Sequence[Trial], settings: AuditSettings, claim: PrivacyClaim
+        self, role: Role, trials: Sequence[Trial], claim: PrivacyClaim
     ) -> list[RecordsEvaluation]:
         """Every attack that is scored; empty if too few models finished."""
-        stored = self.store.outcomes(role)
+        stored, settings = self.store.outcomes(role), self._settings(role)
         included = self.audit.game(role, settings).included
         fitted = 2 * settings.fitted
         used = [trial for trial in trials if stored[trial].finished]

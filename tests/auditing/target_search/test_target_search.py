@@ -14,11 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 import dpaudit
-from dpaudit.auditing.build import build_spec
 from dpaudit.auditing.entry import run_audit
+from dpaudit.auditing.games import build_spec
 from dpaudit.auditing.settings import DEFAULT_ATTACKS, AuditSettings
-from dpaudit.auditing.target_search.search import find_target, separations
-from dpaudit.auditing.target_search.spec import TargetSearchSpec, candidates_of
+from dpaudit.auditing.two_worlds.target_search.search import find_target, separations
+from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec, candidates_of
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import InterruptedRunError, RunFolderError, SettingsError, TargetError

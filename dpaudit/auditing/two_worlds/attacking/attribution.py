@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.auditing.attacking.evaluation import Evaluation
-from dpaudit.auditing.attacking.fitting import score
-from dpaudit.auditing.attacking.parts import Part
+from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
+from dpaudit.auditing.two_worlds.attacking.fitting import score
+from dpaudit.auditing.two_worlds.attacking.parts import Part
 from dpaudit.bounds import Direction, auc, aucs
 from dpaudit.plugins.protocols import FeatureName, FloatArray
 from dpaudit.results.leaks import in_order

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, cast
 import pandas as pd
 
 from dpaudit.auditing.access import attacks_with_access
-from dpaudit.auditing.pairs import audited_pair
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.two_worlds.pairs import audited_pair
 from dpaudit.errors import SettingsError
 from dpaudit.game.salt import Private
 from dpaudit.game.target import Target, choose_target, copies_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.game.trial import Role, Trial
 from dpaudit.plugins.protocols import BoolArray, World
 

@@ -9,8 +9,8 @@ from typing import cast
 import numpy as np
 
 from dpaudit.auditing.one_run.attack import ClosestRecord
-from dpaudit.auditing.target_search.spec import TargetSearchSpec
-from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec
 from dpaudit.errors import RunFolderError
 from dpaudit.game.engine import run_trials
 from dpaudit.game.flight import Engine

@@ -10,11 +10,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from dpaudit.auditing.attacking.endings import ENDINGS, features_of_ending
-from dpaudit.auditing.attacking.fitting import Fitted, FittingScore, fit_attack
-from dpaudit.auditing.attacking.parts import FeatureRows, gather
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.auditing.two_worlds.attacking.endings import ENDINGS, features_of_ending
+from dpaudit.auditing.two_worlds.attacking.fitting import Fitted, FittingScore, fit_attack
+from dpaudit.auditing.two_worlds.attacking.parts import FeatureRows, gather
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.bounds import FailedTrials, guarantee_of
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpaudit.auditing.attacking.contenders import contenders, first_outcomes
-from dpaudit.auditing.attacking.evaluation import Evaluation, evaluate
-from dpaudit.auditing.attacking.parts import MIN_FITTED, Part, arrange
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.trial_plan import plan_trials
-from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.auditing.two_worlds.attacking.contenders import contenders, first_outcomes
+from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation, evaluate
+from dpaudit.auditing.two_worlds.attacking.parts import MIN_FITTED, Part, arrange
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.auditing.two_worlds.trial_plan import plan_trials
 from dpaudit.bounds import guarantee_of
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role, Trial

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpaudit.auditing.attacking.parts import FeatureRows, Part
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.attacking.parts import FeatureRows, Part
 from dpaudit.bounds import (
     FailedTrials,
     Grading,

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpaudit.auditing.attacking.endings import Ending, ending
-from dpaudit.auditing.plan import highest_provable
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.attacking.endings import Ending, ending
+from dpaudit.auditing.two_worlds.plan import highest_provable
 from dpaudit.game.trial import Trial, TrialEnd, TrialStatus
 from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World

@@ -7,29 +7,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpaudit.auditing.attacking.attribution import attribute
-from dpaudit.auditing.attacking.run import (
+from dpaudit.auditing.checks import Replay, check_repeats, check_replay, failure_reasons
+from dpaudit.auditing.claims import effective_claim
+from dpaudit.auditing.two_worlds.attacking.attribution import attribute
+from dpaudit.auditing.two_worlds.attacking.run import (
     Attacked,
     attack_all,
     best,
     masks,
     tables_suffice,
 )
-from dpaudit.auditing.checks import (
-    Replay,
+from dpaudit.auditing.two_worlds.checks import (
     TrialCounts,
     check_agreement,
     check_failures,
     check_given_up,
     check_order,
     check_randomness,
-    check_repeats,
-    check_replay,
-    failure_reasons,
 )
-from dpaudit.auditing.claims import effective_claim
-from dpaudit.auditing.plan import highest_provable, power
-from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.auditing.two_worlds.plan import highest_provable, power
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.bounds import guarantee_of
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus

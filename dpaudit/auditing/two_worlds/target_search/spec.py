@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.two_worlds import TwoWorldSpec, build_two_worlds
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import RegistryError, SettingsError, TargetError
 from dpaudit.game.selection import SelectionGame, halves
 from dpaudit.game.target import exposing_first

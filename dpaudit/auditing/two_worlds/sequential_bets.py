@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit.auditing.attacking.contenders import Features
-from dpaudit.auditing.attacking.evaluation import Evaluation
-from dpaudit.auditing.attacking.fitting import Fitted, score
-from dpaudit.auditing.attacking.parts import Part
-from dpaudit.auditing.attacking.run import Attacked
+from dpaudit.auditing.two_worlds.attacking.contenders import Features
+from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
+from dpaudit.auditing.two_worlds.attacking.fitting import Fitted, score
+from dpaudit.auditing.two_worlds.attacking.parts import Part
+from dpaudit.auditing.two_worlds.attacking.run import Attacked
 from dpaudit.bounds import Counts, auc
 from dpaudit.bounds.table import Observed, ValidBound, valid_bounds
 from dpaudit.game.outcomes import StoredOutcomes

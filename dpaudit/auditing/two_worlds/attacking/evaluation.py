@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dpaudit.auditing.attacking.fitting import Fitted, score
-from dpaudit.auditing.attacking.parts import SplitTrials
+from dpaudit.auditing.two_worlds.attacking.fitting import Fitted, score
+from dpaudit.auditing.two_worlds.attacking.parts import SplitTrials
 from dpaudit.bounds import (
     CoinGuesses,
     Counts,

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from dpaudit.auditing.attacking.contenders import Contender, contenders, first_outcomes
-from dpaudit.auditing.attacking.run import Attacked, attack_all
 from dpaudit.auditing.claims import effective_claim
-from dpaudit.auditing.sequential_bets import BetStream
-from dpaudit.auditing.trial_plan import FIRST_FITTED, TrialPlan, plan_trials
-from dpaudit.auditing.two_worlds import TwoWorldSpec
+from dpaudit.auditing.two_worlds.attacking.contenders import Contender, contenders, first_outcomes
+from dpaudit.auditing.two_worlds.attacking.run import Attacked, attack_all
+from dpaudit.auditing.two_worlds.sequential_bets import BetStream
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED, TrialPlan, plan_trials
 from dpaudit.bounds import refit_schedule
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.outcomes import StoredOutcomes

@@ -1,0 +1,19 @@
+"""The game of many records, as the rest of an audit needs it."""
+
+from __future__ import annotations
+
+from dpaudit.auditing.controls import CONTROLS
+from dpaudit.auditing.game import GameKind, TrainingCount
+from dpaudit.auditing.records.controls import control_settings
+from dpaudit.auditing.records.session import RecordsSession
+from dpaudit.auditing.records.spec import build_records
+from dpaudit.auditing.settings import AuditSettings
+
+
+def _trainings(settings: AuditSettings, together: bool) -> TrainingCount:
+    del together
+    control = control_settings(settings).shadow_models
+    return TrainingCount(settings.shadow_models, repeats=1, controls=len(CONTROLS) * control)
+
+
+MANY_RECORDS = GameKind(build=build_records, session=RecordsSession, trainings=_trainings)

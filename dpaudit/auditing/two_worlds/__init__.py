@@ -1,0 +1,1 @@
+"""The game of two worlds: shadow models trained with the target, and without it."""

@@ -1,0 +1,194 @@
+"""Checks of a run in two worlds: reasons not to trust its numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dpaudit.auditing.checks import SIGNIFICANCE
+from dpaudit.auditing.drift import drift_p_value
+from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
+from dpaudit.bounds import Counts, Guarantee, choose_threshold_by, count_errors
+from dpaudit.formatting import rounded_down
+from dpaudit.game.outcomes import StoredOutcome
+from dpaudit.game.trial import Trial, TrialEnd, TrialStatus
+from dpaudit.plugins.protocols import BoolArray, FloatArray, World
+from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
+
+CONTRADICTION = 0.5
+"""Share of the largest provable epsilon that a proof of nothing must not fall short of."""
+
+
+class TrialCounts(NamedTuple):
+    """Trials of each world that were run, and how many of them failed."""
+
+    run: Mapping[World, int]
+    failed: Mapping[World, int]
+
+    @classmethod
+    def of(cls, outcomes: Iterable[TrialEnd]) -> TrialCounts:
+        """Counts outcomes."""
+        run, failed = dict.fromkeys(World, 0), dict.fromkeys(World, 0)
+        for outcome in outcomes:
+            run[outcome.trial.world] += 1
+            failed[outcome.trial.world] += outcome.status is not TrialStatus.FINISHED
+        return cls(run, failed)
+
+
+def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check:
+    """Says what failed trials did to the bound, and whether failing depends on the record.
+
+    Args:
+        counts: Trials of each world that were run, and that failed.
+        highest: The largest provable epsilon without failures.
+        left: The same with these failures.
+
+    Returns:
+        The check; failures that differ between worlds (Fisher's exact test) weaken the verdict,
+        for then failing itself may give the record away.
+    """
+    (n_in, n_out), (run_in, run_out) = (
+        [of[world] for world in World] for of in (counts.failed, counts.run)
+    )
+    if n_in + n_out == 0:
+        return Check("failed trials", True, "every trial finished", Consequence.NOTED)
+    detail = f"{n_in} of {run_in} trials failed in world in and {n_out} of {run_out} in world out"
+    before, after = rounded_down(highest), rounded_down(left)
+    if after != before:
+        detail += (
+            "; the scored ones count as the attack's errors, so the largest provable epsilon is "
+            f"{after} instead of {before}"
+        )
+    from scipy.stats import fisher_exact  # takes half a second to import
+
+    table = np.array([[n_in, run_in - n_in], [n_out, run_out - n_out]])
+    p_value = float(fisher_exact(table)[1])
+    if p_value >= SIGNIFICANCE:
+        return Check("failed trials", False, detail, Consequence.NOTED)
+    detail += f"; failing depends on the world (p = {p_value:.2g}), so failing itself may leak"
+    return Check("failed trials", False, detail, Consequence.WEAKENS)
+
+
+def check_given_up(outcomes: Sequence[TrialEnd], *, planned: int) -> Check:
+    """Why an audit stopped where nothing could come of it any more.
+
+    Args:
+        outcomes: The trials that were run.
+        planned: How many there would have been, of both worlds together.
+
+    Returns:
+        The check; it makes the audit invalid if no trial finished at all.
+    """
+    name = "enough trials"
+    stopped = f"stopped after {len(outcomes)} of {planned} trials"
+    failed = sum(TrialCounts.of(outcomes).failed.values())
+    if failed == len(outcomes):
+        return Check(name, False, f"{stopped}: every one of them failed")
+    detail = f"{stopped}: {failed} failed, so that no attack can prove more than the claim any more"
+    return Check(name, False, detail, Consequence.WEAKENS)
+
+
+def check_order(scores: FloatArray, member: BoolArray, positions: FloatArray, name: str) -> Check:
+    """Whether scores drift with the order in which trials were planned.
+
+    Trials must be exchangeable within a world: a drift means that shadow models influence one
+    another, and no bound holds. Kendall's rank test in each world, Bonferroni over the two.
+
+    Args:
+        scores: Scores [n] of the scored trials.
+        member: Their worlds [n].
+        positions: Their places [n] in the planned order.
+        name: The attack's name.
+
+    Returns:
+        The check.
+    """
+    planned = np.argsort(positions)
+    p_values = [drift_p_value(scores[planned][member[planned] == world]) for world in (True, False)]
+    p_value = min(1.0, 2 * min(p_values))
+    passed = p_value >= SIGNIFICANCE
+    what = "do not drift" if passed else "drift"
+    detail = f"scores of {name} {what} with the order of the trials (p = {p_value:.2g})"
+    return Check("trial order", passed, detail)
+
+
+def check_randomness(outcomes: Iterable[StoredOutcome]) -> Check:
+    """Whether different seeds give different synthetic tables."""
+    seen: dict[World, set[bytes]] = {World.IN: set(), World.OUT: set()}
+    finished: Counter[World] = Counter()
+    for outcome in outcomes:
+        if outcome.digest is not None:
+            seen[outcome.trial.world].add(outcome.digest)
+            finished[outcome.trial.world] += 1
+    if any(finished[world] < 2 for world in World):
+        detail = "too few trials finished to tell whether different seeds give different tables"
+        return Check("seeds compared", False, detail, Consequence.NOTED)
+    if any(len(tables) > 1 for tables in seen.values()):
+        return Check(
+            DIFFERENT_SEEDS, True, "different seeds give different tables", Consequence.NOTED
+        )
+    if seen[World.IN] == seen[World.OUT]:
+        detail = "every model gave the same table, in both worlds: the output is a constant"
+    else:
+        detail = (
+            "every model of a world gave the same table: the generator does not use its seed "
+            "(no randomness, or a fixed seed inside), so nothing hides the record"
+        )
+    return Check(DIFFERENT_SEEDS, False, detail, Consequence.NOTED)
+
+
+def check_agreement(
+    evaluation: Evaluation,
+    member: BoolArray,
+    highest: float,
+    *,
+    guarantee: Guarantee,
+    confidence: float,
+) -> Check:
+    """Whether AUC and bound agree.
+
+    The best threshold on the scored trials proves nothing, but if it promises half of what is
+    provable where the threshold of the fitting part proves nothing at all, the scores moved
+    between the two parts: their trials do not follow one distribution, or the classifier's scores
+    do not keep their scale.
+
+    Args:
+        evaluation: The attack's result.
+        member: Worlds of the scored trials.
+        highest: The largest provable limit.
+        guarantee: That of the claim.
+        confidence: Confidence of the attack's bounds.
+
+    Returns:
+        The check.
+    """
+    best = choose_threshold_by(
+        evaluation.scores, member, guarantee.statistic, confidence=confidence
+    )
+    errors = count_errors(evaluation.scores, member, best)
+    n_in, n_out = evaluation.counts.n_in, evaluation.counts.n_out
+    counts = Counts(
+        errors.false_negatives + n_in - errors.n_in,  # failed trials are errors here too
+        errors.false_positives + n_out - errors.n_out,
+        n_in,
+        n_out,
+    )
+    promised = guarantee.clopper_pearson(counts, confidence=confidence)
+    if evaluation.proved > 0 or promised <= CONTRADICTION * highest:
+        return Check("AUC and bound", True, "AUC and bound agree")
+    detail = (
+        f"the AUC is {evaluation.auc:.3f} and yet nothing is proved: scores moved between the "
+        "fitting and the scored part, so the threshold does not fit"
+    )
+    return Check("AUC and bound", False, detail)
+
+
+def first_finished(outcomes: Iterable[TrialEnd], world: World) -> Trial | None:
+    """The first trial of a world, in the order given, that finished."""
+    for outcome in outcomes:
+        if outcome.trial.world is world and outcome.status is TrialStatus.FINISHED:
+            return outcome.trial
+    return None

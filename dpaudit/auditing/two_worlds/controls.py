@@ -1,0 +1,146 @@
+"""Controls in two worlds: how many trials they have, and what is said of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar, Final
+
+import cloudpickle
+
+from dpaudit.auditing.controls import (
+    BEYOND_CHANCE,
+    CONFIDENCE,
+    CONTROLS,
+    ControlWords,
+    judge,
+    unfinished,
+)
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
+from dpaudit.auditing.two_worlds.attacking.parts import MIN_FITTED
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.game.trial import Role
+from dpaudit.model.choices import Multiplicity
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim
+from dpaudit.plugins.protocols import World
+from dpaudit.plugins.registry import GENERATORS, build
+from dpaudit.results.record import ControlOutcome
+
+TRIALS_PER_WORLD = 30
+"""Of a control in full; fewer where the audit itself is small (`control_settings`)."""
+FEWEST_PER_WORLD = 7
+"""Of a control that is run first: enough that a perfect separation proves something."""
+GENERATORS_OF: Final = {Role.NULL_CONTROL: "null", Role.POSITIVE_CONTROL: "copycat"}
+"""The registered generator that a control audits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlSettings(AuditSettings):
+    """The settings of a control; it may have fewer trials than an audit."""
+
+    FEWEST: ClassVar[int] = 10
+
+    @property
+    def fitted(self) -> int:
+        """Trials of each world that train the attack, at least as many as it takes."""
+        return max(MIN_FITTED, super().fitted)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has as many trials as a control ever has."""
+        return self.per_world == TRIALS_PER_WORLD
+
+
+def control_settings(settings: AuditSettings) -> ControlSettings:
+    """The settings of a control in full: 60 trials, the same rules, one analysis."""
+    same = {one.name: getattr(settings, one.name) for one in fields(settings)}
+    return ControlSettings(
+        **same
+        | {
+            "shadow_models": 2 * TRIALS_PER_WORLD,
+            "confidence": CONFIDENCE,
+            "sequential": False,
+        }
+    )
+
+
+def first_control_settings(settings: AuditSettings) -> ControlSettings:
+    """The settings with which a control is run first: both together cost half the audit, or less.
+
+    The smallest audits apart, whose controls may cost as much. So few trials show a gross fault
+    only, and only if the attack separates them perfectly. Its confidence is as strict as leaves
+    that a proof. One attack is selected, as there is nothing to divide. A control that does not
+    pass is run in full before it is judged, so that few trials never make a sound audit invalid
+    more often.
+
+    Args:
+        settings: Those of the audit.
+
+    Returns:
+        Those of a control in full where the audit is large enough for it.
+    """
+    full = control_settings(settings)
+    most = settings.shadow_models // (len(World) * len(CONTROLS))
+    per_world = min(most, max(FEWEST_PER_WORLD, most // 2))
+    if per_world >= TRIALS_PER_WORLD:
+        return full
+    small = replace(full, shadow_models=2 * per_world, multiplicity=Multiplicity.SELECT)
+    by_chance = 0.5**small.scored  # a perfect separation of worlds that do not differ
+    return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
+
+
+def control_claim(claim: Claim) -> PrivacyClaim:
+    """The claim that controls are judged by: that of the audit, or pure DP in place of another.
+
+    A control asks whether anything is proved, and how much of what could be; epsilon says that
+    whatever the audit's claim is stated in.
+    """
+    if isinstance(claim, PrivacyClaim):
+        return claim
+    return PrivacyClaim(epsilon=1.0, neighbours=claim.neighbours)
+
+
+def control_generator(role: Role, audit: TwoWorldSpec) -> bytes:
+    """The pickled generator of a control, built for this audit's schema and target."""
+    offered = {
+        "schema": audit.table.schema,
+        "target": audit.target.record,
+        "released_facts": audit.game.view.released_facts,
+    }
+    built = build(GENERATORS_OF[role], GENERATORS, given={}, offered=offered)
+    pickled: bytes = cloudpickle.dumps(built)
+    return pickled
+
+
+def judged(
+    role: Role, best: Evaluation | None, settings: ControlSettings, *, highest: float
+) -> ControlOutcome:
+    """Whether a control ended as it must.
+
+    Args:
+        role: Which control.
+        best: The attack with the largest bound; None if too few trials finished.
+        settings: Its own.
+        highest: The largest epsilon that it could prove.
+
+    Returns:
+        The result.
+    """
+    if best is None:
+        return unfinished(role, "too few of its trials finished", highest=highest)
+    words = ControlWords(
+        hidden="a generator that ignores its data was not told apart",
+        found="a generator that ignores its data was told apart ({bound}): the two worlds differ "
+        "in more than the record",
+        caught="a generator that copies the target was caught",
+        missed="a generator that copies the target was not caught ({bound}): these attacks cannot "
+        "see this target",
+    )
+    if not settings.is_full:
+        small = (
+            f"; with {settings.shadow_models} trials, fewer than in a large audit: only a "
+            "gross fault would show"
+        )
+        words = ControlWords(*(said + small for said in words))
+    return judge(role, best.proved, auc=best.auc, highest=highest, words=words)

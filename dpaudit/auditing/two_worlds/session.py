@@ -1,0 +1,196 @@
+"""One audit in two worlds being run: controls, trials, attacks, checks, verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dpaudit.auditing.checks import Replay
+from dpaudit.auditing.claims import effective_claim
+from dpaudit.auditing.controls import CONTROLS
+from dpaudit.auditing.session import Session
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.attacking.run import Attacked, attack_all, best, masks
+from dpaudit.auditing.two_worlds.checks import first_finished
+from dpaudit.auditing.two_worlds.conclusion import conclude_two_worlds
+from dpaudit.auditing.two_worlds.controls import (
+    ControlSettings,
+    control_claim,
+    control_generator,
+    control_settings,
+    first_control_settings,
+    judged,
+)
+from dpaudit.auditing.two_worlds.findings import Findings, find
+from dpaudit.auditing.two_worlds.plan import highest_provable
+from dpaudit.auditing.two_worlds.prospects import all_failed_alike, cannot_prove
+from dpaudit.auditing.two_worlds.sequential import run_sequential
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED, TrialPlan, plan_trials
+from dpaudit.game.engine import FIRST_REVIEW
+from dpaudit.game.outcomes import StoredOutcomes
+from dpaudit.game.trial import Payload, Role, Trial
+from dpaudit.plugins.foreign import pickled
+from dpaudit.plugins.protocols import World, trains_many
+from dpaudit.results.record import AuditRecord, ControlOutcome
+from dpaudit.results.verdict import Check
+
+
+@dataclass(frozen=True)
+class TwoWorldSession(Session[TwoWorldSpec, Findings]):
+    """One audit in two worlds being run in one run folder."""
+
+    def payload(self, role: Role) -> Payload:
+        """What workers need to run any trial."""
+        del role
+        return self._payload
+
+    @cached_property
+    def _payload(self) -> Payload:
+        audit = self.audit
+        audited = pickled(audit.generator.generator, name=audit.generator.name)
+        generators = {Role.AUDIT: audited, Role.REPLAY: audited}
+        generators |= {role: control_generator(role, audit) for role in CONTROLS}
+        return Payload(
+            game=audit.game,
+            generators=generators,
+            attacks=[attack for _, attack in audit.attacks],
+            root=audit.settings.seed,
+            audit=audit.id,
+        )
+
+    def tried(self) -> Findings | None:
+        """Trains a model in each world; if both fail, a few more: the findings if all of them fail.
+
+        They are trials of the audit as any other.
+        """
+        first = [Trial(Role.AUDIT, world, 0) for world in World]
+        self.train(first, among=self._cap)
+        stored = self.store.outcomes(Role.AUDIT)
+        if any(stored[trial].finished for trial in first):
+            return None
+        if self.audit.settings.sequential:
+            order = self._plan.trials(0, FIRST_FITTED)[:FIRST_REVIEW]
+        else:
+            order = self._shuffled(Role.AUDIT, self.audit.settings)[:FIRST_REVIEW]
+        self.train(order, among=self._cap)
+        tried = [*first, *(trial for trial in order if trial not in first)]
+        if not all_failed_alike([stored[trial] for trial in tried]):
+            return None
+        return self._found(tried, gave_up=True)
+
+    def control(self, role: Role) -> ControlOutcome:
+        """Runs a control: with few trials if the audit has few, in full if those do not pass."""
+        first = first_control_settings(self.audit.settings)
+        outcome = self._controlled(role, first)
+        if outcome.passed or first.is_full:
+            return outcome
+        return self._controlled(role, control_settings(self.audit.settings))
+
+    def _controlled(self, role: Role, settings: ControlSettings) -> ControlOutcome:
+        self.train(self._shuffled(role, settings))
+        claim = control_claim(self.audit.claim)
+        attacked = attack_all(self.audit, self.store.outcomes(role), role, settings, claim)
+        evaluation = best(attacked).evaluation if attacked else None
+        return judged(role, evaluation, settings, highest=highest_provable(settings, claim))
+
+    def audited(self) -> Findings:
+        """Runs the audit's own trials: all at once, or until a violation is proved."""
+        attacked: list[Attacked] | None = None
+        if self.audit.settings.sequential:
+            order: list[Trial] = []
+
+            def run(start: int, stop: int) -> StoredOutcomes:
+                batch = self._plan.trials(start, stop)
+                order.extend(batch)
+                self.train(batch, among=self._cap)
+                return self.store.outcomes(Role.AUDIT)
+
+            attacked = run_sequential(self.audit, run, lambda: self._hopeless(order))
+            gave_up = attacked is None
+        else:
+            planned = self._shuffled(Role.AUDIT, self.audit.settings)
+            order = list(self.train(planned, hopeless=self._hopeless))
+            gave_up = len(order) < len(planned)
+        if gave_up:
+            return self._found(order, gave_up=True)
+        replays = self._replays(order)
+        if replays:
+            self.train(replays, engine=self.engine.renewed(len(replays)))
+        return self._found(order, replays=replays, attacked=attacked)
+
+    def _found(
+        self,
+        order: Sequence[Trial],
+        *,
+        replays: Sequence[Trial] = (),
+        attacked: Sequence[Attacked] | None = None,
+        gave_up: bool = False,
+    ) -> Findings:
+        whole = self.store.outcome
+        return find(
+            self.audit,
+            self.store.outcomes(Role.AUDIT),
+            order,
+            replays=[
+                Replay(whole(trial._replace(role=Role.AUDIT)), whole(trial)) for trial in replays
+            ],
+            attacked=attacked,
+            gave_up=gave_up,
+        )
+
+    def record(
+        self,
+        controls: Mapping[Role, ControlOutcome],
+        found: Findings | None,
+        *,
+        reuse: Check,
+        seconds: float,
+    ) -> AuditRecord:
+        """Concludes."""
+        return conclude_two_worlds(self.audit, controls, found, reuse=reuse, seconds=seconds)
+
+    @property
+    def _cap(self) -> list[Trial]:
+        """Every trial that the audit may run."""
+        return self._plan.trials()
+
+    @property
+    def _plan(self) -> TrialPlan:
+        return plan_trials(self.audit, Role.AUDIT, self.audit.settings)
+
+    def _hopeless(self, trials: Sequence[Trial]) -> bool:
+        """Whether nothing can come of the audit any more, now that these first trials are run."""
+        audit, stored = self.audit, self.store.outcomes(Role.AUDIT)
+        outcomes = [stored[trial] for trial in trials]
+        if all_failed_alike(outcomes):
+            return True
+        parts = masks(audit, Role.AUDIT, audit.settings)
+        fits = dict(zip(World, parts, strict=True))
+        scored = {trial for trial in trials if not fits[trial.world][trial.number]}
+        claim = effective_claim(audit, outcomes)
+        return cannot_prove(outcomes, audit.settings, claim, scored=scored)
+
+    def _replays(self, order: Sequence[Trial]) -> list[Trial]:
+        """What to run twice: of models trained together one in each world, else one.
+
+        From the second half of the order: nothing came before a worker's first trial that could
+        have left something to it. Nor number 0 of a world, whatever its place in the order:
+        `tried` ran this pair first, in a batch of its own if models are trained together.
+        """
+        stored = self.store.outcomes(Role.AUDIT)
+        later = [stored[trial] for trial in order[len(order) // 2 :] if trial.number > 0]
+        found = [first_finished(later, world) for world in World]
+        replays = [trial._replace(role=Role.REPLAY) for trial in found if trial is not None]
+        return replays if self._together else replays[:1]
+
+    @property
+    def _together(self) -> bool:
+        return trains_many(self.audit.generator.generator)
+
+    def _shuffled(self, role: Role, settings: AuditSettings) -> list[Trial]:
+        """All trials of a role, both worlds interleaved at random."""
+        trials = plan_trials(self.audit, role, settings).trials()
+        order = self.audit.stream(f"{role}/order").rng().permutation(len(trials))
+        return [trials[position] for position in order]
