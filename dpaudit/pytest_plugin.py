@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     DpAudit = Callable[..., AuditResult]
 
-SCALES: Final = {"smoke": 48, "ci": 100, "full": 400}
+SCALES: Final = {"smoke": 52, "ci": 100, "full": 400}
 """Shadow models of an audit that names no number: seconds, a minute or two, and more."""
 PROPERTY: Final = "dpaudit"
 """Test property that holds an audit as JSON: for JUnit XML, and on its way from xdist's workers."""
@@ -55,7 +55,7 @@ SKIPPED: Final = "dpaudit-skipped"
 _SKIP = "skip tests that audit privacy (the fixture dp_audit or the marker dpaudit)"
 _ONLY = "run only tests that audit privacy"
 _SLOW = "run audits marked slow outside continuous integration (where CI is not set), too"
-_SCALE = "shadow models of audits that name no number: smoke 48, ci 100 (the default), full 400"
+_SCALE = "shadow models of audits that name no number: smoke 52, ci 100 (the default), full 400"
 _BASELINE = "fail where an audit proves more than this file says it did before"
 _UPDATE = "write what audits prove into the baseline, and fail none for it"
 _NO_CACHE = "train again what nothing has changed since it was audited"
