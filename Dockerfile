@@ -4,7 +4,7 @@ WORKDIR /src
 COPY . .
 # torch's CPU build: PyPI's for Linux brings gigabytes of CUDA
 RUN pip install --no-cache-dir torch --index-url https://download.pytorch.org/whl/cpu \
-    && pip install --no-cache-dir . \
+    && pip install --no-cache-dir '.[torch]' \
     && rm -rf /src/*
 RUN useradd --create-home auditor
 USER auditor

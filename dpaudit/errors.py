@@ -63,10 +63,21 @@ class ClusterError(InputError):
 
 
 class MissingExtraError(InputError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed.
 
-    def __init__(self, feature: str, package: str, extra: str) -> None:
-        super().__init__(f"{feature} needs {package}. Install: pip install 'dpaudit[{extra}]'")
+    Args:
+        feature: What needs it.
+        package: The package that is missing.
+        extra: The extra that brings it.
+        of: Whose extra it is.
+
+    Attributes:
+        command: What installs it.
+    """
+
+    def __init__(self, feature: str, package: str, extra: str, *, of: str = "dpaudit") -> None:
+        self.command = f"pip install '{of}[{extra}]'"
+        super().__init__(f"{feature} needs {package}. Install: {self.command}")
 
 
 class BudgetError(DpauditError):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import tomllib
 from collections.abc import Iterator
-from importlib import import_module
+from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from website.docstrings import markdown
 from website.signatures import default_text
@@ -24,14 +24,11 @@ _PAGES: Final = {
 """Pages on generators that have none of their own name."""
 
 
-def registered(group: str) -> dict[str, Any]:
+def registered(group: str) -> dict[str, EntryPoint]:
     """The plugins that this project registers, by name; others may be installed beside them."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    found = {}
-    for name, place in sorted(config["project"]["entry-points"][group].items()):
-        module, _, attribute = place.partition(":")
-        found[name] = getattr(import_module(module), attribute)
-    return found
+    places = sorted(config["project"]["entry-points"][group].items())
+    return {name: EntryPoint(name, place, group) for name, place in places}
 
 
 def generators_page() -> str:
@@ -55,10 +52,13 @@ def attacks_page() -> str:
     return "\n".join([lead, *_sections(registered("dpaudit.attacks"))])
 
 
-def _sections(found: dict[str, Any]) -> Iterator[str]:
-    for name, value in found.items():
+def _sections(found: dict[str, EntryPoint]) -> Iterator[str]:
+    for name, entry in found.items():
+        value = entry.load()
         yield f"## {name}\n"
         yield markdown(value)
+        if entry.extras:
+            yield f"Needs `pip install 'dpaudit[{','.join(entry.extras)}]'`.\n"
         page = _page_on(name)
         if page:
             yield f"[More on {name}]({page})\n"

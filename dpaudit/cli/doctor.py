@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sqlite3
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,18 +37,28 @@ def doctor() -> None:
 
 
 def _findings() -> Iterator[DoctorLine]:
+    extras = _missing_of_extras()
     for name, version in versions().items():
-        good = version != "not installed"
-        yield DoctorLine(good, f"{name} {version}" + ("" if good else f": pip install {name}"))
+        if name not in extras.values():
+            good = version != "not installed"
+            yield DoctorLine(good, f"{name} {version}" + ("" if good else f": pip install {name}"))
     yield DoctorLine(sys.version_info >= (3, 11), "Python is 3.11 or newer")
-    parquet = importlib.util.find_spec("pyarrow") is not None
-    yield DoctorLine(
-        True, "Parquet can be read" if parquet else "no Parquet: pip install 'dpaudit[parquet]'"
-    )
+    for extra, package in extras.items():
+        install = f"there is no {package}; to add it: pip install 'dpaudit[{extra}]'"
+        yield DoctorLine(True, f"extra {extra}" + ("" if package is None else f": {install}"))
     yield from _plugin_findings()
     yield from _environment_findings()
     yield _store_finding()
     yield _worker_finding()
+
+
+def _missing_of_extras() -> dict[str, str | None]:
+    """Each extra of dpaudit, but for development, and what it lacks; None where it is there."""
+    from dpaudit.plugins.registry import missing_package
+
+    of = distribution("dpaudit")
+    extras = of.metadata.get_all("Provides-Extra", [])
+    return {extra: missing_package(of, extra) for extra in extras if extra != "dev"}
 
 
 def _plugin_findings() -> Iterator[DoctorLine]:

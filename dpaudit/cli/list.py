@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,6 @@ from dpaudit.model.choices import WorstCase
 
 if TYPE_CHECKING:
     from dpaudit.bounds.table import BoundEntry
-    from dpaudit.plugins.registry import Plugin
 
 
 class Group(StrEnum):
@@ -45,13 +45,13 @@ def list_registered(
         elif one is Group.WORST_CASES:
             entries = {case.value: case.meaning for case in WorstCase}
         elif one is Group.ATTACKS:
-            entries = {name: _attack(value) for name, value in _plugins(ATTACKS)}
+            entries = _registered(ATTACKS, _attack)
         elif one is Group.LIBRARIES:
             entries = {
                 f"{of.name}:{method}": of.account for of in libraries() for method in of.methods
             }
         else:
-            entries = {name: _summary(value) for name, value in _plugins(GENERATORS)}
+            entries = _registered(GENERATORS, _summary)
         width = max((len(name) for name in entries), default=0)
         for name, summary in entries.items():
             output.print(f"  {name:<{width}}  {summary}")
@@ -65,15 +65,21 @@ def _worth(entry: BoundEntry) -> str:
     return f"{worth}; {entry.meaning} ({entry.source})"
 
 
-def _plugins(group: str) -> list[Plugin]:
-    from dpaudit.plugins.registry import plugins
+def _registered(group: str, account: Callable[[object], str]) -> dict[str, str]:
+    """The account of each plugin of a group, and what must be installed before it can be used."""
+    from dpaudit.plugins.registry import missing_extra, plugins
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = plugins(group)
     for warning in caught:
         messages().print(f"warning: {warning.message}")
-    return found
+    entries = {name: account(value) for name, value in found}
+    for name in entries:
+        missing = missing_extra(name, group)
+        if missing is not None:
+            entries[name] += f" (run: {missing.command})"
+    return entries
 
 
 def _attack(value: object) -> str:

@@ -46,6 +46,6 @@ def opened_engine(name: str, *, jobs: int | None, scheduler: str | None) -> Iter
     try:
         from dpaudit.game.cluster_flight import cluster_engine
     except ModuleNotFoundError:
-        raise MissingExtraError("the engine dask", "dask.distributed", "dask") from None
+        raise MissingExtraError("the engine dask", "distributed", "cluster") from None
     with cluster_engine(scheduler) as engine:
         yield engine

@@ -28,6 +28,7 @@ from dpaudit.plugins.registry import (
     names,
     parse_parameters,
     plugins,
+    require_extras,
     resolve,
 )
 
@@ -115,6 +116,7 @@ def named_generator(
 
     Raises:
         RegistryError: If it cannot be found or built, or is not a generator.
+        MissingExtraError: If it is registered with an extra that is not installed.
         SettingsError: If `worker_memory` is not positive.
     """
     if worker_memory is not None and not worker_memory > 0:
@@ -136,6 +138,7 @@ def named_generator(
     own = generator if inspect.isroutine(generator) else type(generator)
     carry(generator)
     name = f"{own.__module__}:{own.__qualname__}"
+    require_extras(name, GENERATORS)
     with refusing(f"{name} cannot be used"):
         return NamedGenerator(name, plain_settings(generator), as_generator(generator, name=name))
 

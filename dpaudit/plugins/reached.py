@@ -83,7 +83,7 @@ class _Walk:
         own = {"dpaudit"}
         self._keys = required(own, self._known) - own
         # What an audit itself runs on, and the harness of a test, is known by what they declare.
-        self._declared = required({*own, "pytest"}, self._known) - own
+        self._declared = required({*own, "pytest", "torch"}, self._known) - own
         self._whole = False
         self._todo: list[Path | str] = []
         self._files = dict[Path, str]()

@@ -2,7 +2,8 @@
 
 A name is one of: a registered name (entry-point groups `dpaudit.generators`, `dpaudit.attacks`,
 `dpaudit.libraries`), `module:attr`, or `path/to/file.py:attr`. dpaudit never imports the packages
-that register.
+that register. An entry point may name extras of its package (`gan = "package:Gan [torch]"`): what
+these require must be installed before it is built.
 """
 
 from __future__ import annotations
@@ -10,10 +11,16 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import (
+    Distribution,
+    EntryPoint,
+    PackageNotFoundError,
+    distribution,
+    entry_points,
+)
 from typing import Any, NamedTuple
 
-from dpaudit.errors import DpauditError, RegistryError
+from dpaudit.errors import DpauditError, MissingExtraError, RegistryError
 from dpaudit.files import parse_json
 from dpaudit.formatting import did_you_mean, error_text
 from dpaudit.plugins.foreign import refusing
@@ -41,8 +48,8 @@ def plugins(group: str) -> list[Plugin]:
     found = []
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
         try:
-            with refusing(f"plugin {entry.name!r} ({entry.value}) is broken and left out"):
-                found.append(Plugin(entry.name, entry.load()))
+            value = _loaded(entry, f"plugin {entry.name!r} ({entry.value}) is broken and left out")
+            found.append(Plugin(entry.name, value))
         except DpauditError as error:
             warnings.warn(error_text(error), stacklevel=2)
     return found
@@ -60,6 +67,7 @@ def resolve(name: str, group: str) -> object:
 
     Raises:
         RegistryError: If there is no such name, module, file or attribute, or importing it fails.
+        MissingExtraError: If importing it fails and an extra of its entry point is not installed.
     """
     if ":" in name:
         place, _, attribute = name.rpartition(":")
@@ -71,14 +79,62 @@ def resolve(name: str, group: str) -> object:
         raise RegistryError(f"{place} has no {attribute!r}{did_you_mean(attribute, public)}")
     matches: Sequence[EntryPoint] = tuple(entry_points(group=group, name=name))
     if not matches:
-        kind = group.rpartition(".")[2].removesuffix("s")
         known = names(group)
         raise RegistryError(
-            f"unknown {kind} {name!r}{did_you_mean(name, known)}. Registered: {', '.join(known)}; "
+            f"unknown {_kind(group)} {name!r}{did_you_mean(name, known)}. "
+            f"Registered: {', '.join(known)}; "
             "or name your own as module:attr or path/to/file.py:attr"
         )
-    with refusing(f"plugin {name!r} ({matches[0].value}) fails to import"):
-        return matches[0].load()
+    return _loaded(matches[0], f"plugin {name!r} ({matches[0].value}) fails to import")
+
+
+def missing_extra(name: str, group: str) -> MissingExtraError | None:
+    """What is not installed of the extras of a name's entry point; None if all is.
+
+    Args:
+        name: A registered name, or `module:attr` of what is registered, as its own module or the
+            one of the entry point has it.
+        group: Entry-point group of registered names.
+    """
+    place, _, attribute = name.rpartition(":")
+    for entry in entry_points(group=group):
+        within = f"{place}.".startswith(f"{entry.module}.") and attribute == entry.attr
+        if name == entry.name or within:
+            return _missing_extra(entry)
+    return None
+
+
+def missing_package(of: Distribution, extra: str) -> str | None:
+    """The first package that an extra requires and that is not installed; None if all are.
+
+    Args:
+        of: Whose extra it is.
+        extra: Its name.
+    """
+    from packaging.requirements import Requirement  # takes time, and few entry points have extras
+
+    for asked in map(Requirement, of.requires or ()):
+        if asked.marker is not None and asked.marker.evaluate({"extra": extra}):
+            try:
+                distribution(asked.name)
+            except PackageNotFoundError:
+                return asked.name
+    return None
+
+
+def require_extras(name: str, group: str) -> None:
+    """Refuses what lacks an extra that its entry point names.
+
+    Args:
+        name: As in `missing_extra`.
+        group: Entry-point group of registered names.
+
+    Raises:
+        MissingExtraError: If one is not installed.
+    """
+    missing = missing_extra(name, group)
+    if missing is not None:
+        raise missing
 
 
 def module_of(name: str, group: str) -> str:
@@ -110,7 +166,9 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
 
     Raises:
         RegistryError: If a parameter is unknown or missing, or the constructor raises.
+        MissingExtraError: If an extra of its entry point is not installed.
     """
+    require_extras(name, group)
     value = resolve(name, group)
     if not inspect.isclass(value):
         if given:
@@ -164,3 +222,27 @@ def parse_parameters(pairs: Sequence[str]) -> dict[str, Any]:
         except ValueError:
             parameters[key] = text
     return parameters
+
+
+def _kind(group: str) -> str:
+    return group.rpartition(".")[2].removesuffix("s")
+
+
+def _loaded(entry: EntryPoint, what: str) -> object:
+    """What an entry point stands for; `what` says what it means that it cannot be loaded."""
+    try:
+        with refusing(what):
+            return entry.load()
+    except RegistryError as error:
+        raise _missing_extra(entry) or error from error.__cause__
+
+
+def _missing_extra(entry: EntryPoint) -> MissingExtraError | None:
+    if not entry.extras or entry.dist is None:
+        return None
+    for extra in entry.extras:
+        package = missing_package(entry.dist, extra)
+        if package is not None:
+            feature = f"{_kind(entry.group)} {entry.name!r}"
+            return MissingExtraError(feature, package, extra, of=entry.dist.name)
+    return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.errors import DataError, SettingsError
+from dpaudit.errors import DataError, MissingExtraError, SettingsError
 from dpaudit.plugins.protocols import FloatArray
 
 if TYPE_CHECKING:
@@ -58,9 +58,12 @@ def invert(
 
     Raises:
         SettingsError: If a number is out of range.
+        MissingExtraError: If torch is not installed.
     """
-    import torch
-
+    try:
+        import torch
+    except ModuleNotFoundError:
+        raise MissingExtraError("model inversion", "torch", "torch") from None
     if inputs < 1 or steps < 1:
         raise SettingsError(f"`inputs` ({inputs}) and `steps` ({steps}) begin at 1")
     if not (rate > 0.0 and 0.0 < enough <= 1.0):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
+from fractions import Fraction
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
@@ -13,9 +15,10 @@ import cloudpickle
 import pytest
 
 import dpaudit.plugins.registry as registry
-from dpaudit.errors import ClaimError, RegistryError
+from dpaudit.errors import ClaimError, MissingExtraError, RegistryError
 from dpaudit.formatting import did_you_mean
 from dpaudit.plugins.modules import carry
+from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.registry import (
     ATTACKS,
     GENERATORS,
@@ -84,6 +87,47 @@ def test_a_broken_plugin_is_a_warning_in_lists_and_an_error_by_name() -> None:
     with pytest.raises(RegistryError, match=r"'broken' \(dpaudit_no_such_package:Thing\) fails"):
         resolve("broken", GENERATORS)
     assert names(ATTACKS) == []
+
+
+THEIRS = {
+    "METADATA": """Name: Theirs
+Version: 1
+Provides-Extra: gpu
+Requires-Dist: no-such-base
+Requires-Dist: no-such-package>=1; extra == 'gpu'
+Provides-Extra: there
+Requires-Dist: numpy; extra == 'there'
+Requires-Dist: no-such-backport; python_version < '3' and extra == 'there'
+""",
+    "entry_points.txt": """[dpaudit.generators]
+lazy = fractions:Fraction [gpu]
+eager = dpaudit_no_such_package:Thing [gpu]
+ready = collections:Counter [there]
+""",
+}
+
+
+def test_an_entry_point_names_the_extra_that_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "theirs-1.dist-info").mkdir()
+    for name, text in THEIRS.items():
+        (tmp_path / "theirs-1.dist-info" / name).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    says = r"needs no-such-package. Install: pip install 'Theirs\[gpu\]'"
+    assert resolve("lazy", GENERATORS) is Fraction
+    for name in ("lazy", "eager", "fractions:Fraction"):
+        with pytest.raises(MissingExtraError, match=f"generator '(lazy|eager)' {says}"):
+            build(name, GENERATORS, given={}, offered={})
+    with pytest.raises(MissingExtraError, match=f"generator 'eager' {says}"):
+        resolve("eager", GENERATORS)
+    with pytest.raises(MissingExtraError, match=f"generator 'lazy' {says}"):
+        named_generator(Fraction(1), {}, {})
+    with pytest.warns(UserWarning, match=f"generator 'eager' {says}"):
+        found = dict(plugins(GENERATORS))
+    assert found["lazy"] is Fraction
+    assert "eager" not in found
+    assert build("ready", GENERATORS, given={}, offered={}) == Counter()
 
 
 def test_an_unknown_name_suggests_and_lists() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from dpaudit.errors import DataError, SettingsError
+from dpaudit.errors import DataError, MissingExtraError, SettingsError
 from dpaudit.usefulness.inversion import inversion_success, invert
 
 IMAGES, LABELS = load_digits(return_X_y=True)
@@ -78,3 +80,9 @@ def test_the_surest_input_is_kept_and_sure_is_enough() -> None:
 def test_numbers_out_of_range_are_refused(given: dict[str, float]) -> None:
     with pytest.raises(SettingsError):
         invert(lambda inputs: inputs, **{"label": 0, "inputs": 2, **given})  # type: ignore[arg-type]
+
+
+def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'dpaudit\[torch\]'"):
+        invert(lambda inputs: inputs, label=0, inputs=2)
