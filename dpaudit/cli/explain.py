@@ -82,7 +82,7 @@ def explain(
     explanation = inquiry.conclude(fixed)
     output = results()
     if json:
-        output.print(explanation.to_json())
+        output.print(explanation.to_json(), end="")
     elif quiet:
         output.print(explanation.conclusion)
     else:

@@ -324,7 +324,7 @@ def test_the_command_line_prints_one_document_and_exits_1_on_a_violation() -> No
     assert document["generator"] == "made.py:Copies"
     assert document["seed"] == 0
     assert document["schema_inferred"] is False
-    assert {entry["id"] for entry in document["not_checked"]} >= {"delta-xor", "partition-all-rows"}
+    assert set(document["not_checked"]) >= {"delta-xor", "partition-all-rows"}
     quiet = dpaudit_trace("made.py:Copies", "-q")
     assert quiet.stdout.startswith("made.py:Copies: 1 violation, 0 bugs, 0 notes;")
     assert quiet.stderr.splitlines() == ["not a result"] * 5
