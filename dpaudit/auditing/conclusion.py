@@ -136,7 +136,7 @@ def closing(
             columns=len(table.schema.columns),
             sha256=audit.specification["data"],
         ),
-        "schema": SchemaOrigin(inferred=table.schema.inferred),
+        "schema": SchemaOrigin(inferred=table.schema.inferred, source=table.schema_source),
         "rows": audit.rows,
         "seed": audit.settings.seed,
         "versions": audit.versions,
@@ -178,6 +178,8 @@ def _target(audit: TwoWorldSpec) -> TargetOfAudit:
         exposures=target.exposures,
         selection=selection,
         compared=target.compared,
+        worst_case=audit.settings.worst_case,
+        neighbours_file=audit.settings.neighbours_file,
         tables=None if audit.pair is None else audit.pair.account,
     )
 
