@@ -8,34 +8,11 @@ from typing import Any, NamedTuple
 
 from dpaudit.comparison.compare import gravest
 from dpaudit.frontiers.words import frontier_lines
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.results.brief import AuditBrief
 from dpaudit.results.document import Document
-from dpaudit.results.fields import NonNegative, Positive, Probability, Whole
+from dpaudit.results.fields import Positive, Probability, Whole
 from dpaudit.results.schema import document_schema
 from dpaudit.results.verdict import Verdict
-
-
-@dataclass(frozen=True, kw_only=True)
-class PointAudit:
-    """What the audit of one point found.
-
-    Attributes:
-        verdict: As in its own result.
-        claim: The promise under audit.
-        proved: The lower bound on the true epsilon; null if no trial was scored.
-        max_provable: The bound that a perfect attack would reach; null as above.
-        detectable: The smallest true epsilon caught with 80 % power; null if there is none.
-        auc: Of the deciding attack; 0.5 is chance. Null if no trial was scored.
-        folder: Its run folder, in that of the frontier.
-    """
-
-    verdict: Verdict
-    claim: PrivacyClaim
-    proved: NonNegative | None
-    max_provable: NonNegative | None
-    detectable: NonNegative | None
-    auc: Probability | None
-    folder: str
 
 
 class MeanScore(NamedTuple):
@@ -84,6 +61,7 @@ class FrontierPoint:
         epsilon: The privacy budget that it was given.
         audit: What its audit found; null if that failed.
         utility: What its tables are good for; null if that failed.
+        folder: Its folder in that of the frontier; below it is the run folder of its audit.
         failures: Why a part failed, one line each.
     """
 
@@ -91,8 +69,9 @@ class FrontierPoint:
     generator: str
     parameters: Mapping[str, Any]
     epsilon: float
-    audit: PointAudit | None
+    audit: AuditBrief | None
     utility: PointUtility | None
+    folder: str
     failures: tuple[str, ...]
 
 
