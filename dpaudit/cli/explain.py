@@ -88,4 +88,4 @@ def explain(
     else:
         output.print(str(explanation))
         output.print(f"reproduce: {explanation.reproduce}")
-    raise typer.Exit(ExitCode.PASS if explanation.removing else ExitCode.INCONCLUSIVE)
+    raise typer.Exit(ExitCode.PASS if explanation.removed_by else ExitCode.INCONCLUSIVE)
