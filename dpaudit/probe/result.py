@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dpaudit.model.severity import Severity
 
-Number = float | int | str | bool
+Number = float | str | bool
 
 
 class ProbeStatus(StrEnum):

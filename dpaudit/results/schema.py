@@ -49,7 +49,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
     kind, limits = unannotated(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if is_union(kind) and type(None) not in arguments:
-        return {"oneOf": [schema_of(one) for one in arguments]}
+        return {"anyOf": [schema_of(one) for one in arguments]}  # a whole number is a number, too
     if is_union(kind):
         [present] = [one for one in arguments if one is not type(None)]
         return {"oneOf": [{"type": "null"}, schema_of(present)]}

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
+from documents import read_document
 from dpaudit.cli.main import app
 from dpaudit.comparison import Comparison, Reference, compare
 from dpaudit.comparison.changes import Change, ChangedPart, changes
@@ -140,7 +141,7 @@ def test_compare_on_the_command_line(
     assert max(map(len, lines)) <= 80
     assert all(file.stat().st_size > 0 for file in files)
     printed = CliRunner().invoke(app, ["compare", *map(str, folders), "--json"]).stdout
-    document = json.loads(printed)
+    document = read_document(Comparison, printed)
     assert document == json.loads(files[-1].read_text()) == two.to_document()
     assert [run["audit"]["proved"] for run in document["runs"]] == [0.2, 2.741]
 

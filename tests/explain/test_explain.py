@@ -18,6 +18,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import dpaudit
+from documents import read_document
 from dpaudit.bounds import Counts
 from dpaudit.cli.main import app
 from dpaudit.errors import InputError, InterruptedRunError, RegistryError
@@ -154,7 +155,7 @@ def stored(run: Path) -> list[Any]:
 def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain: None) -> None:
     result = command("explain", "run", "--jobs", "1")
     assert result.exit_code == 0, result.stderr
-    found = json.loads((folder / "run/explain/explain.json").read_text())
+    found = read_document(Explanation, (folder / "run/explain/explain.json").read_text())
     effects = {one["suspect"]: one["effect"] for one in found["fixed"]}
     assert effects == {
         "bounds": "removes",

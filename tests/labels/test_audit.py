@@ -15,6 +15,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from documents import read_document
 from dpaudit.account import VoteTable
 from dpaudit.cli.audit_labels import audit_labels as command
 from dpaudit.cli.console import ExitCode
@@ -249,7 +250,7 @@ def test_exit_codes_and_the_document_say_the_verdict() -> None:
     laplace = ("--mechanism", "laplace", "--scale", "0.1", "--epsilon", "1")
     violation = of_reference(*laplace, "--json")
     assert violation.exit_code == ExitCode.VIOLATION
-    document = json.loads(violation.stdout)
+    document = read_document(LabelAudit, violation.stdout)
     assert document["verdict"] == "violation"
     assert document["proved"] > 1.0
     assert document["votes"] == {"in": 26, "out": 25}

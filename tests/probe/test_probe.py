@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
 from dataclasses import fields, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import probed_toys as toys
+from documents import read_document
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.cli.probe import probe as command
@@ -401,7 +401,7 @@ def test_a_violation_exits_1_alarms_first_and_80_columns() -> None:
 def test_json_is_one_document_and_a_bug_exits_0() -> None:
     done = dpaudit(f"{TOYS}:Truncated", "--json", "--only", "integers-truncated")
     assert done.exit_code == ExitCode.PASS, done.output
-    [found] = json.loads(done.stdout)["probes"]
+    [found] = read_document(ProbeReport, done.stdout)["probes"]
     assert found["status"] == "alarm"
     assert found["severity"] == Severity.BUG
     assert found["numbers"]["mean"] == pytest.approx(-0.5, abs=0.15)
