@@ -99,7 +99,7 @@ def conclude(
             columns=len(table.schema.columns),
             sha256=audit.specification["data"],
         ),
-        schema=SchemaOrigin(inferred=table.schema.inferred),
+        schema=SchemaOrigin(inferred=table.schema.inferred, source=table.schema_source),
         rows=audit.rows,
         seed=settings.seed,
         versions=audit.versions,

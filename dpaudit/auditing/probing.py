@@ -144,7 +144,7 @@ class _Probing:
             schema=self.schema,
             parameters=self.parameters,
         )
-        return report.results[0]
+        return report.probes[0]
 
 
 def _errand(audit: TwoWorldSpec) -> _Probing:

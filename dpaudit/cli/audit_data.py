@@ -100,7 +100,7 @@ def audit_data(
     if markdown is not None:
         write_asked(markdown, result.to_markdown(), option="markdown")
     if json:
-        results().print(result.to_json())
+        results().print(result.to_json(), end="")
     else:
         results().print(headline(result) if quiet else str(result))
     raise typer.Exit(exit_code(result.finding.verdict, fail_on))

@@ -158,7 +158,7 @@ def show(found: Printable, *, json: bool, quiet: bool, text: Callable[[str], str
         text: Applied to its text where all of it is printed.
     """
     if json:
-        results().print(found.to_json())
+        results().print(found.to_json(), end="")
     else:
         results().print(found.headline if quiet else text(str(found)))
 

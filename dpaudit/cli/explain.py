@@ -82,10 +82,10 @@ def explain(
     explanation = inquiry.conclude(fixed)
     output = results()
     if json:
-        output.print(explanation.to_json())
+        output.print(explanation.to_json(), end="")
     elif quiet:
         output.print(explanation.conclusion)
     else:
         output.print(str(explanation))
         output.print(f"reproduce: {explanation.reproduce}")
-    raise typer.Exit(ExitCode.PASS if explanation.removing else ExitCode.INCONCLUSIVE)
+    raise typer.Exit(ExitCode.PASS if explanation.removed_by else ExitCode.INCONCLUSIVE)

@@ -83,5 +83,5 @@ def probe(
     show(report, json=json, quiet=quiet, text=options.spelled)
     if report.violations:
         raise typer.Exit(ExitCode.VIOLATION)
-    if len(report.of(ProbeStatus.FAILED)) == len(report.results):
+    if len(report.of(ProbeStatus.FAILED)) == len(report.probes):
         raise typer.Exit(ExitCode.INCONCLUSIVE)

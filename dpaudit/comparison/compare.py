@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from dpaudit.comparison.changes import Change, changes
 from dpaudit.errors import InputError
 from dpaudit.model.claim import Quantity
-from dpaudit.results.document import to_document
-from dpaudit.results.record import AuditRecord
+from dpaudit.results.brief import AuditBrief
+from dpaudit.results.document import Document
+from dpaudit.results.record import AuditedGenerator, AuditRecord
 from dpaudit.results.verdict import Verdict
 
-COMPARISON_VERSION: Final = 1
-"""Version of the shape of a comparison's document."""
 _GRAVEST: Final = (
     Verdict.VIOLATION,
     Verdict.INVALID,
@@ -38,11 +36,13 @@ class ComparedRun:
 
     Attributes:
         name: What it is called here.
-        record: What it found.
+        generator: What was audited.
+        audit: What it found.
     """
 
     name: str
-    record: AuditRecord
+    generator: AuditedGenerator
+    audit: AuditBrief
 
 
 class RunChanges(NamedTuple):
@@ -60,19 +60,25 @@ class RunChanges(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Comparison(Document):
     """Audits side by side, in the order given.
 
     Attributes:
+        reference: Which run each is compared with.
+        verdict: The gravest verdict of all.
         runs: The audits, two or more.
-        reference: Which of them each is compared with.
+        changes: What differs, run by run from the second on.
 
     Raises:
         InputError: If there are fewer than two, or two have one name.
     """
 
-    runs: tuple[ComparedRun, ...]
+    schema_version = 1
+
     reference: Reference
+    verdict: Verdict
+    runs: tuple[ComparedRun, ...]
+    changes: tuple[RunChanges, ...]
 
     def __post_init__(self) -> None:
         if len(self.runs) < 2:
@@ -83,41 +89,10 @@ class Comparison:
             raise InputError(f"two runs are called {twice}: give each once")
 
     @property
-    def verdict(self) -> Verdict:
-        """The gravest verdict of all."""
-        return gravest(run.record.verdict for run in self.runs)
-
-    @property
     def quantity(self) -> Quantity | None:
         """What all claims limit; None where they limit different things."""
-        found = {run.record.claim.quantity for run in self.runs}
+        found = {run.audit.claim.quantity for run in self.runs}
         return found.pop() if len(found) == 1 else None
-
-    @property
-    def changes(self) -> tuple[RunChanges, ...]:
-        """What differs, run by run from the second on."""
-        first = self.runs[0]
-        before = [first] * (len(self.runs) - 1)
-        if self.reference is Reference.PREVIOUS:
-            before = list(self.runs[:-1])
-        return tuple(
-            RunChanges(old.name, new.name, changes(old.record, new.record))
-            for old, new in zip(before, self.runs[1:], strict=True)
-        )
-
-    def to_document(self) -> dict[str, Any]:
-        """The comparison as a JSON document."""
-        return {
-            "schema_version": COMPARISON_VERSION,
-            "reference": self.reference.value,
-            "verdict": self.verdict.value,
-            "runs": [_document(run) for run in self.runs],
-            "changes": to_document(self.changes),
-        }
-
-    def to_json(self) -> str:
-        """The document as JSON text."""
-        return json.dumps(self.to_document(), indent=2, allow_nan=False) + "\n"
 
 
 def gravest(verdicts: Iterable[Verdict]) -> Verdict:
@@ -140,26 +115,17 @@ def compare(
     Raises:
         InputError: If there are fewer than two.
     """
+    named = list(runs.items())
+    before = named[:-1] if reference is Reference.PREVIOUS else named[:1] * len(named[1:])
     return Comparison(
-        runs=tuple(ComparedRun(name=name, record=record) for name, record in runs.items()),
         reference=reference,
+        verdict=gravest(record.verdict for record in runs.values()),
+        runs=tuple(
+            ComparedRun(name=name, generator=record.generator, audit=AuditBrief.of(record))
+            for name, record in named
+        ),
+        changes=tuple(
+            RunChanges(old, new, changes(one, other))
+            for (old, one), (new, other) in zip(before, named[1:], strict=True)
+        ),
     )
-
-
-def _document(run: ComparedRun) -> dict[str, Any]:
-    """One run: what it is called, and what it found."""
-    record, power = run.record, run.record.power
-    return {
-        "name": run.name,
-        "generator": to_document(record.generator),
-        "verdict": record.verdict.value,
-        "claim": to_document(record.claim),
-        "quantity": record.claim.quantity.value,
-        "claimed": record.claim.value,
-        "proved": record.proved,
-        "confidence": record.confidence,
-        "detectable": None if power is None else power.detectable,
-        "max_provable": None if power is None else power.max_provable,
-        "auc": record.auc,
-        "shadow_models": sum(record.shadow_models.values()),
-    }

@@ -57,16 +57,15 @@ def _reach(comparison: Comparison) -> float:
     """Where the axis ends: beyond all bounds, and beyond claims that are not far from them."""
     found = [0.1]
     for run in comparison.runs:
-        power = run.record.power
-        found += [run.record.proved or 0.0, power.max_provable if power else 0.0]
+        found += [run.audit.proved or 0.0, run.audit.max_provable or 0.0]
     reach = max(value for value in found if math.isfinite(value))
-    claims = [run.record.claim.value for run in comparison.runs]
+    claims = [run.audit.claim.value for run in comparison.runs]
     return 1.08 * max([reach, *(claim for claim in claims if claim <= FAR * reach)])
 
 
 def _row(axes: Axes, place: int, run: ComparedRun) -> list[str]:
     """A name and what was found above, the line below."""
-    record, note = run.record, _note(run)
+    audit, note = run.audit, _note(run)
     letters = int((axes.width - LETTER * len(note)) / LETTER) - 1
     above, below = axes.up(place) - 8, place + 0.22
     right = axes.left + axes.width
@@ -74,27 +73,27 @@ def _row(axes: Axes, place: int, run: ComparedRun) -> list[str]:
         text(clipped(printable(run.name), max(letters, 12)), axes.left + 4, above),
         text(note, right, above, text_anchor="end"),
     ]
-    claim, middle = record.claim.value, axes.up(below)
+    claim, middle = audit.claim.value, axes.up(below)
     if claim <= axes.x.high:
         ends = [(claim, below - 0.2), (claim, below + 0.2)]
         drawn.append(axes.path(ends, stroke=CLAIM, stroke_width=3))
     else:
         drawn.append(text("claim →", right, middle, text_anchor="end", fill=CLAIM))
-    if record.proved is None:
+    if audit.proved is None:
         return drawn
-    if record.power is not None:
-        most = min(record.power.max_provable, axes.x.high)
-        drawn.append(axes.path([(record.proved, below), (most, below)], stroke=INK))
+    if audit.max_provable is not None:
+        most = min(audit.max_provable, axes.x.high)
+        drawn.append(axes.path([(audit.proved, below), (most, below)], stroke=INK))
         drawn.append(axes.path([(most, below - 0.1), (most, below + 0.1)], stroke=INK))
-    violated = record.verdict is Verdict.VIOLATION
-    drawn.append(bound_mark(axes, record.proved, below, size=5, violated=violated))
+    violated = audit.verdict is Verdict.VIOLATION
+    drawn.append(bound_mark(axes, audit.proved, below, size=5, violated=violated))
     return drawn
 
 
 def _note(run: ComparedRun) -> str:
     """What was proved, and the verdict where that does not say it."""
-    record = run.record
-    claimed, proved = claim_and_proof(record)
-    said = f"claimed {claimed}" if record.proved is None else f"proved {proved}, claimed {claimed}"
-    decided = record.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT)
-    return said if decided else f"{record.verdict}: {said}"
+    audit = run.audit
+    claimed, proved = claim_and_proof(audit.claim, audit.proved)
+    said = f"claimed {claimed}" if audit.proved is None else f"proved {proved}, claimed {claimed}"
+    decided = audit.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT)
+    return said if decided else f"{audit.verdict}: {said}"

@@ -58,7 +58,7 @@ def other_experiment(step: RunChanges) -> bool:
 
 def finding(comparison: Comparison) -> str:
     """The comparison in one sentence without its end: "2 runs, 1 of them a violation"."""
-    violations = sum(run.record.verdict is Verdict.VIOLATION for run in comparison.runs)
+    violations = sum(run.audit.verdict is Verdict.VIOLATION for run in comparison.runs)
     many = f"{len(comparison.runs)} runs"
     if not violations:
         return f"{many}, no violation found in any"
@@ -71,7 +71,7 @@ def _page(comparison: Comparison) -> Page:
         verdict=comparison.verdict,
         word="HISTORY" if is_history else "COMPARISON",
         finding=finding(comparison),
-        subject=", ".join(dict.fromkeys(run.record.generator.name for run in comparison.runs)),
+        subject=", ".join(dict.fromkeys(run.generator.name for run in comparison.runs)),
         lead=(*([_IN_TURN] if is_history else []), _EACH_ALONE),
         blocks=_blocks(comparison),
         origin=f"dpaudit {__version__} from {len(comparison.runs)} runs",
@@ -112,17 +112,15 @@ def _changed(step: RunChanges) -> Block:
 
 
 def _row(run: ComparedRun) -> tuple[str, ...]:
-    record = run.record
-    claimed, proved = claim_and_proof(record)
-    power = record.power
-    models = sum(record.shadow_models.values())
+    audit = run.audit
+    claimed, proved = claim_and_proof(audit.claim, audit.proved)
     return (
         run.name,
-        record.generator.name,
+        run.generator.name,
         claimed,
         proved,
-        "none" if power is None else rounded_down(power.max_provable),
-        auc_text(record.auc),
-        str(models),
-        str(record.verdict),
+        rounded_down(audit.max_provable),
+        auc_text(audit.auc),
+        str(audit.shadow_models),
+        str(audit.verdict),
     )

@@ -9,6 +9,7 @@ from scipy.special import expit
 from statsmodels.stats.proportion import proportion_confint
 
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.results.brief import AuditBrief
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Verdict
 
@@ -40,7 +41,7 @@ class FixedAudit(NamedTuple):
     Attributes:
         suspect: What was fixed.
         effect: What that did.
-        result: The result of the fixed generator's audit.
+        audit: What the fixed generator's audit found.
         auc: Of the attack that separates the worlds most; None if none was scored.
         limits: Confidence limits of it.
         folder: Where that audit ran, under the run's folder.
@@ -48,7 +49,7 @@ class FixedAudit(NamedTuple):
 
     suspect: str
     effect: Effect
-    result: AuditRecord
+    audit: AuditBrief
     auc: float | None
     limits: Interval | None
     folder: str
@@ -66,9 +67,9 @@ def judge_fix(suspect: str, result: AuditRecord, claim: PrivacyClaim, *, folder:
     Returns:
         The audit with its effect on the leak.
     """
-    attacks = result.attacks
+    attacks, brief = result.attacks, AuditBrief.of(result)
     if not attacks:
-        return FixedAudit(suspect, Effect.INVALID, result, None, None, folder)
+        return FixedAudit(suspect, Effect.INVALID, brief, None, None, folder)
     most = max(attacks, key=lambda attack: abs(attack.auc - 0.5))
     # Of several attacks the one that separates most counts: each gets a share of the error.
     confidence = 1.0 - (1.0 - result.confidence) / len(attacks)
@@ -84,7 +85,7 @@ def judge_fix(suspect: str, result: AuditRecord, claim: PrivacyClaim, *, folder:
         effect = Effect.REMOVES
     else:
         effect = Effect.UNPROVED
-    return FixedAudit(suspect, effect, result, most.auc, limits, folder)
+    return FixedAudit(suspect, effect, brief, most.auc, limits, folder)
 
 
 def auc_limits(auc: float, scored: int, *, confidence: float) -> Interval:

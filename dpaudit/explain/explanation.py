@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from dpaudit.explain.effect import Effect, FixedAudit, allowed_auc
+from dpaudit.explain.effect import Effect, FixedAudit
 from dpaudit.explain.suspects import TOGETHER
 from dpaudit.formatting import auc_text, duration, percent, printable, rounded, rounded_down
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.results.document import to_document
+from dpaudit.results.document import Document
 from dpaudit.results.verdict import Verdict
-
-SCHEMA_VERSION = 1
 
 _EFFECTS = {
     Effect.REMOVES: "removes it",
@@ -39,7 +36,7 @@ class Before(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explanation:
+class Explanation(Document):
     """What fixing each suspect did to a leak.
 
     Attributes:
@@ -47,76 +44,32 @@ class Explanation:
         claim: The claim that it violates.
         confidence: Of each bound by itself.
         shadow_models: Models that each fixed generator was given at most.
+        allowed_auc: The largest area under the ROC curve that the claim allows.
         before: The leak.
+        conclusion: What is to blame, in one sentence.
+        removed_by: The suspects without which it is gone: each alone if there are any, else all.
         fixed: One audit for each suspect.
         reproduce: The command that gives this explanation again.
     """
+
+    schema_version = 1
 
     generator: str
     claim: PrivacyClaim
     confidence: float
     shadow_models: int
+    allowed_auc: float
     before: Before
-    fixed: Sequence[FixedAudit]
+    conclusion: str
+    removed_by: tuple[str, ...]
+    fixed: tuple[FixedAudit, ...]
     reproduce: str
-
-    @property
-    def removing(self) -> list[FixedAudit]:
-        """The suspects without which the leak is gone: each alone if there are any, else all."""
-        found = [one for one in self.fixed if one.effect is Effect.REMOVES]
-        return [one for one in found if one.suspect != TOGETHER] or found
-
-    @property
-    def conclusion(self) -> str:
-        """What is to blame, in one sentence."""
-        before, removing = rounded_down(self.before.proved), self.removing
-        after = ", ".join(rounded_down(one.result.proved) for one in removing)
-        bounds = f"bound {before} -> {after}"
-        if [one.suspect for one in removing] == [TOGETHER]:
-            if len(self.fixed) == 1:
-                return f"fixing all suspects together removes it: {bounds}"
-            return f"no fix that was tried removes it alone, all together do: {bounds}"
-        if removing:
-            names = " or ".join(one.suspect for one in removing)
-            alone = ", each alone," if len(removing) > 1 else ""
-            return f"fixing {names}{alone} removes it: {bounds}"
-        if unproved := self._with(Effect.UNPROVED):
-            return (
-                f"nothing is shown to remove it; with {unproved} fixed it is not proved any more, "
-                "but may be there: try more shadow models"
-            )
-        if invalid := self._with(Effect.INVALID):
-            return f"nothing is shown to remove it; with {invalid} fixed the audit is not valid"
-        return "no fix that was tried removes it: the leak is elsewhere"
 
     @property
     def _allowed_limits(self) -> str:
         """The areas under the ROC curve that the claim allows, rounded inwards."""
-        most = float(rounded_down(allowed_auc(self.claim)))
+        most = float(rounded_down(self.allowed_auc))
         return f"{rounded(1 - most)} to {rounded(most)}"
-
-    def _with(self, effect: Effect) -> str:
-        return " or ".join(one.suspect for one in self.fixed if one.effect is effect)
-
-    def to_document(self) -> dict[str, Any]:
-        """The explanation as a JSON object."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "generator": self.generator,
-            "claim": to_document(self.claim),
-            "confidence": self.confidence,
-            "shadow_models": self.shadow_models,
-            "allowed_auc": allowed_auc(self.claim),
-            "before": self.before._asdict(),
-            "conclusion": self.conclusion,
-            "removed_by": [one.suspect for one in self.removing],
-            "suspects": [_entry(one) for one in self.fixed],
-            "reproduce": self.reproduce,
-        }
-
-    def to_json(self) -> str:
-        """The same as JSON text."""
-        return json.dumps(self.to_document(), indent=2, allow_nan=False)
 
     def __str__(self) -> str:
         """The conclusion, a line for each suspect, and what the words mean."""
@@ -137,29 +90,45 @@ class Explanation:
         return "\n".join(lines)
 
 
-def _entry(one: FixedAudit) -> dict[str, Any]:
-    return {
-        "name": one.suspect,
-        "effect": one.effect.value,
-        "verdict": one.result.verdict.value,
-        "reasons": list(one.result.reasons),
-        "proved": one.result.proved,
-        "auc": one.auc,
-        "auc_limits": None if one.limits is None else list(one.limits),
-        "max_provable_epsilon": one.result.max_provable_epsilon,
-        "detectable_epsilon": one.result.detectable_epsilon,
-        "shadow_models": sum(one.result.shadow_models.values()),
-        "seconds": one.result.seconds,
-        "folder": one.folder,
+def removing(fixed: Sequence[FixedAudit]) -> list[FixedAudit]:
+    """Those without which the leak is gone: each alone if there are any, else all together."""
+    found = [one for one in fixed if one.effect is Effect.REMOVES]
+    return [one for one in found if one.suspect != TOGETHER] or found
+
+
+def conclusion(before: Before, fixed: Sequence[FixedAudit]) -> str:
+    """What is to blame for a leak, in one sentence."""
+    removed = removing(fixed)
+    after = ", ".join(rounded_down(one.audit.proved) for one in removed)
+    bounds = f"bound {rounded_down(before.proved)} -> {after}"
+    names = {
+        effect: " or ".join(one.suspect for one in fixed if one.effect is effect)
+        for effect in Effect
     }
+    if [one.suspect for one in removed] == [TOGETHER]:
+        if len(fixed) == 1:
+            return f"fixing all suspects together removes it: {bounds}"
+        return f"no fix that was tried removes it alone, all together do: {bounds}"
+    if removed:
+        suspects = " or ".join(one.suspect for one in removed)
+        alone = ", each alone," if len(removed) > 1 else ""
+        return f"fixing {suspects}{alone} removes it: {bounds}"
+    if unproved := names[Effect.UNPROVED]:
+        return (
+            f"nothing is shown to remove it; with {unproved} fixed it is not proved any more, "
+            "but may be there: try more shadow models"
+        )
+    if invalid := names[Effect.INVALID]:
+        return f"nothing is shown to remove it; with {invalid} fixed the audit is not valid"
+    return "no fix that was tried removes it: the leak is elsewhere"
 
 
 def _in_words(one: FixedAudit) -> str:
     words = _EFFECTS[one.effect]
     if one.effect is Effect.INVALID or one.limits is None:
-        return f"{words}: {printable(one.result.reasons[0])}"
-    words += f": bound {rounded_down(one.result.proved)}, AUC {auc_text(one.auc)}"
+        return f"{words}: {printable(one.audit.reasons[0])}"
+    words += f": bound {rounded_down(one.audit.proved)}, AUC {auc_text(one.auc)}"
     words += f" ({rounded(one.limits.low)} to {rounded(one.limits.high)})"
-    if one.effect is Effect.UNPROVED and one.result.verdict is Verdict.INCONCLUSIVE:
-        words += f"; {printable(one.result.reasons[0])}"
-    return f"{words}; {duration(one.result.seconds)}"
+    if one.effect is Effect.UNPROVED and one.audit.verdict is Verdict.INCONCLUSIVE:
+        words += f"; {printable(one.audit.reasons[0])}"
+    return f"{words}; {duration(one.audit.seconds)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -99,12 +98,15 @@ def reopen(path: Path) -> FinishedRun:
 
 
 def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
-    """The audit of a specification; a setting stands there by its name, or in a description."""
+    """The audit of a specification, whose settings stand there and in its result."""
+    target = result.target
     try:
         plain = {one.name: spec[one.name] for one in fields(AuditSettings) if one.name in spec}
         described = {
             "parameters": spec["generator"]["parameters"],
-            **_choice(spec["target"]["choice"]),
+            "target": spec["target"]["choice"] if target.tables is None else EXPOSING,
+            "worst_case": target.worst_case,
+            "neighbours_file": target.neighbours_file,
             "attacks": tuple(attack["name"] for attack in spec["attacks"]),
         }
         settings = AuditSettings(**(plain | described))
@@ -114,13 +116,6 @@ def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
         raise RunFolderError(f"the audit cannot be built again: {error}") from error
 
 
-def _choice(text: str) -> dict[str, str]:
-    """The settings that chose a target, from what the specification says of it."""
-    kind, _, rest = text.partition(":")
-    named = {"worst-case": "worst_case", "neighbours-file": "neighbours_file"}
-    return {"target": EXPOSING, named[kind]: rest} if kind in named else {"target": text}
-
-
 def _table(stored: Mapping[str, Any], result: AuditResult, settings: AuditSettings) -> Table:
     """The table with its schema; an inferred one was not stored, so it is inferred again."""
     source = result.data.source
@@ -128,9 +123,8 @@ def _table(stored: Mapping[str, Any], result: AuditResult, settings: AuditSettin
         return audited_table(None, Schema.from_document(stored), settings)
     if SALTED not in stored:
         return load(source, Schema.from_document(stored))
-    words = shlex.split(result.reproduce)
-    if "--schema" in words:
-        return load(source, words[words.index("--schema") + 1])
+    if result.schema.source is not None:
+        return load(source, result.schema.source)
     label = stored["label"]
     return load(source, label and Schema.infer(load_table(source), label=label))
 

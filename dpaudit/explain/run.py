@@ -13,8 +13,8 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.run import attack_all, best
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import SettingsError
-from dpaudit.explain.effect import FixedAudit, judge_fix
-from dpaudit.explain.explanation import Before, Explanation
+from dpaudit.explain.effect import FixedAudit, allowed_auc, judge_fix
+from dpaudit.explain.explanation import Before, Explanation, conclusion, removing
 from dpaudit.explain.reopen import FinishedRun, reopen
 from dpaudit.explain.suspects import suspects_of
 from dpaudit.files import write_whole
@@ -127,12 +127,15 @@ class Inquiry:
             claim=self.claim,
             confidence=self.settings.confidence,
             shadow_models=self.settings.shadow_models,
+            allowed_auc=allowed_auc(self.claim),
             before=self.before,
+            conclusion=conclusion(self.before, fixed),
+            removed_by=tuple(one.suspect for one in removing(fixed)),
             fixed=tuple(fixed),
             reproduce=self.reproduce,
         )
         with folder_usable(self.run.folder):
-            write_whole(self.run.folder / FOLDER / FILE, explanation.to_json() + "\n")
+            write_whole(self.run.folder / FOLDER / FILE, explanation.to_json())
         return explanation
 
     def _fixed(self, suspect: str) -> FixedSpec:

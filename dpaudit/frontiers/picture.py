@@ -7,10 +7,11 @@ from itertools import groupby
 from typing import Final
 
 from dpaudit.formatting import clipped, printable, rounded, rounded_down
-from dpaudit.frontiers.record import Frontier, FrontierPoint, PointAudit, PointUtility
+from dpaudit.frontiers.record import Frontier, FrontierPoint, PointUtility
 from dpaudit.report.figures import CLAIM, LETTER, MARGIN, WIDTH, SvgDrawing, bound_mark, framed
 from dpaudit.report.structure import Picture
 from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
+from dpaudit.results.brief import AuditBrief
 from dpaudit.results.verdict import Verdict
 
 _SLOT = 17
@@ -94,7 +95,7 @@ def _epsilons(frontier: Frontier) -> Range:
         ends.append(point.epsilon)
         if point.audit is not None:
             audit = point.audit
-            ends += [audit.claim.epsilon, audit.proved or 0.0, audit.max_provable or 0.0]
+            ends += [audit.claim.value, audit.proved or 0.0, audit.max_provable or 0.0]
     return Range(0.0, 1.05 * _scaled(max(end for end in ends if math.isfinite(end))))
 
 
@@ -136,9 +137,9 @@ def _levels(axes: Axes, frontier: Frontier) -> list[str]:
     ]
 
 
-def _audited(axes: Axes, place: int, audit: PointAudit) -> list[str]:
+def _audited(axes: Axes, place: int, audit: AuditBrief) -> list[str]:
     """The claim, the proved bound, and how far a proof would reach."""
-    claim = _scaled(audit.claim.epsilon)
+    claim = _scaled(audit.claim.value)
     ends = [(claim, place - 0.4), (claim, place + 0.4)]
     drawn = [axes.path(ends, stroke=CLAIM, stroke_width=3)]
     if audit.proved is None:

@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from dpaudit.comparison.compare import gravest
 from dpaudit.frontiers.words import frontier_lines
-from dpaudit.model.claim import PrivacyClaim
-from dpaudit.results.document import to_document
-from dpaudit.results.fields import NonNegative, Positive, Probability, Whole
-from dpaudit.results.schema import schema_of
+from dpaudit.results.brief import AuditBrief
+from dpaudit.results.document import Document
+from dpaudit.results.fields import Positive, Probability, Whole
+from dpaudit.results.schema import document_schema
 from dpaudit.results.verdict import Verdict
-
-FRONTIER_VERSION: Final = 1
-"""Version of the document's shape."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PointAudit:
-    """What the audit of one point found.
-
-    Attributes:
-        verdict: As in its own result.
-        claim: The promise under audit.
-        proved: The lower bound on the true epsilon; null if no trial was scored.
-        max_provable: The bound that a perfect attack would reach; null as above.
-        detectable: The smallest true epsilon caught with 80 % power; null if there is none.
-        auc: Of the deciding attack; 0.5 is chance. Null if no trial was scored.
-        folder: Its run folder, in that of the frontier.
-    """
-
-    verdict: Verdict
-    claim: PrivacyClaim
-    proved: NonNegative | None
-    max_provable: NonNegative | None
-    detectable: NonNegative | None
-    auc: Probability | None
-    folder: str
 
 
 class MeanScore(NamedTuple):
@@ -88,6 +61,7 @@ class FrontierPoint:
         epsilon: The privacy budget that it was given.
         audit: What its audit found; null if that failed.
         utility: What its tables are good for; null if that failed.
+        folder: Its folder in that of the frontier; below it is the run folder of its audit.
         failures: Why a part failed, one line each.
     """
 
@@ -95,13 +69,14 @@ class FrontierPoint:
     generator: str
     parameters: Mapping[str, Any]
     epsilon: float
-    audit: PointAudit | None
+    audit: AuditBrief | None
     utility: PointUtility | None
+    folder: str
     failures: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frontier:
+class Frontier(Document):
     """Generators over epsilons on one table: what each claims, what is proved, what it is good for.
 
     Attributes:
@@ -123,6 +98,8 @@ class Frontier:
         versions: Versions of the software that ran.
         reproduce: The command that repeats it.
     """
+
+    schema_version = 1
 
     points: tuple[FrontierPoint, ...]
     noise: MeanScore
@@ -156,14 +133,6 @@ class Frontier:
             for reason in point.failures
         )
 
-    def to_document(self) -> dict[str, Any]:
-        """The JSON document of `frontier.json`."""
-        return {"schema_version": FRONTIER_VERSION, **to_document(self)}
-
-    def to_json(self) -> str:
-        """The document as JSON text."""
-        return json.dumps(self.to_document(), indent=2, allow_nan=False) + "\n"
-
     def __str__(self) -> str:
         """The table for a terminal, at most 80 columns wide."""
         return "\n".join(frontier_lines(self))
@@ -171,11 +140,4 @@ class Frontier:
 
 def frontier_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of `frontier.json`; a fresh dictionary every time."""
-    schema = schema_of(Frontier)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "dpaudit frontier",
-        **schema,
-        "required": ["schema_version", *schema["required"]],
-        "properties": {"schema_version": {"const": FRONTIER_VERSION}, **schema["properties"]},
-    }
+    return document_schema(Frontier, title="dpaudit frontier")

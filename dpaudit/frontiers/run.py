@@ -19,16 +19,16 @@ from dpaudit.errors import DpauditError, InterruptedRunError, RunFolderError
 from dpaudit.files import write_whole
 from dpaudit.formatting import rounded_down
 from dpaudit.frontiers.plan import PlannedPoint, cost, planned_points
-from dpaudit.frontiers.record import Frontier, FrontierPoint, MeanScore, PointAudit, PointUtility
+from dpaudit.frontiers.record import Frontier, FrontierPoint, MeanScore, PointUtility
 from dpaudit.frontiers.render import frontier_html, frontier_markdown
 from dpaudit.frontiers.settings import FrontierSettings
 from dpaudit.frontiers.tables import MeasuredTables, measure_tables
 from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.salt import SALT_FILE, Private, new_salt, salt_of
-from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest, load
-from dpaudit.results.result import RESULT_FILE, AuditResult
+from dpaudit.results.brief import AuditBrief
+from dpaudit.results.result import RESULT_FILE
 from dpaudit.usefulness.baselines import UniformRows
 from dpaudit.usefulness.experiment import HEADLINE, Experiment, Setting
 from dpaudit.usefulness.run import GENERATOR, NOISE, prepare
@@ -210,7 +210,14 @@ class _Parts(NamedTuple):
         audit = utility = None
         self.on_step(f"{title}: audit")
         try:
-            audit = self._audit(point, folder / AUDIT_FOLDER)
+            audit = AuditBrief.of(
+                run_audit(
+                    point.audit,
+                    folder / AUDIT_FOLDER,
+                    jobs=self.jobs,
+                    on_progress=self.on_progress,
+                )
+            )
         except (InterruptedRunError, RunFolderError):
             raise
         except DpauditError as error:
@@ -229,22 +236,8 @@ class _Parts(NamedTuple):
             epsilon=point.name.epsilon,
             audit=audit,
             utility=utility,
+            folder=folder.name,
             failures=tuple(failures),
-        )
-
-    def _audit(self, point: PlannedPoint, folder: Path) -> PointAudit:
-        record: AuditResult = run_audit(
-            point.audit, folder, jobs=self.jobs, on_progress=self.on_progress
-        )
-        assert isinstance(record.claim, PrivacyClaim)  # a plan has no others
-        return PointAudit(
-            verdict=record.verdict,
-            claim=record.claim,
-            proved=record.proved,
-            max_provable=record.max_provable_epsilon,
-            detectable=record.detectable_epsilon,
-            auc=record.auc,
-            folder=str(folder.relative_to(self.out)),
         )
 
     def _utility(self, point: PlannedPoint, file: Path, noise: MeasuredTables) -> PointUtility:
@@ -307,7 +300,7 @@ def _mean(found: MeasuredTables, name: str, confidence: float) -> MeanScore:
     return MeanScore(float(values.mean()), low, high)
 
 
-def _words(audit: PointAudit | None) -> str:
+def _words(audit: AuditBrief | None) -> str:
     """What an audit found, for who waits."""
     if audit is None:
         return "the audit failed"

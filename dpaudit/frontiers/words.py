@@ -101,7 +101,7 @@ def _row(point: FrontierPoint) -> tuple[str, ...]:
     audit, utility = point.audit, point.utility
     bounds = (rounded(point.epsilon), "-", "-")
     if audit is not None:
-        claimed, proved = rounded(audit.claim.epsilon), rounded_down(audit.proved)
+        claimed, proved = rounded(audit.claim.value), rounded_down(audit.proved)
         bounds = (claimed, proved, rounded_down(audit.max_provable))
     useful = ("-", "-")
     if utility is not None:

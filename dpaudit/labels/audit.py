@@ -8,16 +8,18 @@ proof is broken and whether it is loose.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dpaudit.bounds import Counts, exact, gdp, max_provable, upper_limits
 from dpaudit.labels.attack import RunSize, choose_cuts, detectable_leak
-from dpaudit.labels.result import LabelAudit
+from dpaudit.labels.result import LabelAttack, LabelAudit
 from dpaudit.labels.settings import LabelAuditSettings
 from dpaudit.labels.vote_pair import VotePair
 from dpaudit.model.choices import Drawing
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.plugins.protocols import IntArray
+from dpaudit.plugins.protocols import IntArray, World
 from dpaudit.results.decide import decide
 from dpaudit.results.verdict import Power, SampleUnit
 from dpaudit.seeds import Stream
@@ -104,16 +106,26 @@ def run_label_audit(
     highest = max_provable(runs, runs, delta=claim.delta, confidence=confidence)
     power = Power(highest, caught)
     decision = decide(bound, claim, power, checks=[], confidence=confidence, unit=SampleUnit.RUNS)
+    leak = pair.leak(claim.delta)
     return LabelAudit(
+        verdict=decision.verdict,
+        reasons=decision.reasons,
         claim=claim,
-        pair=pair,
-        settings=settings,
-        guesses_in_from=int(pair.cuts.first[chosen.for_bound]),
+        proved=bound,
+        confidence=confidence,
+        estimate_if_gaussian=estimate,
+        leak_of_the_table=leak if math.isfinite(leak) else None,
+        max_provable_epsilon=highest,
+        detectable_epsilon=caught,
+        teachers=pair.table.teachers,
+        noise=pair.table.noise,
+        labels=pair.labels,
+        votes={World.IN: pair.votes_in, World.OUT: pair.votes_out},
+        attack=LabelAttack(pair.telling, int(pair.cuts.first[chosen.for_bound])),
         counts=counts,
-        bound=bound,
-        estimate=estimate,
-        power=power,
-        decision=decision,
+        runs=runs,
+        seed=settings.seed,
+        drawing=settings.drawing,
     )
 
 

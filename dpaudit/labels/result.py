@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from dpaudit.bounds import Counts
 from dpaudit.formatting import (
@@ -18,54 +16,72 @@ from dpaudit.formatting import (
     rounded_down,
     rounded_up,
 )
-from dpaudit.labels.settings import LabelAuditSettings
-from dpaudit.labels.vote_pair import VotePair
+from dpaudit.model.choices import Drawing
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.plugins.protocols import World
 from dpaudit.results import sentences
-from dpaudit.results.verdict import Decision, Power, Verdict
+from dpaudit.results.document import Document
+from dpaudit.results.verdict import Verdict
+
+
+class LabelAttack(NamedTuple):
+    """How the worlds are told apart.
+
+    Attributes:
+        telling_label: The label that is no less likely in world "in".
+        guesses_in_from: The attack guesses "in" from this count of telling labels on.
+    """
+
+    telling_label: int
+    guesses_in_from: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelAudit:
+class LabelAudit(Document):
     """What the audit found.
 
     Attributes:
+        verdict: Violation, consistent or inconclusive.
+        reasons: Why, the most important first.
         claim: The claim under audit.
-        pair: What drew the labels in either world.
-        settings: Every choice of the audit.
-        guesses_in_from: The attack guessed "in" from this count of telling labels on.
-        counts: Its errors.
-        bound: Proved lower bound on ε.
-        estimate: ε if the mechanism is Gaussian, from the errors at the cut that is best for it:
-            an estimate, not a proof; None at δ = 0.
-        power: What this audit could prove.
-        decision: The verdict and its reasons.
+        proved: Proved lower bound on ε, which decides the verdict.
+        confidence: One-sided confidence of the bound.
+        estimate_if_gaussian: ε if the mechanism is Gaussian, from the errors at the cut that is
+            best for it: an estimate, not a proof; None at δ = 0.
+        leak_of_the_table: What the votes cost by the table itself; None if that is infinite.
+        max_provable_epsilon: What a perfect attack would prove.
+        detectable_epsilon: The smallest leak caught with 80 % power; None if there is none.
+        teachers: How many teachers vote.
+        noise: What draws the labels, in words.
+        labels: Labels that each run releases.
+        votes: Teachers that vote 1, in each world.
+        attack: How the worlds are told apart.
+        counts: The errors of that.
+        runs: Simulated runs of each world.
+        seed: Root of the random streams.
+        drawing: What was simulated.
     """
 
+    schema_version = 1
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
     claim: PrivacyClaim
-    pair: VotePair
-    settings: LabelAuditSettings
-    guesses_in_from: int
+    proved: float
+    confidence: float
+    estimate_if_gaussian: float | None
+    leak_of_the_table: float | None
+    max_provable_epsilon: float
+    detectable_epsilon: float | None
+    teachers: int
+    noise: str
+    labels: int
+    votes: Mapping[World, int]
+    attack: LabelAttack
     counts: Counts
-    bound: float
-    estimate: float | None
-    power: Power
-    decision: Decision
-
-    @property
-    def verdict(self) -> Verdict:
-        """Violation, consistent or inconclusive."""
-        return self.decision.verdict
-
-    @property
-    def proved(self) -> float:
-        """The bound, which decides the verdict."""
-        return self.bound
-
-    @property
-    def confidence(self) -> float:
-        """One-sided confidence of the bound."""
-        return self.settings.confidence
+    runs: int
+    seed: int
+    drawing: Drawing
 
     @property
     def probe_alarms(self) -> tuple[()]:
@@ -82,59 +98,33 @@ class LabelAudit:
         """The verdict in one line."""
         return sentences.headline(self)
 
-    def to_document(self) -> dict[str, Any]:
-        """The result as a JSON object."""
-        pair, claim, leak = self.pair, self.claim, self.pair.leak(self.claim.delta)
-        return {
-            "verdict": self.verdict.value,
-            "reasons": list(self.decision.reasons),
-            "claim": {"epsilon": claim.epsilon, "delta": claim.delta, "source": claim.source},
-            "proved": self.bound,
-            "confidence": self.settings.confidence,
-            "estimate_if_gaussian": self.estimate,
-            "leak_of_the_table": leak if math.isfinite(leak) else None,
-            "max_provable_epsilon": self.power.max_provable,
-            "detectable_epsilon": self.power.detectable,
-            "teachers": pair.table.teachers,
-            "noise": pair.table.noise,
-            "labels": pair.labels,
-            "votes": {"in": pair.votes_in, "out": pair.votes_out},
-            "attack": {"telling_label": pair.telling, "guesses_in_from": self.guesses_in_from},
-            "counts": dict(zip(Counts.__dataclass_fields__, self.counts, strict=True)),
-            "runs": self.settings.runs,
-            "seed": self.settings.seed,
-            "drawing": self.settings.drawing.value,
-        }
-
-    def to_json(self) -> str:
-        """The result as JSON text."""
-        return json.dumps(self.to_document(), indent=2, allow_nan=False)
-
     def __str__(self) -> str:
         """At most nine lines of 80 characters, the verdict first."""
         return "\n".join(clipped(printable(line), TERMINAL_WIDTH) for line in self._lines())
 
     def _lines(self) -> Iterator[str]:
-        pair, claim, counts = self.pair, self.claim, self.counts
+        claim, counts = self.claim, self.counts
         yield self.headline
         yield f"claim: ({rounded(claim.epsilon)}, {rounded(claim.delta)})-DP; {claim.source}"
-        votes = f"{pair.votes_in} (in) or {pair.votes_out} (out) of {pair.table.teachers} votes"
-        yield f"drawn: {self.settings.runs} runs per world of {pair.labels} labels, {votes}"
-        yield f"mechanism: {pair.table.noise}"
+        votes_in, votes_out = self.votes[World.IN], self.votes[World.OUT]
+        votes = f"{votes_in} (in) or {votes_out} (out) of {self.teachers} votes"
+        yield f"drawn: {self.runs} runs per world of {self.labels} labels, {votes}"
+        yield f"mechanism: {self.noise}"
         yield (
-            f'attack: "in" from {self.guesses_in_from} labels {pair.telling} on; missed '
-            f"{counts.false_negatives} in, mistook {counts.false_positives} out"
+            f'attack: "in" from {self.attack.guesses_in_from} labels {self.attack.telling_label} '
+            f"on; missed {counts.false_negatives} in, mistook {counts.false_positives} out"
         )
-        highest = rounded_down(self.power.max_provable)
+        highest = rounded_down(self.max_provable_epsilon)
         yield (
-            f"bound: {rounded_down(self.bound)} at {percent(self.settings.confidence)} confidence; "
+            f"bound: {rounded_down(self.proved)} at {percent(self.confidence)} confidence; "
             f"a perfect attack would prove {highest}"
         )
-        if self.estimate is not None:
-            yield f"estimate, not a proof: {rounded(self.estimate)} if the mechanism is Gaussian"
-        leak = pair.leak(claim.delta)
-        shown = rounded_up(leak) if math.isfinite(leak) else "without limit"
+        if self.estimate_if_gaussian is not None:
+            estimate = rounded(self.estimate_if_gaussian)
+            yield f"estimate, not a proof: {estimate} if the mechanism is Gaussian"
+        leak = self.leak_of_the_table
+        shown = "without limit" if leak is None else rounded_up(leak)
         yield f"by the table itself these votes leak {shown}"
-        if self.power.detectable is not None:
-            caught = rounded_up(self.power.detectable)
+        if self.detectable_epsilon is not None:
+            caught = rounded_up(self.detectable_epsilon)
             yield f"a leak of {caught} would have been caught with 80 % power"

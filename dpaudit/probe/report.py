@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,13 +11,13 @@ from dpaudit.formatting import TERMINAL_WIDTH, clipped, percent, printable, roun
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.severity import Severity
 from dpaudit.probe.result import ProbeResult, ProbeStatus
-from dpaudit.results.document import to_document
+from dpaudit.results.document import Document
 
 _INDENT = "  "
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbeReport:
+class ProbeReport(Document):
     """All probes of one generator on one table.
 
     Attributes:
@@ -31,8 +30,10 @@ class ProbeReport:
         target: The record that was watched, as it was named; None if none was.
         confidence: Probability with which at least no probe flags a generator that keeps its claim.
         seed: Root of every random stream.
-        results: One for each probe.
+        probes: What each probe found.
     """
+
+    schema_version = 1
 
     generator: str
     parameters: Mapping[str, Any]
@@ -43,11 +44,11 @@ class ProbeReport:
     target: str | None
     confidence: float
     seed: int
-    results: tuple[ProbeResult, ...]
+    probes: tuple[ProbeResult, ...]
 
     def of(self, status: ProbeStatus) -> tuple[ProbeResult, ...]:
         """The results with one status."""
-        return tuple(result for result in self.results if result.status is status)
+        return tuple(result for result in self.probes if result.status is status)
 
     @property
     def violations(self) -> tuple[ProbeResult, ...]:
@@ -69,26 +70,7 @@ class ProbeReport:
     @property
     def fits(self) -> int:
         """Models trained in all."""
-        return sum(result.fits for result in self.results)
-
-    def to_document(self) -> dict[str, Any]:
-        """The report as a JSON object."""
-        return {
-            "generator": {"name": self.generator, "parameters": dict(self.parameters)},
-            "data": self.source,
-            "claim": to_document(self.claim),
-            "schema_inferred": self.schema_inferred,
-            "records": self.records,
-            "target": self.target,
-            "confidence": self.confidence,
-            "seed": self.seed,
-            "fits": self.fits,
-            "probes": [result.to_document() for result in self.results],
-        }
-
-    def to_json(self) -> str:
-        """The report as JSON text."""
-        return json.dumps(self.to_document(), indent=2, allow_nan=False)
+        return sum(result.fits for result in self.probes)
 
     @property
     def headline(self) -> str:

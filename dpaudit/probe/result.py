@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dpaudit.model.severity import Severity
 
-Number = float | int | str | bool
+Number = float | str | bool
 
 
 class ProbeStatus(StrEnum):
@@ -82,19 +82,3 @@ class ProbeResult:
     false_alarm_rate: float = 0.0
     fits: int = 0
     correct: str = ""
-
-    def to_document(self) -> dict[str, Any]:
-        """The result as a JSON object."""
-        return {
-            "id": self.id,
-            "status": self.status.value,
-            "alarm": self.status is ProbeStatus.ALARM,
-            "severity": self.severity.value,
-            "evidence": self.evidence,
-            "numbers": dict(self.numbers),
-            "p_value": self.p_value,
-            "certainty": self.certainty,
-            "false_alarm_rate": self.false_alarm_rate,
-            "fits": self.fits,
-            "correct": self.correct,
-        }

@@ -188,7 +188,7 @@ def run_probes(
         target=settings.target,
         confidence=settings.confidence,
         seed=settings.seed,
-        results=tuple(results),
+        probes=tuple(results),
     )
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from dpaudit.formatting import printable
 from dpaudit.model.claim import PrivacyClaim
@@ -14,11 +13,9 @@ from dpaudit.released_data.linkage import Linkage
 from dpaudit.released_data.membership import RateAtThreshold
 from dpaudit.released_data.riskiest import RiskyRow
 from dpaudit.released_data.tables import ReleasedSources
-from dpaudit.results.document import Limits, to_document
-from dpaudit.results.schema import schema_of
+from dpaudit.results.document import Document, Limits
+from dpaudit.results.schema import document_schema
 from dpaudit.results.verdict import Verdict
-
-SCHEMA_VERSION: Final = 2
 
 
 class ReleasedFinding(StrEnum):
@@ -105,7 +102,7 @@ class ReleasedBound:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleasedDataResult:
+class ReleasedDataResult(Document):
     """An audit of a released table.
 
     Attributes:
@@ -128,6 +125,8 @@ class ReleasedDataResult:
         linkage: Copies, rare values, guessed attributes, and the distance to the closest record.
         dpaudit: Version of dpaudit.
     """
+
+    schema_version = 2
 
     finding: ReleasedFinding
     reasons: tuple[str, ...]
@@ -176,14 +175,6 @@ class ReleasedDataResult:
         )
         raise AssertionError("\n".join(map(printable, lines)))
 
-    def to_document(self) -> dict[str, Any]:
-        """The result as a JSON object."""
-        return {"schema_version": SCHEMA_VERSION, **to_document(self)}
-
-    def to_json(self) -> str:
-        """The result as JSON text."""
-        return json.dumps(self.to_document(), indent=2, allow_nan=False)
-
     def to_markdown(self) -> str:
         """The report as a Markdown page."""
         from dpaudit.released_data.report import released_markdown
@@ -205,11 +196,4 @@ class ReleasedDataResult:
 
 def released_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of `ReleasedDataResult.to_document`."""
-    schema = schema_of(ReleasedDataResult)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "dpaudit audit of a released table",
-        **schema,
-        "required": ["schema_version", *schema["required"]],
-        "properties": {"schema_version": {"const": SCHEMA_VERSION}, **schema["properties"]},
-    }
+    return document_schema(ReleasedDataResult, title="dpaudit audit of a released table")

@@ -98,7 +98,7 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
             ),
         )
         return
-    claimed, proved = claim_and_proof(result)
+    claimed, proved = claim_and_proof(result.claim, result.proved)
     confidence = percent(result.confidence)
     most, least, gaussian_least = result.power or (None, None, None)
     quantity = result.claim.quantity

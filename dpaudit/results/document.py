@@ -8,12 +8,13 @@ absent where it is None.
 from __future__ import annotations
 
 import dataclasses
+import json
 import types
 import typing
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 
 class Limits(NamedTuple):
@@ -29,6 +30,26 @@ class Member(NamedTuple):
     name: str
     type: Any
     optional: bool
+
+
+class Document:
+    """What a command finds: a record with a JSON document of its own, whose keys are its fields.
+
+    Attributes:
+        schema_version: Version of the document's shape and its first key; raised when a key changes
+            its meaning, goes, or comes and may not be null: one that may be null is read as null
+            from the documents of before.
+    """
+
+    schema_version: ClassVar[int]
+
+    def to_document(self) -> dict[str, Any]:
+        """The JSON document, as a dictionary."""
+        return {"schema_version": self.schema_version, **to_document(self)}
+
+    def to_json(self) -> str:
+        """The document as JSON text."""
+        return json.dumps(self.to_document(), indent=2, allow_nan=False) + "\n"
 
 
 def to_document(value: object) -> Any:

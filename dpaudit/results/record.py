@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from dpaudit.bounds import CoinGuesses, Counts, Threshold
 from dpaudit.bounds.table import ValidBound
 from dpaudit.model.choices import Access, ThresholdRule
 from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World
+from dpaudit.results.document import Document
 from dpaudit.results.fields import (
     OPTIONAL,
     NonNegative,
@@ -29,13 +30,6 @@ from dpaudit.results.reach import Reach
 from dpaudit.results.records import RecordsOutcome
 from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import Check, Power, Verdict
-
-SCHEMA_VERSION: Final = 2
-"""Version of the document's shape.
-
-Raised when a key changes its meaning, goes, or comes and may not be null: a key that may be null is
-read as null from the documents of before.
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,13 +202,16 @@ class SchemaOrigin:
 
     Attributes:
         inferred: Whether bounds and categories were derived from the table itself.
+        source: The schema's file; absent where it was not read from one, and from results written
+            before it was recorded.
     """
 
     inferred: bool
+    source: str | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditRecord:
+class AuditRecord(Document):
     """The outcome of one audit.
 
     It is what `result.json` of a run folder holds, and what `dpaudit audit --json` prints. Every
@@ -286,6 +283,8 @@ class AuditRecord:
     Raises:
         ValueError: If the verdict needs a number that is missing.
     """
+
+    schema_version = 2
 
     verdict: Verdict
     reasons: tuple[str, ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -15,9 +14,9 @@ from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.formatting import clipped, printable, rounded_down
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.results import frames, sentences, summary
-from dpaudit.results.document import completed, from_document, to_document
+from dpaudit.results.document import completed, from_document
 from dpaudit.results.notebook import notebook_html
-from dpaudit.results.record import SCHEMA_VERSION, AuditRecord
+from dpaudit.results.record import AuditRecord
 from dpaudit.results.schema import result_schema
 from dpaudit.results.verdict import Verdict
 
@@ -137,14 +136,6 @@ class AuditResult(AuditRecord):
             lines.append(printable(f"report: {self.folder / REPORT_FILE}"))
         return "\n".join(lines)
 
-    def to_document(self) -> dict[str, Any]:
-        """The JSON document of `result.json`."""
-        return {"schema_version": SCHEMA_VERSION, **to_document(self)}
-
-    def to_json(self) -> str:
-        """The document as JSON text."""
-        return json.dumps(self.to_document(), indent=2, allow_nan=False) + "\n"
-
     def save(self, folder: str | Path) -> None:
         """Writes `result.json` into a folder, all or nothing.
 
@@ -175,10 +166,10 @@ class AuditResult(AuditRecord):
         version = document.get("schema_version") if isinstance(document, dict) else None
         if version == 1:
             document = _from_version_1(document)
-        elif version != SCHEMA_VERSION:
+        elif version != AuditRecord.schema_version:
             raise InputError(
                 f"{file} has schema_version {clipped(repr(version), 20)}, this dpaudit reads 1 and "
-                f"{SCHEMA_VERSION}: give a result that one of these versions wrote"
+                f"{AuditRecord.schema_version}: give a result that one of these versions wrote"
             )
         return AuditResult.of(_record(document, file), folder=file.parent)
 
@@ -197,7 +188,7 @@ def _from_version_1(document: dict[str, Any]) -> dict[str, Any]:
             counted["guessed_by"] = {name: 2 * n for name, n in found["guessed_by"].items()}
         rest = {key: value for key, value in found.items() if key != "pairs"}
         document = document | {"sequential": rest | counted}
-    return document | {"schema_version": SCHEMA_VERSION}
+    return document | {"schema_version": AuditRecord.schema_version}
 
 
 def _no_number(constant: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""The JSON Schema of `result.json`, made from the types of the result."""
+"""JSON Schemas of documents such as `result.json`, made from the types of their records."""
 
 from __future__ import annotations
 
@@ -9,23 +9,28 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from dpaudit.results.document import is_record, is_union, members, unannotated
-from dpaudit.results.record import SCHEMA_VERSION, AuditRecord
+from dpaudit.results.document import Document, is_record, is_union, members, unannotated
+from dpaudit.results.record import AuditRecord
 
 _ATOMS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def result_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of `result.json`; a fresh dictionary every time."""
-    schema = schema_of(AuditRecord)
+    return document_schema(AuditRecord, title="dpaudit result")
+
+
+def document_schema(kind: type[Document], *, title: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a record's document, with a title of its own."""
+    schema = schema_of(kind)
     version = {
         "description": "Version of this document's shape; raised when a key changes its meaning, "
         "goes, or comes and may not be null.",
-        "const": SCHEMA_VERSION,
+        "const": kind.schema_version,
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "dpaudit result",
+        "title": title,
         **schema,
         "required": ["schema_version", *schema["required"]],
         "properties": {"schema_version": version, **schema["properties"]},
@@ -44,7 +49,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
     kind, limits = unannotated(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if is_union(kind) and type(None) not in arguments:
-        return {"oneOf": [schema_of(one) for one in arguments]}
+        return {"anyOf": [schema_of(one) for one in arguments]}  # a whole number is a number, too
     if is_union(kind):
         [present] = [one for one in arguments if one is not type(None)]
         return {"oneOf": [{"type": "null"}, schema_of(present)]}

@@ -88,7 +88,7 @@ class ClaimAndProof(NamedTuple):
 
 def headline(result: Conclusion) -> str:
     """The verdict in one line of at most 80 characters that begins with it in capitals."""
-    claimed, proved = claim_and_proof(result)
+    claimed, proved = claim_and_proof(result.claim, result.proved)
     noun = result.claim.quantity.noun
     text = {
         Verdict.VIOLATION: f"claimed {noun} {claimed}, proved at least {proved} at "
@@ -102,7 +102,7 @@ def headline(result: Conclusion) -> str:
 
 def lead(result: AuditRecord) -> tuple[str, ...]:
     """Plain sentences: what was claimed, what was proved, and what could have been."""
-    claimed, proved = claim_and_proof(result)
+    claimed, proved = claim_and_proof(result.claim, result.proved)
     confidence = percent(result.confidence)
     noun = result.claim.quantity.noun
     promise = (
@@ -274,9 +274,9 @@ def consistent_reason(
     )
 
 
-def claim_and_proof(result: Conclusion) -> ClaimAndProof:
+def claim_and_proof(claimed: Claim, bound: float | None) -> ClaimAndProof:
     """Claim and proved bound, so written that a bound above the claim also reads so."""
-    claim, bound = result.claim.value, result.proved
+    claim = claimed.value
     pair = ClaimAndProof(rounded(claim), rounded_down(bound))
     if bound is None:
         return pair

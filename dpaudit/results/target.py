@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from dpaudit.game.exposure import Exposure
+from dpaudit.model.choices import WorstCase
 from dpaudit.results.document import Limits
 from dpaudit.results.fields import OPTIONAL, Positive, Whole
 
@@ -38,6 +39,8 @@ class TargetOfAudit:
         selection: How a vulnerable target was searched for; absent where it was named.
         compared: Of a table too large to compare all records with each other, how many were
             compared with all others to find the farthest; absent where all were, or none had to be.
+        worst_case: The name of the worst case; absent where there is none.
+        neighbours_file: The file of the neighbouring table; absent where there is none.
         tables: Of a worst case or a pair of one's own: what both tables are and why they make a
             valid game; absent where a target was chosen.
     """
@@ -47,4 +50,6 @@ class TargetOfAudit:
     exposures: tuple[Exposure, ...] | None = field(default=None, metadata=OPTIONAL)
     selection: Selection | None = field(default=None, metadata=OPTIONAL)
     compared: Positive | None = field(default=None, metadata=OPTIONAL)
+    worst_case: WorstCase | None = field(default=None, metadata=OPTIONAL)
+    neighbours_file: str | None = field(default=None, metadata=OPTIONAL)
     tables: str | None = field(default=None, metadata=OPTIONAL)

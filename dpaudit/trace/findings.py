@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from dpaudit.model.severity import Severity
 from dpaudit.trace.catalogue import CATALOGUE
@@ -30,17 +30,6 @@ class Finding:
     numbers: Mapping[str, float]
     correct: str
     reference: str
-
-    def to_document(self) -> dict[str, Any]:
-        """The finding as a JSON object."""
-        return {
-            "id": self.id,
-            "severity": self.severity.value,
-            "evidence": self.evidence,
-            "numbers": dict(self.numbers),
-            "correct": self.correct,
-            "reference": self.reference,
-        }
 
 
 class Passed(NamedTuple):

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from dpaudit.formatting import TERMINAL_WIDTH
 from dpaudit.model.severity import Severity
+from dpaudit.results.document import Document
 from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped
-
-SCHEMA_VERSION: Final = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class TraceReport:
+class TraceReport(Document):
     """What a trace found.
 
     Attributes:
         generator: Its name.
         parameters: Its parameters.
-        data: Where the table came from.
+        source: Where the table came from.
         schema_inferred: Whether bounds and categories were inferred from it.
         seed: Of the trainings.
         findings: The deviations, most severe first.
@@ -30,9 +28,11 @@ class TraceReport:
         not_checked: Ids of deviations that could not be looked for, and why.
     """
 
+    schema_version = 1
+
     generator: str
     parameters: Mapping[str, Any]
-    data: str
+    source: str
     schema_inferred: bool
     seed: int
     findings: tuple[Finding, ...]
@@ -67,24 +67,6 @@ class TraceReport:
             f"{self.generator}: {counts}; {len(self.checked)} more checks passed, "
             f"{len(self.not_checked)} could not be made"
         )
-
-    def to_document(self) -> dict[str, Any]:
-        """The report as a JSON object."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "generator": self.generator,
-            "parameters": dict(self.parameters),
-            "data": self.data,
-            "schema_inferred": self.schema_inferred,
-            "seed": self.seed,
-            "findings": [finding.to_document() for finding in self.findings],
-            "checked": list(self.checked),
-            "not_checked": [{"id": id_, "why": why} for id_, why in self.not_checked.items()],
-        }
-
-    def to_json(self) -> str:
-        """The report as JSON text."""
-        return json.dumps(self.to_document(), indent=2, allow_nan=False)
 
     def __str__(self) -> str:
         """One block for each finding, what could not be checked, and the counts; 80 columns."""

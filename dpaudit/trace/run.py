@@ -95,7 +95,7 @@ def trace(
     return TraceReport(
         generator=named.name,
         parameters=named.parameters,
-        data=table.source,
+        source=table.source,
         schema_inferred=table.schema.inferred,
         seed=seed,
         findings=summary.findings,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any, Final
 
 from dpaudit.formatting import TERMINAL_WIDTH, percent, printable
 from dpaudit.model.column import Category
-from dpaudit.results.document import to_document
+from dpaudit.results.document import Document
 from dpaudit.usefulness.experiment import HEADLINE, MEAN, Measure, Setting
 from dpaudit.usefulness.summary import UtilityScore
 
@@ -27,7 +26,7 @@ _HEADS = ("mean", "interval", "noise", "real", "best", "noise's best")
 
 
 @dataclass(frozen=True, kw_only=True)
-class UtilityReport:
+class UtilityReport(Document):
     """What one generator's tables are good for, beside noise and real data.
 
     Attributes:
@@ -53,6 +52,8 @@ class UtilityReport:
         seed: Root of every random stream.
         scores: All numbers.
     """
+
+    schema_version = 1
 
     generator: str
     parameters: Mapping[str, Any]
@@ -81,15 +82,6 @@ class UtilityReport:
         """Mean AUROC of classifiers trained on synthetic rows and tested on real ones."""
         [found] = [one for one in self.scores if one.name == HEADLINE]
         return found
-
-    def to_document(self) -> dict[str, Any]:
-        """The report as a JSON object."""
-        document: dict[str, Any] = to_document(self)
-        return document
-
-    def to_json(self) -> str:
-        """The report as JSON text."""
-        return json.dumps(self.to_document(), indent=2, allow_nan=False)
 
     @property
     def headline(self) -> str:

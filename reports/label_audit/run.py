@@ -63,7 +63,7 @@ def audited(plan: Plan) -> dict[str, Any]:
         "drawing": scenario.drawing.value,
         **{key: first[key] for key in (*_FIXED, "votes", "attack")},
         "audits": [
-            {"seed": audit.settings.seed, **{key: audit.to_document()[key] for key in _EACH}}
+            {"seed": audit.seed, **{key: audit.to_document()[key] for key in _EACH}}
             for audit in audits
         ],
     }

@@ -113,6 +113,7 @@ def test_the_report_says_what_was_built_and_the_command_builds_it_again(files: P
     assert told in (out / "report.html").read_text(encoding="utf-8")
     words = shlex.split(result.reproduce)
     assert words[words.index("--worst-case") + 1] == "narrow"
+    assert (result.target.worst_case, result.schema.source) == ("narrow", "schema.json")
     assert words[words.index("--schema") + 1] == "schema.json"
     assert not {"--data", "--target"} & set(words)
     run = reopen(out)
@@ -143,7 +144,9 @@ def test_a_pair_of_ones_own_is_audited_and_reopened(files: Path) -> None:
     assert (result.target.row, result.target.choice) == (29, "neighbours-file:without.csv")
     assert "--data table.csv" in result.reproduce
     assert "--neighbours-file without.csv" in result.reproduce
-    assert reopen(Path("run")).audit.target.row == 29
+    run = reopen(Path("run"))
+    assert run.audit.target.row == 29
+    assert run.result.target.neighbours_file == "without.csv"
 
 
 def test_a_changed_record_makes_a_replace_one_game(files: Path) -> None:

@@ -18,13 +18,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import dpaudit
+from documents import read_document
 from dpaudit.bounds import Counts
 from dpaudit.cli.main import app
 from dpaudit.errors import InputError, InterruptedRunError, RegistryError
 from dpaudit.explain import ROW_ORDER, TOGETHER, Effect, explain, inquire
 from dpaudit.explain import run as run_module
 from dpaudit.explain.effect import FixedAudit, allowed_auc, auc_limits, judge_fix
-from dpaudit.explain.explanation import Before, Explanation
+from dpaudit.explain.explanation import Before, Explanation, conclusion
 from dpaudit.explain.suspects import suspects_of, with_rows_shuffled
 from dpaudit.game.progress import TrialProgress
 from dpaudit.game.store import specification_of
@@ -154,8 +155,8 @@ def stored(run: Path) -> list[Any]:
 def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain: None) -> None:
     result = command("explain", "run", "--jobs", "1")
     assert result.exit_code == 0, result.stderr
-    found = json.loads((folder / "run/explain/explain.json").read_text())
-    effects = {one["name"]: one["effect"] for one in found["suspects"]}
+    found = read_document(Explanation, (folder / "run/explain/explain.json").read_text())
+    effects = {one["suspect"]: one["effect"] for one in found["fixed"]}
     assert effects == {
         "bounds": "removes",
         "label": "remains",
@@ -167,19 +168,19 @@ def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain
     assert result.stdout.splitlines()[0] == found["conclusion"]
     assert found["before"]["proved"] > found["claim"]["epsilon"] == 1.0
     assert found["before"]["auc"] == 1.0
-    by_name = {one["name"]: one for one in found["suspects"]}
-    assert by_name["bounds"]["proved"] == 0
-    assert by_name["label"]["proved"] == pytest.approx(found["before"]["proved"])
-    for one in found["suspects"]:
-        assert one["shadow_models"] == 200
-        assert one["seconds"] > 0
+    by_name = {one["suspect"]: one for one in found["fixed"]}
+    assert by_name["bounds"]["audit"]["proved"] == 0
+    assert by_name["label"]["audit"]["proved"] == pytest.approx(found["before"]["proved"])
+    for one in found["fixed"]:
+        assert one["audit"]["shadow_models"] == 200
+        assert one["audit"]["seconds"] > 0
     fixed = dpaudit.AuditResult.load(folder / "run" / by_name["bounds"]["folder"])
     assert "own.py:Leaky (bounds fixed)" in render_markdown(fixed)
     assert "dpaudit explain run --shadow-models 200" in render_markdown(fixed)
     # The same command again finds everything there.
     before = stored(folder / "run" / by_name["bounds"]["folder"])
     again = command("explain", "run", "--suspect", "bounds", "--jobs", "1", "--json")
-    [bounds] = json.loads(again.stdout)["suspects"]
+    [bounds] = json.loads(again.stdout)["fixed"]
     assert bounds == by_name["bounds"]  # the seconds of its training, too
     assert stored(folder / "run" / bounds["folder"]) == before
 
@@ -259,7 +260,7 @@ def test_a_sequential_run_is_explained_sequentially(folder: Path, plain: None) -
     )
     [label] = explain("sequential", suspects=["label"], jobs=1).fixed
     assert label.effect is Effect.REMAINS
-    assert label.result.shadow_models[World.IN] < 80
+    assert label.audit.shadow_models < 160
 
 
 # Refusals.
@@ -525,7 +526,7 @@ def fixed_audit(make: Make, suspect: str, effect: Effect) -> FixedAudit:
 
 
 @pytest.mark.parametrize(
-    ("effects", "conclusion"),
+    ("effects", "said"),
     [
         ([("a", "removes"), ("b", "remains")], "fixing a removes it: bound 3.9 -> 0"),
         (
@@ -549,19 +550,24 @@ def fixed_audit(make: Make, suspect: str, effect: Effect) -> FixedAudit:
         ([("a", "remains")], "no fix that was tried removes it: the leak is elsewhere"),
     ],
 )
-def test_conclusions(effects: Sequence[tuple[str, str]], conclusion: str, record_of: Make) -> None:
+def test_conclusions(effects: Sequence[tuple[str, str]], said: str, record_of: Make) -> None:
+    before = Before("groundhog", 3.909, 1.0)
+    fixed = tuple(fixed_audit(record_of, name, Effect(effect)) for name, effect in effects)
     explanation = Explanation(
         generator="it",
         claim=CLAIM,
         confidence=0.95,
         shadow_models=400,
-        before=Before("groundhog", 3.909, 1.0),
-        fixed=[fixed_audit(record_of, name, Effect(effect)) for name, effect in effects],
+        allowed_auc=allowed_auc(CLAIM),
+        before=before,
+        conclusion=conclusion(before, fixed),
+        removed_by=(),
+        fixed=fixed,
         reproduce="dpaudit explain run",
     )
-    assert explanation.conclusion == conclusion
+    assert explanation.conclusion == said
     lines = str(explanation).splitlines()
-    assert lines[0] == conclusion
+    assert lines[0] == said
     assert len(lines) == 3 + len(effects)
 
 

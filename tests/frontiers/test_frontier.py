@@ -22,11 +22,12 @@ from dpaudit.cli.options import REPEATABLE
 from dpaudit.errors import InputError, RunFolderError, SettingsError
 from dpaudit.frontiers import FrontierSettings, frontier_schema
 from dpaudit.frontiers.picture import draw_frontier
-from dpaudit.frontiers.record import Frontier, PointAudit, PointUtility
+from dpaudit.frontiers.record import Frontier, PointUtility
 from dpaudit.frontiers.render import frontier_html, frontier_markdown
 from dpaudit.frontiers.settings import AUDIT_CHOICES, PointName
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
+from dpaudit.results.brief import AuditBrief
 from dpaudit.results.document import from_document
 from dpaudit.results.verdict import Verdict
 from dpaudit.usefulness.experiment import Experiment
@@ -92,7 +93,7 @@ def test_rows_are_caught_and_useful_and_noise_is_neither(
     assert rows.utility.auroc.mean > 0.9
     assert noise.audit is not None
     assert noise.utility is not None
-    assert noise.audit.claim.epsilon == 0.1  # what it was given: it claims nothing itself
+    assert noise.audit.claim.value == 0.1  # what it was given: it claims nothing itself
     assert noise.audit.verdict is not Verdict.VIOLATION
     assert not noise.utility.beats_noise
     assert found[0].verdict is Verdict.VIOLATION
@@ -351,5 +352,5 @@ def test_the_command_has_an_option_for_every_choice_of_the_audit() -> None:
 
 def test_types_of_parts_are_what_the_schema_says() -> None:
     found = frontier_schema()["properties"]["points"]["items"]["properties"]
-    assert set(found["audit"]["oneOf"][1]["properties"]) == set(PointAudit.__dataclass_fields__)
+    assert set(found["audit"]["oneOf"][1]["properties"]) == set(AuditBrief.__dataclass_fields__)
     assert set(found["utility"]["oneOf"][1]["properties"]) == set(PointUtility.__dataclass_fields__)

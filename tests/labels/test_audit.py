@@ -15,6 +15,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from documents import read_document
 from dpaudit.account import VoteTable
 from dpaudit.cli.audit_labels import audit_labels as command
 from dpaudit.cli.console import ExitCode
@@ -45,17 +46,17 @@ def randomised_response(epsilon: float) -> VotePair:
 def test_the_reference_at_100_000_runs_is_neither_broken_nor_loose() -> None:
     audit = audit_labels(reference(), ONE)
     assert audit.verdict is Verdict.CONSISTENT
-    assert 0.48 <= audit.bound < 1.0
-    assert audit.estimate is not None
-    assert 0.80 <= audit.estimate < 1.0
+    assert 0.48 <= audit.proved < 1.0
+    assert audit.estimate_if_gaussian is not None
+    assert 0.80 <= audit.estimate_if_gaussian < 1.0
     # By enumeration; the claim also pays for adaptive votes and for the conversion.
     assert reference().leak(1e-5) == pytest.approx(0.8625, abs=1e-4)
 
 
 def test_the_reference_at_10_000_runs_reaches_what_is_attainable() -> None:
     audits = [audit_labels(reference(), ONE, runs=10_000, seed=seed) for seed in range(8)]
-    bounds = [audit.bound for audit in audits]
-    estimates = [audit.estimate or 0.0 for audit in audits]
+    bounds = [audit.proved for audit in audits]
+    estimates = [audit.estimate_if_gaussian or 0.0 for audit in audits]
     assert statistics.median(bounds) == pytest.approx(0.32, abs=0.08)
     assert statistics.median(estimates) == pytest.approx(0.70, abs=0.04)
     assert max(bounds + estimates) < 1.0
@@ -65,16 +66,16 @@ def test_the_reference_at_10_000_runs_reaches_what_is_attainable() -> None:
 @pytest.mark.slow
 def test_in_20_repeats_at_100_000_runs_the_reference_keeps_its_claim() -> None:
     audits = [audit_labels(reference(), ONE, seed=seed) for seed in range(20)]
-    estimates = [audit.estimate or 0.0 for audit in audits]
-    assert statistics.median(audit.bound for audit in audits) >= 0.48
+    estimates = [audit.estimate_if_gaussian or 0.0 for audit in audits]
+    assert statistics.median(audit.proved for audit in audits) >= 0.48
     assert statistics.median(estimates) >= 0.80
-    assert sum(audit.bound > 1.0 for audit in audits) <= 1
+    assert sum(audit.proved > 1.0 for audit in audits) <= 1
     assert sum(estimate > 1.0 for estimate in estimates) <= 1
 
 
 def test_what_would_have_been_caught_is_caught() -> None:
     audit = audit_labels(reference(), ONE, runs=3000)
-    promised = audit.power.detectable
+    promised = audit.detectable_epsilon
     assert promised is not None
     assert promised > 1.0
     labels = next(
@@ -98,7 +99,7 @@ def test_a_published_mistake_is_flagged(name: str) -> None:
     scenario = getattr(mistakes, name)()
     audit = audit_labels(scenario.pair, scenario.claim, runs=10_000, drawing=scenario.drawing)
     assert audit.verdict is Verdict.VIOLATION, str(audit)
-    assert scenario.claim.epsilon < audit.bound <= scenario.pair.leak(scenario.claim.delta)
+    assert scenario.claim.epsilon < audit.proved <= scenario.pair.leak(scenario.claim.delta)
 
 
 def test_the_same_mechanisms_are_not_flagged_for_their_true_cost() -> None:
@@ -161,9 +162,9 @@ def test_randomised_response_is_bounded_by_its_epsilon_and_nearly_reaches_it() -
     assert pair.leak(0.0) == pytest.approx(1.0, abs=1e-9)
     claim = PrivacyClaim(epsilon=1.0)
     audits = [audit_labels(pair, claim, runs=2000, seed=seed) for seed in range(40)]
-    assert sum(audit.bound > 1.0 for audit in audits) <= 6  # more happen once in 300 times
-    assert statistics.median(audit.bound for audit in audits) > 0.85
-    assert audits[0].estimate is None  # no Gaussian curve at delta 0
+    assert sum(audit.proved > 1.0 for audit in audits) <= 6  # more happen once in 300 times
+    assert statistics.median(audit.proved for audit in audits) > 0.85
+    assert audits[0].estimate_if_gaussian is None  # no Gaussian curve at delta 0
     too_little = PrivacyClaim(epsilon=0.8)
     assert audit_labels(pair, too_little, runs=20_000).verdict is Verdict.VIOLATION
 
@@ -173,9 +174,9 @@ def test_worlds_that_do_not_differ_are_told_apart_as_seldom_as_admitted() -> Non
     same = VotePair(table=table, labels=9, votes_in=5, votes_out=5)
     claim = PrivacyClaim(epsilon=0.1)
     audits = [audit_labels(same, claim, runs=150, seed=seed) for seed in range(200)]
-    flagged = sum(audit.bound > 0.0 for audit in audits)
+    flagged = sum(audit.proved > 0.0 for audit in audits)
     assert 1 <= flagged <= 21  # the cut is even, so that it can fail; more: once in 1000 times
-    assert all(audit.power.detectable is None for audit in audits)
+    assert all(audit.detectable_epsilon is None for audit in audits)
     assert audits[0].verdict is not Verdict.CONSISTENT
 
 
@@ -189,7 +190,7 @@ def test_bits_and_counts_have_one_distribution(votes: tuple[int, int]) -> None:
     ]
     rates = [(a.counts.false_negatives + a.counts.false_positives) / 8000 for a in audits]
     assert rates[0] == pytest.approx(rates[1], abs=0.03)  # 5 standard deviations at least
-    assert audits[0].guesses_in_from == audits[1].guesses_in_from
+    assert audits[0].attack == audits[1].attack
     assert audits[0].counts.false_negatives + audits[0].counts.false_positives < 4000
 
 
@@ -249,7 +250,7 @@ def test_exit_codes_and_the_document_say_the_verdict() -> None:
     laplace = ("--mechanism", "laplace", "--scale", "0.1", "--epsilon", "1")
     violation = of_reference(*laplace, "--json")
     assert violation.exit_code == ExitCode.VIOLATION
-    document = json.loads(violation.stdout)
+    document = read_document(LabelAudit, violation.stdout)
     assert document["verdict"] == "violation"
     assert document["proved"] > 1.0
     assert document["votes"] == {"in": 26, "out": 25}

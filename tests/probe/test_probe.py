@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
 from dataclasses import fields, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import probed_toys as toys
+from documents import read_document
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.cli.probe import probe as command
@@ -144,8 +144,8 @@ def test_honest_toys_are_not_flagged(toy: type[toys.Toy], neighbours: Neighbours
 def test_probes_that_say_nothing_pass_no_test(status: ProbeStatus) -> None:
     report = probe(toys.Toy(schema=SCHEMA), table(), schema=SCHEMA, only=["seed-ignored"])
     report.assert_no_violation()
-    [result] = report.results
-    silent = replace(report, results=(replace(result, status=status),))
+    [result] = report.probes
+    silent = replace(report, probes=(replace(result, status=status),))
     with pytest.raises(AssertionError, match="seed-ignored"):
         silent.assert_no_violation()
 
@@ -190,7 +190,7 @@ def test_missing_values_that_follow_a_record_are_found() -> None:
     leaky = probe(toys.MissingOfData(schema=schema), table(), schema=schema)
     assert alarms(leaky) == ["missing-follows-record"], str(leaky)
     honest = probe(toys.Toy(schema=schema), table(), schema=schema, only=["missing-follows-record"])
-    assert [result.status for result in honest.results] == [ProbeStatus.PASSED]
+    assert [result.status for result in honest.probes] == [ProbeStatus.PASSED]
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)
@@ -209,7 +209,7 @@ def test_a_leak_keyed_to_one_record_shows_only_where_that_one_is_watched(
             only=["target-followed"],
         )
         assert alarms(report) == found, str(report)
-        [result] = report.results
+        [result] = report.probes
         assert (result.status is ProbeStatus.NOT_APPLICABLE) == (watched is None)
         assert report.to_document()["target"] == watched
 
@@ -240,7 +240,7 @@ def test_noise_of_the_sample_alone_is_flagged_at_the_stated_rate() -> None:
             confidence=0.501,
             rows=5,
             seed=seed,
-        ).results
+        ).probes
         flagged += result.status is ProbeStatus.ALARM
         tested += "coins guessed right" in result.evidence
     assert flagged <= 5
@@ -252,7 +252,7 @@ def test_fixed_noise_does_not_hide_behind_other_seeds(toy: type[toys.Toy]) -> No
     report = probe(toy(schema=SCHEMA), table(), schema=SCHEMA, only=["seed-ignored"])
     assert alarms(report) == ["seed-ignored"], str(report)
     half = "fit" if toy is toys.NoiseFixedInFit else "sample"
-    assert f"the seed of the {half} alone changes nothing" in report.results[0].evidence
+    assert f"the seed of the {half} alone changes nothing" in report.probes[0].evidence
 
 
 def test_no_seed_is_named_as_what_the_generator_was_called_with() -> None:
@@ -274,7 +274,7 @@ def test_missing_output_passes_no_probe_that_reads_it() -> None:
     schema = schema_with_missing("income")
     report = probe(toys.NoIncomes(schema=schema), table(), schema=schema)
     assert not alarms(report), str(report)
-    ended = {result.id: result for result in report.results}
+    ended = {result.id: result for result in report.probes}
     assert ended["missing-follows-record"].status is ProbeStatus.NOT_APPLICABLE
     assert ended["rows-copied-verbatim"].status is ProbeStatus.NOT_APPLICABLE
     for name in ("range-follows-record", "scale-wrong"):  # there is a second numeric column
@@ -285,20 +285,20 @@ def test_a_size_that_is_left_open_is_a_shape_like_any_other() -> None:
     report = probe(
         toys.OpenShape(schema=SCHEMA), table(), schema=SCHEMA, only=["settings-follow-rows"]
     )
-    assert [result.status for result in report.results] == [ProbeStatus.PASSED], str(report)
+    assert [result.status for result in report.probes] == [ProbeStatus.PASSED], str(report)
 
 
 @pytest.mark.parametrize("when_trained", [False, True])
 def test_a_refusal_of_a_tiny_epsilon_or_delta_is_no_failure(when_trained: bool) -> None:
     toy = toys.RefusesTiny(schema=SCHEMA, when_trained=when_trained)
     report = probe(toy, table(), schema=SCHEMA, only=["epsilon-ignored", "delta-ignored"])
-    for result in report.results:
+    for result in report.probes:
         assert result.status is ProbeStatus.NOT_APPLICABLE, str(report)
         assert "refuses" in result.evidence
         assert "no noise scale is large enough" not in str(report)  # may quote records
     never = toys.NeverTrains(schema=SCHEMA)
     report = probe(never, table(), schema=SCHEMA, only=["epsilon-ignored"])
-    assert [result.status for result in report.results] == [ProbeStatus.FAILED]
+    assert [result.status for result in report.probes] == [ProbeStatus.FAILED]
 
 
 def test_a_bare_function_is_probed() -> None:
@@ -317,7 +317,7 @@ def test_a_claim_that_permits_much_takes_more_fits() -> None:
             epsilon=2.5,
             only=["range-follows-record"],
             fits=fits,
-        ).results[0]
+        ).probes[0]
         for fits in (30, 400)
     )
     assert few.status is ProbeStatus.NOT_APPLICABLE
@@ -401,8 +401,8 @@ def test_a_violation_exits_1_alarms_first_and_80_columns() -> None:
 def test_json_is_one_document_and_a_bug_exits_0() -> None:
     done = dpaudit(f"{TOYS}:Truncated", "--json", "--only", "integers-truncated")
     assert done.exit_code == ExitCode.PASS, done.output
-    [found] = json.loads(done.stdout)["probes"]
-    assert found["alarm"]
+    [found] = read_document(ProbeReport, done.stdout)["probes"]
+    assert found["status"] == "alarm"
     assert found["severity"] == Severity.BUG
     assert found["numbers"]["mean"] == pytest.approx(-0.5, abs=0.15)
 

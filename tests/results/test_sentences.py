@@ -54,7 +54,8 @@ def test_headline_of_an_audit_that_never_ran(never_run: AuditRecord) -> None:
 
 
 def test_a_bound_just_above_the_claim_reads_as_above(record_of: Make) -> None:
-    claimed, proved = claim_and_proof(record_of(claim={"epsilon": 3.214}, proved=3.21417))
+    record = record_of(claim={"epsilon": 3.214}, proved=3.21417)
+    claimed, proved = claim_and_proof(record.claim, record.proved)
     assert float(claimed) < float(proved) <= 3.21417
 
 

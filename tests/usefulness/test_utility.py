@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dpaudit
+from documents import read_document
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import (
@@ -31,7 +31,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.usefulness.baselines import EqualRows, UniformRows
 from dpaudit.usefulness.experiment import Measure
 from dpaudit.usefulness.fidelity import measure_fidelity
-from dpaudit.usefulness.report import NOT_DISTINGUISHABLE
+from dpaudit.usefulness.report import NOT_DISTINGUISHABLE, UtilityReport
 
 FAST = ("logistic-regression", "gaussian-naive-bayes", "decision-tree")
 SCHEMA = Schema(
@@ -281,7 +281,7 @@ def test_the_command_prints_one_document_and_writes_a_page(tmp_path: Path) -> No
     ]
     done = run(*given, "--json", "--markdown", str(page))
     assert done.exit_code == ExitCode.PASS, done.stderr
-    document = json.loads(done.stdout)
+    document = read_document(UtilityReport, done.stdout)
     assert document["scores"][0]["beats_noise"] is True
     assert "generator: 6 of 6" in done.stderr
     assert page.read_text().startswith("# Utility of ")

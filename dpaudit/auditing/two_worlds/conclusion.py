@@ -79,6 +79,8 @@ def _target(audit: TwoWorldSpec) -> TargetOfAudit:
         exposures=target.exposures,
         selection=selection,
         compared=target.compared,
+        worst_case=audit.settings.worst_case,
+        neighbours_file=audit.settings.neighbours_file,
         tables=None if audit.pair is None else audit.pair.account,
     )
 

@@ -1,0 +1,19 @@
+"""What a command prints as JSON against the type of the record that it found."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+
+from dpaudit.results.document import Document
+from dpaudit.results.schema import document_schema
+
+
+def read_document(kind: type[Document], text: str) -> Any:
+    """The document that a text holds, which is one of a record of that type."""
+    document = json.loads(text)
+    jsonschema.validate(document, document_schema(kind, title="a test"))
+    assert next(iter(document)) == "schema_version"
+    return document
