@@ -25,6 +25,7 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+from oracle import train_one
 from timing import interleaved
 
 from dpaudit.model.column import Column, Kind
@@ -33,7 +34,6 @@ from dpaudit.versions import versions
 from dpaudit_generators.networks.rows import Head
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import PUBLISHED, Origin, PateGan
-from dpaudit_generators.pate_gan.sequential import train_one
 from dpaudit_generators.pate_gan.trainee import Records, Trainee
 from dpaudit_generators.pate_gan.training import train
 

@@ -8,7 +8,7 @@ function of the privacy loss (Abadi et al. 2016), summed over queries and turned
 A moment computed from votes is itself a function of the private data. It bounds one direction
 only, from the table that voted to each of its neighbours: for the other direction the neighbour's
 own votes count. So an auditor compares with the larger epsilon of both worlds, and nobody may
-publish either (`dpaudit.research.smooth_sensitivity` computes what publishing would cost).
+publish either.
 """
 
 from __future__ import annotations

@@ -22,7 +22,6 @@ from dpaudit.bounds.guarantee import Detectable, EpsilonGuarantee, Guarantee, gu
 from dpaudit.bounds.multiplicity import Hypotheses, attack_confidence, bonferroni
 from dpaudit.bounds.one_run import (
     one_run,
-    one_run_detectable,
     one_run_gaussian,
     one_run_p_value,
 )
@@ -99,7 +98,6 @@ __all__ = [
     "joint_beta",
     "max_provable",
     "one_run",
-    "one_run_detectable",
     "one_run_gaussian",
     "one_run_in_turn",
     "one_run_in_turn_detectable",

@@ -66,27 +66,6 @@ def level_limit(counts: Counts, trade_off: TradeOff, *, confidence: float) -> fl
     return 0.0
 
 
-def clopper_pearson_level(counts: Counts, trade_off: TradeOff, *, confidence: float) -> float:
-    """A lower limit on the level from simultaneous Clopper-Pearson limits on both error rates.
-
-    Each rate gets an exact upper limit at level (1 − confidence)/2; both hold at once with
-    probability `confidence`, and no smaller level allows both.
-
-    Args:
-        counts: Errors of the attack.
-        trade_off: The family.
-        confidence: One-sided confidence, in (0, 1).
-
-    Returns:
-        The limit, at least 0.
-
-    Raises:
-        SettingsError: If `confidence` is out of range.
-    """
-    check_confidence(confidence)
-    return max(0.0, _statistic(counts, trade_off, confidence))
-
-
 def ranked_region(counts: Counts, trade_off: TradeOff) -> RejectionRegion:
     """The outcomes that rank at least as high as this one."""
     level = _statistic(counts, trade_off, _REFERENCE_CONFIDENCE)

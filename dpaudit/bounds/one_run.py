@@ -8,20 +8,18 @@ guesses are right: a number tuned on the result needs a correction.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betainc, betaincinv, expit, logit, ndtr, ndtri
+from scipy.special import betainc, expit, ndtr, ndtri
 
 from dpaudit.bounds._checks import (
     check_confidence,
     check_delta,
     check_epsilon,
     check_positive_delta,
-    check_power,
     whole_number,
 )
 from dpaudit.errors import SettingsError
@@ -138,53 +136,6 @@ def one_run_gaussian(
     while slack(high) < 0.0:
         high *= 2.0
     return gaussian_epsilon(_below_root(slack, high), delta)
-
-
-def one_run_detectable(
-    *,
-    claim_epsilon: float,
-    guesses: int,
-    canaries: int,
-    delta: float,
-    confidence: float,
-    power: float = 0.8,
-) -> float | None:
-    """Smallest true epsilon that a one-run audit would expose with the given probability.
-
-    The leak is randomised response on every canary's coin, for which the right guesses are
-    Bin(guesses, e^ε/(1 + e^ε)): what `one_run` allows under pure ε-DP, so no attack on an ε-DP
-    mechanism does better (Steinke, Nasr and Jagielski 2023, Theorem 5.2).
-
-    Args:
-        claim_epsilon: Claimed ε, finite and not negative.
-        guesses: Canaries for which a guess is made, at least 1.
-        canaries: Canaries, of which each is included by its own fair coin.
-        delta: δ of the claim, in [0, 1).
-        confidence: One-sided confidence, in (0, 1).
-        power: Probability that the bound exceeds the claim, in (1 − confidence, 1).
-
-    Returns:
-        The smallest such ε, or None where no leak, however large, is exposed.
-
-    Raises:
-        SettingsError: If a setting is out of range.
-    """
-    _checked(guesses, guesses, canaries)
-    check_epsilon(claim_epsilon)
-    check_delta(delta)
-    check_confidence(confidence)
-    check_power(power, confidence=confidence)
-
-    def exposes(correct: int) -> bool:
-        proved = one_run(correct, guesses, canaries, delta=delta, confidence=confidence)
-        return proved > claim_epsilon
-
-    if not exposes(guesses):
-        return None
-    # The bound grows with the right guesses: the fewest that expose the claim, by bisection.
-    fewest = bisect_left(range(1, guesses + 1), True, key=exposes) + 1
-    success = float(betaincinv(fewest, guesses - fewest + 1, power))
-    return float(logit(success))
 
 
 def _p_value(outcome: _Guesses, epsilon: float, delta: float) -> float:

@@ -164,31 +164,12 @@ class AuditResult(AuditRecord):
                 f"{file} is not JSON: give a run folder or its {RESULT_FILE}"
             ) from None
         version = document.get("schema_version") if isinstance(document, dict) else None
-        if version == 1:
-            document = _from_version_1(document)
-        elif version != AuditRecord.schema_version:
+        if version != AuditRecord.schema_version:
             raise InputError(
-                f"{file} has schema_version {clipped(repr(version), 20)}, this dpaudit reads 1 and "
-                f"{AuditRecord.schema_version}: give a result that one of these versions wrote"
+                f"{file} has schema_version {clipped(repr(version), 20)}, this dpaudit reads "
+                f"{AuditRecord.schema_version}: give a result that this version wrote"
             )
         return AuditResult.of(_record(document, file), folder=file.parent)
-
-
-def _from_version_1(document: dict[str, Any]) -> dict[str, Any]:
-    """A document in which sequential audits count pairs of trials, as one that counts trials.
-
-    What does not fit the type stays as it is: the schema says what is wrong with it.
-    """
-    found = document.get("sequential")
-    if isinstance(found, dict) and isinstance(found.get("pairs"), int):
-        counted = {"trials": 2 * found["pairs"]}
-        if isinstance(found.get("cap"), int):
-            counted["cap"] = 2 * found["cap"]
-        if isinstance(found.get("guessed_by"), dict):
-            counted["guessed_by"] = {name: 2 * n for name, n in found["guessed_by"].items()}
-        rest = {key: value for key, value in found.items() if key != "pairs"}
-        document = document | {"sequential": rest | counted}
-    return document | {"schema_version": AuditRecord.schema_version}
 
 
 def _no_number(constant: str) -> NoReturn:

@@ -17,10 +17,10 @@ from scipy.stats import binom
 
 from dpaudit.bounds import Grading, count_guesses, e_process, fair_coin_p_value
 from dpaudit.bounds.grading import WEIGHTS
-from dpaudit.research.universal import universal_inference
 from reports.calibration.budget import Budget
 from reports.calibration.cells import NOMINALS, Cell, enumerated, simulated, stream
 from reports.calibration.mechanisms import BoolArray, FloatArray, Kind, Mechanism, few, mechanisms
+from reports.methods.universal import universal_inference
 
 PRESET = "fair coins, preset weights"
 LOOKS = "e-process, a look after every trial"

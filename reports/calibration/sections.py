@@ -13,11 +13,11 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from dpaudit.bounds import Hypotheses, clopper_pearson, exact, one_run
-from dpaudit.research.bands import BandBound, dkw, equal_local_level, preset_quantiles
 from reports.calibration.boundary import Rule, boundary
 from reports.calibration.budget import Budget
 from reports.calibration.cells import NOMINALS, Cell, enumerated, simulated, stream
 from reports.calibration.mechanisms import FloatArray, Kind, Mechanism, mechanisms
+from reports.methods.bands import BandBound, dkw, equal_local_level, preset_quantiles
 
 BOUNDS: dict[str, Rule] = {"exact": exact, "clopper_pearson": clopper_pearson}
 QUANTILES = (0.5, 0.75, 0.95)

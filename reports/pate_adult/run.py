@@ -27,11 +27,11 @@ from dpaudit.account import (
 )
 from dpaudit.account.moments import data_independent_moments, exact_moments, pate_moments
 from dpaudit.account.noisy_max import LaplaceNoisyMax
-from dpaudit.research.smooth_sensitivity import SmoothRelease, sanitised_epsilon
 from dpaudit.seeds import rng_of
 from dpaudit_generators.pate import LabelRelease, Pate
 from reports.command import StudyParser, start, write_json
 from reports.data import table_file
+from reports.methods.smooth_sensitivity import SmoothRelease, sanitised_epsilon
 
 TABLES = ("adult",)
 SEED = 2017

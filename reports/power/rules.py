@@ -24,11 +24,11 @@ from dpaudit.bounds import (
     refit_schedule,
 )
 from dpaudit.plugins.protocols import BoolArray, FloatArray
-from dpaudit.research.bands import dkw, equal_local_level
 from dpaudit.seeds import Stream
 from reports.calibration.mechanisms import Mechanism
 from reports.calibration.peers import gaussian_estimate
 from reports.calibration.pipeline import FirstFeature, Scored, fixed_on, worlds_of
+from reports.methods.bands import dkw, equal_local_level
 from reports.power import public
 
 CONFIDENCE = 0.95

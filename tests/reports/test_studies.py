@@ -53,7 +53,7 @@ def parsed(*given: str, parts: tuple[str, ...] = ("first", "second")) -> Run:
 
 def test_every_folder_is_a_study_and_listed() -> None:
     folders = {path.parent.name for path in REPORTS.glob("*/*.py")}
-    assert folders == set(STUDIES)
+    assert folders - {"methods"} == set(STUDIES)  # statistics that several studies use
     page = (REPORTS / "README.md").read_text()
     listed = re.findall(r"^\| \[(\w+)\]\(\1/README\.md\)", page, re.MULTILINE)
     assert sorted(listed) == STUDIES

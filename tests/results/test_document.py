@@ -53,7 +53,7 @@ def test_a_committed_result_is_read_and_written_byte_by_byte_but_for_later_keys(
     assert next(iter(document)) == "schema_version"
     written = AuditResult.load(file).to_document()
     jsonschema.validate(written, result_schema())
-    again = without_later_keys(written, document) | {"schema_version": document["schema_version"]}
+    again = without_later_keys(written, document)
     assert json.dumps(again, indent=2, allow_nan=False) + "\n" == text
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from scipy import stats
 
+from benchmarks.oracle import train_one
 from dpaudit.account import LabelBudget, LabelPlan
 from dpaudit.errors import BudgetError, DataError, SettingsError
 from dpaudit.model.column import Column, Kind
@@ -24,7 +25,6 @@ from dpaudit_generators.networks.rows import Head
 from dpaudit_generators.networks.stack import Critics, initial
 from dpaudit_generators.pate import IndexArray, LabelRelease, LabelReleases
 from dpaudit_generators.pate_gan import PUBLISHED, Origin, PateGan, PateGanModel, training
-from dpaudit_generators.pate_gan.sequential import train_one
 from dpaudit_generators.pate_gan.settings import TrainingSettings
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.trainee import Records, Trained, Trainee

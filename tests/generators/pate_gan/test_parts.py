@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from torch import Tensor
 
+from benchmarks.oracle import Network, records_of
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import decode, encode, layout, width
 from dpaudit.model.schema import Schema
@@ -25,7 +26,6 @@ from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import TrainingSettings
 from dpaudit_generators.pate_gan.bounds import schema_of_data
 from dpaudit_generators.pate_gan.rounds import labels_per_round
-from dpaudit_generators.pate_gan.sequential import Network, records_of
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.pate_gan.trainee import Records
 

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from dpaudit_generators.networks.slices import with_ones
 from dpaudit_generators.published import recipes
-from dpaudit_generators.published.dropout import Dropouts
 from dpaudit_generators.published.likeness import Likeness
 from dpaudit_generators.published.networks import Networks
 from dpaudit_generators.published.partition import Partition
@@ -24,7 +23,7 @@ from dpaudit_generators.published.recipes import (
     Start,
 )
 from dpaudit_generators.published.starts import drawn
-from dpaudit_generators.published.student import Students
+from dpaudit_generators.published.student import Dropouts, Students
 from dpaudit_generators.published.teachers import NetworkTeachers
 from dpaudit_generators.published.trainee import Form, PublishedTrainee
 

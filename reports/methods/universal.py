@@ -1,7 +1,5 @@
 """Anytime-valid bounds for arms of unequal size: universal inference.
 
-Only `reports/calibration` uses it.
-
 The e-value of a claim is the likelihood of all guesses so far under a mixture, over the largest
 likelihood that the claim allows. The mixture of Krichevsky and Trofimov (1981) gives either error
 rate a Beta(½, ½) prior and is a probability distribution of the sequence of guesses, whatever
@@ -29,7 +27,7 @@ from dpaudit.bounds._checks import (
     check_epsilon,
 )
 from dpaudit.errors import SettingsError
-from dpaudit.research.projection import ErrorRates, project
+from reports.methods.projection import ErrorRates, project
 
 _TOLERANCE = 1e-9
 

@@ -15,8 +15,8 @@ from scipy.stats import beta, laplace
 
 from dpaudit.bounds import Direction, Threshold, count_errors, upper_limits
 from dpaudit.errors import SettingsError
-from dpaudit.research.bands import BandBound, dkw, equal_local_level, preset_quantiles
-from dpaudit.research.order_statistics import local_level
+from reports.methods.bands import BandBound, dkw, equal_local_level, preset_quantiles
+from reports.methods.order_statistics import local_level
 
 SETTING: dict[str, Any] = {"delta": 1e-5, "confidence": 0.95}
 QUANTILES = (0.05, 0.275, 0.525, 0.775, 0.95)

@@ -11,8 +11,8 @@ from scipy.special import betaln
 from scipy.stats import binom
 
 from dpaudit.errors import SettingsError
-from dpaudit.research.universal import universal_bound, universal_inference
 from known_attacks import DELTA, Attack, laplace, randomised_response
+from reports.methods.universal import universal_bound, universal_inference
 
 NEEDED = math.log(20.0)
 

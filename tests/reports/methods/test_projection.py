@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaudit.research.projection import ErrorRates, project
 from known_attacks import DELTA
+from reports.methods.projection import ErrorRates, project
 
 
 def largest_expectation(q: ErrorRates, p: ErrorRates, epsilon: float, delta: float) -> float:

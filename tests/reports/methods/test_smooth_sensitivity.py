@@ -15,7 +15,7 @@ from dpaudit.account.conversion import ORDERS, epsilon_from_rdp
 from dpaudit.account.moments import local_divergences
 from dpaudit.account.vote_table import VoteTable
 from dpaudit.errors import SettingsError
-from dpaudit.research.smooth_sensitivity import (
+from reports.methods.smooth_sensitivity import (
     SmoothRelease,
     pate_script_smooth_sensitivity,
     sanitised_claim,

@@ -1,7 +1,4 @@
-"""Probability that the order statistics of a uniform sample all keep their limits.
-
-Only `bands` uses it, and with it `reports/calibration`.
-"""
+"""Probability that the order statistics of a uniform sample all keep their limits."""
 
 from __future__ import annotations
 

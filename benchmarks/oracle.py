@@ -1,7 +1,7 @@
 """The oracle: one PATE-GAN at a time in plain torch, for reading and to compare `training` with.
 
 The same algorithm on the same uniform numbers, with modules, autograd and `torch.optim.Adam`
-instead of stacks and gradients by hand. Only tests and benchmarks use it.
+instead of stacks and gradients by hand. Tests and `training.py` compare with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """What publishing a data-dependent epsilon would cost, by smooth sensitivity. Analysis only.
 
-Only `reports/pate_adult` uses it.
-
 A number computed from votes leaks what it is computed from. Noise in proportion to a smooth upper
 bound on its local sensitivity (Nissim, Raskhodnikova and Smith 2007) makes it publishable, at a
 price in privacy of its own: the GNSS mechanism of Papernot et al. 2018, "Scalable Private Learning

@@ -1,7 +1,5 @@
 """Bounds that hold for every threshold at once, for attacks without fitting data.
 
-Only `reports/calibration` uses them.
-
 Where nothing can be set aside to choose a threshold on, all scores are scored and the threshold
 may be the best of all, provided that the limits on the error rates hold at every threshold
 simultaneously. The error rates at threshold t are values of the two worlds' distribution
@@ -31,7 +29,7 @@ from dpaudit.bounds.clopper_pearson import statistic, upper_limits
 from dpaudit.bounds.multiplicity import Hypotheses
 from dpaudit.bounds.threshold import Direction, Threshold, best_cut, errors_at
 from dpaudit.errors import SettingsError
-from dpaudit.research.order_statistics import local_level
+from reports.methods.order_statistics import local_level
 
 # Ranks: a quantile within this of a rank is that rank, whatever the product rounds to.
 _RANK_SLACK = 1e-9
