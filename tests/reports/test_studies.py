@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 
 from dpaudit.errors import DataError
+from dpaudit.results.result import AuditResult
 from reports import markdown
 from reports.command import Run, StudyParser, start, write_json
 from reports.data import catalogue
@@ -169,7 +170,7 @@ def test_the_picture_of_the_six_is_made_from_their_results() -> None:
     assert [run.name for run in comparison.runs] == list(six.PARTS)
     assert (results / six.PICTURE).read_text() == six.picture(comparison)
     for run in comparison.runs:
-        words = run.record.reproduce.split()
+        words = AuditResult.load(results / run.name).reproduce.split()
         for word in six.command(run.name)[1:]:
             assert word in words or word == "--no-probe" or word[0].isdigit(), run.name
 
