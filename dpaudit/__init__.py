@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from dpaudit.released_data.coins import CoinFile
     from dpaudit.released_data.result import ReleasedDataResult
     from dpaudit.released_data.split import CoinSplit, split
+    from dpaudit.replay.record import ReplayRecord
+    from dpaudit.replay.run import replay
     from dpaudit.results.result import AuditResult
     from dpaudit.results.schema import result_schema
     from dpaudit.results.verdict import Verdict
@@ -40,6 +42,9 @@ _MODULE_OF = {
     "AuditResult": "results.result",
     "Verdict": "results.verdict",
     "result_schema": "results.schema",
+    # replaying a generator with the same noisy answers in both worlds
+    "replay": "replay.run",
+    "ReplayRecord": "replay.record",
     # several results
     "compare": "comparison",
     "Comparison": "comparison",
@@ -99,6 +104,7 @@ __all__ = [
     "Neighbours",
     "PrivacyClaim",
     "ReleasedDataResult",
+    "ReplayRecord",
     "Schema",
     "Scorer",
     "UtilityReport",

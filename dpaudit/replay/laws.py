@@ -24,15 +24,15 @@ _WIDEST_TABLE: Final = 200_000
 
 
 class Drawn(NamedTuple):
-    """Answers that were drawn.
+    """Noise that was drawn.
 
     Attributes:
-        value: The answers.
-        log_weight: Sum of log p(value) - log q(value), q being what they were drawn from.
+        value: The noise.
+        log_weights: log p(value) - log q(value) of each element, q being what it was drawn from.
     """
 
     value: FloatArray
-    log_weight: float
+    log_weights: FloatArray
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,9 @@ class Law(ABC):
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Draws of the noise."""
 
-    def tilted(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
+    def drawn(
+        self, shift: FloatArray, tilt: float, rng: np.random.Generator
+    ) -> Drawn:
         """Noise moved along `tilt * shift`, towards outcomes where the worlds differ most.
 
         Args:
@@ -77,10 +79,8 @@ class Law(ABC):
         if self.whole:
             moved = np.rint(moved)
         value = self.sample(rng, shift.shape) + moved
-        return Drawn(value, self._log_ratio(value, value - moved))
-
-    def _log_ratio(self, noise: FloatArray, proposed: FloatArray) -> float:
-        return float(np.sum(self.log_density(noise) - self.log_density(proposed)))
+        ratio = self.log_density(value) - self.log_density(value - moved)
+        return Drawn(value, np.asarray(np.broadcast_to(ratio, value.shape)))
 
     @property
     def width(self) -> float:
@@ -120,7 +120,9 @@ class Laplace(Law):
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return np.asarray(rng.laplace(size=shape) * self.scale)
 
-    def tilted(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
+    def drawn(
+        self, shift: FloatArray, tilt: float, rng: np.random.Generator
+    ) -> Drawn:
         """q(z) in proportion to p(z) (p(z) / p(z + shift))^tilt: the exponential tilt of the loss.
 
         In units of the scale, with d = |shift| and z towards the side where the loss is large, the
@@ -140,9 +142,8 @@ class Laplace(Law):
         between = np.log(np.exp(-rate * gap) + uniform * -np.expm1(-rate * gap)) / rate
         noise = np.where(pick < low, -gap - tail, np.where(pick < low + middle, between, tail))
         loss = np.abs(noise + gap) - np.abs(noise)
-        log_weight = float(np.sum(np.log(total / 2.0) - strength * loss))
         side = np.where(shift < 0, -1.0, 1.0)
-        return Drawn(np.asarray(side * noise * self.scale), log_weight)
+        return Drawn(np.asarray(side * noise * self.scale), np.log(total / 2.0) - strength * loss)
 
 
 @dataclass(frozen=True)
@@ -208,12 +209,14 @@ class _Tabulated(Law):
 
     whole = True
 
-    def tilted(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
+    def drawn(
+        self, shift: FloatArray, tilt: float, rng: np.random.Generator
+    ) -> Drawn:
         reach = math.ceil(_REACH * self.width + float(np.max(np.abs(shift), initial=0.0)))
         if 2 * reach + 1 > _WIDEST_TABLE or shift.size > 10_000:
-            return super().tilted(shift, tilt, rng)
+            return super().drawn(shift, tilt, rng)
         grid = np.arange(-reach, reach + 1, dtype=float)
-        values, log_weight = np.empty(shift.size), 0.0
+        values, log_weights = np.empty(shift.size), np.empty(shift.size)
         scales = np.broadcast_to(self.scale, shift.shape).ravel()
         for place, (moved, scale) in enumerate(zip(shift.ravel(), scales, strict=True)):
             law = type(self)(np.asarray(scale))
@@ -223,8 +226,8 @@ class _Tabulated(Law):
             weights /= weights.sum()
             found = int(rng.choice(len(grid), p=weights))
             values[place] = grid[found]
-            log_weight += float(log_p[found] - np.log(weights[found]))
-        return Drawn(values.reshape(shift.shape), log_weight)
+            log_weights[place] = log_p[found] - np.log(weights[found])
+        return Drawn(values.reshape(shift.shape), log_weights.reshape(shift.shape))
 
 
 @dataclass(frozen=True)

@@ -60,12 +60,15 @@ class Order(NamedTuple):
         base: The world whose law the answers are drawn from.
         tilt: How far they are moved towards where the worlds differ most; 0 for not at all.
         coins: Number of the coins that both worlds share.
+        nudged: Lines of noise whose answers world "out" gets a little changed, in the same order:
+            shows whether they are used as numbers.
     """
 
     number: int
     base: World = World.IN
     tilt: float = 0.0
     coins: int = 0
+    nudged: frozenset[Site] = frozenset()
 
 
 class Played(NamedTuple):
@@ -123,11 +126,6 @@ class Worlds:
         self._asked: set[tuple[str, int]] = set()
         self._pool = ThreadPoolExecutor(2)
 
-    @property
-    def asked(self) -> frozenset[tuple[str, int]]:
-        """Lines at which something depends on the data."""
-        return frozenset(self._asked)
-
     def play(
         self, tables: Mapping[World, pd.DataFrame], *, rows: int, order: Order, place: int
     ) -> Played:
@@ -145,13 +143,15 @@ class Worlds:
         Raises:
             ReplayError: If a world's process ends, or too much depends on the data to be followed.
         """
-        started = time.monotonic()
+        started, before = time.monotonic(), set(self._asked)
         while len(self._asked) < MOST_ASKED:
             match = _Match(self._sides, order, self._rng, self._asked, place)
             try:
                 played = self._once(match, tables, rows=rows, order=order)
             except _Again:
                 continue
+            if order.nudged:
+                self._asked = before
             played.transcript.seconds = time.monotonic() - started
             return played
         raise ReplayError(
@@ -215,6 +215,8 @@ class Worlds:
             except _Parted as parted:
                 parting = parted.parting
         transcript.parting = parting
+        if parting is not None:
+            transcript.coin_before = transcript.coin_before or transcript.first_coin
         return Played(transcript, (found[0], found[1]), failure)
 
     def _ended(self, world: World) -> dict[str, Any]:
@@ -365,8 +367,8 @@ class _Match:
     def _record(self, site: Site, note: list[Any]) -> None:
         """What a note says of answers and coins."""
         kind, more = note[0], note[3] or {}
-        if kind in ("draw", "choose", "coin", "located"):
-            self.transcript.shared_coins = True
+        if kind in ("draw", "choose", "coin", "located") and self.transcript.first_coin is None:
+            self.transcript.first_coin = site
         if kind == "release":
             self.transcript.released.append(np.asarray(more["ids"], dtype=int).ravel())
         elif kind == "tell":
@@ -430,7 +432,10 @@ class _Match:
             values = tuple(", ".join(one["law"] for one in side) for side in parts)
             raise _Parted(Parting(kind=PartKind.STEPS, sites=(site, site), values=(values[0], values[1])))
         value = self._answered(site, Pair(flat(before[0]), flat(before[1])), parts)
-        return ({"value": value.reshape(before[0].shape)},) * 2
+        other = value
+        if Site(*parts[0][0]["site"]) in self.order.nudged:
+            other = nudged(value, float(self.transcript.noisy[-1].laws[0].width), self._rng)
+        return tuple({"value": one.reshape(before[0].shape)} for one in (value, other))
 
     def _answered(self, site: Site, before: Pair, parts: tuple[list[Any], list[Any]]) -> Any:
         """Draws one answer for both worlds and keeps the step."""
@@ -446,11 +451,13 @@ class _Match:
         known: tuple[Law, Law] = (sides[0], sides[1])
         base = WORLDS.index(self.order.base)
         shift = before.shift if base == 0 else -before.shift
-        made = known[base].tilted(shift, self.order.tilt, self._rng)
+        made = known[base].drawn(shift, self.order.tilt, self._rng)
         value = before[base] + made.value
-        self.transcript.log_weight += made.log_weight
+        self.transcript.log_weight += float(np.sum(made.log_weights))
         where = Site(*parts[0][0]["site"])
         seeds = {part["seed"] for part in parts[0]}
+        if not same(before.inside, before.outside):
+            self._depends()
         step = NoisyStep(
             site=where, first=self._next, before=before, laws=known, answer=value,
             seed=seeds.pop() if len(seeds) == 1 else None, drawn=drawn,
@@ -500,6 +507,7 @@ class _Match:
         lone = np.any(np.isfinite(logs[0]) ^ np.isfinite(logs[1]))
         largest = np.inf if lone else float(np.max(np.abs(logs[0] - logs[1])[both], initial=0.0))
         if not same(shares[0], shares[1]):
+            self._depends()
             self.transcript.choices.append(
                 ChoiceStep(site=site, log_probability=Pair(logs[0][places], logs[1][places]), largest=largest)
             )
@@ -529,6 +537,7 @@ class _Match:
             largest = np.max(np.abs(np.concatenate([gain, loss])), initial=0.0)
         self.transcript.log_weight += float(np.sum(logs[base] - chosen))
         if not same(below[0], below[1]):
+            self._depends()
             self.transcript.choices.append(
                 ChoiceStep(site=site, log_probability=Pair(logs[0], logs[1]), largest=float(largest))
             )
@@ -563,11 +572,28 @@ class _Match:
         self._next += value.size
         return ({"equal": False, "value": value.reshape(np.shape(inside["other"]))},) * 2
 
+    def _depends(self) -> None:
+        """Something differs between the worlds: what coins came before may have mattered."""
+        self.transcript.coin_before = self.transcript.coin_before or self.transcript.first_coin
+
     def _step_of(self, number: int) -> NoisyStep | None:
         for step in self.transcript.noisy:
             if step.first <= number < step.first + step.answer.size:
                 return step
         return None
+
+
+def nudged(value: Any, scale: float, rng: np.random.Generator) -> Any:
+    """Other answers in the same order."""
+    order = np.argsort(value, kind="stable")
+    steps = np.append(np.diff(value[order]), scale)
+    if np.all(value == np.rint(value)):
+        moved = 2.0 * value[order] + (np.arange(len(order)) >= len(order) // 2)
+    else:
+        moved = value[order] + steps * rng.uniform(0.2, 0.4, size=len(order))
+    found = np.empty_like(value)
+    found[order] = moved
+    return found
 
 
 def law_of_parts(parts: list[Any]) -> Law | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -67,11 +67,12 @@ class _Element(NamedTuple):
     site: Site
 
 
-def losses(transcript: Transcript) -> list[Loss]:
+def losses(transcript: Transcript, *, used: Set[Site] = frozenset()) -> list[Loss]:
     """The loss of every step of a transcript.
 
     Args:
         transcript: One replay.
+        used: Lines of noise whose answers are known to be used as numbers.
 
     Returns:
         One entry for each step that counts, and for each group of answers that are selected from.
@@ -94,7 +95,10 @@ def losses(transcript: Transcript) -> list[Loss]:
     for step in transcript.noisy:
         found += _of_step(step, elements, counted)
     found += elements.of_sums(counted)
-    return found
+    return [
+        one._replace(how=How.RELEASED) if one.how is How.ASSUMED and one.site in used else one
+        for one in found
+    ]
 
 
 def _of_step(step: NoisyStep, elements: _Elements, counted: dict[int, How]) -> Iterator[Loss]:
@@ -556,7 +560,6 @@ def _flat_law(law: Law) -> Law:
     return type(law)(**{name: np.atleast_1d(value) if isinstance(value, np.ndarray) else value for name, value in vars(law).items()})
 
 
-def total(found: Sequence[Loss], *, assumed: bool = True) -> float:
-    """The loss of a transcript; without what is taken for granted, if asked."""
-    return float(sum(one.value for one in found if assumed or one.how is not How.ASSUMED))
-
+def total(found: Sequence[Loss]) -> float:
+    """The loss of a transcript."""
+    return float(sum(one.value for one in found))

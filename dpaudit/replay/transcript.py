@@ -189,7 +189,8 @@ class Transcript:
         parting: Where the worlds part, if they do.
         unfollowed: Draws that could not be followed.
         log_weight: log P(answers) - log Q(answers), Q being what they were drawn from.
-        shared_coins: Whether coins were drawn that both worlds have alike.
+        first_coin: The first line that drew a coin which both worlds have alike.
+        coin_before: The same, if a step came after it that depends on the record.
         seconds: How long it took.
     """
 
@@ -201,7 +202,8 @@ class Transcript:
     parting: Parting | None = None
     unfollowed: list[Unfollowed] = field(default_factory=list)
     log_weight: float = 0.0
-    shared_coins: bool = False
+    first_coin: Site | None = None
+    coin_before: Site | None = None
     seconds: float = 0.0
 
     def are_released(self, numbers: FloatArray) -> NDArray[np.bool_]:

@@ -84,6 +84,7 @@ def noise(
 def coin(values: Any, where: Site) -> Any:
     """New uniform draws in [0, 1)."""
     content = np.asarray(values, dtype=float)
+    world.note("draw", where, content.shape)
     state = CoinState(np.zeros(content.shape), np.ones(content.shape), content.copy())
     marked = _coin(content, state, np.ones(content.shape), np.zeros(content.shape))
     return marked if isinstance(values, np.ndarray) else _number(marked)
@@ -151,6 +152,7 @@ def _used(value: Any, where: Site) -> None:
     elif isinstance(value, Noise):
         for part in value.parts:
             world.settle(part.ids)
+        world.note("draw", where, value.shape)  # from here on it is a coin
     # a coin's value is the same in both worlds as long as what it was compared with is
 
 
@@ -884,7 +886,11 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
             for array, new in ((state.low, new_low), (state.high, new_high), (state.value, new_low + share * (new_high - new_low))):
                 array[...] = new
     else:
-        world.note("coin", where, limit)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            own = np.unique((bound - np.unique(marked.offset)) / np.unique(marked.factor)) if (
+                np.ptp(marked.offset) == 0 and np.ptp(marked.factor) == 0 and bound.ndim == 0
+            ) else limit
+        world.note("coin", where, own)
         under = np.broadcast_to(state.value, shape) < limit
     outcome = np.where(below, under, ~under)
     return outcome if outcome.ndim else np.bool_(outcome)

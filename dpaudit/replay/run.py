@@ -1,0 +1,445 @@
+"""Replays a generator: the control, the pilot, the counted replays, and the verdict."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.pairs import audited_table
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
+from dpaudit.errors import ReplayError, SettingsError
+from dpaudit.external import worker
+from dpaudit.external.generator import WorkerGenerator
+from dpaudit.external.session import WorkerStart
+from dpaudit.game.payload import search_path
+from dpaudit.game.target import exposing_first
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import Table
+from dpaudit.plugins.foreign import pickled
+from dpaudit.plugins.protocols import World
+from dpaudit.replay import local_world
+from dpaudit.replay.guarantee import EXACT, EpsilonReplays, Replays, replay_guarantee
+from dpaudit.replay.judge import DrawPlan, detectable, draw_plan, measured
+from dpaudit.replay.ledger import computed_epsilon, ledger
+from dpaudit.replay.lockstep import Order, Played, Worlds, opened_worlds, same
+from dpaudit.replay.loss import How, losses
+from dpaudit.replay.record import NotFollowed, PartingFound, ReplayRecord
+from dpaudit.replay.transcript import PartKind, Site, Transcript
+from dpaudit.results.verdict import Verdict
+from dpaudit.seeds import Stream
+
+REPLAYS: Final = 10
+"""Counted replays, two fits each."""
+_MEANING: Final = {
+    PartKind.ROWS: "the synthetic rows differ although all noisy answers and coins are equal",
+    PartKind.STEPS: "what the code does next follows the data, without noise",
+    PartKind.SHAPES: "how many numbers get noise follows the data",
+    PartKind.OPERANDS: "a value that no noise protects is put together with noisy answers",
+    PartKind.DRAWS: "a sampler's parameters follow the data although all answers are equal",
+    PartKind.REUSED: "noise is used a second time, so that a difference of two answers has none",
+    PartKind.FAILURE: "the generator fails in one world alone",
+}
+_SURE: Final = frozenset({PartKind.OPERANDS, PartKind.DRAWS, PartKind.REUSED})
+"""Partings that show in what is released; others may be hidden by a threshold (delta above 0)."""
+
+
+@dataclass
+class _Found:
+    """What is known after some of the replays."""
+
+    pilot: Transcript
+    control: str | None = None
+    used: frozenset[Site] = frozenset()
+    coins_matter: Site | None = None
+    fixed: tuple[Site, ...] = ()
+    fits: int = 0
+    seconds: list[float] = field(default_factory=list)
+    rows_differ: bool = False
+
+
+class _Setting(NamedTuple):
+    """What every replay of a target has in common."""
+
+    worlds: Worlds
+    spec: TwoWorldSpec
+    rows: int
+
+
+def replay(
+    generator: object,
+    data: pd.DataFrame | str | Path | None = None,
+    *,
+    schema: Schema | str | Path | None = None,
+    replays: int = REPLAYS,
+    targets: int = 1,
+    samplers: Sequence[Mapping[str, Any]] = (),
+    on_progress: Callable[[str], None] | None = None,
+    **settings: Any,
+) -> ReplayRecord:
+    """Runs unmodified code in both worlds with the same noisy answers, and bounds its privacy loss.
+
+    Args:
+        generator: As for `dpaudit.audit`; it must run in Python.
+        data: As for `dpaudit.audit`.
+        schema: As for `dpaudit.audit`.
+        replays: Replays that are counted, two fits each; three more come before them.
+        targets: Records to try with two fits each; the replays of the worst are counted.
+        samplers: Samplers of the user's own: mappings with `function` ("module:name"), `law`, and
+            the names of its parameters `scale` and, if it takes one, `loc`.
+        on_progress: Called with a line before each replay.
+        settings: Claim, target, parameters, rows, confidence and seed, as for `dpaudit.audit`.
+
+    Returns:
+        What was found.
+
+    Raises:
+        InputError: If anything is unusable, before any training.
+        ReplayError: If the generator cannot be listened to, or its process ends.
+    """
+    started = time.monotonic()
+    if not isinstance(replays, int) or replays < 1:
+        raise SettingsError(f"`replays` must be a whole number of at least 1, got {replays!r}")
+    if not isinstance(targets, int) or targets < 1:
+        raise SettingsError(f"`targets` must be a whole number of at least 1, got {targets!r}")
+    chosen = AuditSettings(**settings)
+    table = audited_table(data, schema, chosen)
+    specs = list(_candidates(generator, table, settings, targets))
+    say = on_progress or (lambda line: None)
+    with _opened(specs[0], samplers) as worlds:
+        spec = specs[0] if targets == 1 else _worst(worlds, specs, say)
+        setting = _Setting(worlds, spec, spec.game.view.n_rows)
+        return _replayed(setting, replays, say, started)
+
+
+def _candidates(generator: object, table: Table, settings: Mapping[str, Any], targets: int) -> Iterator[TwoWorldSpec]:
+    if targets == 1:
+        yield build_two_worlds(generator, table, AuditSettings(**settings))
+        return
+    for row in exposing_first(table.data, table.schema)[:targets]:
+        given = {**settings, "target": f"row:{int(row)}"}
+        yield build_two_worlds(generator, table, AuditSettings(**given))
+
+
+@contextmanager
+def _opened(spec: TwoWorldSpec, samplers: Sequence[Mapping[str, Any]]) -> Iterator[Worlds]:
+    """Both worlds' processes, for the generator of an audit."""
+    named = spec.generator.generator
+
+    def rng(role: str, number: int) -> np.random.Generator:
+        return Stream(spec.settings.seed, "replay", role, number).rng()
+
+    listed = json.dumps([dict(one) for one in samplers])
+    if isinstance(named, WorkerGenerator):
+        with opened_worlds(named.start, rng=rng, samplers=listed) as worlds:
+            yield worlds
+        return
+    with tempfile.TemporaryDirectory(prefix="dpaudit-replay-") as folder:
+        path = Path(folder) / "generator.pickle"
+        blob = pickled((spec.table.schema, named), name="the generator")
+        path.touch(mode=0o600)
+        path.write_bytes(pickle.dumps((search_path(), blob)))
+        start = WorkerStart(
+            (sys.executable, worker.__file__, f"{local_world.__file__}:{local_world.Unpickled.__name__}"),
+            spec.table.schema,
+            json.dumps({"path": str(path)}),
+            None,
+        )
+        with opened_worlds(start, rng=rng, samplers=listed) as worlds:
+            yield worlds
+
+
+def _play(setting: _Setting, order: Order, *, alike: bool = False) -> Played:
+    """One replay; with the same table in both worlds, if asked."""
+    game = setting.spec.game
+    tables = {world: game.table(World.IN if alike else world, 0) for world in World}
+    place = next(row for row in game.missing.values() if row is not None)
+    return setting.worlds.play(tables, rows=setting.rows, order=order, place=place)
+
+
+def _worst(worlds: Worlds, specs: Sequence[TwoWorldSpec], say: Callable[[str], None]) -> TwoWorldSpec:
+    """The candidate by which the worlds differ most."""
+    best: tuple[float, int] | None = None
+    for number, spec in enumerate(specs):
+        say(f"candidate {number + 1} of {len(specs)}: {spec.target.choice}")
+        played = _play(_Setting(worlds, spec, spec.game.view.n_rows), Order(1000 + number))
+        found = losses(played.transcript)
+        lines = ledger(played.transcript, found)
+        size = sum((line.mu or 0.0) ** 2 + (line.epsilon or 0.0) for line in lines)
+        if played.transcript.parting is not None:
+            size = float("inf")
+        if best is None or size > best[0]:
+            best = size, number
+    assert best is not None
+    return specs[best[1]]
+
+
+def _replayed(setting: _Setting, replays: int, say: Callable[[str], None], started: float) -> ReplayRecord:
+    spec = setting.spec
+    guarantee = replay_guarantee(spec.claim)
+    stream = Stream(spec.settings.seed, "replay", "plan")
+    confidence = spec.settings.confidence
+    say("control: the same table in both worlds")
+    control = _play(setting, Order(0), alike=True)
+    if control.failure is not None:
+        raise ReplayError(f"the generator fails: {control.failure}")
+    say("pilot")
+    pilot = _play(setting, Order(1))
+    again = _play(setting, Order(2))
+    found = _Found(pilot.transcript, control=_control_said(control))
+    found.fits = 6
+    found.seconds += [one.transcript.seconds for one in (pilot, again)]
+    found.fixed = _fixed(pilot.transcript, again.transcript)
+    found.used = _used(setting, pilot.transcript, found, say)
+    found.coins_matter = _coins(setting, pilot, found, say)
+    plan = draw_plan(pilot.transcript, guarantee, replays=replays, confidence=confidence, rng=stream.rng())
+    counted = []
+    for number in range(replays):
+        say(f"replay {number + 1} of {replays}")
+        played = _play(setting, Order(10 + number, plan.base, plan.tilt))
+        found.seconds.append(played.transcript.seconds)
+        found.fits += 2
+        found.rows_differ |= _differ(played)
+        counted.append(played.transcript)
+    return _concluded(setting, found, plan, counted, time.monotonic() - started)
+
+
+def _control_said(control: Played) -> str | None:
+    """Why the control failed; None if both runs of the same world agree."""
+    transcript = control.transcript
+    if transcript.parting is not None:
+        return f"two fits of the same table differ: {_MEANING[transcript.parting.kind]}"
+    moved = [step.site for step in transcript.noisy if not same(step.before.inside, step.before.outside)]
+    if moved or transcript.choices:
+        where = moved[0] if moved else transcript.choices[0].site
+        return f"two fits of the same table differ at {where}"
+    return "two fits of the same table give other rows" if _differ(control) else None
+
+
+def _differ(played: Played) -> bool:
+    first, second = played.tables
+    return first is not None and second is not None and not first.equals(second)
+
+
+def _fixed(first: Transcript, second: Transcript) -> tuple[Site, ...]:
+    """Lines whose noise comes from the same seed in two fits with different ones."""
+    seeds = [
+        {(step.site, step.seed) for step in one.noisy if step.seed is not None and np.any(step.before.shift != 0)}
+        for one in (first, second)
+    ]
+    return tuple(dict.fromkeys(site for site, _ in seeds[0] & seeds[1]))
+
+
+def _used(setting: _Setting, pilot: Transcript, found: _Found, say: Callable[[str], None]) -> frozenset[Site]:
+    """Lines whose answers turn out to be used as numbers, of those not seen to be used at all.
+
+    Both worlds have the same table, and one gets these answers a little changed, in the same order:
+    whatever then differs has used more than their order.
+    """
+    open_sites = {one.site for one in losses(pilot) if one.how is How.ASSUMED and one.value != 0}
+    used = set()
+    for number, site in enumerate(sorted(open_sites)):
+        say(f"how the answers of {site} are used")
+        played = _play(setting, Order(500 + number, nudged=frozenset({site})), alike=True)
+        found.fits += 2
+        transcript = played.transcript
+        moved = any(not same(step.before.inside, step.before.outside) for step in transcript.noisy)
+        if transcript.parting is not None or transcript.choices or moved:
+            used.add(site)
+    return frozenset(used)
+
+
+def _coins(setting: _Setting, pilot: Played, found: _Found, say: Callable[[str], None]) -> Site | None:
+    """The first coin before a step that depends on the record, if that step depends on the coin.
+
+    The replay again, with the same answers and other coins: where all values before noise, all
+    probabilities and the parting stay as they were, coins have nothing to hide there.
+    """
+    transcript = pilot.transcript
+    if transcript.coin_before is None:
+        return None
+    say("the pilot again, with other coins")
+    other = _play(setting, Order(1, coins=1)).transcript
+    found.fits += 2
+    return None if _same_steps(transcript, other) else transcript.coin_before
+
+
+def _same_steps(first: Transcript, second: Transcript) -> bool:
+    if len(first.noisy) != len(second.noisy) or len(first.choices) != len(second.choices):
+        return False
+    noisy = all(
+        one.site == two.site and same(one.before.inside, two.before.inside) and same(one.before.outside, two.before.outside)
+        for one, two in zip(first.noisy, second.noisy, strict=True)
+    )
+    choices = all(
+        one.site == two.site and abs(one.largest - two.largest) <= EXACT * max(1.0, abs(one.largest))
+        for one, two in zip(first.choices, second.choices, strict=True)
+        if np.isfinite(one.largest) or np.isfinite(two.largest)
+    )
+    return noisy and choices and first.parting == second.parting
+
+
+def _concluded(setting: _Setting, found: _Found, plan: DrawPlan, counted: Sequence[Transcript], seconds: float) -> ReplayRecord:
+    spec, pilot = setting.spec, found.pilot
+    guarantee = replay_guarantee(spec.claim)
+    confidence = spec.settings.confidence
+    measures = [measured(one, plan.base) for one in counted]
+    replays = Replays(np.asarray([one for one, _ in measures]), np.asarray([one for _, one in measures]))
+    if isinstance(guarantee, EpsilonReplays) and guarantee.delta == 0:
+        known = np.asarray([abs(one) for one, _ in measures] + [abs(measured(pilot, plan.base)[0])])
+        proved = float(np.max(known))
+    else:
+        proved = guarantee.proved(replays, at=plan.at, confidence=confidence)
+    pilot_losses = losses(pilot, used=found.used)
+    parting = _parting(pilot, counted)
+    above = proved > guarantee.claimed * (1.0 + EXACT)
+    verdict, reasons = _verdict(setting, found, counted, above=above, parted=parting)
+    delta = getattr(spec.claim, "delta", None)
+    return ReplayRecord(
+        verdict=verdict,
+        reasons=reasons,
+        generator=spec.generator.name,
+        parameters=spec.generator.parameters,
+        source=spec.table.source,
+        schema_inferred=spec.table.schema.inferred,
+        target=spec.target.choice,
+        claim=spec.claim,
+        proved=None if np.isinf(proved) else proved,
+        computed=_finite(computed_epsilon(pilot, pilot_losses, delta)) if delta is not None else None,
+        confidence=confidence,
+        replays=len(counted),
+        fits=found.fits,
+        detectable=detectable(guarantee, replays=len(counted), confidence=confidence, rng=Stream(0, "replay", "power").rng()),
+        ledger=ledger(pilot, pilot_losses),
+        parting=parting,
+        not_followed=_not_followed(pilot, pilot_losses),
+        fixed_seeds=tuple(str(site) for site in found.fixed),
+        rows_differ=found.rows_differ,
+        seed=spec.settings.seed,
+        seconds=seconds,
+        seconds_a_fit=float(np.median(found.seconds)),
+        versions=spec.versions,
+        reproduce=spec.reproduce.replace("dpaudit audit", "dpaudit replay", 1),
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not np.isfinite(value) else value
+
+
+def _parting(pilot: Transcript, counted: Sequence[Transcript]) -> PartingFound | None:
+    first = next((one.parting for one in (pilot, *counted) if one.parting is not None), None)
+    if first is None:
+        return None
+    places = [None if site is None else str(site) for site in first.sites]
+    return PartingFound(
+        kind=first.kind.value,
+        place=places[0] or places[1],
+        other_place=places[1] if places[1] != places[0] else None,
+        inside=first.values[0],
+        outside=first.values[1],
+        meaning=_MEANING[first.kind],
+        replays=sum(one.parting is not None for one in counted),
+    )
+
+
+def _not_followed(pilot: Transcript, found: Sequence[Any]) -> tuple[NotFollowed, ...]:
+    listed = [NotFollowed(str(one.site), one.why) for one in pilot.unfollowed]
+    listed += [
+        NotFollowed(str(one.site), "noisy answers whose use was not seen; counted as if released")
+        for one in found
+        if one.how is How.ASSUMED and one.value != 0
+    ]
+    return tuple(dict.fromkeys(listed))
+
+
+def _verdict(
+    setting: _Setting, found: _Found, counted: Sequence[Transcript], *, above: bool, parted: PartingFound | None
+) -> tuple[Verdict, tuple[str, ...]]:
+    """The verdict and why; a violation only where nothing is left that could excuse it."""
+    if found.control is not None:
+        return Verdict.INCONCLUSIVE, (f"the code is not repeatable, so nothing can be concluded: {found.control}",)
+    if found.fixed:
+        where = ", ".join(map(str, found.fixed))
+        return Verdict.VIOLATION, (
+            f"the noise at {where} has the same seed in every fit, so whoever reads the code knows it",
+        )
+    transcripts = (found.pilot, *counted)
+    heard = any(one.noisy or one.choices for one in transcripts)
+    if not heard and parted is not None:
+        return Verdict.INCONCLUSIVE, (
+            f"no noise was heard before {parted.meaning}: audit it from outside with `dpaudit audit`",
+        )
+    if not above:
+        if parted is not None:
+            return Verdict.INCONCLUSIVE, (f"{parted.meaning}; this is not proved to exceed the claim",)
+        return Verdict.CONSISTENT, (_consistent(found, heard),)
+    doubts = list(_doubts(setting, found, counted, parted))
+    if doubts:
+        return Verdict.INCONCLUSIVE, tuple(doubts)
+    reason = "the privacy loss of the noisy answers exceeds the claim"
+    if parted is not None:
+        reason = f"{parted.meaning} ({parted.place}), in {parted.replays} of {len(counted)} replays"
+    return Verdict.VIOLATION, (reason,)
+
+
+def _consistent(found: _Found, heard: bool) -> str:
+    if not heard:
+        return "no noise was heard, and nothing that comes out depends on the record; other records may"
+    if found.coins_matter is not None:
+        return "within the claim even if all coins are public; other records and tables are not ruled out"
+    return "other records and tables, and what replay does not hear, are not ruled out"
+
+
+def _doubts(
+    setting: _Setting, found: _Found, counted: Sequence[Transcript], parted: PartingFound | None
+) -> Iterator[str]:
+    """What could excuse a loss above the claim."""
+    open_sites = {
+        str(one.site)
+        for transcript in (found.pilot, *counted[:1])
+        for one in losses(transcript, used=found.used)
+        if one.how is How.ASSUMED and abs(one.value) > EXACT
+    }
+    if open_sites:
+        yield (
+            f"how the noisy answers of {', '.join(sorted(open_sites))} are used cannot be followed; if they "
+            "are released, the loss exceeds the claim"
+        )
+    if found.coins_matter is not None:
+        yield (
+            f"what is released depends on coins ({found.coins_matter}) that may be secret; if they are "
+            "public, the loss exceeds the claim"
+        )
+    unknown = [one for one in found.pilot.unfollowed if "not seen" not in one.why or parted is not None]
+    if unknown:
+        yield f"a draw at {unknown[0].site} cannot be followed: {unknown[0].why}"
+    if parted is None:
+        return
+    kind = PartKind(parted.kind)
+    pure = getattr(setting.spec.claim, "delta", None) == 0
+    if kind is PartKind.FAILURE:
+        yield f"the generator fails in one world alone: {parted.inside}; {parted.outside}"
+    elif kind is PartKind.ROWS and found.pilot.first_coin is not None:
+        yield (
+            "the synthetic rows differ although all noisy answers are equal, but coins could hide it: audit "
+            "it from outside with `dpaudit audit`"
+        )
+    elif kind not in _SURE and kind is not PartKind.ROWS and not pure:
+        yield (
+            f"{parted.meaning} ({parted.place}); a threshold could hide that within delta: audit it from "
+            "outside with `dpaudit audit`"
+        )
+
+
