@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from dpaudit.released_data.coins import CoinFile
     from dpaudit.released_data.result import ReleasedDataResult
     from dpaudit.released_data.split import CoinSplit, split
-    from dpaudit.replay.record import ReplayRecord
-    from dpaudit.replay.run import replay
+    from dpaudit.replaying.record import ReplayRecord
+    from dpaudit.replaying.run import replay
     from dpaudit.results.result import AuditResult
     from dpaudit.results.schema import result_schema
     from dpaudit.results.verdict import Verdict
@@ -43,8 +43,8 @@ _MODULE_OF = {
     "Verdict": "results.verdict",
     "result_schema": "results.schema",
     # replaying a generator with the same noisy answers in both worlds
-    "replay": "replay.run",
-    "ReplayRecord": "replay.record",
+    "replay": "replaying.run",
+    "ReplayRecord": "replaying.record",
     # several results
     "compare": "comparison",
     "Comparison": "comparison",
@@ -115,6 +115,7 @@ __all__ = [
     "audit_data",
     "compare",
     "frontier",
+    "replay",
     "result_schema",
     "split",
     "utility",

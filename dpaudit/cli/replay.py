@@ -41,8 +41,8 @@ def replay(
     1 violation, 2 wrong use or input, 3 inconclusive.
     """
     from dpaudit.plugins.registry import parse_parameters
-    from dpaudit.replay.report import replay_html
-    from dpaudit.replay.run import replay as replayed
+    from dpaudit.replaying.report import replay_html
+    from dpaudit.replaying.run import replay as replayed
     from dpaudit.results.verdict import Verdict
 
     record = replayed(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from dpaudit.formatting import duration, percent, rounded, rounded_up
-from dpaudit.replay.ledger import LedgerLine
-from dpaudit.replay.record import ReplayRecord, cost
+from dpaudit.replaying.ledger import LedgerLine
+from dpaudit.replaying.record import ReplayRecord, cost
 from dpaudit.report.figures import MARGIN, WIDTH, SvgDrawing, framed
 from dpaudit.report.render import Page, page_html, page_markdown
 from dpaudit.report.structure import Block, Picture, ReportTable

@@ -17,7 +17,7 @@ from dpaudit.formatting import (
     rounded_up,
 )
 from dpaudit.model.currencies import Claim
-from dpaudit.replay.ledger import LedgerLine
+from dpaudit.replaying.ledger import LedgerLine
 from dpaudit.results.document import Document
 from dpaudit.results.verdict import Verdict
 

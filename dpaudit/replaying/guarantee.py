@@ -14,7 +14,7 @@ from scipy.special import log_ndtr
 from dpaudit.bounds.replays import hockey_stick, mean_lower, replayed_epsilon
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
-from dpaudit.replay.laws import FloatArray
+from dpaudit.replaying.laws import FloatArray
 
 EXACT: Final = 1e-9
 """A loss counts as above a claim only if it is so by more than rounding, relative to the claim."""

@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.replay.laws import FloatArray, Gaussian, Gumbel, Law, Share, law_of
-from dpaudit.replay.transcript import (
+from dpaudit.replaying.laws import FloatArray, Gaussian, Gumbel, Law, Share, law_of
+from dpaudit.replaying.transcript import (
     NoisyStep,
     Pair,
     Selection,

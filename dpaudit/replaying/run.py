@@ -29,14 +29,14 @@ from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
-from dpaudit.replay import local_world
-from dpaudit.replay.guarantee import EXACT, EpsilonReplays, Replays, replay_guarantee
-from dpaudit.replay.judge import DrawPlan, detectable, draw_plan, measured
-from dpaudit.replay.ledger import computed_epsilon, ledger
-from dpaudit.replay.lockstep import Order, Played, Worlds, opened_worlds, same
-from dpaudit.replay.loss import How, losses
-from dpaudit.replay.record import NotFollowed, PartingFound, ReplayRecord
-from dpaudit.replay.transcript import PartKind, Site, Transcript
+from dpaudit.replaying import local_world
+from dpaudit.replaying.guarantee import EXACT, EpsilonReplays, Replays, replay_guarantee
+from dpaudit.replaying.judge import DrawPlan, detectable, draw_plan, measured
+from dpaudit.replaying.ledger import computed_epsilon, ledger
+from dpaudit.replaying.lockstep import Order, Played, Worlds, opened_worlds, same
+from dpaudit.replaying.loss import How, losses
+from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
+from dpaudit.replaying.transcript import PartKind, Site, Transcript
 from dpaudit.results.verdict import Verdict
 from dpaudit.seeds import Stream
 

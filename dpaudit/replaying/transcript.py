@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.replay.laws import FloatArray, Law
+from dpaudit.replaying.laws import FloatArray, Law
 
 
 class Site(NamedTuple):

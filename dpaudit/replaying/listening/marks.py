@@ -67,7 +67,7 @@ def noise(
 
     Args:
         values: What was drawn, the same in both worlds: a number or an array.
-        law: Its law, as `dpaudit.replay.laws` names them.
+        law: Its law, as `dpaudit.replaying.laws` names them.
         where: Where in the code.
         scale: Of the law, broadcast to the values.
         shape: A second parameter of the law, likewise.

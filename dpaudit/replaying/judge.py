@@ -10,14 +10,14 @@ import numpy as np
 
 from dpaudit.bounds.replays import mean_exceeds
 from dpaudit.plugins.protocols import World
-from dpaudit.replay.guarantee import (
+from dpaudit.replaying.guarantee import (
     EpsilonReplays,
     ReplayGuarantee,
     Replays,
     gaussian_epsilon,
 )
-from dpaudit.replay.loss import How, losses, total
-from dpaudit.replay.transcript import NoisyStep, PartKind, Transcript
+from dpaudit.replaying.loss import How, losses, total
+from dpaudit.replaying.transcript import NoisyStep, PartKind, Transcript
 
 TILTS: Final = (0.0, *np.geomspace(0.1, 200.0, 34))
 """Tilts that are tried on the pilot; none depends on what is counted."""

@@ -22,10 +22,10 @@ from dpaudit.errors import ReplayError
 from dpaudit.external.messages import SynthesisError, WorkerError
 from dpaudit.external.session import FOLDER_PREFIX, WorkerSession, WorkerStart
 from dpaudit.plugins.protocols import World
-from dpaudit.replay import laws
-from dpaudit.replay.laws import Law, Share
-from dpaudit.replay.listening.channel import Channel
-from dpaudit.replay.transcript import (
+from dpaudit.replaying import laws
+from dpaudit.replaying.laws import Law, Share
+from dpaudit.replaying.listening.channel import Channel
+from dpaudit.replaying.transcript import (
     ChoiceStep,
     Comparison,
     Derived,

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.replay.guarantee import gaussian_epsilon
-from dpaudit.replay.laws import DiscreteGaussian, Gaussian
-from dpaudit.replay.loss import How, Loss
-from dpaudit.replay.transcript import NoisyStep, Site, Transcript
+from dpaudit.replaying.guarantee import gaussian_epsilon
+from dpaudit.replaying.laws import DiscreteGaussian, Gaussian
+from dpaudit.replaying.loss import How, Loss
+from dpaudit.replaying.transcript import NoisyStep, Site, Transcript
 
 
 @dataclass(frozen=True, kw_only=True)
