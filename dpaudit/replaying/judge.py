@@ -17,6 +17,7 @@ from dpaudit.replaying.guarantee import (
     gaussian_epsilon,
 )
 from dpaudit.replaying.loss import How, losses, total
+from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import NoisyStep, PartKind, Transcript
 
 TILTS: Final = (0.0, *np.geomspace(0.1, 200.0, 34))
@@ -44,6 +45,7 @@ def measured(transcript: Transcript, base: World) -> tuple[float, float]:
     """The loss of a transcript towards the world that it was drawn from, and its log weight."""
     if transcript.parting is not None and transcript.parting.kind is not PartKind.FAILURE:
         return math.inf, transcript.log_weight
+    transcript = settled(transcript)
     loss = total(losses(transcript))
     if math.isnan(loss):
         loss = 0.0
@@ -67,6 +69,7 @@ def draw_plan(
         confidence: Of the bound.
         rng: Draws of the simulation.
     """
+    pilot = settled(pilot)
     found = losses(pilot)
     selected = {one.site for one in found if one.how is How.SELECTED}
     steps = [step for step in pilot.noisy if step.site not in selected and np.any(step.before.shift != 0)]

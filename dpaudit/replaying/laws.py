@@ -216,17 +216,19 @@ class _Tabulated(Law):
         if 2 * reach + 1 > _WIDEST_TABLE or shift.size > 10_000:
             return super().drawn(shift, tilt, rng)
         grid = np.arange(-reach, reach + 1, dtype=float)
-        values, log_weights = np.empty(shift.size), np.empty(shift.size)
         scales = np.broadcast_to(self.scale, shift.shape).ravel()
-        for place, (moved, scale) in enumerate(zip(shift.ravel(), scales, strict=True)):
+        kinds, back = np.unique(np.stack([np.rint(shift.ravel()), scales]), axis=1, return_inverse=True)
+        values, log_weights = np.empty(shift.size), np.empty(shift.size)
+        for kind, (moved, scale) in enumerate(kinds.T):
             law = type(self)(np.asarray(scale))
             log_p = law.log_density(grid)
-            log_q = log_p + tilt * (log_p - law.log_density(grid + np.rint(moved)))
+            log_q = log_p + tilt * (log_p - law.log_density(grid + moved))
             weights = np.exp(log_q - np.max(log_q))
             weights /= weights.sum()
-            found = int(rng.choice(len(grid), p=weights))
-            values[place] = grid[found]
-            log_weights[place] = log_p[found] - np.log(weights[found])
+            at = np.flatnonzero(back.ravel() == kind)
+            found = rng.choice(len(grid), size=len(at), p=weights)
+            values[at] = grid[found]
+            log_weights[at] = log_p[found] - np.log(weights[found])
         return Drawn(values.reshape(shift.shape), log_weights.reshape(shift.shape))
 
 

@@ -380,6 +380,7 @@ class _Match:
                     parents=tuple((ids, factor) for ids, factor in more["parents"]),
                     offset=more["offset"],
                     noise=tuple(more["noise"]),
+                    value=more["value"],
                 )
             )
         elif kind in ("largest", "ordered"):
@@ -460,7 +461,8 @@ class _Match:
             self._depends()
         step = NoisyStep(
             site=where, first=self._next, before=before, laws=known, answer=value,
-            seed=seeds.pop() if len(seeds) == 1 else None, drawn=drawn,
+            seed=seeds.pop() if len(seeds) == 1 else None, drawn=drawn, base=base,
+            moved=self.order.tilt * shift, log_weight=float(np.sum(made.log_weights)),
         )  # fmt: skip
         for one in drawn:
             self._used[one] = len(self.transcript.noisy)
@@ -567,7 +569,8 @@ class _Match:
         value = one_step.answer - one_step.before[base] + moved[base]
         self.transcript.noisy[index] = NoisyStep(
             site=one_step.site, first=self._next, before=moved, laws=one_step.laws, answer=value,
-            seed=one_step.seed, drawn=one_step.drawn,
+            seed=one_step.seed, drawn=one_step.drawn, base=one_step.base,
+            moved=one_step.moved, log_weight=one_step.log_weight,
         )  # fmt: skip
         self._next += value.size
         return ({"equal": False, "value": value.reshape(np.shape(inside["other"]))},) * 2

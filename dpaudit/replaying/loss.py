@@ -18,7 +18,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.replaying.laws import FloatArray, Gaussian, Gumbel, Law, Share, law_of
+from dpaudit.replaying.laws import FloatArray, Gumbel, Law
+from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import (
     NoisyStep,
     Pair,
@@ -77,6 +78,7 @@ def losses(transcript: Transcript, *, used: Set[Site] = frozenset()) -> list[Los
     Returns:
         One entry for each step that counts, and for each group of answers that are selected from.
     """
+    transcript = settled(transcript)
     found = [
         Loss(one.site, How.SELECTED, float(np.sum(one.log_probability.shift)), one.largest)
         for one in transcript.choices
@@ -94,7 +96,6 @@ def losses(transcript: Transcript, *, used: Set[Site] = frozenset()) -> list[Los
             found.append(loss)
     for step in transcript.noisy:
         found += _of_step(step, elements, counted)
-    found += elements.of_sums(counted)
     return [
         one._replace(how=How.RELEASED) if one.how is How.ASSUMED and one.site in used else one
         for one in found
@@ -108,8 +109,7 @@ def _of_step(step: NoisyStep, elements: _Elements, counted: dict[int, How]) -> I
     selected = np.zeros_like(released)
     for at in np.flatnonzero(np.isin(numbers, elements.special)):
         how = counted.get(int(numbers[at]))
-        summed = int(numbers[at]) in elements.summed and elements.sums_stand_alone
-        selected[at] = how is How.SELECTED or (how is None and not released[at] and summed)
+        selected[at] = how is How.SELECTED
         released[at] &= how is not How.ASSUMED
     each = loss_of(step)
     for how, at in ((How.RELEASED, released & ~selected), (How.ASSUMED, ~released & ~selected)):
@@ -144,21 +144,10 @@ class _Elements:
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
-        self._starts = [step.first for step in transcript.noisy]
+        self._steps = sorted(transcript.noisy, key=lambda step: step.first)
+        self._starts = [step.first for step in self._steps]
         selected = [number for one in transcript.selections for number in _numbers(one)]
-        parents = [
-            int(number)
-            for derived in transcript.derived
-            for ids, _ in derived.parents
-            for number in flat(ids)
-        ]
-        self.summed = set(parents)
-        self.special = np.unique(np.asarray([*selected, *parents], dtype=int))
-        # whether what is summed is used nowhere else, so that the sums count in its place
-        used = set(selected) | {int(one) for one in self.special[self.released(self.special)]}
-        self.sums_stand_alone = len(self.summed) == len(parents) and not self.summed & used
-        self._sums: dict[int, _Element] = {}
-        self._add_sums()
+        self.special = np.unique(np.asarray(selected, dtype=int))
 
     def released(self, numbers: FloatArray) -> NDArray[np.bool_]:
         """Whether each of these answers is used as a number."""
@@ -169,65 +158,16 @@ class _Elements:
         return bool(self.released(np.asarray([number]))[0])
 
     def __getitem__(self, number: int) -> _Element | None:
-        if number in self._sums:
-            return self._sums[number]
         at = bisect_right(self._starts, number) - 1
         if at < 0:
             return None
-        step = self.transcript.noisy[at]
+        step = self._steps[at]
         place = number - step.first
         if place >= step.answer.size:
             return None
         laws = tuple(_one(law, place, step.answer.size) for law in step.laws)
         before = (float(step.before.inside[place]), float(step.before.outside[place]))
         return _Element(before, (laws[0], laws[1]), float(step.answer[place]), step.site)
-
-    def of_sums(self, counted: dict[int, How]) -> Iterator[Loss]:
-        """The loss of sums of answers, where they count."""
-        if not self.sums_stand_alone:
-            return
-        for number, element in self._sums.items():
-            if number in counted and counted[number] is How.SELECTED:
-                continue
-            if number in self.summed:
-                continue
-            how = How.RELEASED if self.is_released(number) else How.ASSUMED
-            logs = [
-                float(law.log_density(np.asarray(element.value - before)))
-                for law, before in zip(element.laws, element.before, strict=True)
-            ]
-            yield Loss(element.site, how, logs[0] - logs[1])
-
-    def _add_sums(self) -> None:
-        shares: dict[int, list[Share]] = {}
-        for derived in self.transcript.derived:
-            offset = flat(derived.offset)
-            for place, number in enumerate(int(one) for one in flat(derived.ids)):
-                parents = [(int(flat(ids)[place]), float(flat(factor)[place])) for ids, factor in derived.parents]
-                elements = [self[one] for one, _ in parents]
-                if any(one is None for one in elements):
-                    continue
-                before = [float(offset[min(place, offset.size - 1)])] * 2
-                value, parts = before[0], list[Share]()
-                for element, (one, factor) in zip(elements, parents, strict=True):
-                    assert element is not None
-                    own = shares.get(one) or _shares(element.laws[0])
-                    if own is None:
-                        parts = []
-                        break
-                    parts += [share._replace(factor=share.factor * factor) for share in own]
-                    value += factor * element.value
-                    before = [of + factor * own_before for of, own_before in zip(before, element.before, strict=True)]
-                for message in derived.noise:
-                    fields = [np.atleast_1d(flat(message[name])) for name in ("factor", "scale", "shape")]
-                    own_fields = [one[min(place, one.size - 1)] for one in fields]
-                    parts.append(Share(str(message["law"]), *(np.asarray(one) for one in own_fields)))
-                law = law_of(parts) if parts else None
-                if law is None or derived.noise:
-                    continue  # more noise: its draw is not handed over, so its value is not known
-                first = next(one for one in elements if one is not None)
-                self._sums[number] = _Element((before[0], before[1]), (law, law), value, first.site)
-                shares[number] = parts
 
     def groups(self) -> Iterator[Group]:
         """Answers with a selection in common; answers that are released as well come along."""
@@ -264,15 +204,6 @@ def _one(law: Law, place: int, size: int) -> Law:
         for name, value in vars(law).items()
     }
     return type(law)(**fields)
-
-
-def _shares(law: Law) -> list[Share] | None:
-    one = np.asarray(1.0)
-    if isinstance(law, Gaussian):
-        return [Share("gaussian", one, law.scale, one)]
-    if law.name in ("laplace", "gamma"):
-        return [Share(law.name, np.asarray(getattr(law, "sign", 1.0)), law.scale, np.asarray(getattr(law, "shape", 1.0)))]
-    return None
 
 
 def _numbers(selection: Selection) -> list[int]:

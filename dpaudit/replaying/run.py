@@ -36,6 +36,7 @@ from dpaudit.replaying.ledger import computed_epsilon, ledger
 from dpaudit.replaying.lockstep import Order, Played, Worlds, opened_worlds, same
 from dpaudit.replaying.loss import How, losses
 from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
+from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import PartKind, Site, Transcript
 from dpaudit.results.verdict import Verdict
 from dpaudit.seeds import Stream
@@ -197,13 +198,13 @@ def _replayed(setting: _Setting, replays: int, say: Callable[[str], None], start
     say("pilot")
     pilot = _play(setting, Order(1))
     again = _play(setting, Order(2))
-    found = _Found(pilot.transcript, control=_control_said(control))
+    found = _Found(settled(pilot.transcript), control=_control_said(control))
     found.fits = 6
     found.seconds += [one.transcript.seconds for one in (pilot, again)]
-    found.fixed = _fixed(pilot.transcript, again.transcript)
-    found.used = _used(setting, pilot.transcript, found, say)
+    found.fixed = _fixed(found.pilot, settled(again.transcript))
+    found.used = _used(setting, found.pilot, found, say)
     found.coins_matter = _coins(setting, pilot, found, say)
-    plan = draw_plan(pilot.transcript, guarantee, replays=replays, confidence=confidence, rng=stream.rng())
+    plan = draw_plan(found.pilot, guarantee, replays=replays, confidence=confidence, rng=stream.rng())
     counted = []
     for number in range(replays):
         say(f"replay {number + 1} of {replays}")

@@ -53,8 +53,11 @@ class NoisyStep:
         before: The value before noise in each world; flat.
         laws: The noise in each world.
         answer: The answer, the same in both worlds; flat.
-        fixed_seed: The seed that the noise comes from, if it is the same in every fit.
+        seed: What seeded the generator of the noise, if that is known.
         drawn: Numbers of the draws of noise in world "in": one is used once.
+        moved: How far the tilt moved each answer.
+        log_weight: log P(answer) - log Q(answer).
+        base: The world whose law it was drawn from: 0 is "in".
     """
 
     site: Site
@@ -62,6 +65,9 @@ class NoisyStep:
     before: Pair
     laws: tuple[Law, Law]
     answer: FloatArray
+    moved: FloatArray
+    log_weight: float
+    base: int
     seed: str | None = None
     drawn: tuple[int, ...] = ()
 
@@ -128,13 +134,15 @@ class Derived:
         ids: Their numbers.
         parents: Numbers and factors of what is summed.
         offset: What is added.
-        law_shares: The noise that is added, as messages have it.
+        noise: The noise that is added, as messages have it.
+        value: The sums.
     """
 
     ids: FloatArray
     parents: tuple[tuple[FloatArray, FloatArray], ...]
     offset: FloatArray
     noise: tuple[Mapping[str, object], ...]
+    value: FloatArray
 
 
 class PartKind(StrEnum):
@@ -215,3 +223,8 @@ class Transcript:
 def flat(value: object) -> FloatArray:
     """A value as a flat array of floats."""
     return np.asarray(value, dtype=float).ravel()
+
+
+def numbers_of(ids: object) -> NDArray[np.int64]:
+    """Numbers of answers as a flat array."""
+    return np.asarray(ids, dtype=np.int64).ravel()

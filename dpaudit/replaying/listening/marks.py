@@ -770,7 +770,7 @@ def _derived(known: Any, other: Any, out: Any, where: Site) -> Any:
                 world.settle(part.ids)
                 fresh.append(part.message())
     ids = world.answer_ids(shape)
-    world.note("derive", where, offset, ids=ids, parents=parents, noise=fresh, offset=offset)
+    world.note("derive", where, offset, ids=ids, parents=parents, noise=fresh, offset=offset, value=content)
     if out is not None:
         plain(out)[...] = content
         content = plain(out)
@@ -800,7 +800,7 @@ def _summed(marked: Any, axis: Any, keepdims: bool, where: Site) -> Any:
     parents = [[flat.ids[at].reshape(shape), flat.factor[at].reshape(shape)] for at in range(len(flat))]
     offset = np.sum(flat.offset, axis=0).reshape(shape)
     ids = world.answer_ids(shape)
-    world.note("derive", where, offset, ids=ids, parents=parents, noise=[], offset=offset)
+    world.note("derive", where, offset, ids=ids, parents=parents, noise=[], offset=offset, value=np.asarray(content))
     return _answer(np.asarray(content), ids, np.ones(shape), np.zeros(shape))
 
 
