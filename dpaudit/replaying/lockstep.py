@@ -46,7 +46,8 @@ ROUNDING: Final = 1e-9
 """Values of both worlds that differ by less, relative to the larger one, are the same."""
 MOST_ASKED: Final = 200
 """Lines that may turn out to depend on the data before a fit is given up."""
-_CONNECT_SECONDS: Final = 60.0
+OPPOSITE: Final = 1
+"""Number of the coins that fall the other way than those of number 0, each of them."""
 
 _ASKABLE: Final = frozenset({"choose", "coin", "shift", "operand", "located", "spend"})
 """Kinds of notes that are questions where their line is asked."""
@@ -59,7 +60,7 @@ class Order(NamedTuple):
         number: Of the replay; names its streams.
         base: The world whose law the answers are drawn from.
         tilt: How far they are moved towards where the worlds differ most; 0 for not at all.
-        coins: Number of the coins that both worlds share.
+        coins: Which of the replay's coins both worlds share.
         nudged: Lines of noise whose answers world "out" gets a little changed, in the same order:
             shows whether they are used as numbers.
     """
@@ -166,7 +167,8 @@ class Worlds:
             control = self._sides[world].control
             control.send({
                 "kind": "begin",
-                "seed": int(self._rng("coins", order.coins).integers(2**62)),
+                "seed": int(self._rng(f"coins/{order.coins if order.coins != OPPOSITE else 0}", order.number).integers(2**62)),
+                "opposite": order.coins == OPPOSITE,
                 "asked": sorted(self._asked),
                 "rows": [lengths[world], lengths[other]],
             })
@@ -432,6 +434,7 @@ class _Match:
         if [one["law"] for one in parts[0]] != [one["law"] for one in parts[1]]:
             values = tuple(", ".join(one["law"] for one in side) for side in parts)
             raise _Parted(Parting(kind=PartKind.STEPS, sites=(site, site), values=(values[0], values[1])))
+        self._next = inside["first"]
         value = self._answered(site, Pair(flat(before[0]), flat(before[1])), parts)
         other = value
         if Site(*parts[0][0]["site"]) in self.order.nudged:
@@ -467,7 +470,6 @@ class _Match:
         for one in drawn:
             self._used[one] = len(self.transcript.noisy)
         self.transcript.noisy.append(step)
-        self._next += value.size
         return value
 
     def _reused(self, site: Site, before: Pair, drawn: tuple[int, ...]) -> Any:
@@ -487,7 +489,6 @@ class _Match:
         second = np.asarray([one[0] - one[2] for one in offsets]) + before.outside
         if not same(first, second):
             raise _Parted(Parting(kind=PartKind.REUSED, sites=(site, site), values=(shown(first), shown(second))))
-        self._next += before.inside.size
         return first
 
     def _on_choose(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
@@ -511,7 +512,7 @@ class _Match:
         if not same(shares[0], shares[1]):
             self._depends()
             self.transcript.choices.append(
-                ChoiceStep(site=site, log_probability=Pair(logs[0][places], logs[1][places]), largest=largest)
+                ChoiceStep(site=site, log_probability=Pair(logs[0][places], logs[1][places]), largest=largest, table=Pair(shares[0], shares[1]))
             )
         return ({"places": places},) * 2
 
@@ -541,7 +542,7 @@ class _Match:
         if not same(below[0], below[1]):
             self._depends()
             self.transcript.choices.append(
-                ChoiceStep(site=site, log_probability=Pair(logs[0], logs[1]), largest=float(largest))
+                ChoiceStep(site=site, log_probability=Pair(logs[0], logs[1]), largest=float(largest), table=Pair(below[0], below[1]))
             )
         return ({"under": under.astype(np.uint8)},) * 2
 
@@ -563,6 +564,7 @@ class _Match:
             one_step.before.inside + flat(inside["offset"]) + others[0],
             one_step.before.outside + flat(outside["offset"]) + others[1],
         )
+        self._next = inside["first"]
         index = next(at for at, step in enumerate(self.transcript.noisy) if step is one_step)
         base = WORLDS.index(self.order.base)
         # the noise is the same, and so its weight: the answer moves with the data
@@ -572,7 +574,6 @@ class _Match:
             seed=one_step.seed, drawn=one_step.drawn, base=one_step.base,
             moved=one_step.moved, log_weight=one_step.log_weight,
         )  # fmt: skip
-        self._next += value.size
         return ({"equal": False, "value": value.reshape(np.shape(inside["other"]))},) * 2
 
     def _depends(self) -> None:

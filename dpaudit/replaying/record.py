@@ -197,12 +197,12 @@ class ReplayRecord(Document):
 
 def ledger_lines(lines: tuple[LedgerLine, ...]) -> Iterator[str]:
     """The ledger as a table of at most 80 columns."""
-    yield f"{'line':<30} {'law':<12} {'times':>5} {'scale':>8} {'moved':>7} {'cost':>9} {'share':>6}"
+    yield f"{'line':<27} {'law':<12} {'times':>5} {'scale':>8} {'moved':>7} {'cost':>9} {'share':>6}"
     for one in lines[:20]:
         scale = "" if one.scale is None else rounded(one.scale)
         moved = "" if one.scale is None else rounded(one.l2 if one.mu is not None else one.l1)
         yield (
-            f"{one.place[-30:]:<30} {one.law[:12]:<12} {one.times:>5} {scale:>8} {moved:>7} "
+            f"{one.place[-27:]:<27} {one.law[:12]:<12} {one.times:>5} {scale:>8} {moved:>7} "
             f"{cost(one):>9} {percent(round(one.share, 2)):>6}"
         )
         if one.other_scale is not None:

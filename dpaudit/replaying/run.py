@@ -33,7 +33,7 @@ from dpaudit.replaying import local_world
 from dpaudit.replaying.guarantee import EXACT, EpsilonReplays, Replays, replay_guarantee
 from dpaudit.replaying.judge import DrawPlan, detectable, draw_plan, measured
 from dpaudit.replaying.ledger import computed_epsilon, ledger
-from dpaudit.replaying.lockstep import Order, Played, Worlds, opened_worlds, same
+from dpaudit.replaying.lockstep import OPPOSITE, Order, Played, Worlds, opened_worlds, same
 from dpaudit.replaying.loss import How, losses
 from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
 from dpaudit.replaying.sums import settled
@@ -43,6 +43,8 @@ from dpaudit.seeds import Stream
 
 REPLAYS: Final = 10
 """Counted replays, two fits each."""
+_OTHER_COINS: Final = 2
+"""How often coins are drawn anew to see whether what is released depends on them."""
 _MEANING: Final = {
     PartKind.ROWS: "the synthetic rows differ although all noisy answers and coins are equal",
     PartKind.STEPS: "what the code does next follows the data, without noise",
@@ -264,16 +266,20 @@ def _used(setting: _Setting, pilot: Transcript, found: _Found, say: Callable[[st
 def _coins(setting: _Setting, pilot: Played, found: _Found, say: Callable[[str], None]) -> Site | None:
     """The first coin before a step that depends on the record, if that step depends on the coin.
 
-    The replay again, with the same answers and other coins: where all values before noise, all
-    probabilities and the parting stay as they were, coins have nothing to hide there.
+    The replay again, with the same answers and other coins (all of them the other way first, then
+    by chance): where all values before noise, all probabilities and the parting stay as they were,
+    coins have nothing to hide there.
     """
     transcript = pilot.transcript
     if transcript.coin_before is None:
         return None
-    say("the pilot again, with other coins")
-    other = _play(setting, Order(1, coins=1)).transcript
-    found.fits += 2
-    return None if _same_steps(transcript, other) else transcript.coin_before
+    for coins in (OPPOSITE, *range(2, 2 + _OTHER_COINS)):
+        say("the pilot again, with other coins")
+        other = _play(setting, Order(1, coins=coins)).transcript
+        found.fits += 2
+        if not _same_steps(transcript, other):
+            return transcript.coin_before
+    return None
 
 
 def _same_steps(first: Transcript, second: Transcript) -> bool:
@@ -284,9 +290,8 @@ def _same_steps(first: Transcript, second: Transcript) -> bool:
         for one, two in zip(first.noisy, second.noisy, strict=True)
     )
     choices = all(
-        one.site == two.site and abs(one.largest - two.largest) <= EXACT * max(1.0, abs(one.largest))
+        one.site == two.site and same(one.table.inside, two.table.inside) and same(one.table.outside, two.table.outside)
         for one, two in zip(first.choices, second.choices, strict=True)
-        if np.isfinite(one.largest) or np.isfinite(two.largest)
     )
     return noisy and choices and first.parting == second.parting
 

@@ -80,11 +80,13 @@ class ChoiceStep:
         site: Where.
         log_probability: Of each place that was drawn, in each world.
         largest: The largest ratio of probabilities, as its logarithm, over all places.
+        table: Probabilities of all places in each world.
     """
 
     site: Site
     log_probability: Pair
     largest: float
+    table: Pair
 
 
 class Comparison(NamedTuple):

@@ -86,6 +86,9 @@ def coin(values: Any, where: Site) -> Any:
     content = np.asarray(values, dtype=float)
     world.note("draw", where, content.shape)
     state = CoinState(np.zeros(content.shape), np.ones(content.shape), content.copy())
+    if world.opposite:
+        content = 1.0 - content
+        values = content if isinstance(values, np.ndarray) else float(content)
     marked = _coin(content, state, np.ones(content.shape), np.zeros(content.shape))
     return marked if isinstance(values, np.ndarray) else _number(marked)
 
@@ -106,8 +109,9 @@ def answer(
     for part in parts:
         world.settle(part.ids)
     reply = world.ask(
-        "answer", where, before=before.astype(float), parts=[part.message() for part in parts]
-    )
+        "answer", where, before=before.astype(float), parts=[part.message() for part in parts],
+        first=world.next_answer,
+    )  # fmt: skip
     value = np.asarray(reply["value"]).reshape(shape)
     if dtype is None:
         whole = before.dtype.kind in "iub" and all(part.law in WHOLE for part in parts)
@@ -656,7 +660,7 @@ def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
     first, second = inputs
     if name in ("add", "subtract"):
         if name == "subtract":
-            second = _scaled(second, -1.0, where, None) if isinstance(second, Marked) else -np.asarray(second)
+            second = _array(_scaled(second, -1.0, where, None)) if isinstance(second, Marked) else -np.asarray(second)
         return _added(first, second, out, where)
     if name in ("multiply", "divide", "true_divide") and not (
         isinstance(first, Marked) and isinstance(second, Marked)
@@ -740,7 +744,7 @@ def _shifted(known: Any, other: Any, out: Any, where: Site) -> Any:
     if where[:2] in world.asked:
         reply = world.ask(
             "shift", where, ids=ids, factor=spread.factor, offset=spread.offset,
-            other=np.broadcast_to(other, shape).astype(float),
+            other=np.broadcast_to(other, shape).astype(float), first=world.next_answer,
         )  # fmt: skip
         if not reply["equal"]:
             content = np.asarray(reply["value"]).reshape(shape).astype(content.dtype)
@@ -892,6 +896,8 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
             ) else limit
         world.note("coin", where, own)
         under = np.broadcast_to(state.value, shape) < limit
+        if world.opposite:
+            under = under ^ ((limit > 0) & (limit < 1))
     outcome = np.where(below, under, ~under)
     return outcome if outcome.ndim else np.bool_(outcome)
 

@@ -34,8 +34,10 @@ class World:
         name: "in" or "out".
         active: Whether a fit is under way; draws outside of fits are not heard.
         seed: Root of the streams that both worlds have in common.
+        opposite: Whether every coin falls the other way than it would.
         asked: Lines at which notes are questions.
         counted: Numbers of records, of this world's table and of the other's.
+        next_answer: Number of the next answer.
     """
 
     def __init__(self, name: str, events: Any) -> None:
@@ -43,6 +45,7 @@ class World:
         self.process = os.getpid()
         self.active = False
         self.seed = 0
+        self.opposite = False
         self.asked: Set[Tuple[str, int]] = set()
         self.counted: Tuple[int, int] = (0, 0)
         self._lock = threading.RLock()
@@ -51,7 +54,7 @@ class World:
         self._log: List[List[Any]] = []
         self._streams: Dict[Any, Any] = {}
         self._counts: Counter[Any] = Counter()
-        self._noise = self._answers = 0
+        self._noise = self.next_answer = 0
         self._settled = np.zeros(0, dtype=bool)
         self._drawn_at: List[Tuple[int, int, Site]] = []
         self._told: Set[str] = set()
@@ -63,11 +66,11 @@ class World:
     def begin(self, message: Dict[str, Any]) -> None:
         """Starts a fit."""
         with self._lock:
-            self.seed = message["seed"]
+            self.seed, self.opposite = message["seed"], message["opposite"]
             self.asked = {(file, line) for file, line in message["asked"]}
             self.counted = tuple(message["rows"])
             self._log, self._streams, self._counts = [], {}, Counter()
-            self._noise = self._answers = 0
+            self._noise = self.next_answer = 0
             self._settled = np.zeros(0, dtype=bool)
             self.released = np.zeros(0, dtype=bool)
             self._drawn_at, self._told = [], set()
@@ -177,6 +180,14 @@ class World:
                 self._streams[key] = found
         return found
 
+    def other_way(self, drawn: Any, again: Callable[[], Any]) -> Any:
+        """A draw without data; another one where coins are to fall the other way."""
+        for _ in range(20 if self.opposite else 0):
+            other = again()
+            if not np.array_equal(other, drawn):
+                return other
+        return drawn
+
     def rows_shared(self, where: Site, size: Any) -> Optional[int]:
         """For a draw with one number per record: the place of the record that one world lacks.
 
@@ -207,12 +218,12 @@ class World:
     def answer_ids(self, shape: Tuple[int, ...]) -> Any:
         """Numbers of new answers."""
         size = int(np.prod(shape, dtype=int))
-        start, self._answers = self._answers, self._answers + size
-        if self._answers > len(self.released):
-            grown = np.zeros(max(1024, 2 * self._answers), dtype=bool)
+        start, self.next_answer = self.next_answer, self.next_answer + size
+        if self.next_answer > len(self.released):
+            grown = np.zeros(max(1024, 2 * self.next_answer), dtype=bool)
             grown[: len(self.released)] = self.released
             self.released = grown
-        return np.arange(start, self._answers).reshape(shape)
+        return np.arange(start, self.next_answer).reshape(shape)
 
     def release(self, ids: Any, where: Site) -> None:
         """These answers are used as numbers."""

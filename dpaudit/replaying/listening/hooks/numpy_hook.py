@@ -249,7 +249,12 @@ class _Heard:
         place = world.rows_shared(where, count)
         if place is None:
             world.note("draw", where, "choice", count, size)
-            return self._stream(where, size).choice(a, size, replace, **extra)
+            stream = self._stream(where, size)
+
+            def draw() -> Any:
+                return stream.choice(a, size, replace, **extra)
+
+            return world.other_way(draw(), draw)
         picks = self._stream(where, size if size is not None else ())
         union, short = max(world.counted), world.counted[0] < world.counted[1]
         found = np.asarray(picks.choice(union, size, replace))
@@ -278,8 +283,11 @@ class _Heard:
         place = world.rows_shared(where, length)
         if place is None:
             world.note("draw", where, "permutation", length)
-            return self._stream(where, length).permutation(length)
-        order = self._stream(where, length).permutation(max(world.counted))
+            stream = self._stream(where, length)
+            return world.other_way(stream.permutation(length), lambda: stream.permutation(length))
+        stream = self._stream(where, length)
+        order = stream.permutation(max(world.counted))
+        order = world.other_way(order, lambda: stream.permutation(max(world.counted)))
         if world.counted[0] < world.counted[1]:
             order = order[order != place]
             order = order - (order > place)
@@ -324,7 +332,8 @@ def _plain_draw(name: str) -> Callable[..., Any]:
         args = marks.unmarked_all(args, where)
         size = kwargs.get("size")
         marks.world.note("draw", where, name, *args, *kwargs.values())
-        return getattr(self._stream(where, size if size is not None else _size_of(args)), name)(*args, **kwargs)
+        draw = getattr(self._stream(where, size if size is not None else _size_of(args)), name)
+        return marks.world.other_way(draw(*args, **kwargs), lambda: draw(*args, **kwargs))
 
     method.__name__ = name
     return method

@@ -40,8 +40,14 @@ class HeardRandom(_Plain):
         where = site()
         marks.world.note("draw", where, "bits", k)
         size = max(1, math.ceil(k / 8))
-        drawn = int.from_bytes(marks.world.stream(where, None).bytes(size), "big")
-        return drawn >> (8 * size - k) if k else 0
+        stream = marks.world.stream(where, None)
+        if not k:
+            return 0
+
+        def draw() -> int:
+            return int.from_bytes(stream.bytes(size), "big") >> (8 * size - k)
+
+        return int(marks.world.other_way(draw(), draw))
 
     def _randbelow(self, n: int) -> int:
         if not marks.world.hears:
@@ -49,7 +55,11 @@ class HeardRandom(_Plain):
         where = site()
         marks.world.note("draw", where, "below", n)
         stream = marks.world.stream(where, None)
-        return int(stream.integers(n)) if n < 2**63 else int(stream.random() * n)
+
+        def draw() -> int:
+            return int(stream.integers(n)) if n < 2**63 else int(stream.random() * n)
+
+        return int(marks.world.other_way(draw(), draw))
 
     def uniform(self, a: Any, b: Any) -> Any:
         """A coin, scaled."""
