@@ -201,6 +201,17 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
     return audit
 
 
+@pytest.fixture
+def dp_replay() -> Callable[..., ReplayRecord]:
+    """Replays a generator inside a test: `dpaudit.replay`, whose record has `assert_no_violation()`.
+
+    Some 26 fits of unmodified code, so a leak that an audit of that size cannot see is seen.
+    """
+    from dpaudit.replaying.run import replay
+
+    return replay
+
+
 def _memory(config: pytest.Config, node: pytest.Item, name: str) -> Memory | None:
     """Where results are kept; None if that is switched off, or pytest keeps no cache."""
     from dpaudit.auditing.recall import Memory

@@ -120,10 +120,16 @@ class _Side:
 
 
 class Worlds:
-    """Two processes that fit the same generator; made by `opened_worlds`."""
+    """Two processes that fit the same generator; made by `opened_worlds`.
 
-    def __init__(self, sides: Mapping[World, _Side], children: list[Site], *, rng: Callable[[str, int], np.random.Generator]) -> None:
-        self._sides, self._children, self._rng = sides, children, rng
+    Attributes:
+        rng: Makes a stream of its purpose and number; set before the first replay.
+    """
+
+    rng: Callable[[str, int], np.random.Generator]
+
+    def __init__(self, sides: Mapping[World, _Side], children: list[Site]) -> None:
+        self._sides, self._children = sides, children
         self._asked: set[tuple[str, int]] = set()
         self._pool = ThreadPoolExecutor(2)
 
@@ -146,7 +152,7 @@ class Worlds:
         """
         started, before = time.monotonic(), set(self._asked)
         while len(self._asked) < MOST_ASKED:
-            match = _Match(self._sides, order, self._rng, self._asked, place)
+            match = _Match(self._sides, order, self.rng, self._asked, place)
             try:
                 played = self._once(match, tables, rows=rows, order=order)
             except _Again:
@@ -167,13 +173,13 @@ class Worlds:
             control = self._sides[world].control
             control.send({
                 "kind": "begin",
-                "seed": int(self._rng(f"coins/{order.coins if order.coins != OPPOSITE else 0}", order.number).integers(2**62)),
+                "seed": int(self.rng(f"coins/{order.coins if order.coins != OPPOSITE else 0}", order.number).integers(2**62)),
                 "opposite": order.coins == OPPOSITE,
                 "asked": sorted(self._asked),
                 "rows": [lengths[world], lengths[other]],
             })
             control.receive()
-        seed = int(self._rng("seed", order.number).integers(2**31))
+        seed = int(self.rng("seed", order.number).integers(2**31))
         fits = {
             world: self._pool.submit(self._sides[world].session.synthesize, tables[world], rows=rows, seed=seed)
             for world in WORLDS
@@ -643,14 +649,12 @@ def _rows_parted(tables: list[pd.DataFrame | None]) -> Parting | None:
 def opened_worlds(
     start: WorkerStart,
     *,
-    rng: Callable[[str, int], np.random.Generator],
     samplers: str = "[]",
 ) -> Iterator[Worlds]:
     """Starts both worlds.
 
     Args:
         start: How a worker is started that fits the generator.
-        rng: A stream by its purpose and number.
         samplers: Samplers that the user names, as JSON.
 
     Yields:
@@ -668,8 +672,7 @@ def opened_worlds(
             try:
                 for world in WORLDS:
                     sides[world] = _started(start, world, Path(folder), listener, samplers)
-                worlds = Worlds(sides, children, rng=rng)
-                yield worlds
+                yield Worlds(sides, children)
             finally:
                 for side in sides.values():
                     side.session.end()

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -111,19 +111,63 @@ def replay(
         InputError: If anything is unusable, before any training.
         ReplayError: If the generator cannot be listened to, or its process ends.
     """
-    started = time.monotonic()
-    if not isinstance(replays, int) or replays < 1:
-        raise SettingsError(f"`replays` must be a whole number of at least 1, got {replays!r}")
-    if not isinstance(targets, int) or targets < 1:
-        raise SettingsError(f"`targets` must be a whole number of at least 1, got {targets!r}")
-    chosen = AuditSettings(**settings)
-    table = audited_table(data, schema, chosen)
-    specs = list(_candidates(generator, table, settings, targets))
+    records = replays_of(
+        generator, data, [int(settings.pop("seed", 0))], schema=schema, replays=replays, targets=targets,
+        samplers=samplers, on_progress=on_progress, **settings,
+    )  # fmt: skip
+    return next(iter(records))
+
+
+def replays_of(
+    generator: object,
+    data: pd.DataFrame | str | Path | None,
+    seeds: Sequence[int],
+    *,
+    schema: Schema | str | Path | None = None,
+    replays: int = REPLAYS,
+    targets: int = 1,
+    samplers: Sequence[Mapping[str, Any]] = (),
+    on_progress: Callable[[str], None] | None = None,
+    **settings: Any,
+) -> Iterator[ReplayRecord]:
+    """As `replay`, once for each seed, in the same two processes.
+
+    Args:
+        generator: As for `replay`.
+        data: As for `replay`.
+        seeds: Roots of the random streams.
+        schema: As for `replay`.
+        replays: As for `replay`.
+        targets: As for `replay`.
+        samplers: As for `replay`.
+        on_progress: As for `replay`.
+        settings: As for `replay`.
+
+    Yields:
+        What was found with each seed.
+
+    Raises:
+        InputError: As `replay`.
+        ReplayError: As `replay`.
+    """
+    for name, value in (("replays", replays), ("targets", targets)):
+        if not isinstance(value, int) or value < 1:
+            raise SettingsError(f"`{name}` must be a whole number of at least 1, got {value!r}")
+    table = audited_table(data, schema, AuditSettings(**settings))
     say = on_progress or (lambda line: None)
-    with _opened(specs[0], samplers) as worlds:
-        spec = specs[0] if targets == 1 else _worst(worlds, specs, say)
-        setting = _Setting(worlds, spec, spec.game.view.n_rows)
-        return _replayed(setting, replays, say, started)
+    first, *_ = specs = list(_candidates(generator, table, settings, targets))
+    with _opened(first, samplers) as worlds:
+        for seed in seeds:
+            started = time.monotonic()
+            worlds.rng = _streams(seed)
+            seeded = [replace(spec, settings=replace(spec.settings, seed=seed)) for spec in specs]
+            spec = seeded[0] if targets == 1 else _worst(worlds, seeded, say)
+            yield _replayed(_Setting(worlds, spec, spec.game.view.n_rows), replays, say, started)
+
+
+def _streams(seed: int) -> Callable[[str, int], np.random.Generator]:
+    """Every stream of a replay, by its purpose and number."""
+    return lambda role, number: Stream(seed, "replay", role, number).rng()
 
 
 def _candidates(generator: object, table: Table, settings: Mapping[str, Any], targets: int) -> Iterator[TwoWorldSpec]:
@@ -139,13 +183,9 @@ def _candidates(generator: object, table: Table, settings: Mapping[str, Any], ta
 def _opened(spec: TwoWorldSpec, samplers: Sequence[Mapping[str, Any]]) -> Iterator[Worlds]:
     """Both worlds' processes, for the generator of an audit."""
     named = spec.generator.generator
-
-    def rng(role: str, number: int) -> np.random.Generator:
-        return Stream(spec.settings.seed, "replay", role, number).rng()
-
     listed = json.dumps([dict(one) for one in samplers])
     if isinstance(named, WorkerGenerator):
-        with opened_worlds(named.start, rng=rng, samplers=listed) as worlds:
+        with opened_worlds(named.start, samplers=listed) as worlds:
             yield worlds
         return
     with tempfile.TemporaryDirectory(prefix="dpaudit-replay-") as folder:
@@ -159,7 +199,7 @@ def _opened(spec: TwoWorldSpec, samplers: Sequence[Mapping[str, Any]]) -> Iterat
             json.dumps({"path": str(path)}),
             None,
         )
-        with opened_worlds(start, rng=rng, samplers=listed) as worlds:
+        with opened_worlds(start, samplers=listed) as worlds:
             yield worlds
 
 
@@ -191,7 +231,6 @@ def _worst(worlds: Worlds, specs: Sequence[TwoWorldSpec], say: Callable[[str], N
 def _replayed(setting: _Setting, replays: int, say: Callable[[str], None], started: float) -> ReplayRecord:
     spec = setting.spec
     guarantee = replay_guarantee(spec.claim)
-    stream = Stream(spec.settings.seed, "replay", "plan")
     confidence = spec.settings.confidence
     say("control: the same table in both worlds")
     control = _play(setting, Order(0), alike=True)
@@ -206,7 +245,7 @@ def _replayed(setting: _Setting, replays: int, say: Callable[[str], None], start
     found.fixed = _fixed(found.pilot, settled(again.transcript))
     found.used = _used(setting, found.pilot, found, say)
     found.coins_matter = _coins(setting, pilot, found, say)
-    plan = draw_plan(found.pilot, guarantee, replays=replays, confidence=confidence, rng=stream.rng())
+    plan = draw_plan(found.pilot, guarantee, replays=replays, confidence=confidence, rng=setting.worlds.rng("plan", 0))
     counted = []
     for number in range(replays):
         say(f"replay {number + 1} of {replays}")
@@ -326,7 +365,7 @@ def _concluded(setting: _Setting, found: _Found, plan: DrawPlan, counted: Sequen
         confidence=confidence,
         replays=len(counted),
         fits=found.fits,
-        detectable=detectable(guarantee, replays=len(counted), confidence=confidence, rng=Stream(0, "replay", "power").rng()),
+        detectable=detectable(guarantee, replays=len(counted), confidence=confidence, rng=_streams(0)("power", 0)),
         ledger=ledger(pilot, pilot_losses),
         parting=parting,
         not_followed=_not_followed(pilot, pilot_losses),
