@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpaudit.account._checks import check_positive_delta
+from dpaudit.account.conversion import check_positive_delta
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.currencies import CurveClaim, curve_points

@@ -22,8 +22,8 @@ from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import NamedGenerator, claim_under_audit, named_generator
 from dpaudit.plugins.protocols import trains_many
-from dpaudit.usefulness.baselines import UniformRows
 from dpaudit.usefulness.experiment import Experiment
+from dpaudit.usefulness.run import UniformRows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ generator may well differ between the two tables, by a factor of e^ε.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Final, NamedTuple
@@ -21,6 +21,7 @@ import pandas as pd
 
 from dpaudit.bounds import one_run_p_value
 from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.column import as_numbers
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Generator
 from dpaudit.probe.result import NotApplicable, Observation
@@ -268,3 +269,83 @@ def _spare(guesses: int) -> int:
 
 def _p_value(correct: int, guesses: int, claim: PrivacyClaim) -> float:
     return one_run_p_value(correct, guesses, guesses, epsilon=claim.epsilon, delta=claim.delta)
+
+
+def summary(table: pd.DataFrame, subject: Subject) -> dict[str, float]:
+    """Numbers that describe a synthetic table, by name: means, extremes, shares of categories.
+
+    Args:
+        table: The table.
+        subject: What is probed, for the schema.
+
+    Returns:
+        The numbers, those of each column in turn.
+    """
+    found: dict[str, float] = {}
+    for column in subject.schema.columns:
+        values = table[column.name]
+        if column.kind.numeric:
+            numbers = as_numbers(values)
+            numbers = numbers[~np.isnan(numbers)]
+            for name, number in (("mean", np.mean), ("minimum", np.min), ("maximum", np.max)):
+                found[f"{name} of {column.name}"] = float(number(numbers)) if len(numbers) else 0.0
+        else:
+            for category in column.categories:
+                found[f"share of {category!r} in {column.name}"] = float(
+                    (values == category).mean()
+                )
+    return found
+
+
+def single_coin(
+    subject: Subject,
+    trainer: Trainer,
+    generator: Generator,
+    data: pd.DataFrame,
+    coin: Coin,
+    features: Callable[[pd.DataFrame], Mapping[str, float]],
+    *,
+    basis: str,
+    claim: PrivacyClaim | None = None,
+    first: int = 0,
+    pilots: int = PILOTS,
+) -> Observation | NotApplicable | None:
+    """Runs the test with one coin in each fit.
+
+    Args:
+        subject: What is probed.
+        trainer: Trains.
+        generator: The generator, built for the subject's schema.
+        data: A table with every record that the coin may put in.
+        coin: The coin.
+        features: Numbers of a synthetic table, by name, that may follow the coin.
+        basis: What follows it, in words.
+        claim: What limits right guesses; the subject's by default.
+        first: Number of the pilot's first fit.
+        pilots: Fits of each side in the pilot.
+
+    Returns:
+        As `challenge`; None if no feature follows the coin in the pilot.
+    """
+    sides = []
+    for side, dropped in enumerate(coin):
+        fits = [trainer.fit_of(first + pilots * side + i, dropped) for i in range(pilots)]
+        tables = trainer.tables(generator, data, fits, schema=subject.schema, rows=subject.rows)
+        sides.append([features(table) for table in tables])
+    heads, tails = (np.array([list(one.values()) for one in side]) for side in sides)
+    found = rule(heads, tails)
+    if found is None:
+        return None
+    name = list(sides[0][0])[found.feature]
+    means = [float(side[:, found.feature].mean()) for side in (heads, tails)]
+    return challenge(
+        subject,
+        trainer,
+        generator,
+        data,
+        [coin],
+        lambda table: [found.guess(np.array(list(features(table).values())))],
+        schema=subject.schema,
+        claim=claim,
+        basis=f"{basis} ({name}: {means[0]:.4g} against {means[1]:.4g})",
+    )

@@ -16,8 +16,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.probe.challenge import challenge, dropped, inserted, needed, unprovable
 from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import Subject
-from dpaudit.probe.trainer import Trainer
-from dpaudit.probe.variation import listed
+from dpaudit.probe.trainer import Trainer, listed
 
 _CLASSES: Final = 10
 """Most values of a column that may be a label."""

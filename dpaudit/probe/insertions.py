@@ -1,18 +1,28 @@
-"""Probes that insert records unlike all others, and check whether the output follows them."""
+"""Probes of single records: unlike all others and put in, or named and left out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from dpaudit.model.column import Category, Column, Kind, as_numbers
+from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit.probe.challenge import PILOTS, Rule, challenge, inserted, needed, rule
+from dpaudit.probe.challenge import (
+    PILOTS,
+    Rule,
+    challenge,
+    inserted,
+    needed,
+    rule,
+    single_coin,
+    summary,
+)
 from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import SCHEMA, Subject
 from dpaudit.probe.trainer import Trainer
@@ -213,3 +223,103 @@ def _basis(
         f"{canaries[first].description(feature)} ({values[0]:.4g} with the record, {values[1]:.4g} "
         f"without){others}"
     )
+
+
+def constancy_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
+    """Makes every column but the label constant; then inserts records with one other value each."""
+    constant, canaries = subject.data.astype(object), []
+    for column in subject.schema.columns:
+        present = subject.data[column.name].dropna()
+        if column.name == subject.schema.label or present.empty:
+            continue
+        usual = present.mode().iloc[0]
+        constant[column.name] = usual
+        other = _other(column, usual)
+        if other is not None:
+            canaries.append(Canary(column, other))
+    if not canaries:
+        return NotApplicable("no column besides the label has two possible values")
+    return followed(subject, trainer, subject.schema, subject.schema.canonical(constant), canaries)
+
+
+def missing_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
+    """Inserts missing values into columns that may have them, after filling those of the table."""
+    may = [column for column in subject.schema.columns if column.missing]
+    if not may:
+        return NotApplicable("the schema allows no missing values")
+    filled, canaries = subject.data.copy(), []
+    for column in may:
+        values = filled[column.name]
+        present = values.dropna()
+        if not present.empty:
+            filled[column.name] = values.where(values.notna(), present.mode().iloc[0])
+            canaries.append(Canary(column, np.nan))
+    if not canaries:
+        return NotApplicable("every column that may have missing values has no other")
+    return followed(subject, trainer, subject.schema, filled, canaries)
+
+
+def _other(column: Column, usual: Any) -> Any:
+    """A possible value other than the usual one: the farther bound, or the first other category."""
+    if column.kind.numeric:
+        lower, upper = column.bounds
+        return upper if upper - usual >= usual - lower else lower
+    return next((other for other in column.categories if other != usual), None)
+
+
+_PILOTS: Final = 5
+"""Fits of each side: there are many features to choose from."""
+_EQUAL: Final = 1e-6
+"""Share of a column's range up to which two numbers are equal."""
+
+
+def target_followed(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
+    """Checks whether anything follows the named record: what is like it, and the whole output."""
+    if subject.target is None:
+        return NotApplicable("no record was named: give `target`, such as row:0")
+    record, n = subject.target, len(subject.data)
+    wanted = values_of_table(subject.data.iloc[[record]], subject.schema)[0]
+
+    def features(table: pd.DataFrame) -> dict[str, float]:
+        return summary(table, subject) | _likeness(table, wanted, subject.schema)
+
+    found = single_coin(
+        subject,
+        trainer,
+        subject.build(),
+        pd.concat([subject.data, subject.data.iloc[[(record + 1) % n]]], ignore_index=True),
+        inserted([record], [n], subject.claim)[0],
+        features,
+        basis="the output differs with and without the target",
+        pilots=_PILOTS,
+    )
+    if found is None:
+        words = "the target moved the output in the pilot no more than the seeds did"
+        return Observation(False, words, {}, 1.0)
+    return found
+
+
+def _likeness(table: pd.DataFrame, wanted: FloatArray, schema: Schema) -> dict[str, float]:
+    """How like a record, whose values [d] are wanted, the rows of a synthetic table are."""
+    values = values_of_table(table, schema)
+    apart = np.empty_like(values)
+    for position, column in enumerate(schema.columns):
+        mine, its = values[:, position], wanted[position]
+        if column.kind.numeric:
+            lower, upper = column.bounds
+            away = np.abs(mine - its) / (upper - lower)
+            both = np.isnan(mine) & np.isnan(its)
+            apart[:, position] = np.where(both, 0.0, np.nan_to_num(away, nan=1.0))
+        else:
+            apart[:, position] = mine != its
+    equal = apart <= _EQUAL
+    found = {
+        "share of rows equal to the target": float(equal.all(axis=1).mean()),
+        "distance of the nearest row": float(apart.sum(axis=1).min()),
+    }
+    for position, column in enumerate(schema.columns):
+        name = column.name
+        found[f"share of rows with the target's {name}"] = float(equal[:, position].mean())
+        if column.missing:
+            found[f"share of missing {name}"] = float(table[name].isna().mean())
+    return found

@@ -18,21 +18,26 @@ from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.model.tables import Table, load
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import claim_under_audit
-from dpaudit.probe.catalogue import Probe
+from dpaudit.probe.catalogue import Probe, ProbeSettings
 from dpaudit.probe.copies import label_counts_copied, rows_copied_verbatim
-from dpaudit.probe.insertions import category_follows_record, range_follows_record
-from dpaudit.probe.lone import constancy_follows_record, missing_follows_record
-from dpaudit.probe.output import integers_truncated, row_count_leaks, scale_wrong
-from dpaudit.probe.promises import delta_ignored, epsilon_ignored
-from dpaudit.probe.randomness import nothing_random, seed_ignored
-from dpaudit.probe.report import ProbeReport
-from dpaudit.probe.result import NotApplicable, Observation, ProbeResult, ProbeStatus
-from dpaudit.probe.rows import row_order_matters, settings_follow_rows
-from dpaudit.probe.settings import ProbeSettings
+from dpaudit.probe.form import (
+    integers_truncated,
+    row_count_leaks,
+    row_order_matters,
+    scale_wrong,
+    settings_follow_rows,
+)
+from dpaudit.probe.insertions import (
+    category_follows_record,
+    constancy_follows_record,
+    missing_follows_record,
+    range_follows_record,
+    target_followed,
+)
+from dpaudit.probe.parameters import delta_ignored, epsilon_ignored, nothing_random, seed_ignored
+from dpaudit.probe.result import NotApplicable, Observation, ProbeReport, ProbeResult, ProbeStatus
 from dpaudit.probe.subject import Subject, maker
-from dpaudit.probe.target import target_followed
-from dpaudit.probe.trainer import Trainer
-from dpaudit.probe.variation import listed
+from dpaudit.probe.trainer import Trainer, listed
 from dpaudit.seeds import Stream
 
 Check: TypeAlias = Callable[[Subject, Trainer], Observation | NotApplicable]

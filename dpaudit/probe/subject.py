@@ -16,7 +16,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.named import NamedGenerator, named_generator
 from dpaudit.plugins.protocols import Generator
 from dpaudit.plugins.registry import GENERATORS, resolve
-from dpaudit.probe.settings import ProbeSettings
+from dpaudit.probe.catalogue import ProbeSettings
 
 SCHEMA = "schema"
 

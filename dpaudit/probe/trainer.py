@@ -1,4 +1,4 @@
-"""Trains models on parts of a table and samples them, together where the generator can."""
+"""Trains and samples models of one probe, and notes whether their outputs vary at all."""
 
 from __future__ import annotations
 
@@ -15,8 +15,80 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.adapt import train
 from dpaudit.plugins.protocols import BatchGenerator, Generator, Job, Model, World, trains_many
 from dpaudit.plugins.synthetic import accept, accept_stack, accept_values
-from dpaudit.probe.variation import Variation
 from dpaudit.seeds import Stream, seeded_globals
+
+_NAMED = 3
+_MISSING = "missing"
+
+
+class Variation:
+    """What varied in the synthetic tables of one probe."""
+
+    def __init__(self) -> None:
+        self._first: pd.DataFrame | None = None
+        self._same = True
+        self._seeds: set[object] = set()
+        self._rows = 0
+        self._values: dict[str, set[object]] = {}
+
+    def add(self, table: pd.DataFrame, seeds: object) -> None:
+        """Takes note of a table.
+
+        Args:
+            table: The synthetic table.
+            seeds: What its randomness came from; equal for fits that must give equal tables.
+        """
+        if self._first is None:
+            self._first = table
+        elif self._same:
+            self._same = self._first.equals(table)
+        self._seeds.add(seeds)
+        self._rows += len(table)
+        for name in table.columns:
+            seen = self._values.setdefault(str(name), set())
+            if len(seen) < 2:
+                some = table[name].drop_duplicates().head(2)
+                seen.update(
+                    _MISSING if gone else v for v, gone in zip(some, some.isna(), strict=True)
+                )
+
+    def still(self) -> list[str]:
+        """Columns with one value, or only missing ones, in every row of every table."""
+        if self._rows < 2:
+            return []
+        return [name for name, seen in self._values.items() if len(seen) < 2]
+
+    def missing(self) -> list[str]:
+        """Columns that are missing in every row of every table."""
+        return [name for name in self.still() if self._values[name] == {_MISSING}]
+
+    def nothing_in(self, columns: Sequence[str]) -> str | None:
+        """Why nothing can be concluded from some columns.
+
+        Args:
+            columns: Their names.
+
+        Returns:
+            The reason in words; None if one of them varies.
+        """
+        if self._first is None:
+            return None
+        if self._same and len(self._seeds) > 1:
+            seeds = len(self._seeds)
+            return (
+                f"{seeds} fits with seeds of their own gave one table: a constant follows nothing"
+            )
+        still = self.still()
+        if not set(columns) <= set(still):
+            return None
+        what = "missing" if set(columns) <= set(self.missing()) else "the same value"
+        return f"{listed(columns)}: {what} in every row of every fit, which follows nothing"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 class Fit(NamedTuple):

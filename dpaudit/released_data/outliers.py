@@ -14,7 +14,7 @@ import numpy as np
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
-from dpaudit.released_data.excess import Excess, Hits, excess_of
+from dpaudit.released_data.copies import Excess, Hits, excess_of
 
 _PERMUTATIONS: Final = 999
 _SURE: Final = 1e-9

@@ -16,8 +16,7 @@ import pandas as pd
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
-from dpaudit.released_data.nearest import Encoded, encoded, nearest, nearest_others
-from dpaudit.released_data.row_keys import column_keys
+from dpaudit.released_data.rows import Encoded, column_keys, encoded, nearest, nearest_others
 
 CLOSEST: Final = "closest"
 RELATIVE: Final = "relative"

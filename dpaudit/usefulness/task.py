@@ -16,7 +16,7 @@ from dpaudit.model.encoding import encode
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.seeds import Stream
-from dpaudit.usefulness.prediction import Examples
+from dpaudit.usefulness.classifiers import Examples
 
 
 @dataclass(frozen=True, kw_only=True)

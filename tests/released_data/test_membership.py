@@ -6,11 +6,21 @@ from scipy.stats import binom
 
 from dpaudit.bounds import one_run_in_turn
 from dpaudit.released_data import bound as bound_module
-from dpaudit.released_data.bound import released_bound, released_power
-from dpaudit.released_data.controls import detectable_copies, phantom
-from dpaudit.released_data.grades import fit_grades, gain, guesses, p_value
-from dpaudit.released_data.membership import enough, parted, recognise
-from dpaudit.released_data.riskiest import discovered, riskiest
+from dpaudit.released_data.membership import (
+    detectable_copies,
+    discovered,
+    enough,
+    fit_grades,
+    gain,
+    guesses,
+    p_value,
+    parted,
+    phantom,
+    recognise,
+    released_bound,
+    released_power,
+    riskiest,
+)
 from dpaudit.released_data.scores import MembershipScores
 
 RNG = np.random.default_rng(20260)

@@ -22,11 +22,10 @@ from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError, SettingsError, TargetError, TrialError
 from dpaudit.plugins.recorder import Reader, Recorder
 from dpaudit.trace import Severity, TraceReport, noise
-from dpaudit.trace.catalogue import CATALOGUE
+from dpaudit.trace.catalogue import CATALOGUE, Finding, Passed
 from dpaudit.trace.collector import Collector
-from dpaudit.trace.findings import Finding, Passed
 from dpaudit.trace.laws import ERROR, FEWEST, Law, laws_of, may_have_scale, more_than_chance
-from dpaudit.trace.promise import Promise, promise_of
+from dpaudit.trace.noise import Promise, promise_of
 from dpaudit.trace.trainings import most_informative_record, run_trainings
 from scripted_pate_gan import (
     GAUSSIAN,

@@ -28,10 +28,9 @@ from dpaudit.errors import (
 )
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.usefulness.baselines import EqualRows, UniformRows
-from dpaudit.usefulness.experiment import Measure
-from dpaudit.usefulness.fidelity import measure_fidelity
+from dpaudit.usefulness.experiment import Measure, measure_fidelity
 from dpaudit.usefulness.report import NOT_DISTINGUISHABLE, UtilityReport
+from dpaudit.usefulness.run import EqualRows, UniformRows
 
 FAST = ("logistic-regression", "gaussian-naive-bayes", "decision-tree")
 SCHEMA = Schema(
