@@ -33,6 +33,17 @@ _RESOLUTION: Final = 1.0 + 1e-7
 """Of the search for the least noise, as a ratio."""
 
 
+USUAL_LABELS: Final = (10, 100, 1000, 10_000)
+"""Numbers of labels that span what students of PATE and PATE-GAN ask for."""
+USUAL_CONSENSUS: Final = (CLEAR_MAJORITY, 0.95)
+"""A clear majority, and almost all teachers."""
+COIN_FLIP: Final = 0.6
+"""A label that is right less often than this at a clear majority teaches a student next to
+nothing: it carries less than 3 % of a bit."""
+_ROUNDING: Final = 1e-9
+"""A plan for an accuracy of 0.6 hits it up to rounding, and is not warned of."""
+
+
 class LabelPlan(NamedTuple):
     """What a privacy budget buys.
 
@@ -229,20 +240,6 @@ def _least_scale(spent: Callable[[float], float], epsilon: float, *, near: float
     while spent(scale) > epsilon:
         scale *= _RESOLUTION
     return scale
-
-
-USUAL_LABELS: Final = (10, 100, 1000, 10_000)
-"""Numbers of labels that span what students of PATE and PATE-GAN ask for."""
-
-USUAL_CONSENSUS: Final = (CLEAR_MAJORITY, 0.95)
-"""A clear majority, and almost all teachers."""
-
-COIN_FLIP: Final = 0.6
-"""A label that is right less often than this at a clear majority teaches a student next to
-nothing: it carries less than 3 % of a bit."""
-
-_ROUNDING: Final = 1e-9
-"""A plan for an accuracy of 0.6 hits it up to rounding, and is not warned of."""
 
 
 class Quality(NamedTuple):

@@ -14,6 +14,25 @@ from dpaudit.account.conversion import ORDERS, FloatArray, check_delta, epsilon_
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Method
 
+_LEAST_POINTS: Final = 100
+"""Grid points on each side of 0, at least; the discretisation is exact at each."""
+_MOST_POINTS: Final = 10_000
+"""At most, for labels of large losses."""
+_FINE: Final = 1e-3
+"""Distance of grid points that is fine enough where more than the least number fit."""
+_POINTS_PER_LOSS: Final = 10
+"""Grid points per loss of the most informative label, at least: chords add 0.2 % to its variance.
+Fewer than a hundred labels get more, since their losses do not average out."""
+_BEYOND: Final = 10.0
+"""How far the grid reaches above epsilon: a loss beyond it is taken as certain, worth e^-10 of
+the probability to get there."""
+_PROOFS: Final = {
+    Method.RDP: "Rényi divergences of the labels added up",
+    Method.PLD: "privacy loss distributions of the labels convolved",
+    Method.TIGHT: "optimum over adaptive votes by dynamic programming over the privacy loss",
+    Method.BEST: "the smaller of added Rényi divergences and convolved privacy losses",
+}
+
 
 class Steps(NamedTuple):
     """Pairs (P, Q) of distributions of one bit.
@@ -128,16 +147,6 @@ def _log_ratio(p: int, q: int) -> float:
     return math.log1p(-((q - p) / q))  # relative differences keep close integers accurate
 
 
-_LEAST_POINTS: Final = 100
-"""Grid points on each side of 0, at least; the discretisation is exact at each."""
-
-_MOST_POINTS: Final = 10_000
-"""At most, for labels of large losses."""
-
-_FINE: Final = 1e-3
-"""Distance of grid points that is fine enough where more than the least number fit."""
-
-
 def pld_epsilon(steps: Steps, *, labels: int, delta: float) -> float:
     """Epsilon of T adaptive labels by numerical composition of a dominating pair.
 
@@ -177,15 +186,6 @@ def hockey_stick(steps: Steps, epsilons: FloatArray) -> FloatArray:
         of_zero = p_not * -np.expm1(np.minimum(epsilons - loss_0, 0.0))
         np.maximum(largest, of_one + of_zero, out=largest)
     return largest
-
-
-_POINTS_PER_LOSS: Final = 10
-"""Grid points per loss of the most informative label, at least: chords add 0.2 % to its variance.
-Fewer than a hundred labels get more, since their losses do not average out."""
-
-_BEYOND: Final = 10.0
-"""How far the grid reaches above epsilon: a loss beyond it is taken as certain, worth e^-10 of
-the probability to get there."""
 
 
 def tight_epsilon(steps: Steps, *, labels: int, delta: float, at_most: float) -> float:
@@ -267,14 +267,6 @@ def _before_one_more(value: FloatArray, steps: Steps, ones: _Shift, zeros: _Shif
     for pair, (p, p_not) in enumerate(zip(steps.ones, steps.zeros, strict=True)):
         np.maximum(best, p * moved(ones, pair) + p_not * moved(zeros, pair), out=best)
     return best
-
-
-_PROOFS: Final = {
-    Method.RDP: "Rényi divergences of the labels added up",
-    Method.PLD: "privacy loss distributions of the labels convolved",
-    Method.TIGHT: "optimum over adaptive votes by dynamic programming over the privacy loss",
-    Method.BEST: "the smaller of added Rényi divergences and convolved privacy losses",
-}
 
 
 def epsilon_of_labels(steps: Steps, *, labels: int, delta: float, method: Method) -> float:

@@ -12,6 +12,10 @@ from scipy.optimize import brentq
 from dpaudit.errors import SettingsError
 from dpaudit.model.gaussian import gaussian_delta
 
+FloatArray: TypeAlias = NDArray[np.float64]
+_SAFE: Final = 1.0 - 1e-9
+"""Takes off what the search for a root may have put on."""
+
 
 def check_delta(delta: float) -> None:
     """Refuses a delta outside [0, 1).
@@ -41,9 +45,6 @@ def check_teachers(teachers: int) -> None:
     """
     if not isinstance(teachers, int) or teachers < 1:
         raise SettingsError(f"the number of teachers is {teachers}: use at least 1")
-
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 
 def _order_grid() -> FloatArray:
@@ -139,10 +140,6 @@ def epsilon_from_rdp(orders: ArrayLike, rdp: ArrayLike, *, delta: float) -> floa
         return float("inf")
     epsilons = divergence + np.log1p(-1.0 / order) - np.log(delta * order) / (order - 1.0)
     return max(0.0, float(np.min(epsilons)))
-
-
-_SAFE: Final = 1.0 - 1e-9
-"""Takes off what the search for a root may have put on."""
 
 
 def gaussian_mu(*, epsilon: float, delta: float) -> float:

@@ -27,54 +27,16 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Mechanism, Method
 from dpaudit.model.claim import PrivacyClaim
 
-# Probability that a label is wrong when the majority is `x` noise scales above a tie. For two
-# Laplace variables this is Lemma 4 of Papernot et al. 2017, an equality for two classes.
-_WRONG: Final[dict[Mechanism, Callable[[FloatArray], FloatArray]]] = {
-    Mechanism.GAUSSIAN: lambda x: np.asarray(ndtr(-x)),
-    Mechanism.LAPLACE: lambda x: np.asarray(0.5 * np.exp(-x)),
-    Mechanism.NOISY_MAX: lambda x: np.asarray(0.5 * (1.0 + x) * np.exp(-2.0 * x)),
-}
-
-_WORDS: Final = {
-    Mechanism.GAUSSIAN: "normal noise of standard deviation {:g} on the count of ones",
-    Mechanism.LAPLACE: "Laplace noise of scale {:g} on the count of ones",
-    Mechanism.NOISY_MAX: "Laplace noise of scale {:g} on each of the two counts",
-}
-
-
-def wrong_at(mechanism: Mechanism, scales: FloatArray) -> FloatArray:
-    """Probability that a label contradicts the majority.
-
-    Args:
-        mechanism: Which noise decides the vote.
-        scales: Distance of the majority from a tie (k/2), in scales of the noise.
-
-    Returns:
-        The probability at each distance; same shape.
-    """
-    return _WRONG[mechanism](scales)
-
-
-def in_words(mechanism: Mechanism, scale: float) -> str:
-    """The noise in words for a claim."""
-    return _WORDS[mechanism].format(scale)
-
-
 IntArray: TypeAlias = npt.NDArray[np.int64]
 WordArray: TypeAlias = npt.NDArray[np.uint64]
-
 WORD_BITS: Final = 64
 """Bits of the random word that draws a label."""
-
 _FLOAT_BITS: Final = 1074
 """With this many bits every float in [0, 1] is a fixed-point number."""
-
 _TINY: Final = 2.0**-1000
 """An exact table is never quite certain, so that every divergence is finite."""
-
 _ROUNDING: Final = 1e-14
 """More than the rounding errors of two quantiles."""
-
 _FLOOR: Final = 1e-6
 """A quantised table is never more certain than this: clipping moves no epsilon that matters."""
 
@@ -357,3 +319,35 @@ def _valid(orders: ArrayLike) -> FloatArray:
     if order.ndim != 1 or not np.all((order > 1.0) & np.isfinite(order)):
         raise SettingsError("Rényi orders must be finite numbers above 1, one or a flat list")
     return order
+
+
+# Probability that a label is wrong when the majority is `x` noise scales above a tie. For two
+# Laplace variables this is Lemma 4 of Papernot et al. 2017, an equality for two classes.
+_WRONG: Final[dict[Mechanism, Callable[[FloatArray], FloatArray]]] = {
+    Mechanism.GAUSSIAN: lambda x: np.asarray(ndtr(-x)),
+    Mechanism.LAPLACE: lambda x: np.asarray(0.5 * np.exp(-x)),
+    Mechanism.NOISY_MAX: lambda x: np.asarray(0.5 * (1.0 + x) * np.exp(-2.0 * x)),
+}
+_WORDS: Final = {
+    Mechanism.GAUSSIAN: "normal noise of standard deviation {:g} on the count of ones",
+    Mechanism.LAPLACE: "Laplace noise of scale {:g} on the count of ones",
+    Mechanism.NOISY_MAX: "Laplace noise of scale {:g} on each of the two counts",
+}
+
+
+def wrong_at(mechanism: Mechanism, scales: FloatArray) -> FloatArray:
+    """Probability that a label contradicts the majority.
+
+    Args:
+        mechanism: Which noise decides the vote.
+        scales: Distance of the majority from a tie (k/2), in scales of the noise.
+
+    Returns:
+        The probability at each distance; same shape.
+    """
+    return _WRONG[mechanism](scales)
+
+
+def in_words(mechanism: Mechanism, scale: float) -> str:
+    """The noise in words for a claim."""
+    return _WORDS[mechanism].format(scale)

@@ -37,6 +37,39 @@ _USEFUL = "#1f4e79"
 _DIAMOND = "m0 -5l5 5l-5 5l-5 -5z"
 
 
+def frontier_html(frontier: Frontier) -> str:
+    """The frontier as one HTML file without scripts or anything from the network."""
+    return page_html(_page(frontier), draw=lambda picture: draw_frontier(frontier))
+
+
+def frontier_markdown(frontier: Frontier) -> str:
+    """The frontier as Markdown, without its picture; the table has its numbers."""
+    return page_markdown(_page(frontier))
+
+
+def _page(frontier: Frontier) -> Page:
+    blocks = [
+        Block(
+            title="Claim, proved bound and usefulness",
+            picture=Picture.FRONTIER,
+            table=frontier_table(frontier),
+        ),
+        Block(title="How to read this", items=notes(frontier)),
+        Block(title="Again", command=frontier.reproduce),
+    ]
+    if frontier.failures:
+        blocks.insert(1, Block(title="What failed", items=frontier.failures))
+    return Page(
+        verdict=frontier.verdict,
+        word="FRONTIER",
+        finding=finding(frontier),
+        subject=f"{frontier.source}: {frontier.label} predicted",
+        lead=(),
+        blocks=tuple(blocks),
+        origin=f"dpaudit {__version__} from frontier.json",
+    )
+
+
 def draw_frontier(frontier: Frontier) -> str:
     """Draws the points below one another: epsilon on the left, AUROC on the right.
 
@@ -184,36 +217,3 @@ def _described(point: FrontierPoint) -> str:
     if point.utility is None:
         return f"{said}, no AUROC"
     return f"{said}, AUROC {point.utility.auroc.mean:.3f}"
-
-
-def frontier_html(frontier: Frontier) -> str:
-    """The frontier as one HTML file without scripts or anything from the network."""
-    return page_html(_page(frontier), draw=lambda picture: draw_frontier(frontier))
-
-
-def frontier_markdown(frontier: Frontier) -> str:
-    """The frontier as Markdown, without its picture; the table has its numbers."""
-    return page_markdown(_page(frontier))
-
-
-def _page(frontier: Frontier) -> Page:
-    blocks = [
-        Block(
-            title="Claim, proved bound and usefulness",
-            picture=Picture.FRONTIER,
-            table=frontier_table(frontier),
-        ),
-        Block(title="How to read this", items=notes(frontier)),
-        Block(title="Again", command=frontier.reproduce),
-    ]
-    if frontier.failures:
-        blocks.insert(1, Block(title="What failed", items=frontier.failures))
-    return Page(
-        verdict=frontier.verdict,
-        word="FRONTIER",
-        finding=finding(frontier),
-        subject=f"{frontier.source}: {frontier.label} predicted",
-        lead=(),
-        blocks=tuple(blocks),
-        origin=f"dpaudit {__version__} from frontier.json",
-    )

@@ -16,6 +16,10 @@ from dpaudit.results.fields import Positive, Probability, Whole
 from dpaudit.results.schema import document_schema
 from dpaudit.results.verdict import Verdict
 
+HEADER: Final = ("generator", "claimed", "proved", "most", "AUROC", "interval", "verdict")
+_NUMERIC = frozenset({1, 2, 3, 4, 5})
+_GAP = "  "
+
 
 class MeanScore(NamedTuple):
     """The mean of a score over tables, with its two-sided confidence interval.
@@ -143,11 +147,6 @@ class Frontier(Document):
 def frontier_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of `frontier.json`; a fresh dictionary every time."""
     return document_schema(Frontier, title="dpaudit frontier")
-
-
-HEADER: Final = ("generator", "claimed", "proved", "most", "AUROC", "interval", "verdict")
-_NUMERIC = frozenset({1, 2, 3, 4, 5})
-_GAP = "  "
 
 
 def frontier_table(frontier: Frontier) -> ReportTable:

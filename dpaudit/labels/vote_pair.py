@@ -24,6 +24,11 @@ _NEVER = 1e-15
 """Counts less likely than this are left out: no audit of fewer than 10^14 runs meets one."""
 
 
+_MOST_LABELS = 2**14
+# Statistics that agree to this many digits are tied: the choice must not hang on rounding.
+_DIGITS = 12
+
+
 class Rates(NamedTuple):
     """The probability of one label in each world.
 
@@ -145,11 +150,6 @@ class VotePair:
         """
         with np.errstate(divide="ignore"):
             return max(0.0, float(np.max(statistic(self.cuts.fnr, self.cuts.fpr, delta))))
-
-
-_MOST_LABELS = 2**14
-# Statistics that agree to this many digits are tied: the choice must not hang on rounding.
-_DIGITS = 12
 
 
 class RunSize(NamedTuple):

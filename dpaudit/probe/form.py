@@ -23,45 +23,17 @@ from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import SCHEMA, Subject
 from dpaudit.probe.trainer import Fit, Trainer
 
-
-def alike(one: pd.DataFrame, other: pd.DataFrame, subject: Subject) -> bool:
-    """Whether two tables are equal up to the rounding of sums in another order.
-
-    Args:
-        one: A synthetic table.
-        other: Another one.
-        subject: What is probed, for the schema.
-
-    Returns:
-        True if no value differs by more than rounding.
-    """
-    first, second = (values_of_table(table, subject.schema) for table in (one, other))
-    return np.allclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
-
-
-def permutation_p(values: FloatArray) -> float:
-    """Exact p-value for the two halves of the rows [2 s, f] having the same distribution.
-
-    The statistic is the largest standardised difference of means over the f features.
-    """
-    total = len(values)
-    centred = values - values.mean(axis=0)
-    scale = centred.std(axis=0)
-    usable = scale > 1e-12 * (1.0 + np.abs(values).max(axis=0))
-    if not usable.any():
-        return 1.0
-    standard = centred[:, usable] / scale[usable]
-    deals = np.array(list(combinations(range(total), total // 2)))
-    picked = np.zeros((len(deals), total))
-    np.put_along_axis(picked, deals, 1.0, axis=1)
-    statistics = np.abs(picked @ standard).max(axis=1)
-    return float(np.mean(statistics >= statistics[0] * (1.0 - 1e-12)))
-
-
 _THRESHOLDS: Final = (1000, 2000)
 _DEEPEST: Final = 6
 _SIDE: Final = 7
 """Fits in either order: 3432 ways to divide 14."""
+_AWAY: Final = 100.0
+"""Ranges by which columns are moved away from 0."""
+_FITS: Final = 2
+_ROUNDING: Final = 1e-6
+"""What errors of floating-point numbers may add to a whole number."""
+_MORE: Final = 13
+"""Rows asked for beyond those of the table."""
 
 
 def settings_follow_rows(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
@@ -182,15 +154,6 @@ def _walk(value: Any, path: str, depth: int, seen: set[int]) -> Iterator[tuple[s
     else:
         for name, item in getattr(value, "__dict__", {}).items():
             yield from _walk(item, f"{path}.{name}", depth - 1, seen)
-
-
-_AWAY: Final = 100.0
-"""Ranges by which columns are moved away from 0."""
-_FITS: Final = 2
-_ROUNDING: Final = 1e-6
-"""What errors of floating-point numbers may add to a whole number."""
-_MORE: Final = 13
-"""Rows asked for beyond those of the table."""
 
 
 def scale_wrong(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
@@ -359,3 +322,37 @@ def _outside(table: pd.DataFrame, column: Column) -> float:
     lower, upper = column.bounds
     slack = 1e-6 * abs(upper)
     return float(np.mean((values < lower - slack) | (values > upper + slack)))
+
+
+def alike(one: pd.DataFrame, other: pd.DataFrame, subject: Subject) -> bool:
+    """Whether two tables are equal up to the rounding of sums in another order.
+
+    Args:
+        one: A synthetic table.
+        other: Another one.
+        subject: What is probed, for the schema.
+
+    Returns:
+        True if no value differs by more than rounding.
+    """
+    first, second = (values_of_table(table, subject.schema) for table in (one, other))
+    return np.allclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
+
+
+def permutation_p(values: FloatArray) -> float:
+    """Exact p-value for the two halves of the rows [2 s, f] having the same distribution.
+
+    The statistic is the largest standardised difference of means over the f features.
+    """
+    total = len(values)
+    centred = values - values.mean(axis=0)
+    scale = centred.std(axis=0)
+    usable = scale > 1e-12 * (1.0 + np.abs(values).max(axis=0))
+    if not usable.any():
+        return 1.0
+    standard = centred[:, usable] / scale[usable]
+    deals = np.array(list(combinations(range(total), total // 2)))
+    picked = np.zeros((len(deals), total))
+    np.put_along_axis(picked, deals, 1.0, axis=1)
+    statistics = np.abs(picked @ standard).max(axis=1)
+    return float(np.mean(statistics >= statistics[0] * (1.0 - 1e-12)))

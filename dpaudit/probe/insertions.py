@@ -35,6 +35,12 @@ _MOST_COLUMNS = 64
 _NEW = "dpaudit-absent"
 
 
+_PILOTS: Final = 5
+"""Fits of each side: there are many features to choose from."""
+_EQUAL: Final = 1e-6
+"""Share of a column's range up to which two numbers are equal."""
+
+
 class Canary(NamedTuple):
     """A record of the table with one value changed to what no record has.
 
@@ -265,12 +271,6 @@ def _other(column: Column, usual: Any) -> Any:
         lower, upper = column.bounds
         return upper if upper - usual >= usual - lower else lower
     return next((other for other in column.categories if other != usual), None)
-
-
-_PILOTS: Final = 5
-"""Fits of each side: there are many features to choose from."""
-_EQUAL: Final = 1e-6
-"""Share of a column's range up to which two numbers are equal."""
 
 
 def target_followed(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:

@@ -29,6 +29,12 @@ REFUSALS: Final = (InputError, BudgetError, ValueError)
 """What a generator raises that does not take a setting."""
 
 
+_TRIED: Final = 3
+"""Records tried, one after another."""
+_PILOT: Final = 10
+"""Number of the first pilot fit; lower ones have been used by then."""
+
+
 def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Checks that at a tiny epsilon even an opposite table gives nearly the same output."""
     if "epsilon" not in subject.maker.takes:
@@ -166,12 +172,6 @@ def turned(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             )
             table[column.name] = values.map(following).astype(object)
     return schema.canonical(pd.DataFrame(table))
-
-
-_TRIED: Final = 3
-"""Records tried, one after another."""
-_PILOT: Final = 10
-"""Number of the first pilot fit; lower ones have been used by then."""
 
 
 class _Half(NamedTuple):

@@ -16,6 +16,9 @@ from dpaudit.results.document import Document
 Number = float | str | bool
 
 
+_INDENT = "  "
+
+
 class ProbeStatus(StrEnum):
     """How a probe ended."""
 
@@ -86,9 +89,6 @@ class ProbeResult:
     false_alarm_rate: float = 0.0
     fits: int = 0
     correct: str = ""
-
-
-_INDENT = "  "
 
 
 @dataclass(frozen=True, kw_only=True)

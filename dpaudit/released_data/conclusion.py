@@ -15,6 +15,20 @@ from dpaudit.results.decide import decide
 from dpaudit.results.document import Limits
 from dpaudit.results.verdict import Power, SampleUnit, Verdict
 
+LARGEST_SHARE: Final = 0.05
+"""If copies of fewer rows than this share would not be found, that nothing was says little."""
+LINKAGE_SHARE: Final = 0.2
+"""What linkage has of the error probability of a leak; the test of membership has the rest."""
+REPEATS_REMOVED: Final = (
+    "repeated rows were removed from train or hold-out, or rows come in groups: no random split "
+    "deals them as they are"
+)
+HAND_IN: Final = "give both tables as they were drawn, with every repeated row"
+DIFFER: Final = (
+    "train and hold-out differ without the synthetic table too: they are not of one population, or "
+    "their rows come in groups"
+)
+
 
 class ReleasedFinding(StrEnum):
     """What an audit of a released table concludes."""
@@ -97,24 +111,6 @@ class ReleasedBound:
     delta: float
     max_provable: float
     detectable: float | None
-
-
-LARGEST_SHARE: Final = 0.05
-"""If copies of fewer rows than this share would not be found, that nothing was says little."""
-
-LINKAGE_SHARE: Final = 0.2
-"""What linkage has of the error probability of a leak; the test of membership has the rest."""
-
-
-REPEATS_REMOVED: Final = (
-    "repeated rows were removed from train or hold-out, or rows come in groups: no random split "
-    "deals them as they are"
-)
-HAND_IN: Final = "give both tables as they were drawn, with every repeated row"
-DIFFER: Final = (
-    "train and hold-out differ without the synthetic table too: they are not of one population, or "
-    "their rows come in groups"
-)
 
 
 class Concluded(NamedTuple):

@@ -17,6 +17,14 @@ from dpaudit.bounds.multiplicity import bonferroni
 from dpaudit.plugins.protocols import BoolArray, FloatArray
 from dpaudit.released_data.rows import row_keys
 
+Distances = npt.NDArray[np.floating]
+_SHARES: Final = (0.001, 0.01, 0.1)
+"""Shares of the hold-out's first half that are nearer than each threshold of a near copy."""
+_FEWEST: Final = 5
+"""Hold-out records that a threshold must be chosen from."""
+MOST_ROWS: Final = 10
+"""Rows that are named, at most."""
+
 
 class Hits(NamedTuple):
     """How many of some records something holds of.
@@ -36,7 +44,11 @@ class Hits(NamedTuple):
 
 
 class Excess(NamedTuple):
-    """Hits among train records beside hits among hold-out records.
+    """Hits among train records beside hits among hold-out records: what chance does not explain.
+
+    Where a random split decided which records were trained on, and the synthetic table does not
+    depend on the split, every choice of as many train records among all records is equally likely,
+    so that the hits among them have a hypergeometric distribution (Fisher's exact test).
 
     Attributes:
         train: Hits among the train records.
@@ -119,16 +131,6 @@ def _excess_limit(train: Hits, holdout: Hits, level: float) -> int:
 def _log_choose(of: int, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     logs = gammaln(of + 1.0) - gammaln(counts + 1.0) - gammaln(of - counts + 1.0)
     return np.asarray(logs, dtype=np.float64)
-
-
-Distances = npt.NDArray[np.floating]
-
-_SHARES: Final = (0.001, 0.01, 0.1)
-"""Shares of the hold-out's first half that are nearer than each threshold of a near copy."""
-_FEWEST: Final = 5
-"""Hold-out records that a threshold must be chosen from."""
-MOST_ROWS: Final = 10
-"""Rows that are named, at most."""
 
 
 class ClosestDistances(NamedTuple):

@@ -19,131 +19,24 @@ from dpaudit.results.verdict import Power
 _PSEUDO: Final = 2.0
 """Rows that each grade is taken to hold beforehand, at the share of all rows."""
 _DRAWS: Final = 9_999
-
-
-@dataclass(frozen=True, kw_only=True)
-class Grades:
-    """Grades of scores, that never fall with the score.
-
-    Attributes:
-        lowest: The least score of each grade but the first, ascending; shape (grades - 1,).
-        log_odds: Log odds of membership in each grade, less those of all rows; shape (grades,).
-    """
-
-    lowest: FloatArray
-    log_odds: FloatArray
-
-    def of(self, scores: FloatArray) -> IntArray:
-        """The grade of each score."""
-        return np.searchsorted(self.lowest, scores, side="right").astype(np.int64)
-
-
-def fit_grades(scores: FloatArray, inside: BoolArray) -> Grades:
-    """Grades by isotonic regression of membership on the score.
-
-    Args:
-        scores: Scores [n].
-        inside: Whether each row is in train; shape (n,), both values occur.
-
-    Returns:
-        The grades.
-    """
-    values, place = np.unique(scores, return_inverse=True)
-    counts = np.bincount(place).astype(np.float64)
-    members = np.bincount(place, weights=inside)
-    fitted = isotonic_regression(members / counts, weights=counts).x
-    starts = np.flatnonzero(np.diff(fitted, prepend=-1.0) > 0.0)  # of each run of equal shares
-    rows_of, members_of = np.add.reduceat(counts, starts), np.add.reduceat(members, starts)
-    share = inside.mean()
-    odds = (members_of + _PSEUDO * share) / (rows_of - members_of + _PSEUDO * (1.0 - share))
-    return Grades(lowest=values[starts[1:]], log_odds=np.log(odds) - np.log(share / (1.0 - share)))
-
-
-def gain(scores: FloatArray, inside: BoolArray, parts: BoolArray) -> float:
-    """How much better than chance grades of one part predict the other, both ways.
-
-    Args:
-        scores: Scores [n].
-        inside: Whether each row is in train; shape (n,).
-        parts: Which of two parts each row is in; both values of `inside` occur in each.
-
-    Returns:
-        The gain of the log likelihood, summed over all rows.
-    """
-    total = 0.0
-    for part in (parts, ~parts):
-        grades = fit_grades(scores[part], inside[part])
-        share = inside[part].mean()
-        odds = grades.log_odds[grades.of(scores[~part])] + np.log(share / (1.0 - share))
-        likelihood = np.where(inside[~part], -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds))
-        chance = np.where(inside[~part], np.log(share), np.log(1.0 - share))
-        total += float((likelihood - chance).sum())
-    return total
-
-
-class GuessOrder(NamedTuple):
-    """Guesses in the order in which they are looked at.
-
-    Attributes:
-        order: Positions of the rows, the surest guess first; shape (n,).
-        inside: Whether each is guessed in; in this order.
-    """
-
-    order: IntArray
-    inside: BoolArray
-
-
-def guesses(scores: FloatArray, grades: Grades) -> GuessOrder:
-    """Guesses by the sign of the log odds, the surest first, in a grade by the score."""
-    odds = grades.log_odds[grades.of(scores)]
-    outward = np.where(odds > 0.0, scores, -scores)
-    order = np.lexsort((-outward, -np.abs(odds)))
-    return GuessOrder(order, odds[order] > 0.0)
-
-
-def p_value(
-    scores: FloatArray,
-    inside: BoolArray,
-    grades: Grades,
-    rng: np.random.Generator,
-    *,
-    draws: int = _DRAWS,
-) -> float:
-    """Probability, if the scores say nothing of membership, of members graded as high.
-
-    A Monte Carlo permutation test of the sum of the members' log odds. It is exact if any rows
-    were as likely as any others to be the ones in train, given how many are.
-
-    Args:
-        scores: Scores [n].
-        inside: Whether each row is in train; shape (n,).
-        grades: Grades fixed without these rows' membership.
-        rng: For the permutations.
-        draws: How many.
-
-    Returns:
-        The p-value, at least 1/(1 + draws).
-    """
-    of_each = grades.of(scores)
-    rows = np.bincount(of_each, minlength=len(grades.log_odds))
-    seen = float(np.bincount(of_each[inside], minlength=len(rows)) @ grades.log_odds)
-    drawn = rng.multivariate_hypergeometric(rows, int(inside.sum()), size=draws)
-    slack = 1e-9 * (1.0 + abs(seen))
-    as_high = int((drawn @ grades.log_odds >= seen - slack).sum())
-    return (1 + as_high) / (1 + draws)
-
-
-def p_text(value: float) -> str:
-    """A p-value with its sign: "= 0.62", or "<= 0.0001", the least that permutations give."""
-    return "<= 0.0001" if value <= 1.0 / (1 + _DRAWS) else f"= {rounded(value)}"
-
-
 FALSE_POSITIVE_RATES: Final = (0.001, 0.01, 0.1)
 """Nominal rates at which thresholds are set."""
 MOST_SCORED: Final = 10_000
 """Rows that are scored at most; all further ones serve the choice of the attack."""
 LEAST_ROWS: Final = 5
 """Members and others in each part, at least; with fewer nothing is tested."""
+MOST_GUESSED: Final = 2_000
+"""Coins that are guessed at most, the surest; fixed beforehand, for the cost grows with its square.
+"""
+FALSE_DISCOVERIES: Final = 0.05
+"""Share of rows named by chance, at most in the mean."""
+CONTROL_LEVEL: Final = 0.01
+"""Probability with which each control fails although all is well, at most."""
+_MOST_FITTED: Final = 20_000
+_SHARES: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+_SIMULATIONS: Final = 20
+_FOUND: Final = 16
+_SIMULATED_DRAWS: Final = 999
 
 
 class RateAtThreshold(NamedTuple):
@@ -299,9 +192,121 @@ def _auc(scores: FloatArray, inside: BoolArray) -> float:
     return float(above / (members * others))
 
 
-MOST_GUESSED: Final = 2_000
-"""Coins that are guessed at most, the surest; fixed beforehand, for the cost grows with its square.
-"""
+@dataclass(frozen=True, kw_only=True)
+class Grades:
+    """Grades of scores, that never fall with the score.
+
+    Attributes:
+        lowest: The least score of each grade but the first, ascending; shape (grades - 1,).
+        log_odds: Log odds of membership in each grade, less those of all rows; shape (grades,).
+    """
+
+    lowest: FloatArray
+    log_odds: FloatArray
+
+    def of(self, scores: FloatArray) -> IntArray:
+        """The grade of each score."""
+        return np.searchsorted(self.lowest, scores, side="right").astype(np.int64)
+
+
+def fit_grades(scores: FloatArray, inside: BoolArray) -> Grades:
+    """Grades by isotonic regression of membership on the score.
+
+    Args:
+        scores: Scores [n].
+        inside: Whether each row is in train; shape (n,), both values occur.
+
+    Returns:
+        The grades.
+    """
+    values, place = np.unique(scores, return_inverse=True)
+    counts = np.bincount(place).astype(np.float64)
+    members = np.bincount(place, weights=inside)
+    fitted = isotonic_regression(members / counts, weights=counts).x
+    starts = np.flatnonzero(np.diff(fitted, prepend=-1.0) > 0.0)  # of each run of equal shares
+    rows_of, members_of = np.add.reduceat(counts, starts), np.add.reduceat(members, starts)
+    share = inside.mean()
+    odds = (members_of + _PSEUDO * share) / (rows_of - members_of + _PSEUDO * (1.0 - share))
+    return Grades(lowest=values[starts[1:]], log_odds=np.log(odds) - np.log(share / (1.0 - share)))
+
+
+def gain(scores: FloatArray, inside: BoolArray, parts: BoolArray) -> float:
+    """How much better than chance grades of one part predict the other, both ways.
+
+    Args:
+        scores: Scores [n].
+        inside: Whether each row is in train; shape (n,).
+        parts: Which of two parts each row is in; both values of `inside` occur in each.
+
+    Returns:
+        The gain of the log likelihood, summed over all rows.
+    """
+    total = 0.0
+    for part in (parts, ~parts):
+        grades = fit_grades(scores[part], inside[part])
+        share = inside[part].mean()
+        odds = grades.log_odds[grades.of(scores[~part])] + np.log(share / (1.0 - share))
+        likelihood = np.where(inside[~part], -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds))
+        chance = np.where(inside[~part], np.log(share), np.log(1.0 - share))
+        total += float((likelihood - chance).sum())
+    return total
+
+
+class GuessOrder(NamedTuple):
+    """Guesses in the order in which they are looked at.
+
+    Attributes:
+        order: Positions of the rows, the surest guess first; shape (n,).
+        inside: Whether each is guessed in; in this order.
+    """
+
+    order: IntArray
+    inside: BoolArray
+
+
+def guesses(scores: FloatArray, grades: Grades) -> GuessOrder:
+    """Guesses by the sign of the log odds, the surest first, in a grade by the score."""
+    odds = grades.log_odds[grades.of(scores)]
+    outward = np.where(odds > 0.0, scores, -scores)
+    order = np.lexsort((-outward, -np.abs(odds)))
+    return GuessOrder(order, odds[order] > 0.0)
+
+
+def p_value(
+    scores: FloatArray,
+    inside: BoolArray,
+    grades: Grades,
+    rng: np.random.Generator,
+    *,
+    draws: int = _DRAWS,
+) -> float:
+    """Probability, if the scores say nothing of membership, of members graded as high.
+
+    A Monte Carlo permutation test of the sum of the members' log odds. It is exact if any rows
+    were as likely as any others to be the ones in train, given how many are.
+
+    Args:
+        scores: Scores [n].
+        inside: Whether each row is in train; shape (n,).
+        grades: Grades fixed without these rows' membership.
+        rng: For the permutations.
+        draws: How many.
+
+    Returns:
+        The p-value, at least 1/(1 + draws).
+    """
+    of_each = grades.of(scores)
+    rows = np.bincount(of_each, minlength=len(grades.log_odds))
+    seen = float(np.bincount(of_each[inside], minlength=len(rows)) @ grades.log_odds)
+    drawn = rng.multivariate_hypergeometric(rows, int(inside.sum()), size=draws)
+    slack = 1e-9 * (1.0 + abs(seen))
+    as_high = int((drawn @ grades.log_odds >= seen - slack).sum())
+    return (1 + as_high) / (1 + draws)
+
+
+def p_text(value: float) -> str:
+    """A p-value with its sign: "= 0.62", or "<= 0.0001", the least that permutations give."""
+    return "<= 0.0001" if value <= 1.0 / (1 + _DRAWS) else f"= {rounded(value)}"
 
 
 def released_bound(right: BoolArray, *, delta: float, confidence: float) -> float:
@@ -360,10 +365,6 @@ def _guessed(rows: int, delta: float) -> tuple[int, float]:
     """How many guesses count, and the δ at which they set aside what δ gives away of all rows."""
     guessed = min(rows, MOST_GUESSED)
     return guessed, delta * rows / guessed
-
-
-FALSE_DISCOVERIES: Final = 0.05
-"""Share of rows named by chance, at most in the mean."""
 
 
 class RiskyRow(NamedTuple):
@@ -428,15 +429,6 @@ def discovered(p_values: FloatArray, *, rate: float) -> BoolArray:
     refuted = np.zeros(len(p_values), dtype=np.bool_)
     refuted[order[: below[-1] + 1 if len(below) else 0]] = True
     return refuted
-
-
-CONTROL_LEVEL: Final = 0.01
-"""Probability with which each control fails although all is well, at most."""
-_MOST_FITTED: Final = 20_000
-_SHARES: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-_SIMULATIONS: Final = 20
-_FOUND: Final = 16
-_SIMULATED_DRAWS: Final = 999
 
 
 def phantom(

@@ -35,6 +35,9 @@ _NAME, _SHORT = 20, 12  # letters of a column's name, so that a terminal holds t
 _NO_HOLDOUT = "Without a hold-out nothing says how many there would be by chance."
 
 
+_COMPARED = ("train", "hold-out", "at least")
+
+
 def membership_block(found: MembershipOutcome, *, confidence: float) -> Block:
     """How well train rows are recognised, and what the controls say."""
     header = ("rows flagged", "train", "hold-out", "train at least", "others at most")
@@ -258,9 +261,6 @@ def _anonymeter(found: Linkage) -> Block:
             ("attack", "train", "hold-out", "at random", "risk"), rows, frozenset({1, 2, 3, 4})
         ),
     )
-
-
-_COMPARED = ("train", "hold-out", "at least")
 
 
 def _compared(found: Excess) -> tuple[str, str, str]:

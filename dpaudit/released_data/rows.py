@@ -17,6 +17,18 @@ Keys = npt.NDArray[np.uint64]
 _STEP: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
+Encoded = npt.NDArray[np.float32]
+FARTHEST: Final = 10.0
+"""Encoded values beyond this count as this: a table may hold any finite number."""
+LARGE: Final = 4 * 10**10
+"""Pairs of rows beyond which an index takes the place of comparing each pair."""
+_ROWS_AT_ONCE: Final = 2**14
+_QUERIES_AT_ONCE: Final = 2**17
+_LISTS: Final = 2048
+_SEARCHED: Final = 8
+_PER_LIST: Final = 128
+
+
 def column_keys(values: FloatArray) -> Keys:
     """A key of each value, other ones in each column.
 
@@ -51,19 +63,6 @@ def _mixed(bits: Keys) -> Keys:
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed: Keys = bits ^ (bits >> np.uint64(31))
     return mixed
-
-
-Encoded = npt.NDArray[np.float32]
-
-FARTHEST: Final = 10.0
-"""Encoded values beyond this count as this: a table may hold any finite number."""
-LARGE: Final = 4 * 10**10
-"""Pairs of rows beyond which an index takes the place of comparing each pair."""
-_ROWS_AT_ONCE: Final = 2**14
-_QUERIES_AT_ONCE: Final = 2**17
-_LISTS: Final = 2048
-_SEARCHED: Final = 8
-_PER_LIST: Final = 128
 
 
 class NearestRows(NamedTuple):

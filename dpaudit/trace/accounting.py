@@ -38,6 +38,12 @@ _RULES: Final[Mapping[str, tuple[Deviation, ...]]] = {
 """Ways of using Theorem 3's term, by the finding each is; the first three are not findings."""
 
 
+_QUERIES: Final = "queries-not-accounted"
+_EXCEEDED: Final = "budget-exceeded"
+_DELTAS: Final = ("delta-xor", "delta-multiplied", "delta-ignored")
+_TOLERANCE: Final = 1e-6
+
+
 class Cost(NamedTuple):
     """One way of charging.
 
@@ -276,12 +282,6 @@ def _one_noise(compared: Compared, *, single: bool) -> CheckOutcome:
         largest_factor=max(under, default=1.0),
     )
     return finding if under else replace(finding, severity=Severity.NOTE)
-
-
-_QUERIES: Final = "queries-not-accounted"
-_EXCEEDED: Final = "budget-exceeded"
-_DELTAS: Final = ("delta-xor", "delta-multiplied", "delta-ignored")
-_TOLERANCE: Final = 1e-6
 
 
 def budget(trainings: Trainings) -> Iterator[CheckOutcome]:

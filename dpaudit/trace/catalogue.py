@@ -19,6 +19,13 @@ TABLE_2: Final = f"{AUDIT}, Table 2"
 GAUSSIAN: Final = "Dwork and Roth 2014, Theorem A.1"
 
 
+_V, _B, _N = Severity
+_DEAL = "each record belongs to one of k fixed, disjoint parts, and each teacher reads its own only"
+_PUBLIC = "settings are constants, public before the table is seen"
+_DELTA = "delta is the one that is claimed"
+_POST = "only the teachers, whose votes are noised, read private records"
+
+
 class Entry(NamedTuple):
     """What is known of a finding before it is made.
 
@@ -32,12 +39,6 @@ class Entry(NamedTuple):
     correct: str
     reference: str
 
-
-_V, _B, _N = Severity
-_DEAL = "each record belongs to one of k fixed, disjoint parts, and each teacher reads its own only"
-_PUBLIC = "settings are constants, public before the table is seen"
-_DELTA = "delta is the one that is claimed"
-_POST = "only the teachers, whose votes are noised, read private records"
 
 CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
     {

@@ -29,6 +29,9 @@ _DEARER: Final = 1e-2
 """By how much a recomputed epsilon may exceed the claim, relative to it: another proof."""
 
 
+_PROMISED: Final = ("sampling_rate", "clip", "noise_multiplier")
+
+
 def gradients(trainings: Trainings) -> Iterator[CheckOutcome]:
     """Runs every check of DP-SGD, on the table and in the exercises."""
     for trace in trainings.charged:
@@ -43,9 +46,6 @@ def gradients(trainings: Trainings) -> Iterator[CheckOutcome]:
             yield _batches(trace)
             yield from _noise(trace)
             yield _cost(trace)
-
-
-_PROMISED: Final = ("sampling_rate", "clip", "noise_multiplier")
 
 
 def _clipping(trace: Trace) -> Iterator[CheckOutcome]:

@@ -16,6 +16,18 @@ from dpaudit.trace.collector import Reading, Trace
 from dpaudit.trace.laws import ERROR, more_than_chance
 from dpaudit.trace.trainings import Trainings
 
+_ASSIGNED: Final = (
+    "partition-all-rows",
+    "partition-last-only",
+    "partition-reshuffled",
+    "partition-overlapping",
+)
+_FULLER: Final = 1.2
+"""A part that read more than this many times n / k records is larger than a cell."""
+_SEEN: Final = 0.9
+"""Share of the records whose teacher must be known in both runs to conclude that none moved."""
+_SHOWN: Final = 6
+
 
 def readers(trainings: Trainings) -> Iterator[CheckOutcome]:
     """Checks whether anything but teachers reads private records, and whether anybody votes."""
@@ -58,19 +70,6 @@ def _rows(parts: Mapping[int, Reading]) -> int:
     """How many records the readers of a kind read."""
     rows = [reading.rows for reading in parts.values()]
     return np.unique(np.concatenate(rows)).size if rows else 0
-
-
-_ASSIGNED: Final = (
-    "partition-all-rows",
-    "partition-last-only",
-    "partition-reshuffled",
-    "partition-overlapping",
-)
-_FULLER: Final = 1.2
-"""A part that read more than this many times n / k records is larger than a cell."""
-_SEEN: Final = 0.9
-"""Share of the records whose teacher must be known in both runs to conclude that none moved."""
-_SHOWN: Final = 6
 
 
 class Assignment(NamedTuple):

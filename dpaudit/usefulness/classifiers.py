@@ -20,6 +20,10 @@ from dpaudit.errors import MissingExtraError, SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.plugins.protocols import BoolArray, FloatArray
 
+_PACKAGE, _EXTRA = "xgboost", "utility"
+GUESSING = 0.5
+"""AUROC of a classifier that knows nothing."""
+
 
 class _Home(NamedTuple):
     """Where a classifier is found."""
@@ -45,8 +49,6 @@ CLASSIFIERS: Final[Mapping[str, _Home]] = MappingProxyType(
     }
 )
 """Every classifier by name, in the order of the papers' tables."""
-
-_PACKAGE, _EXTRA = "xgboost", "utility"
 
 
 def chosen(names: Sequence[str] | None) -> tuple[str, ...]:
@@ -103,10 +105,6 @@ def make(name: str, *, seed: int) -> Any:
 def _installed(name: str) -> bool:
     home = CLASSIFIERS[name]
     return home.module != _PACKAGE or importlib.util.find_spec(_PACKAGE) is not None
-
-
-GUESSING = 0.5
-"""AUROC of a classifier that knows nothing."""
 
 
 class Examples(NamedTuple):

@@ -25,137 +25,6 @@ from dpaudit.seeds import Stream, seeded_globals
 from dpaudit.usefulness.classifiers import Areas, Examples, areas, predict
 from dpaudit.usefulness.task import PredictionTask
 
-
-def ranking_agreement(one: FloatArray, other: FloatArray) -> float:
-    """The share of pairs that two lists of numbers put in the same strict order.
-
-    Of classifiers' scores on real and on synthetic data this is the synthetic ranking agreement of
-    Jordon, Yoon and van der Schaar 2019. A pair that is equal in either list does not agree; 0.5 is
-    what unrelated lists without equal numbers get.
-
-    Args:
-        one: Numbers [k].
-        other: Numbers [k] of the same things.
-
-    Returns:
-        The share, in [0, 1].
-
-    Raises:
-        SettingsError: If there are fewer than two, or not equally many.
-    """
-    if len(one) != len(other) or len(one) < 2:
-        raise SettingsError(
-            f"rankings of {len(one)} and {len(other)} things: give two of the same, of at least 2"
-        )
-    rows, columns = np.triu_indices(len(one), 1)
-    orders = np.sign(one[rows] - one[columns]) * np.sign(other[rows] - other[columns])
-    return float((orders > 0).mean())
-
-
-def column_importance(table: pd.DataFrame, task: PredictionTask) -> FloatArray:
-    """How much each column alone says of the label: its multiple correlation with it.
-
-    For a number without missing values this is the absolute Pearson correlation, as in the papers;
-    for categories, and numbers that may be missing, the correlation of the label with the best
-    linear combination of the column's encoded values.
-
-    Args:
-        table: A canonical table.
-        task: What is predicted.
-
-    Returns:
-        One number in [0, 1] for each column but the label, in schema order; 0 for a constant column
-        and for a constant label.
-    """
-    features, positive = task.examples(table)
-    blocks = []
-    for block in layout(task.feature_schema):
-        stop = block.value.stop if block.indicator is None else block.indicator + 1
-        blocks.append(_multiple_correlation(features[:, block.value.start : stop], positive))
-    return np.array(blocks)
-
-
-def _multiple_correlation(block: FloatArray, positive: BoolArray) -> float:
-    centred = block - block.mean(axis=0)
-    label = positive - positive.mean()
-    total = float(label @ label)
-    if total == 0.0 or np.abs(centred).max() < 1e-12:
-        return 0.0
-    weights, *_ = np.linalg.lstsq(centred, label, rcond=None)
-    explained = float(label @ centred @ weights) / total
-    return float(np.sqrt(np.clip(explained, 0.0, 1.0)))
-
-
-class Fidelity(NamedTuple):
-    """Scores in [0, 1] of a synthetic table; None where SDMetrics has none.
-
-    Attributes:
-        columns: Mean likeness of the columns' distributions ("Column Shapes").
-        pairs: Mean likeness of the dependence within pairs of columns ("Column Pair Trends").
-    """
-
-    columns: float | None
-    pairs: float | None
-
-
-def check_installed() -> None:
-    """Refuses to measure fidelity without SDMetrics.
-
-    Raises:
-        MissingExtraError: If it is not installed.
-    """
-    if importlib.util.find_spec("sdmetrics") is None:
-        raise MissingExtraError("fidelity", "sdmetrics", "fidelity")
-
-
-def measure_fidelity(
-    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, seed: int
-) -> Fidelity:
-    """Compares columns and pairs of columns of two canonical tables.
-
-    Args:
-        real: The real table.
-        synthetic: The synthetic one.
-        schema: Their schema.
-        seed: Of whatever SDMetrics draws, in [0, 2**32).
-
-    Returns:
-        Its two scores.
-
-    Raises:
-        MissingExtraError: If SDMetrics is not installed.
-    """
-    check_installed()
-    from sdmetrics.reports.single_table import QualityReport
-
-    columns = {
-        one.name: {"sdtype": "numerical" if one.kind.numeric else "categorical"}
-        for one in schema.columns
-    }
-    report = QualityReport()
-    with warnings.catch_warnings(), np.errstate(all="ignore"), seeded_globals(seed):
-        warnings.simplefilter("ignore")  # constant columns: they have no correlation
-        report.generate(
-            _plain(real, schema), _plain(synthetic, schema), {"columns": columns}, verbose=False
-        )
-    scores = report.get_properties().set_index("Property")["Score"]
-    return Fidelity(_number(scores["Column Shapes"]), _number(scores["Column Pair Trends"]))
-
-
-def _plain(table: pd.DataFrame, schema: Schema) -> pd.DataFrame:
-    """Categories as text: SDMetrics cannot sort those of several types."""
-    texts = {
-        one.name: table[one.name].map(str, na_action="ignore")
-        for one in schema.columns
-        if not one.kind.numeric
-    }
-    return table.assign(**texts)
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
 MEAN = "mean"
 """Stands for the mean over all classifiers."""
 
@@ -358,3 +227,133 @@ class Experiment:
         found = measure_fidelity(self.train, table, self.task.schema, seed=seed)
         named = {Measure.COLUMNS: found.columns, Measure.PAIRS: found.pairs}
         return {ScoreName(name): value for name, value in named.items() if value is not None}
+
+
+def ranking_agreement(one: FloatArray, other: FloatArray) -> float:
+    """The share of pairs that two lists of numbers put in the same strict order.
+
+    Of classifiers' scores on real and on synthetic data this is the synthetic ranking agreement of
+    Jordon, Yoon and van der Schaar 2019. A pair that is equal in either list does not agree; 0.5 is
+    what unrelated lists without equal numbers get.
+
+    Args:
+        one: Numbers [k].
+        other: Numbers [k] of the same things.
+
+    Returns:
+        The share, in [0, 1].
+
+    Raises:
+        SettingsError: If there are fewer than two, or not equally many.
+    """
+    if len(one) != len(other) or len(one) < 2:
+        raise SettingsError(
+            f"rankings of {len(one)} and {len(other)} things: give two of the same, of at least 2"
+        )
+    rows, columns = np.triu_indices(len(one), 1)
+    orders = np.sign(one[rows] - one[columns]) * np.sign(other[rows] - other[columns])
+    return float((orders > 0).mean())
+
+
+def column_importance(table: pd.DataFrame, task: PredictionTask) -> FloatArray:
+    """How much each column alone says of the label: its multiple correlation with it.
+
+    For a number without missing values this is the absolute Pearson correlation, as in the papers;
+    for categories, and numbers that may be missing, the correlation of the label with the best
+    linear combination of the column's encoded values.
+
+    Args:
+        table: A canonical table.
+        task: What is predicted.
+
+    Returns:
+        One number in [0, 1] for each column but the label, in schema order; 0 for a constant column
+        and for a constant label.
+    """
+    features, positive = task.examples(table)
+    blocks = []
+    for block in layout(task.feature_schema):
+        stop = block.value.stop if block.indicator is None else block.indicator + 1
+        blocks.append(_multiple_correlation(features[:, block.value.start : stop], positive))
+    return np.array(blocks)
+
+
+def _multiple_correlation(block: FloatArray, positive: BoolArray) -> float:
+    centred = block - block.mean(axis=0)
+    label = positive - positive.mean()
+    total = float(label @ label)
+    if total == 0.0 or np.abs(centred).max() < 1e-12:
+        return 0.0
+    weights, *_ = np.linalg.lstsq(centred, label, rcond=None)
+    explained = float(label @ centred @ weights) / total
+    return float(np.sqrt(np.clip(explained, 0.0, 1.0)))
+
+
+class Fidelity(NamedTuple):
+    """Scores in [0, 1] of a synthetic table; None where SDMetrics has none.
+
+    Attributes:
+        columns: Mean likeness of the columns' distributions ("Column Shapes").
+        pairs: Mean likeness of the dependence within pairs of columns ("Column Pair Trends").
+    """
+
+    columns: float | None
+    pairs: float | None
+
+
+def check_installed() -> None:
+    """Refuses to measure fidelity without SDMetrics.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    if importlib.util.find_spec("sdmetrics") is None:
+        raise MissingExtraError("fidelity", "sdmetrics", "fidelity")
+
+
+def measure_fidelity(
+    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, seed: int
+) -> Fidelity:
+    """Compares columns and pairs of columns of two canonical tables.
+
+    Args:
+        real: The real table.
+        synthetic: The synthetic one.
+        schema: Their schema.
+        seed: Of whatever SDMetrics draws, in [0, 2**32).
+
+    Returns:
+        Its two scores.
+
+    Raises:
+        MissingExtraError: If SDMetrics is not installed.
+    """
+    check_installed()
+    from sdmetrics.reports.single_table import QualityReport
+
+    columns = {
+        one.name: {"sdtype": "numerical" if one.kind.numeric else "categorical"}
+        for one in schema.columns
+    }
+    report = QualityReport()
+    with warnings.catch_warnings(), np.errstate(all="ignore"), seeded_globals(seed):
+        warnings.simplefilter("ignore")  # constant columns: they have no correlation
+        report.generate(
+            _plain(real, schema), _plain(synthetic, schema), {"columns": columns}, verbose=False
+        )
+    scores = report.get_properties().set_index("Property")["Score"]
+    return Fidelity(_number(scores["Column Shapes"]), _number(scores["Column Pair Trends"]))
+
+
+def _plain(table: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Categories as text: SDMetrics cannot sort those of several types."""
+    texts = {
+        one.name: table[one.name].map(str, na_action="ignore")
+        for one in schema.columns
+        if not one.kind.numeric
+    }
+    return table.assign(**texts)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

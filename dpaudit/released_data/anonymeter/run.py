@@ -29,6 +29,14 @@ ENVIRONMENT: Final = Environment(
 """What anonymeter runs in."""
 
 
+_SCRIPT: Final = Path(__file__).with_name("script.py")
+MOST_ROWS: Final = 50_000
+"""Records of each table that are handed to the library."""
+_MOST_ATTACKS: Final = 500
+_LEAST_ATTACKS: Final = 10
+_SECONDS: Final = 3600.0
+
+
 def built_environment() -> BuiltEnvironment:
     """The environment, complete.
 
@@ -42,14 +50,6 @@ def built_environment() -> BuiltEnvironment:
             f"{ENVIRONMENT.name}"
         )
     return built
-
-
-_SCRIPT: Final = Path(__file__).with_name("script.py")
-MOST_ROWS: Final = 50_000
-"""Records of each table that are handed to the library."""
-_MOST_ATTACKS: Final = 500
-_LEAST_ATTACKS: Final = 10
-_SECONDS: Final = 3600.0
 
 
 class AnonymeterFinding(NamedTuple):
