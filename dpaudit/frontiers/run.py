@@ -39,9 +39,9 @@ from dpaudit.plugins.protocols import FloatArray, Generator
 from dpaudit.results.brief import AuditBrief
 from dpaudit.results.result import RESULT_FILE
 from dpaudit.usefulness.experiment import HEADLINE, Experiment, Measure, Setting
+from dpaudit.usefulness.report import score_interval, welch_p_value
 from dpaudit.usefulness.run import GENERATOR, NOISE, UniformRows, prepare
 from dpaudit.usefulness.settings import UtilitySettings
-from dpaudit.usefulness.summary import score_interval, welch_p_value
 from dpaudit.versions import versions
 
 _LONGEST = 60
@@ -172,24 +172,10 @@ def run_frontier(
             parts.point(point, noise, f"{number} of {len(points)}: {point.name}")
             for number, point in enumerate(points, start=1)
         ]
-        positive = experiment.task.examples(experiment.test).positive
-        result = Frontier(
-            points=tuple(found),
-            noise=_mean(noise, "auroc", chosen.confidence),
-            real=experiment.real.scores[HEADLINE._replace(setting=Setting.REAL)],
-            source=table.source,
+        result = parts.frontier(
+            found,
+            noise,
             test_source=None if tested is None else tested.source,
-            schema_inferred=table.schema.inferred,
-            label=experiment.task.label,
-            prevalence=float(positive.mean()),
-            train_rows=len(experiment.train),
-            test_rows=len(experiment.test),
-            positive_test_rows=int(positive.sum()),
-            rows=experiment.rows,
-            classifiers=experiment.classifiers,
-            confidence=chosen.confidence,
-            seed=chosen.seed,
-            versions=versions(),
             reproduce=settings.command(
                 table.source, table.schema_source, None if tested is None else tested.source
             ),
@@ -221,10 +207,7 @@ class _Parts(NamedTuple):
         try:
             audit = AuditBrief.of(
                 run_audit(
-                    point.audit,
-                    folder / AUDIT_FOLDER,
-                    jobs=self.jobs,
-                    on_progress=self.on_progress,
+                    point.audit, folder / AUDIT_FOLDER, jobs=self.jobs, on_progress=self.on_progress
                 )
             )
         except (InterruptedRunError, RunFolderError):
@@ -247,6 +230,37 @@ class _Parts(NamedTuple):
             utility=utility,
             folder=folder.name,
             failures=tuple(failures),
+        )
+
+    def frontier(
+        self,
+        points: Sequence[FrontierPoint],
+        noise: MeasuredTables,
+        *,
+        test_source: str | None,
+        reproduce: str,
+    ) -> Frontier:
+        """The frontier of all points."""
+        experiment, confidence = self.experiment, self.utility.confidence
+        positive = experiment.task.examples(experiment.test).positive
+        return Frontier(
+            points=tuple(points),
+            noise=_mean(noise, "auroc", confidence),
+            real=experiment.real.scores[HEADLINE._replace(setting=Setting.REAL)],
+            source=self.table.source,
+            test_source=test_source,
+            schema_inferred=self.table.schema.inferred,
+            label=experiment.task.label,
+            prevalence=float(positive.mean()),
+            train_rows=len(experiment.train),
+            test_rows=len(experiment.test),
+            positive_test_rows=int(positive.sum()),
+            rows=experiment.rows,
+            classifiers=experiment.classifiers,
+            confidence=confidence,
+            seed=self.utility.seed,
+            versions=versions(),
+            reproduce=reproduce,
         )
 
     def _utility(self, point: PlannedPoint, file: Path, noise: MeasuredTables) -> PointUtility:

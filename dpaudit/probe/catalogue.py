@@ -64,11 +64,7 @@ PROBES: Final = (
         Severity.VIOLATION,
         "synthetic rows equal real ones no more often than rows that were left out",
     ),
-    Probe(
-        "seed-ignored",
-        Severity.VIOLATION,
-        "each training draws fresh noise",
-    ),
+    Probe("seed-ignored", Severity.VIOLATION, "each training draws fresh noise"),
     Probe(
         "nothing-random",
         Severity.VIOLATION,
@@ -85,9 +81,7 @@ PROBES: Final = (
         "what happens to a record depends on the record, not on its position",
     ),
     Probe(
-        "row-count-leaks",
-        Severity.VIOLATION,
-        "sample(n) gives n rows, however many the table has",
+        "row-count-leaks", Severity.VIOLATION, "sample(n) gives n rows, however many the table has"
     ),
     Probe(
         "epsilon-ignored",
@@ -95,16 +89,8 @@ PROBES: Final = (
         "as epsilon approaches 0 the output stops depending on the data",
     ),
     Probe("delta-ignored", Severity.BUG, "the claim has the delta that was asked for"),
-    Probe(
-        "scale-wrong",
-        Severity.BUG,
-        "the output is on the scale of the input",
-    ),
-    Probe(
-        "integers-truncated",
-        Severity.BUG,
-        "whole numbers are rounded to the nearest",
-    ),
+    Probe("scale-wrong", Severity.BUG, "the output is on the scale of the input"),
+    Probe("integers-truncated", Severity.BUG, "whole numbers are rounded to the nearest"),
 )
 
 

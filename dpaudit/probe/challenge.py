@@ -165,8 +165,8 @@ def challenge(
     coins: Sequence[Coin],
     guess: Callable[[pd.DataFrame], Sequence[bool]],
     *,
-    schema: Schema,
     basis: str,
+    schema: Schema | None = None,
     claim: PrivacyClaim | None = None,
     never: Sequence[int] = (),
     rows: int | None = None,
@@ -183,8 +183,8 @@ def challenge(
         data: A table with every record that a coin may put in.
         coins: The coins of one fit.
         guess: Guesses them from a synthetic table.
-        schema: The table's schema.
         basis: What the guesses are based on, in words.
+        schema: The table's schema; the subject's by default.
         claim: What limits right guesses; the subject's by default.
         never: Positions of records that no fit sees.
         rows: Synthetic records asked of each model; the subject's by default.
@@ -200,46 +200,28 @@ def challenge(
     if fits is None or fits > subject.settings.fits:
         return unprovable(claim, basis, fits)
     total = fits * len(coins)
+    spare = _most_wrong(total, claim, subject.settings.alpha)
     toss = trainer.stream("coins").rng().random((fits, len(coins))) < 0.5
-    spare = next(
-        wrong
-        for wrong in range(total, -2, -1)
-        if wrong < 0 or _p_value(total - wrong, total, claim) <= subject.settings.alpha
-    )
     at_once = getattr(generator, "models_at_once", _AT_ONCE)
     right = tossed = 0
     for start in range(0, fits, at_once):
         chunk = toss[start : start + at_once]
-        tables = trainer.tables(
-            generator,
-            data,
-            [
-                trainer.fit_of(
-                    _TEST + start + i,
-                    dropped(coins, row, never),
-                    seeded=seeded,
-                )
-                for i, row in enumerate(chunk)
-            ],
-            schema=schema,
-            rows=subject.rows if rows is None else rows,
-        )
+        wanted = [
+            trainer.fit_of(_TEST + start + i, dropped(coins, row, never), seeded=seeded)
+            for i, row in enumerate(chunk)
+        ]
+        tables = trainer.tables(generator, data, wanted, schema=schema, rows=rows)
         for table, row in zip(tables, chunk, strict=True):
             right += int(np.count_nonzero(np.asarray(guess(table), dtype=bool) == row))
             tossed += len(row)
         if tossed - right > spare:
             break
     p_value = _p_value(right, total, claim) if tossed == total else 1.0
-    alarm = tossed == total and p_value <= subject.settings.alpha
+    numbers = {"right": right, "guesses": tossed, "planned": total, "epsilon_tested": claim.epsilon}
     return Observation(
-        alarm,
+        tossed == total and p_value <= subject.settings.alpha,
         f"{basis}: {right} of {tossed} coins guessed right",
-        {
-            "right": right,
-            "guesses": tossed,
-            "planned": total,
-            "epsilon_tested": claim.epsilon,
-        },
+        numbers,
         p_value,
     )
 
@@ -261,6 +243,15 @@ def dropped(coins: Sequence[Coin], heads: BoolArray, never: Sequence[int] = ()) 
         for position in (coin.heads if fell else coin.tails)
     }
     return sorted(gone | set(never))
+
+
+def _most_wrong(total: int, claim: PrivacyClaim, alpha: float) -> int:
+    """Most wrong guesses of all with which there is an alarm; negative if there is none at all."""
+    return next(
+        wrong
+        for wrong in range(total, -2, -1)
+        if wrong < 0 or _p_value(total - wrong, total, claim) <= alpha
+    )
 
 
 def _spare(guesses: int) -> int:
@@ -330,7 +321,7 @@ def single_coin(
     sides = []
     for side, dropped in enumerate(coin):
         fits = [trainer.fit_of(first + pilots * side + i, dropped) for i in range(pilots)]
-        tables = trainer.tables(generator, data, fits, schema=subject.schema, rows=subject.rows)
+        tables = trainer.tables(generator, data, fits)
         sides.append([features(table) for table in tables])
     heads, tails = (np.array([list(one.values()) for one in side]) for side in sides)
     found = rule(heads, tails)
@@ -345,7 +336,6 @@ def single_coin(
         data,
         [coin],
         lambda table: [found.guess(np.array(list(features(table).values())))],
-        schema=subject.schema,
         claim=claim,
         basis=f"{basis} ({name}: {means[0]:.4g} against {means[1]:.4g})",
     )

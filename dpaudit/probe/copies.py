@@ -42,9 +42,7 @@ def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Observation | No
     if len(single) < _FEWEST:
         return NotApplicable(f"only {len(single)} of {len(keys)} records are unique")
     generator, schema = subject.build(), subject.schema
-    [table] = trainer.tables(
-        generator, subject.data, [trainer.fit_of(0)], schema=schema, rows=subject.rows
-    )
+    [table] = trainer.tables(generator, subject.data, [trainer.fit_of(0)])
     share = float(np.isin(keys[single], _keys(table, schema)).mean())
     numbers = {"equal_to_real": share, "records": len(single)}
     lost = [name for name in trainer.variation.missing() if subject.data[name].notna().all()]
@@ -53,9 +51,8 @@ def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Observation | No
             f"{listed(lost)}: missing in every synthetic row, which equals no record"
         )
     if share == 0.0:
-        trainer.tables(  # with another seed: a constant equals no record either
-            generator, subject.data, [trainer.fit_of(1)], schema=schema, rows=subject.rows
-        )
+        # With another seed: a constant equals no record either.
+        trainer.tables(generator, subject.data, [trainer.fit_of(1)])
         words = f"no synthetic row equals one of {len(single)} unique records"
         return Observation(False, words, numbers, 1.0)
     basis = f"{100 * share:.3g} % of the records are among the synthetic rows"
@@ -73,11 +70,7 @@ def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Observation | No
     coins = inserted([int(i) for i in drawn], range(len(keys), len(keys) + m), subject.claim)
     toss = trainer.stream("coins").rng().random((fits, m)) < 0.5
     tables = trainer.tables(
-        generator,
-        data,
-        [trainer.fit_of(1 + i, dropped(coins, row)) for i, row in enumerate(toss)],
-        schema=schema,
-        rows=subject.rows,
+        generator, data, [trainer.fit_of(1 + i, dropped(coins, row)) for i, row in enumerate(toss)]
     )
     seen = np.array([np.isin(keys[drawn], _keys(table, schema)) for table in tables])
     order = np.argsort(~seen.ravel(), kind="stable")[:guesses]  # found ones first
@@ -100,13 +93,7 @@ def label_counts_copied(subject: Subject, trainer: Trainer) -> Observation | Not
     if not columns:
         return NotApplicable("no column has few enough values to be a label")
     generator, data, n = subject.build(), subject.data, len(subject.data)
-    tables = trainer.tables(
-        generator,
-        data,
-        [trainer.fit_of(i) for i in range(_PILOTS)],
-        schema=subject.schema,
-        rows=n,
-    )
+    tables = trainer.tables(generator, data, [trainer.fit_of(i) for i in range(_PILOTS)], rows=n)
     for column in columns:
         if all(_counts(table, column) == _counts(data, column) for table in tables):
             break
@@ -132,7 +119,6 @@ def label_counts_copied(subject: Subject, trainer: Trainer) -> Observation | Not
         arranged,
         inserted([0], [1], subject.claim),
         lambda table: [_counts(table, column) != expected],
-        schema=subject.schema,
         basis=f"counts of {column.name} equal the table's in {_PILOTS} of {_PILOTS} fits",
         rows=n,
     )

@@ -86,7 +86,7 @@ def row_order_matters(subject: Subject, trainer: Trainer) -> Observation | NotAp
     shuffled = data.iloc[order].reset_index(drop=True)
 
     def tables(table: pd.DataFrame, fits: Sequence[Fit]) -> list[pd.DataFrame]:
-        return trainer.tables(generator, table, fits, schema=subject.schema, rows=subject.rows)
+        return trainer.tables(generator, table, fits)
 
     one, again = tables(data, [trainer.fit_of(0), trainer.fit_of(0)])
     if one.equals(again):
@@ -165,11 +165,7 @@ def scale_wrong(subject: Subject, trainer: Trainer) -> Observation | NotApplicab
         return NotApplicable("the generator takes no schema, so its bounds cannot be moved")
     schema, data = _away(subject.schema, subject.data, moved)
     tables = trainer.tables(
-        subject.build(schema, data),
-        data,
-        [trainer.fit_of(i) for i in range(_FITS)],
-        schema=schema,
-        rows=subject.rows,
+        subject.build(schema, data), data, [trainer.fit_of(i) for i in range(_FITS)], schema=schema
     )
     outside = {
         column.name: min(_outside(table, column) for table in tables)
@@ -244,11 +240,7 @@ def _steps(
     )
     rounded, continuous = (
         trainer.tables(
-            subject.build(schema),
-            schema.canonical(data),
-            [trainer.fit_of(0)],
-            schema=schema,
-            rows=subject.rows,
+            subject.build(schema), schema.canonical(data), [trainer.fit_of(0)], schema=schema
         )[0]
         for schema in (subject.schema, twin)
     )

@@ -184,7 +184,7 @@ def followed(
     for side, picked in enumerate(("heads", "tails")):
         dropped = [position for coin in coins for position in getattr(coin, picked)]
         fits = [trainer.fit_of(PILOTS * side + i, dropped) for i in range(PILOTS)]
-        tables = trainer.tables(generator, data, fits, schema=schema, rows=subject.rows)
+        tables = trainer.tables(generator, data, fits, schema=schema)
         sides.append(features(tables))
     rules = {
         position: found

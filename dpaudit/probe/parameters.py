@@ -75,7 +75,7 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotAppl
         )
     except REFUSALS as error:
         own_fit = trainer.fit_of(0, coin.heads)  # raises what is no matter of epsilon
-        trainer.tables(subject.build(), data, [own_fit], schema=subject.schema, rows=subject.rows)
+        trainer.tables(subject.build(), data, [own_fit])
         return _refused(f"epsilon {_GROUP_EPSILON / steps:.2g} when it is trained", error)
     if found is None:
         return Observation(False, f"{at} two opposite tables give similar outputs", {}, 1.0)
@@ -103,13 +103,7 @@ def delta_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplic
         )
 
     def table(generator: Generator) -> pd.DataFrame:
-        [made] = trainer.tables(
-            generator,
-            subject.data,
-            [trainer.fit_of(0)],
-            schema=subject.schema,
-            rows=subject.rows,
-        )
+        [made] = trainer.tables(generator, subject.data, [trainer.fit_of(0)])
         return made
 
     tables = [table(generators[0])]  # raises what is no matter of delta
@@ -237,7 +231,6 @@ def _fixed(
         _with_base(subject, record),
         inserted([record], [len(subject.data)], subject.claim),
         lambda table: [table.equals(one)],
-        schema=subject.schema,
         basis=f"{what} give one output, and another without record {record}",
         seeded=seeded,
     )
@@ -289,9 +282,7 @@ def _revealed(
 
 
 def _tables(subject: Subject, trainer: Trainer, fits: Sequence[Fit]) -> list[pd.DataFrame]:
-    return trainer.tables(
-        subject.build(), subject.data, fits, schema=subject.schema, rows=subject.rows
-    )
+    return trainer.tables(subject.build(), subject.data, fits)
 
 
 def _with_base(subject: Subject, record: int) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pandas as pd
 
@@ -198,7 +198,7 @@ def run_probes(
 
 
 def _run(one: Probe, subject: Subject) -> ProbeResult:
-    trainer = Trainer(one.id, root=subject.settings.seed)
+    trainer = Trainer(subject, one.id)
     try:
         found = _CHECKS[one.id](subject, trainer)
     except Exception as error:  # noqa: BLE001 - the generator's, whatever it is: shown in the report
@@ -243,28 +243,17 @@ def _passed(seen: Observation, subject: Subject, trainer: Trainer) -> Observatio
     )
 
 
-class _Sampled(NamedTuple):
-    """What is probed of a table.
-
-    Attributes:
-        table: The table, or a sample of its records.
-        target: Position in it of the record that was named.
-    """
-
-    table: Table
-    target: int | None
-
-
-def _sampled(table: Table, settings: ProbeSettings) -> _Sampled:
+def _sampled(table: Table, settings: ProbeSettings) -> tuple[Table, int | None]:
+    """The table, or a sample of its records, and the position in it of the record to watch."""
     target = None
     if settings.target is not None:
         target = choose_target(settings.target, table.data, table.schema).row
     if len(table.data) <= settings.records:
-        return _Sampled(table, target)
+        return table, target
     rng = Stream(settings.seed, "probe", "records").rng()
     drawn = rng.choice(len(table.data), settings.records, replace=False)
     if target is not None and target not in drawn:
         drawn[-1] = target
     kept = sorted(drawn)
     sample = table._replace(data=table.data.iloc[kept].reset_index(drop=True))
-    return _Sampled(sample, None if target is None else kept.index(target))
+    return sample, None if target is None else kept.index(target)

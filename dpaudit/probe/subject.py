@@ -131,7 +131,5 @@ class Subject:
             The generator.
         """
         return self.maker.make(
-            self.schema if schema is None else schema,
-            self.data if data is None else data,
-            changes,
+            self.schema if schema is None else schema, self.data if data is None else data, changes
         )

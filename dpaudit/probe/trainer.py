@@ -15,6 +15,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.adapt import train
 from dpaudit.plugins.protocols import BatchGenerator, Generator, Job, Model, World, trains_many
 from dpaudit.plugins.synthetic import accept, accept_stack, accept_values
+from dpaudit.probe.subject import Subject
 from dpaudit.seeds import Stream, seeded_globals
 
 _NAMED = 3
@@ -39,21 +40,21 @@ class Trainer:
     """Does all trainings of one probe and counts them.
 
     Args:
+        subject: What is probed.
         probe: Id of the probe, which names the random streams.
-        root: Root of the random streams.
 
     Attributes:
         fits: Models trained so far.
         variation: What varied in the tables so far.
     """
 
-    def __init__(self, probe: str, *, root: int) -> None:
-        self._probe, self._root = probe, root
+    def __init__(self, subject: Subject, probe: str) -> None:
+        self._subject, self._probe = subject, probe
         self.fits, self.variation = 0, Variation()
 
     def stream(self, role: str, number: int = 0) -> Stream:
         """A random stream of this probe, named by role and number."""
-        return Stream(self._root, f"probe/{self._probe}", role, number)
+        return Stream(self._subject.settings.seed, f"probe/{self._probe}", role, number)
 
     def fit_of(self, number: int, dropped: Sequence[int] = (), *, seeded: bool = True) -> Fit:
         """The training with a number, with random streams of its own.
@@ -77,8 +78,8 @@ class Trainer:
         data: pd.DataFrame,
         fits: Sequence[Fit],
         *,
-        schema: Schema,
-        rows: int,
+        schema: Schema | None = None,
+        rows: int | None = None,
     ) -> list[pd.DataFrame]:
         """One synthetic table, canonical, for each training.
 
@@ -86,8 +87,8 @@ class Trainer:
             generator: What is trained.
             data: The whole table.
             fits: The trainings.
-            schema: The table's schema.
-            rows: Synthetic records asked of each model.
+            schema: The table's schema; the subject's by default.
+            rows: Synthetic records asked of each model; the subject's by default.
 
         Returns:
             The tables, in the order of the trainings.
@@ -96,9 +97,11 @@ class Trainer:
             TrialError: If a model's output is not a table of that many records.
             Exception: Whatever the generator raises.
         """
+        schema = self._subject.schema if schema is None else schema
+        rows = self._subject.rows if rows is None else rows
         self.fits += len(fits)
         tables = (
-            self._together(generator, data, fits, schema=schema, rows=rows)
+            self._together(generator, data, fits, schema, rows)
             if trains_many(generator)
             else [
                 accept(model.sample(rows, seed=fit.sample_seed), schema, rows)
@@ -116,7 +119,6 @@ class Trainer:
         generator: BatchGenerator,
         data: pd.DataFrame,
         fits: Sequence[Fit],
-        *,
         schema: Schema,
         rows: int,
     ) -> list[pd.DataFrame]:

@@ -251,12 +251,7 @@ def _audited(
 
 
 def _check_asked(
-    epsilon: float | None,
-    delta: float | None,
-    *,
-    coins: object,
-    holdout: object,
-    anonymeter: bool,
+    epsilon: float | None, delta: float | None, *, coins: object, holdout: object, anonymeter: bool
 ) -> None:
     """Refuses what cannot be done without a coin file, a hold-out or anonymeter's environment.
 

@@ -149,13 +149,7 @@ class _Repeated(NamedTuple):
         """Counts [p, 5] of how they are dealt, given which of all rows are in train [p, n]."""
         there = np.add.reduceat(labels[:, self.rows], self.starts, axis=1, dtype=np.int32)
         elsewhere = self.times - there
-        counts = (
-            there,
-            there * elsewhere,
-            there > 1,
-            elsewhere > 1,
-            (there > 0) & (elsewhere > 0),
-        )
+        counts = (there, there * elsewhere, there > 1, elsewhere > 1, (there > 0) & (elsewhere > 0))
         return np.stack([of.sum(axis=1, dtype=np.float64) for of in counts], axis=1)
 
 

@@ -19,9 +19,15 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.released_data.anonymeter.run import AnonymeterFinding, run_anonymeter
-from dpaudit.released_data.copies import ClosestDistances, Copies, equal_rows, find_copies
+from dpaudit.released_data.copies import (
+    ClosestDistances,
+    Copies,
+    Outliers,
+    equal_rows,
+    find_copies,
+    find_outliers,
+)
 from dpaudit.released_data.inference import Inference, chosen_secrets, infer_attributes
-from dpaudit.released_data.outliers import Outliers, find_outliers
 from dpaudit.released_data.rows import Encoded, encoded, nearest
 from dpaudit.released_data.tables import ReleasedTables
 from dpaudit.seeds import rng_of
@@ -173,13 +179,7 @@ def _repeats(
         rest = spare[others]
         elsewhere.append(np.delete(spare, others, axis=0))
     outliers = find_outliers(
-        own,
-        out,
-        rest,
-        schema,
-        elsewhere=np.concatenate(elsewhere),
-        rng=rng,
-        confidence=confidence,
+        own, out, rest, schema, elsewhere=np.concatenate(elsewhere), rng=rng, confidence=confidence
     )
     return _Repeats(
         outliers=outliers,
@@ -190,11 +190,7 @@ def _repeats(
 
 
 def _panel(
-    train: pd.DataFrame,
-    synthetic: Encoded,
-    holdout: pd.DataFrame | None,
-    schema: Schema,
-    seed: int,
+    train: pd.DataFrame, synthetic: Encoded, holdout: pd.DataFrame | None, schema: Schema, seed: int
 ) -> DistancePanel:
     """The panel of synthetic records and as many records of train and hold-out."""
     most = min(_MOST_SEARCHED, len(train), len(train if holdout is None else holdout))

@@ -16,12 +16,11 @@ from dpaudit.formatting import (
     rounded_up,
 )
 from dpaudit.released_data.conclusion import MembershipOutcome, ReleasedBound, RowCounts
-from dpaudit.released_data.copies import Copies, Excess, Hits
+from dpaudit.released_data.copies import Copies, Excess, Hits, Outliers
 from dpaudit.released_data.exchangeability import Exchangeability
 from dpaudit.released_data.inference import Inference
 from dpaudit.released_data.linkage import DistancePanel, DistanceQuantiles, Linkage
 from dpaudit.released_data.membership import CONTROL_LEVEL, RiskyRow, p_text
-from dpaudit.released_data.outliers import Outliers
 from dpaudit.released_data.tables import ReleasedSources
 from dpaudit.report.structure import Block, ReportTable
 

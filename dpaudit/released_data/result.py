@@ -98,12 +98,7 @@ class ReleasedDataResult(Document):
         if self.finding.verdict in passing:
             return
         tables = ", ".join(str(source) for source in self.sources if source is not None)
-        lines = (
-            self.headline,
-            *self.reasons[1:],
-            f"tables: {tables}",
-            f"seed: {self.seed}",
-        )
+        lines = (self.headline, *self.reasons[1:], f"tables: {tables}", f"seed: {self.seed}")
         raise AssertionError("\n".join(map(printable, lines)))
 
     @property

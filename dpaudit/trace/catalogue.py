@@ -100,9 +100,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
             f"{TABLE_2} (accountant); {PATE}, Theorem 3",
         ),
         "accountant-exponent-slip": Entry(
-            _V,
-            "q exp(2 lambda l) in Theorem 3's sum",
-            f"{TABLE_2} (accountant); {PATE}, Theorem 3",
+            _V, "q exp(2 lambda l) in Theorem 3's sum", f"{TABLE_2} (accountant); {PATE}, Theorem 3"
         ),
         "accountant-disagrees": Entry(
             _V,

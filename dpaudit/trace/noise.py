@@ -74,8 +74,7 @@ def _on_votes(trace: Trace) -> Iterator[CheckOutcome]:
         yield Passed("noise-wrong-law")
     else:
         yield Skipped(
-            "noise-wrong-law",
-            f"{draws.size} draws on votes do not identify their distribution",
+            "noise-wrong-law", f"{draws.size} draws on votes do not identify their distribution"
         )
     if may_have_scale(draws, law, promise.scale):
         yield from (Passed(id_) for id_ in _SCALES)

@@ -22,8 +22,7 @@ from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Generator
 from dpaudit.plugins.synthetic import accept
 from dpaudit.seeds import Stream, seeded_globals
-from dpaudit.usefulness.classifiers import Areas, Examples, areas, predict
-from dpaudit.usefulness.task import PredictionTask
+from dpaudit.usefulness.task import Areas, Examples, PredictionTask, areas, predict
 
 MEAN = "mean"
 """Stands for the mean over all classifiers."""
@@ -208,10 +207,7 @@ class Experiment:
         if len(self.classifiers) > 1:
             real, synthetic = (
                 np.array([of[ScoreName(Measure.AUROC, setting, one)] for one in self.classifiers])
-                for of, setting in (
-                    (self.real.scores, Setting.REAL),
-                    (scores, Setting.SYNTHETIC),
-                )
+                for of, setting in ((self.real.scores, Setting.REAL), (scores, Setting.SYNTHETIC))
             )
             found[ScoreName(Measure.RANKING)] = ranking_agreement(real, synthetic)
         if len(self._importance) > 1:
@@ -225,8 +221,7 @@ class Experiment:
             return {}
         seed = self._stream("fidelity", source, number).seed()
         found = measure_fidelity(self.train, table, self.task.schema, seed=seed)
-        named = {Measure.COLUMNS: found.columns, Measure.PAIRS: found.pairs}
-        return {ScoreName(name): value for name, value in named.items() if value is not None}
+        return {ScoreName(measure): value for measure, value in found.items()}
 
 
 def ranking_agreement(one: FloatArray, other: FloatArray) -> float:
@@ -289,18 +284,6 @@ def _multiple_correlation(block: FloatArray, positive: BoolArray) -> float:
     return float(np.sqrt(np.clip(explained, 0.0, 1.0)))
 
 
-class Fidelity(NamedTuple):
-    """Scores in [0, 1] of a synthetic table; None where SDMetrics has none.
-
-    Attributes:
-        columns: Mean likeness of the columns' distributions ("Column Shapes").
-        pairs: Mean likeness of the dependence within pairs of columns ("Column Pair Trends").
-    """
-
-    columns: float | None
-    pairs: float | None
-
-
 def check_installed() -> None:
     """Refuses to measure fidelity without SDMetrics.
 
@@ -313,17 +296,18 @@ def check_installed() -> None:
 
 def measure_fidelity(
     real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, seed: int
-) -> Fidelity:
-    """Compares columns and pairs of columns of two canonical tables.
+) -> dict[Measure, float]:
+    """How alike columns and pairs of columns are, as SDMetrics measures it (extra `fidelity`).
 
     Args:
-        real: The real table.
-        synthetic: The synthetic one.
+        real: The real table, canonical.
+        synthetic: The synthetic one, canonical.
         schema: Their schema.
         seed: Of whatever SDMetrics draws, in [0, 2**32).
 
     Returns:
-        Its two scores.
+        Its scores in [0, 1], as far as it has any: of the columns' distributions ("Column Shapes")
+        and of the dependence within pairs of columns ("Column Pair Trends").
 
     Raises:
         MissingExtraError: If SDMetrics is not installed.
@@ -342,7 +326,8 @@ def measure_fidelity(
             _plain(real, schema), _plain(synthetic, schema), {"columns": columns}, verbose=False
         )
     scores = report.get_properties().set_index("Property")["Score"]
-    return Fidelity(_number(scores["Column Shapes"]), _number(scores["Column Pair Trends"]))
+    named = {Measure.COLUMNS: "Column Shapes", Measure.PAIRS: "Column Pair Trends"}
+    return {one: float(scores[its]) for one, its in named.items() if np.isfinite(scores[its])}
 
 
 def _plain(table: pd.DataFrame, schema: Schema) -> pd.DataFrame:
@@ -353,7 +338,3 @@ def _plain(table: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         if not one.kind.numeric
     }
     return table.assign(**texts)
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -21,12 +21,10 @@ from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.named import NamedGenerator, named_generator
 from dpaudit.plugins.protocols import Generator
 from dpaudit.seeds import rng_of
-from dpaudit.usefulness.classifiers import chosen, left_out
 from dpaudit.usefulness.experiment import Experiment, Repeat, check_installed
-from dpaudit.usefulness.report import UtilityReport
+from dpaudit.usefulness.report import UtilityReport, summarise
 from dpaudit.usefulness.settings import UtilitySettings
-from dpaudit.usefulness.summary import summarise
-from dpaudit.usefulness.task import HeldOut, check_classes, split, task_of
+from dpaudit.usefulness.task import HeldOut, check_classes, chosen, left_out, split, task_of
 
 NOISE, CONSTANT, GENERATOR = "noise", "constant", "generator"
 """Names of the random streams of each source of tables."""
@@ -267,19 +265,13 @@ def measure(
     return found
 
 
-class _Repeated(NamedTuple):
-    """What was measured of a generator that may fail."""
-
-    found: list[Repeat]
-    failures: list[str]
-
-
 def _repeated(
     named: NamedGenerator,
     experiment: Experiment,
     repeats: int,
     report: Callable[[str, int, int], None],
-) -> _Repeated:
+) -> tuple[list[Repeat], list[str]]:
+    """What was measured of a generator that may fail, and why it failed where it did."""
     found: list[Repeat] = []
     failures: list[str] = []
     for number in range(repeats):
@@ -294,7 +286,7 @@ def _repeated(
         report(GENERATOR, number + 1, repeats)
     if len(found) < 2:
         raise TrialError(f"{named.name} failed {len(failures)} of {repeats} times: {failures[0]}")
-    return _Repeated(found, failures)
+    return found, failures
 
 
 def _claim_of(named: NamedGenerator) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpaudit.usefulness.experiment import MEAN, Setting
-from dpaudit.usefulness.summary import MeanInterval, mean_interval, welch_p_value
+from dpaudit.usefulness.report import MeanInterval, mean_interval, welch_p_value
 from reports import markdown
 from reports.command import StudyParser, start
 from reports.repeats import Rows, Source, complete, values

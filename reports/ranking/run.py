@@ -14,7 +14,7 @@ import numpy as np
 
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.usefulness.experiment import MEAN, Setting, ranking_agreement
-from dpaudit.usefulness.summary import mean_interval, welch_p_value
+from dpaudit.usefulness.report import mean_interval, welch_p_value
 from reports import markdown
 from reports.command import StudyParser, start
 from reports.repeats import REAL, Rows, Source, complete, values

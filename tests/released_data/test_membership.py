@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.bounds import one_run_in_turn
-from dpaudit.released_data import bound as bound_module
+from dpaudit.released_data import membership as module
 from dpaudit.released_data.membership import (
     detectable_copies,
     discovered,
@@ -148,7 +148,7 @@ def test_p_values_are_those_of_the_hypergeometric_distribution() -> None:
 
 def test_delta_counts_for_rows_that_are_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     right = np.ones(400, dtype=bool)
-    monkeypatch.setattr(bound_module, "MOST_GUESSED", 100)
+    monkeypatch.setattr(module, "MOST_GUESSED", 100)
     assert released_bound(right, delta=0.0, confidence=0.95) == one_run_in_turn(
         right[:100], delta=0.0, confidence=0.95
     )

@@ -4,7 +4,7 @@ import pytest
 
 from dpaudit.errors import MissingExtraError, SettingsError
 from dpaudit.model.schema import Schema
-from dpaudit.released_data import nearest as module
+from dpaudit.released_data import rows as module
 from dpaudit.released_data.rows import encoded, nearest, nearest_others
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpaudit.errors import MissingExtraError, SettingsError
-from dpaudit.usefulness.classifiers import (
+from dpaudit.usefulness.task import (
     CLASSIFIERS,
     Areas,
     Examples,
