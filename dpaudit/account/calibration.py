@@ -31,8 +31,6 @@ _TINY: Final = 1e-300
 
 _RESOLUTION: Final = 1.0 + 1e-7
 """Of the search for the least noise, as a ratio."""
-
-
 USUAL_LABELS: Final = (10, 100, 1000, 10_000)
 """Numbers of labels that span what students of PATE and PATE-GAN ask for."""
 USUAL_CONSENSUS: Final = (CLEAR_MAJORITY, 0.95)

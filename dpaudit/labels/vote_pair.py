@@ -22,8 +22,6 @@ from dpaudit.results.verdict import POWER
 
 _NEVER = 1e-15
 """Counts less likely than this are left out: no audit of fewer than 10^14 runs meets one."""
-
-
 _MOST_LABELS = 2**14
 # Statistics that agree to this many digits are tied: the choice must not hang on rounding.
 _DIGITS = 12

@@ -265,8 +265,6 @@ deviation of 8-bit grey values; the others are ratios.
 _ERROR: Final = 0.16
 """A standard error of ten nuclei or more, as a share of the range: at most 1 / (2 sqrt(10))."""
 _FORMS: Final = (("mean {}", 1.0), ("{} error", _ERROR), ("worst {}", 1.0))
-
-
 _LABEL: Final = "benign"
 
 

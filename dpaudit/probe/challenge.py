@@ -31,7 +31,7 @@ from dpaudit.probe.trainer import Trainer
 PILOTS: Final = 3
 """Fits of each side that decide what to guess from."""
 _SPARE: Final = 0.01
-"""Share of wrong guesses that an alarm tolerates, but at least one guess."""
+"""Share of wrong guesses that an alarm tolerates; at least one guess."""
 _MOST_GUESSES: Final = 4096
 _AT_ONCE: Final = 4
 """Fits between two checks whether an alarm is still possible, where each is trained alone."""
@@ -124,7 +124,7 @@ def one_coin(claim: PrivacyClaim) -> PrivacyClaim:
 
 @cache
 def needed(claim: PrivacyClaim, alpha: float) -> int | None:
-    """Fewest guesses with a p-value of at most alpha although 1 % of them, at least one, are wrong.
+    """Fewest guesses that raise an alarm even if 1 % of them, at least one, are wrong.
 
     Args:
         claim: What limits right guesses.

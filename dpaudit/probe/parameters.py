@@ -27,8 +27,6 @@ _DELTAS = (1e-12, 0.1)
 """Far apart, so that any noise that depends on delta differs."""
 REFUSALS: Final = (InputError, BudgetError, ValueError)
 """What a generator raises that does not take a setting."""
-
-
 _TRIED: Final = 3
 """Records tried, one after another."""
 _PILOT: Final = 10

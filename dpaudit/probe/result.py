@@ -14,8 +14,6 @@ from dpaudit.model.severity import Severity
 from dpaudit.results.document import Document
 
 Number = float | str | bool
-
-
 _INDENT = "  "
 
 

@@ -19,7 +19,6 @@ from dpaudit.model.tables import Table, load
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import claim_under_audit
 from dpaudit.probe.catalogue import Probe, ProbeSettings
-from dpaudit.probe.copies import label_counts_copied, rows_copied_verbatim
 from dpaudit.probe.form import (
     integers_truncated,
     row_count_leaks,
@@ -27,14 +26,16 @@ from dpaudit.probe.form import (
     scale_wrong,
     settings_follow_rows,
 )
-from dpaudit.probe.insertions import (
+from dpaudit.probe.parameters import delta_ignored, epsilon_ignored, nothing_random, seed_ignored
+from dpaudit.probe.records import (
     category_follows_record,
     constancy_follows_record,
+    label_counts_copied,
     missing_follows_record,
     range_follows_record,
+    rows_copied_verbatim,
     target_followed,
 )
-from dpaudit.probe.parameters import delta_ignored, epsilon_ignored, nothing_random, seed_ignored
 from dpaudit.probe.result import NotApplicable, Observation, ProbeReport, ProbeResult, ProbeStatus
 from dpaudit.probe.subject import Subject, maker
 from dpaudit.probe.trainer import Trainer, listed

@@ -16,9 +16,9 @@ from dpaudit.results.document import Limits
 from dpaudit.results.verdict import Power, SampleUnit, Verdict
 
 LARGEST_SHARE: Final = 0.05
-"""If copies of fewer rows than this share would not be found, that nothing was says little."""
+"""Finding nothing means something only if copies of this share of the rows would be found."""
 LINKAGE_SHARE: Final = 0.2
-"""What linkage has of the error probability of a leak; the test of membership has the rest."""
+"""Share of the error probability that linkage has; the membership test has the rest."""
 REPEATS_REMOVED: Final = (
     "repeated rows were removed from train or hold-out, or rows come in groups: no random split "
     "deals them as they are"

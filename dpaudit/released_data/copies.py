@@ -26,11 +26,9 @@ Distances = npt.NDArray[np.floating]
 _SHARES: Final = (0.001, 0.01, 0.1)
 """Shares of the hold-out's first half that are nearer than each threshold of a near copy."""
 _FEWEST: Final = 5
-"""Hold-out records that a threshold must be chosen from."""
+"""Fewest hold-out records that lie within a threshold."""
 MOST_ROWS: Final = 10
-"""Rows that are named, at most."""
-
-
+"""Most rows that are named."""
 _PERMUTATIONS: Final = 999
 _SURE: Final = 1e-9
 """Probability, at most, that no record of a table is among the ends that are looked at."""
@@ -54,7 +52,7 @@ class Hits(NamedTuple):
 
 
 class Excess(NamedTuple):
-    """Hits among train records beside hits among hold-out records: what chance does not explain.
+    """Hits among train records compared with hits among hold-out records.
 
     Where a random split decided which records were trained on, and the synthetic table does not
     depend on the split, every choice of as many train records among all records is equally likely,
@@ -205,7 +203,7 @@ def equal_rows(values: FloatArray, among: FloatArray) -> BoolArray:
 
 
 def nearness_thresholds(distances: Distances) -> tuple[tuple[float, float], ...]:
-    """Distances that so many hold-out records are within: what counts as near, and its share.
+    """What counts as near: distances within which given shares of hold-out records lie.
 
     Args:
         distances: Of hold-out records [n] to their nearest synthetic record; other ones than

@@ -24,10 +24,8 @@ MOST_REPEATS: Final = 0.01
 
 Removing repeats changes the odds that a row is in train by about this share, and no more.
 """
-
-
 LEVEL: Final = 0.05
-"""Probability, at most, that a test fails although a random split made the tables."""
+"""False-alarm rate of all tests together, at most."""
 _TESTS: Final = 5
 _MOST_ROWS: Final = 10_000
 _MOST_VALUES: Final = 2_000

@@ -1,8 +1,8 @@
-"""What a synthetic table gives away of single records, beside what it gives away of a hold-out.
+"""What a synthetic table reveals of single train records, compared with hold-out records.
 
 Copies, rare values and guessed attributes are compared with those of hold-out records in tests that
 a random split makes valid. The distance to the closest record, and anonymeter if it is asked for,
-stand beside them and decide nothing.
+are reported too and decide nothing.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ _LOW: Final = 0.05
 """The low quantile that panels look at."""
 _MARGIN: Final = 0.05
 """By how much the share nearer to train records may exceed one half before panels object."""
-
-
 _MOST_ASKED: Final = 10_000
 """Records of each table that are looked for among others; copies are counted of all."""
 _MOST_SEARCHED: Final = 100_000

@@ -17,21 +17,20 @@ from dpaudit.released_data.scores import MembershipScores
 from dpaudit.results.verdict import Power
 
 _PSEUDO: Final = 2.0
-"""Rows that each grade is taken to hold beforehand, at the share of all rows."""
+"""Pseudo-count of rows in each grade, with the overall share of members."""
 _DRAWS: Final = 9_999
 FALSE_POSITIVE_RATES: Final = (0.001, 0.01, 0.1)
 """Nominal rates at which thresholds are set."""
 MOST_SCORED: Final = 10_000
-"""Rows that are scored at most; all further ones serve the choice of the attack."""
+"""Most rows that are scored; the others serve the choice of the attack."""
 LEAST_ROWS: Final = 5
-"""Members and others in each part, at least; with fewer nothing is tested."""
+"""Fewest members and non-members in each part; with fewer nothing is tested."""
 MOST_GUESSED: Final = 2_000
-"""Coins that are guessed at most, the surest; fixed beforehand, for the cost grows with its square.
-"""
+"""Most coins that are guessed, the surest first; fixed beforehand, since cost grows as its square."""
 FALSE_DISCOVERIES: Final = 0.05
-"""Share of rows named by chance, at most in the mean."""
+"""False discovery rate of the rows that are named."""
 CONTROL_LEVEL: Final = 0.01
-"""Probability with which each control fails although all is well, at most."""
+"""False-alarm rate of each control, at most."""
 _MOST_FITTED: Final = 20_000
 _SHARES: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _SIMULATIONS: Final = 20
@@ -40,7 +39,7 @@ _SIMULATED_DRAWS: Final = 999
 
 
 class RateAtThreshold(NamedTuple):
-    """How many rows a threshold flags that was set on rows that are not counted here.
+    """How many rows a threshold flags; it was set on other rows.
 
     Attributes:
         nominal: The false-positive rate that it was set for.
@@ -194,7 +193,7 @@ def _auc(scores: FloatArray, inside: BoolArray) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Grades:
-    """Grades of scores, that never fall with the score.
+    """Grades of scores; a higher score never has a lower grade.
 
     Attributes:
         lowest: The least score of each grade but the first, ascending; shape (grades - 1,).
@@ -231,7 +230,7 @@ def fit_grades(scores: FloatArray, inside: BoolArray) -> Grades:
 
 
 def gain(scores: FloatArray, inside: BoolArray, parts: BoolArray) -> float:
-    """How much better than chance grades of one part predict the other, both ways.
+    """How much better than chance the grades of either part predict membership in the other.
 
     Args:
         scores: Scores [n].
@@ -312,10 +311,10 @@ def p_text(value: float) -> str:
 def released_bound(right: BoolArray, *, delta: float, confidence: float) -> float:
     """The bound of `one_run_in_turn` from the first guesses.
 
-    Given the coins on which the attack was chosen, those of the scored rows are still fair and
-    independent, and the generator is (ε, δ)-DP in each. Guessing stops after a number of turns that
-    is fixed beforehand, so that the walk is shorter; but each scored coin, guessed or not, adds up
-    to δ to the expected number of those that are revealed, and all of that is set aside.
+    The attack was chosen on other rows, so the coins of the scored rows are still fair and
+    independent, and the generator is (ε, δ)-DP in each. The number of guesses is fixed beforehand,
+    to limit the cost. Every scored coin may be revealed with probability δ, guessed or not: δ is
+    scaled up so that the guesses account for all of them.
 
     Args:
         right: Whether the guess of each scored row's coin is right, the surest first; shape (m,).
@@ -362,7 +361,7 @@ def released_power(rows: int, *, claim_epsilon: float, delta: float, confidence:
 
 
 def _guessed(rows: int, delta: float) -> tuple[int, float]:
-    """How many guesses count, and the δ at which they set aside what δ gives away of all rows."""
+    """The number of guesses, and δ scaled up so that they account for all scored rows."""
     guessed = min(rows, MOST_GUESSED)
     return guessed, delta * rows / guessed
 
@@ -382,7 +381,7 @@ class RiskyRow(NamedTuple):
 def riskiest(
     scores: Mapping[str, FloatArray], inside: BoolArray, rng: np.random.Generator
 ) -> tuple[RiskyRow, ...]:
-    """Members whose score is too high for a row that was not used.
+    """Members that score too high for rows that were not trained on.
 
     The attack is chosen on a fifth of the rows, which are not named, and applied to the others. A
     member's p-value is its rank among the hold-out rows there; the rows named are those of
@@ -467,8 +466,8 @@ def detectable_copies(
 ) -> float | None:
     """The least share of train rows that, copied, would have been found with probability 0.8.
 
-    Simulated on the very scores: who is a member is drawn anew, so that nothing of a leak that is
-    there counts, so many members have the scores of copies, and the attack is chosen anew.
+    Simulated on these scores: membership is drawn anew, so that an existing leak does not count;
+    the share of members that are copied gets the scores of copies; the attack is chosen anew.
 
     Args:
         scores: Scores [n] by attack, and those of copies.

@@ -15,8 +15,6 @@ from dpaudit.plugins.protocols import FloatArray, IntArray
 
 Keys = npt.NDArray[np.uint64]
 _STEP: Final = np.uint64(0x9E3779B97F4A7C15)
-
-
 Encoded = npt.NDArray[np.float32]
 FARTHEST: Final = 10.0
 """Encoded values beyond this count as this: a table may hold any finite number."""

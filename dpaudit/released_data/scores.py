@@ -1,4 +1,4 @@
-"""What a synthetic table says of single real rows: scores that are larger for likelier members.
+"""Membership scores of real rows: the higher, the likelier the row is in train.
 
 A score sees the synthetic table and all real rows, train and hold-out together, but not which is
 which: no score depends on the coin of any row.

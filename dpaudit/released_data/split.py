@@ -21,8 +21,6 @@ from dpaudit.seeds import check_seed, rng_of
 
 FORMAT: Final = "dpaudit-coins/1"
 _KEYS: Final = {"format", "rows", "canaries", "inside", "seed", "train", "holdout"}
-
-
 TRAIN_FILE: Final = "train.csv"
 HOLDOUT_FILE: Final = "holdout.csv"
 COIN_FILE: Final = "coins.json"

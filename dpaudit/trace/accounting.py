@@ -36,8 +36,6 @@ _RULES: Final[Mapping[str, tuple[Deviation, ...]]] = {
     "accountant-exponent-slip": (Deviation.EXPONENT_SLIP,),
 }
 """Ways of using Theorem 3's term, by the finding each is; the first three are not findings."""
-
-
 _QUERIES: Final = "queries-not-accounted"
 _EXCEEDED: Final = "budget-exceeded"
 _DELTAS: Final = ("delta-xor", "delta-multiplied", "delta-ignored")

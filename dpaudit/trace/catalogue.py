@@ -17,8 +17,6 @@ DP_SGD: Final = "Abadi et al. 2016"
 AUDIT: Final = "Ganev, Annamalai and De Cristofaro 2025"
 TABLE_2: Final = f"{AUDIT}, Table 2"
 GAUSSIAN: Final = "Dwork and Roth 2014, Theorem A.1"
-
-
 _V, _B, _N = Severity
 _DEAL = "each record belongs to one of k fixed, disjoint parts, and each teacher reads its own only"
 _PUBLIC = "settings are constants, public before the table is seen"

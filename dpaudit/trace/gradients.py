@@ -27,8 +27,6 @@ _ROUNDING: Final = 1e-4
 """By how much a norm may exceed the clipping norm, relative to it: networks of single precision."""
 _DEARER: Final = 1e-2
 """By how much a recomputed epsilon may exceed the claim, relative to it: another proof."""
-
-
 _PROMISED: Final = ("sampling_rate", "clip", "noise_multiplier")
 
 

@@ -27,8 +27,6 @@ _NARROWEST: Final = 1e3
 """Margin over scale: noise that narrow changes no label."""
 _WIDEST: Final = 1e9
 """Votes: noise of a larger scale drowns every vote."""
-
-
 _LABELS: Final = "labels-not-from-votes"
 _ON_LABELS: Final = "noise-gaussian-on-labels"
 _FEWEST_FOR_SCALE: Final = 30

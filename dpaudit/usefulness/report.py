@@ -381,5 +381,5 @@ def _number(value: float | None) -> str:
 
 
 def _interval(score: UtilityScore) -> str:
-    low, high = (min(max(limit, 0.0), 1.0) for limit in score.interval)
+    low, high = score.interval
     return f"{low:.3f} to {high:.3f}"

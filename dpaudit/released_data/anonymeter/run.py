@@ -27,8 +27,6 @@ ENVIRONMENT: Final = Environment(
     name="anonymeter", pins=Path(__file__).with_name("pins.txt"), pythons=("3.11", "3.12")
 )
 """What anonymeter runs in."""
-
-
 _SCRIPT: Final = Path(__file__).with_name("script.py")
 MOST_ROWS: Final = 50_000
 """Records of each table that are handed to the library."""
