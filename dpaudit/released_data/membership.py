@@ -26,7 +26,7 @@ MOST_SCORED: Final = 10_000
 LEAST_ROWS: Final = 5
 """Fewest members and non-members in each part; with fewer nothing is tested."""
 MOST_GUESSED: Final = 2_000
-"""Most coins that are guessed, the surest first; fixed beforehand, since cost grows as its square."""
+"""Most coins that are guessed, the surest first; fixed beforehand, as cost grows quadratically."""
 FALSE_DISCOVERIES: Final = 0.05
 """False discovery rate of the rows that are named."""
 CONTROL_LEVEL: Final = 0.01

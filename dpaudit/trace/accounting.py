@@ -39,7 +39,6 @@ _RULES: Final[Mapping[str, tuple[Deviation, ...]]] = {
 _QUERIES: Final = "queries-not-accounted"
 _EXCEEDED: Final = "budget-exceeded"
 _DELTAS: Final = ("delta-xor", "delta-multiplied", "delta-ignored")
-_TOLERANCE: Final = 1e-6
 
 
 class Cost(NamedTuple):
