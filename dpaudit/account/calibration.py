@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from dpaudit.account.conversion import check_positive_delta, check_teachers
-from dpaudit.account.vote_table import VoteTable, vote_table, wrong_at
+from dpaudit.account.conversion import check_positive_delta
+from dpaudit.account.vote_table import VoteTable, check_teachers, vote_table, wrong_at
 from dpaudit.errors import BudgetError, SettingsError
 from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method
 from dpaudit.model.gaussian import gaussian_epsilon

@@ -17,36 +17,6 @@ _SAFE: Final = 1.0 - 1e-9
 """Takes off what the search for a root may have put on."""
 
 
-def check_delta(delta: float) -> None:
-    """Refuses a delta outside [0, 1).
-
-    Raises:
-        SettingsError: If it is.
-    """
-    if not 0.0 <= delta < 1.0:
-        raise SettingsError(f"`delta` is {delta}: choose it in [0, 1)")
-
-
-def check_positive_delta(delta: float) -> None:
-    """Refuses a delta outside (0, 1).
-
-    Raises:
-        SettingsError: If it is.
-    """
-    if not 0.0 < delta < 1.0:
-        raise SettingsError(f"`delta` is {delta}: choose it in (0, 1), below one over the records")
-
-
-def check_teachers(teachers: int) -> None:
-    """Refuses a number of teachers that is not whole or is below 1.
-
-    Raises:
-        SettingsError: If it is.
-    """
-    if not isinstance(teachers, int) or teachers < 1:
-        raise SettingsError(f"the number of teachers is {teachers}: use at least 1")
-
-
 def _order_grid() -> FloatArray:
     """Orders as dense as epsilon is flat around the best one: the grid costs some 1e-4 of it.
 
@@ -200,3 +170,23 @@ def _check_budget(epsilon: float, delta: float) -> None:
     if not 0.0 < epsilon < math.inf:
         raise SettingsError(f"`epsilon` is {epsilon}: choose it positive and finite")
     check_positive_delta(delta)
+
+
+def check_delta(delta: float) -> None:
+    """Refuses a delta outside [0, 1).
+
+    Raises:
+        SettingsError: If it is.
+    """
+    if not 0.0 <= delta < 1.0:
+        raise SettingsError(f"`delta` is {delta}: choose it in [0, 1)")
+
+
+def check_positive_delta(delta: float) -> None:
+    """Refuses a delta outside (0, 1).
+
+    Raises:
+        SettingsError: If it is.
+    """
+    if not 0.0 < delta < 1.0:
+        raise SettingsError(f"`delta` is {delta}: choose it in (0, 1), below one over the records")

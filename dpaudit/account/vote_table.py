@@ -22,7 +22,7 @@ from dpaudit.account.composition import (
     proof_of,
     steps_between,
 )
-from dpaudit.account.conversion import FloatArray, check_teachers
+from dpaudit.account.conversion import FloatArray
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Mechanism, Method
 from dpaudit.model.claim import PrivacyClaim
@@ -351,3 +351,13 @@ def wrong_at(mechanism: Mechanism, scales: FloatArray) -> FloatArray:
 def in_words(mechanism: Mechanism, scale: float) -> str:
     """The noise in words for a claim."""
     return _WORDS[mechanism].format(scale)
+
+
+def check_teachers(teachers: int) -> None:
+    """Refuses a number of teachers that is not whole or is below 1.
+
+    Raises:
+        SettingsError: If it is.
+    """
+    if not isinstance(teachers, int) or teachers < 1:
+        raise SettingsError(f"the number of teachers is {teachers}: use at least 1")
