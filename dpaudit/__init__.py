@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from dpaudit.results.schema import result_schema
     from dpaudit.results.verdict import Verdict
     from dpaudit.usefulness.report import UtilityReport
-    from dpaudit.usefulness.run import utility
-    from dpaudit.usefulness.settings import UtilitySettings
+    from dpaudit.usefulness.run import UtilitySettings, utility
     from dpaudit.versions import __version__
 
 _MODULE_OF = {
@@ -51,7 +50,7 @@ _MODULE_OF = {
     # what the data is good for
     "utility": "usefulness.run",
     "UtilityReport": "usefulness.report",
-    "UtilitySettings": "usefulness.settings",
+    "UtilitySettings": "usefulness.run",
     "frontier": "frontiers.run",
     "Frontier": "frontiers.record",
     # what is public about a table, and what is promised

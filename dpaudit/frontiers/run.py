@@ -27,9 +27,8 @@ from dpaudit.errors import (
 from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.formatting import clipped, rounded_down
 from dpaudit.frontiers.page import frontier_html, frontier_markdown
-from dpaudit.frontiers.plan import PlannedPoint, cost, planned_points
+from dpaudit.frontiers.plan import FrontierSettings, PlannedPoint, cost, planned_points
 from dpaudit.frontiers.record import Frontier, FrontierPoint, MeanScore, PointUtility
-from dpaudit.frontiers.settings import FrontierSettings
 from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.salt import PRIVATE_FILE, SALT_FILE, Private, new_salt, salt_of
 from dpaudit.game.store import changed_keys
@@ -40,8 +39,7 @@ from dpaudit.results.brief import AuditBrief
 from dpaudit.results.result import RESULT_FILE
 from dpaudit.usefulness.experiment import HEADLINE, Experiment, Measure, Setting
 from dpaudit.usefulness.report import score_interval, welch_p_value
-from dpaudit.usefulness.run import GENERATOR, NOISE, UniformRows, prepare
-from dpaudit.usefulness.settings import UtilitySettings
+from dpaudit.usefulness.run import GENERATOR, NOISE, UniformRows, UtilitySettings, prepare
 from dpaudit.versions import versions
 
 _LONGEST = 60

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dpaudit.usefulness.experiment import Measure, Setting
 from dpaudit.usefulness.report import UtilityReport, UtilityScore
-from dpaudit.usefulness.run import run_utility, utility
-from dpaudit.usefulness.settings import UtilitySettings
+from dpaudit.usefulness.run import UtilitySettings, run_utility, utility
 from dpaudit.usefulness.task import CLASSIFIERS
 
 __all__ = [
