@@ -187,12 +187,10 @@ def run_utility(
             on_progress(UtilityProgress(source, done, total))
 
     table = load(data, schema)
-    test_source = None
-    test_table = None
-    if test is not None:
-        loaded = load(test, table.schema)
-        test_table, test_source = loaded.data, loaded.source
-    experiment = prepare(table.data, table.schema, settings, test=test_table)
+    tested = None if test is None else load(test, table.schema)
+    experiment = prepare(
+        table.data, table.schema, settings, test=None if tested is None else tested.data
+    )
     known = table.schema
     if known.label is None:  # a generator that draws records given the label is to know which it is
         known = replace(known, label=experiment.task.label)
@@ -212,7 +210,7 @@ def run_utility(
         parameters=named.parameters,
         claim=_claim_of(named),
         source=table.source,
-        test_source=test_source,
+        test_source=None if tested is None else tested.source,
         schema_inferred=table.schema.inferred,
         label=experiment.task.label,
         positive=experiment.task.positive,
