@@ -39,17 +39,18 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotAppl
         return NotApplicable("the generator is built without an epsilon")
     n = len(subject.data)
     steps = n if subject.claim.neighbours is Neighbours.REPLACE_ONE else 2 * n
+    epsilon = _GROUP_EPSILON / steps
     try:
-        generator = subject.build(epsilon=_GROUP_EPSILON / steps)
+        generator = subject.build(epsilon=epsilon)
     except REFUSALS as error:
-        return _refused(f"epsilon {_GROUP_EPSILON / steps:.2g}", error)
+        return _refused(f"epsilon {epsilon:.2g}", error)
     own: PrivacyClaim | None = getattr(generator, "claim", None)
-    claim = replace(subject.claim, epsilon=_GROUP_EPSILON / steps) if own is None else own
-    if claim.epsilon > 2.0 * _GROUP_EPSILON / steps:
+    claim = replace(subject.claim, epsilon=epsilon) if own is None else own
+    if claim.epsilon > 2.0 * epsilon:
         return Observation(
             True,
-            f"built with epsilon {_GROUP_EPSILON / steps:.2g} it claims {claim.epsilon:.3g}",
-            {"asked": _GROUP_EPSILON / steps, "claimed": claim.epsilon},
+            f"built with epsilon {epsilon:.2g} it claims {claim.epsilon:.3g}",
+            {"asked": epsilon, "claimed": claim.epsilon},
             certainty="stated by its own claim",
             severity=Severity.BUG,
         )
@@ -74,7 +75,7 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotAppl
     except REFUSALS as error:
         own_fit = trainer.fit_of(0, coin.heads)  # raises what is no matter of epsilon
         trainer.tables(subject.build(), data, [own_fit])
-        return _refused(f"epsilon {_GROUP_EPSILON / steps:.2g} when it is trained", error)
+        return _refused(f"epsilon {epsilon:.2g} when it is trained", error)
     if found is None:
         return Observation(False, f"{at} two opposite tables give similar outputs", {}, 1.0)
     return found

@@ -251,24 +251,15 @@ def gain(scores: FloatArray, inside: BoolArray, parts: BoolArray) -> float:
     return total
 
 
-class GuessOrder(NamedTuple):
-    """Guesses in the order in which they are looked at.
+def guesses(scores: FloatArray, grades: Grades) -> tuple[IntArray, BoolArray]:
+    """Positions of the rows, the surest guess first, and whether each is guessed in.
 
-    Attributes:
-        order: Positions of the rows, the surest guess first; shape (n,).
-        inside: Whether each is guessed in; in this order.
+    The sign of the log odds is the guess; within a grade the score decides the order.
     """
-
-    order: IntArray
-    inside: BoolArray
-
-
-def guesses(scores: FloatArray, grades: Grades) -> GuessOrder:
-    """Guesses by the sign of the log odds, the surest first, in a grade by the score."""
     odds = grades.log_odds[grades.of(scores)]
     outward = np.where(odds > 0.0, scores, -scores)
     order = np.lexsort((-outward, -np.abs(odds)))
-    return GuessOrder(order, odds[order] > 0.0)
+    return order, odds[order] > 0.0
 
 
 def p_value(

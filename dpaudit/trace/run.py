@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pandas as pd
 
@@ -93,16 +93,18 @@ def trace(
         name=named.name,
         on_progress=on_progress,
     )
-    summary = summarise([outcome for check in CHECKS for outcome in check(trainings)])
+    findings, checked, not_checked = summarise(
+        [outcome for check in CHECKS for outcome in check(trainings)]
+    )
     return TraceReport(
         generator=named.name,
         parameters=named.parameters,
         source=table.source,
         schema_inferred=table.schema.inferred,
         seed=seed,
-        findings=summary.findings,
-        checked=summary.checked,
-        not_checked=summary.not_checked,
+        findings=findings,
+        checked=checked,
+        not_checked=not_checked,
     )
 
 
@@ -170,28 +172,17 @@ class TraceReport(Document):
         return "\n\n".join([*blocks, textwrap.fill(self.headline, TERMINAL_WIDTH)])
 
 
-class Summary(NamedTuple):
-    """What all checks together say.
-
-    Attributes:
-        findings: One for each id, most severe first.
-        checked: Ids that were looked for and not found.
-        not_checked: Ids that could not be looked for, and why.
-    """
-
-    findings: tuple[Finding, ...]
-    checked: tuple[str, ...]
-    not_checked: dict[str, str]
-
-
-def summarise(outcomes: Sequence[CheckOutcome]) -> Summary:
+def summarise(
+    outcomes: Sequence[CheckOutcome],
+) -> tuple[tuple[Finding, ...], tuple[str, ...], dict[str, str]]:
     """What counts for each id: its most severe finding, else that it passed, else why not.
 
     Args:
         outcomes: Those of all checks, in order; an id may occur several times.
 
     Returns:
-        Findings, passed and skipped checks, each id in one of them.
+        Findings, the most severe first; ids that passed; ids that were skipped, and why. Each id is
+        in one of them.
     """
     findings: dict[str, Finding] = {}
     for one in outcomes:
@@ -206,7 +197,7 @@ def summarise(outcomes: Sequence[CheckOutcome]) -> Summary:
         if isinstance(one, Skipped) and one.id not in findings and one.id not in passed:
             skipped.setdefault(one.id, one.why)
     ordered = sorted(findings.values(), key=lambda finding: finding.severity.rank)
-    return Summary(tuple(ordered), checked, skipped)
+    return tuple(ordered), checked, skipped
 
 
 def _block(finding: Finding) -> str:
