@@ -208,17 +208,7 @@ class CoinFile:
 
     def to_json(self) -> str:
         """The file's text."""
-        canaries = None if self.canaries is None else list(self.canaries)
-        document = {
-            "format": FORMAT,
-            "rows": self.rows,
-            "canaries": canaries,
-            "inside": self.inside,
-            "seed": self.seed,
-            "train": self.train,
-            "holdout": self.holdout,
-        }
-        return json.dumps(document) + "\n"
+        return json.dumps({"format": FORMAT, **vars(self)}) + "\n"
 
     @staticmethod
     def read(path: Path | str) -> CoinFile:
@@ -235,15 +225,9 @@ class CoinFile:
             raise DataError(f"coin file {path} is not JSON: {error}") from None
         if not _is_coin_file(document):
             raise DataError(f"{path} is not a coin file ({FORMAT}): `dpaudit split` writes one")
-        canaries = document["canaries"]
-        return CoinFile(
-            rows=document["rows"],
-            canaries=None if canaries is None else tuple(canaries),
-            inside=document["inside"],
-            seed=document["seed"],
-            train=document["train"],
-            holdout=document["holdout"],
-        )
+        fields = {key: value for key, value in document.items() if key != "format"}
+        canaries = fields.pop("canaries")
+        return CoinFile(canaries=None if canaries is None else tuple(canaries), **fields)
 
     def check(self, table: pd.DataFrame | str | Path, *, name: str) -> None:
         """Refuses a table that is not the one this split wrote.
