@@ -16,7 +16,7 @@ from dpaudit.model.severity import Severity
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
 from dpaudit.trace.collector import Charge, Trace
-from dpaudit.trace.noise import draws_per_label, inverse_deltas, promise_of, teachers_of
+from dpaudit.trace.noise import accounted_noise, draws_per_label, inverse_deltas, teachers_of
 from dpaudit.trace.trainings import Trainings
 
 _DISAGREES: Final = "accountant-disagrees"
@@ -156,20 +156,20 @@ def ways(trace: Trace, moments: int) -> dict[str, Cost]:
     Returns:
         The ways; none where the noise is not known.
     """
-    promise, k = promise_of(trace), teachers_of(trace)
+    accounted, k = accounted_noise(trace), teachers_of(trace)
     gamma = trace.constants.get("gamma", 0.0)
-    if promise is None or k is None:
+    if accounted is None or k is None:
         return {}
     orders, ones = np.arange(1.0, moments + 1.0), np.arange(k + 1)
-    table = trace.promised or promise.table(k)
-    two = promise.mechanism is Mechanism.NOISY_MAX
+    table = trace.promised or accounted.table(k)
+    two = accounted.mechanism is Mechanism.NOISY_MAX
     found_ = {
         "exact, by votes": Cost(exact_moments(table, ones, moments=orders), "", two),
         "exact, at most": Cost(_all(k, orders * table.rdp(orders + 1.0)), "", two),
     }
     if not gamma > 0:
         return found_
-    single = promise._replace(mechanism=Mechanism.LAPLACE, scale=1.0 / gamma).table(k)
+    single = accounted._replace(mechanism=Mechanism.LAPLACE, scale=1.0 / gamma).table(k)
     found_["one noise, by votes"] = Cost(exact_moments(single, ones, moments=orders), "", False)
     found_["one noise, at most"] = Cost(_all(k, orders * single.rdp(orders + 1.0)), "", False)
     for name, factor in (("two noises", 1.0), ("one noise", 0.5)):

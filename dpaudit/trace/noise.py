@@ -52,12 +52,12 @@ def draws_per_label(trace: Trace) -> int | None:
 
 def _on_votes(trace: Trace) -> Iterator[CheckOutcome]:
     ids = (*_SCALES, "noise-wrong-law")
-    draws, promise = trace.noise[NoiseOn.VOTES], promise_of(trace)
-    if promise is None or draws.size < _FEWEST_FOR_SCALE:
-        why = f"{draws.size} draws on votes are too few" if promise else "no noise was promised"
+    draws, accounted = trace.noise[NoiseOn.VOTES], accounted_noise(trace)
+    if accounted is None or draws.size < _FEWEST_FOR_SCALE:
+        why = f"{draws.size} draws on votes are too few" if accounted else "no noise was promised"
         yield from (Skipped(id_, why) for id_ in ids)
         return
-    law = Law.NORMAL if promise.mechanism is Mechanism.GAUSSIAN else Law.LAPLACE
+    law = Law.NORMAL if accounted.mechanism is Mechanism.GAUSSIAN else Law.LAPLACE
     likely = laws_of(draws) if draws.size >= FEWEST else ()
     if likely and law not in likely:
         yield found(
@@ -74,21 +74,21 @@ def _on_votes(trace: Trace) -> Iterator[CheckOutcome]:
         yield Skipped(
             "noise-wrong-law", f"{draws.size} draws on votes do not identify their distribution"
         )
-    if may_have_scale(draws, law, promise.scale):
+    if may_have_scale(draws, law, accounted.scale):
         yield from (Passed(id_) for id_ in _SCALES)
         return
-    gamma = trace.constants.get("gamma", 1.0 / promise.scale)
+    gamma = trace.constants.get("gamma", 1.0 / accounted.scale)
     inverted = gamma > 0 and may_have_scale(draws, law, gamma)
     seen = scale_of(draws, law)
     yield found(
         _SCALES[0] if inverted else _SCALES[1],
         f"{draws.size} draws on votes have scale {seen:.6g} (standard deviation "
-        f"{float(np.std(draws)):.6g}), where {promise.scale:.6g} is accounted for"
+        f"{float(np.std(draws)):.6g}), where {accounted.scale:.6g} is accounted for"
         + (f": that is lambda = {gamma:g} itself" if inverted else ""),
         draws=draws.size,
         scale=seen,
         deviation=float(np.std(draws)),
-        accounted_scale=promise.scale,
+        accounted_scale=accounted.scale,
     )
 
 
@@ -158,13 +158,15 @@ def inverse_deltas(delta: float) -> dict[str, float]:
 
 def _follow(trace: Trace, wrong: list[str]) -> CheckOutcome:
     """Checks whether released labels have the promised probabilities."""
-    promise, k = promise_of(trace), teachers_of(trace)
+    accounted, k = accounted_noise(trace), teachers_of(trace)
     table = trace.promised
-    if promise is not None and k is not None:
-        if draws_per_label(trace) == 1 and promise.mechanism is Mechanism.NOISY_MAX:
-            promise = Promise(Mechanism.LAPLACE, promise.scale)  # one-noise-charged-as-two
+    if accounted is not None and k is not None:
+        if draws_per_label(trace) == 1 and accounted.mechanism is Mechanism.NOISY_MAX:
+            accounted = AccountedNoise(
+                Mechanism.LAPLACE, accounted.scale
+            )  # one-noise-charged-as-two
             table = None
-        table = table or promise.table(k)
+        table = table or accounted.table(k)
     if not trace.labels.size:
         return Skipped(_LABELS, "no labels were released")
     if table is None:
@@ -208,8 +210,8 @@ def _ratio(draws: FloatArray) -> float:
     return float(np.mean(np.abs(draws)) / np.sqrt(np.mean(draws**2)))
 
 
-class Promise(NamedTuple):
-    """A mechanism and its scale.
+class AccountedNoise(NamedTuple):
+    """The noise that an accountant charges for.
 
     Attributes:
         mechanism: The mechanism.
@@ -224,8 +226,8 @@ class Promise(NamedTuple):
         return vote_table(self.mechanism, teachers, self.scale)
 
 
-def promise_of(trace: Trace) -> Promise | None:
-    """The noise that a training promised.
+def accounted_noise(trace: Trace) -> AccountedNoise | None:
+    """The noise that the accountant of a training charges for.
 
     It follows from the promised table of probabilities, or without one from `gamma`, as in PATE.
 
@@ -235,7 +237,7 @@ def promise_of(trace: Trace) -> Promise | None:
     gamma = trace.constants.get("gamma", 0.0)
     if trace.promised is not None:
         return _fitted(trace.promised, gamma)
-    return Promise(Mechanism.NOISY_MAX, 1.0 / gamma) if gamma > 0 else None
+    return AccountedNoise(Mechanism.NOISY_MAX, 1.0 / gamma) if gamma > 0 else None
 
 
 def teachers_of(trace: Trace) -> int | None:
@@ -246,7 +248,7 @@ def teachers_of(trace: Trace) -> int | None:
     return int(number) if number >= 1 and number == int(number) else None
 
 
-def _fitted(table: VoteTable, gamma: float) -> Promise | None:
+def _fitted(table: VoteTable, gamma: float) -> AccountedNoise | None:
     """The noise that a table of probabilities comes from.
 
     Few teachers or much noise leave several candidates: then the one of scale 1 / gamma.
@@ -264,7 +266,7 @@ def _fitted(table: VoteTable, gamma: float) -> Promise | None:
             mechanism, float(margins[0]), float(wrong[0])
         )  # the widest margin is the most informative
         if scale and np.all(np.abs(wrong_at(mechanism, margins / scale) - wrong) < _EXACT):
-            fitting.append(Promise(mechanism, scale))
+            fitting.append(AccountedNoise(mechanism, scale))
     if len(fitting) == 1:
         return fitting[0]
     alike = [one for one in fitting if abs(one.scale * gamma - 1.0) < _SAME]

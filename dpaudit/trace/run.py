@@ -140,11 +140,11 @@ class TraceReport(Document):
 
     @property
     def violated(self) -> bool:
-        """Whether the promise is broken."""
+        """Whether a finding violates the claim."""
         return self.count(Severity.VIOLATION) > 0
 
     def assert_no_violation(self) -> None:
-        """Fails a test unless something was checked and nothing breaks the promise.
+        """Fails a test unless something was checked and nothing violates the claim.
 
         Raises:
             AssertionError: If there is a finding with the severity of a violation, or nothing could
