@@ -34,7 +34,7 @@ _SPARE: Final = 0.01
 """Share of wrong guesses that an alarm tolerates; at least one guess."""
 _MOST_GUESSES: Final = 4096
 _AT_ONCE: Final = 4
-"""Fits between two checks whether an alarm is still possible, where each is trained alone."""
+"""Fits between two checks whether an alarm is still possible, if models are trained one by one."""
 _TEST: Final = 1000
 """Number of the test's first fit; those of the pilot are lower."""
 
@@ -246,7 +246,7 @@ def dropped(coins: Sequence[Coin], heads: BoolArray, never: Sequence[int] = ()) 
 
 
 def _most_wrong(total: int, claim: PrivacyClaim, alpha: float) -> int:
-    """Most wrong guesses of all with which there is an alarm; negative if there is none at all."""
+    """Most wrong guesses that still raise an alarm; negative if even none does."""
     return next(
         wrong
         for wrong in range(total, -2, -1)

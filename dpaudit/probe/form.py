@@ -26,12 +26,12 @@ from dpaudit.probe.trainer import Fit, Trainer
 _THRESHOLDS: Final = (1000, 2000)
 _DEEPEST: Final = 6
 _SIDE: Final = 7
-"""Fits in either order: 3432 ways to divide 14."""
+"""Fits in each order; 14 fits can be halved in 3432 ways."""
 _AWAY: Final = 100.0
 """Ranges by which columns are moved away from 0."""
 _FITS: Final = 2
 _ROUNDING: Final = 1e-6
-"""What errors of floating-point numbers may add to a whole number."""
+"""Floating-point error of a whole number."""
 _MORE: Final = 13
 """Rows asked for beyond those of the table."""
 

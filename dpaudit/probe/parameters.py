@@ -1,4 +1,4 @@
-"""Probes of what a generator is given beside its table: epsilon, delta and seeds."""
+"""Probes of a generator's inputs other than the table: epsilon, delta and seeds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GROUP_EPSILON = 0.05
 _DELTAS = (1e-12, 0.1)
 """Far apart, so that any noise that depends on delta differs."""
 REFUSALS: Final = (InputError, BudgetError, ValueError)
-"""What a generator raises that does not take a setting."""
+"""What a generator raises when it refuses a setting."""
 _TRIED: Final = 3
 """Records tried, one after another."""
 _PILOT: Final = 10
@@ -82,7 +82,7 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotAppl
 
 
 def delta_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Checks whether the claim follows other deltas, and whether anything else does."""
+    """Checks whether the claim and the output depend on delta."""
     if "delta" not in subject.maker.takes:
         return NotApplicable("the generator is built without a delta")
     try:
@@ -285,6 +285,6 @@ def _tables(subject: Subject, trainer: Trainer, fits: Sequence[Fit]) -> list[pd.
 
 
 def _with_base(subject: Subject, record: int) -> pd.DataFrame:
-    """The table, and last the record that the given one may be replaced by."""
+    """The table, followed by the record that may replace the given one."""
     base = subject.data.iloc[[(record + 1) % len(subject.data)]]
     return pd.concat([subject.data, base], ignore_index=True)

@@ -33,9 +33,9 @@ from dpaudit.probe.subject import SCHEMA, Subject
 from dpaudit.probe.trainer import Trainer, listed
 
 _WIDER = 10.0
-"""Ranges of the data by which a bound is moved where it leaves the data no room."""
+"""How far a bound is moved, in ranges of the data."""
 _ROOM = 2.0
-"""Ranges of the data that are room enough."""
+"""Room that is enough between data and bounds, in ranges of the data."""
 _MOST_COLUMNS = 64
 _NEW = "dpaudit-absent"
 _PILOTS: Final = 5
@@ -49,7 +49,7 @@ _CANARIES: Final = 200
 """Most records that coins decide in one fit."""
 _FEWEST: Final = 20
 _MARGIN: Final = 1.5
-"""Expected guesses for each one that is needed."""
+"""Expected guesses per guess that is needed."""
 _DIGITS: Final = 5
 """Significant digits to which equal numbers agree: networks compute in single precision."""
 
@@ -287,7 +287,7 @@ def _other(column: Column, usual: Any) -> Any:
 
 
 def target_followed(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Checks whether anything follows the named record: what is like it, and the whole output."""
+    """Checks whether the output follows the named record: in rows like it, or as a whole."""
     if subject.target is None:
         return NotApplicable("no record was named: give `target`, such as row:0")
     record, n = subject.target, len(subject.data)
@@ -313,7 +313,7 @@ def target_followed(subject: Subject, trainer: Trainer) -> Observation | NotAppl
 
 
 def _likeness(table: pd.DataFrame, wanted: FloatArray, schema: Schema) -> dict[str, float]:
-    """How like a record, whose values [d] are wanted, the rows of a synthetic table are."""
+    """How similar the rows of a synthetic table are to a record with the wanted values [d]."""
     values = values_of_table(table, schema)
     apart = np.empty_like(values)
     for position, column in enumerate(schema.columns):

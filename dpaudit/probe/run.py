@@ -227,7 +227,7 @@ def _run(one: Probe, subject: Subject) -> ProbeResult:
 
 
 def _passed(seen: Observation, subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """No alarm: passed, unless no output varied; says which columns of the output did not."""
+    """No alarm means passed, unless the output never varied; names columns that did not."""
     names = seen.read or subject.schema.names
     nothing = trainer.variation.nothing_in(names)
     if nothing is not None:

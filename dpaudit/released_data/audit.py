@@ -51,7 +51,7 @@ from dpaudit.versions import __version__
 
 
 class Canaries(NamedTuple):
-    """The real rows in an order that says nothing of who is in train, and those that are compared.
+    """The real rows in an order that does not reveal membership, and which of them are compared.
 
     Attributes:
         real: All real rows.

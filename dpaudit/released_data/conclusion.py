@@ -70,7 +70,7 @@ class RowCounts(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MembershipOutcome:
-    """How well train rows are told from hold-out rows by the synthetic table.
+    """How well the synthetic table distinguishes train rows from hold-out rows.
 
     Attributes:
         attack: The attack that was chosen on the fitting part.

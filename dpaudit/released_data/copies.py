@@ -31,11 +31,11 @@ MOST_ROWS: Final = 10
 """Most rows that are named."""
 _PERMUTATIONS: Final = 999
 _SURE: Final = 1e-9
-"""Probability, at most, that no record of a table is among the ends that are looked at."""
+"""Largest probability that the outermost records that are examined are all of one table."""
 
 
 class Hits(NamedTuple):
-    """How many of some records something holds of.
+    """How many of some records have a property.
 
     Attributes:
         found: Of so many it holds.
@@ -168,7 +168,7 @@ class CopyFinding(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """All that is said of copies.
+    """Findings about copies.
 
     Attributes:
         exact: Records whose every value stands in one synthetic record.
@@ -334,7 +334,7 @@ class Ends(NamedTuple):
 
 
 class Outliers(NamedTuple):
-    """All that is said of extremes and rare values.
+    """Findings about extremes and rare values.
 
     Attributes:
         ends: The ends of numeric columns; None without a hold-out or such columns.

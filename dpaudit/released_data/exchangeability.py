@@ -20,7 +20,7 @@ from dpaudit.released_data.membership import enough
 from dpaudit.released_data.rows import Encoded, Keys, column_keys, encoded, nearest_others
 
 MOST_REPEATS: Final = 0.01
-"""Other rows that are expected to equal a comparable row, at most.
+"""Most other rows that are expected to equal a comparable row.
 
 Removing repeats changes the odds that a row is in train by about this share, and no more.
 """

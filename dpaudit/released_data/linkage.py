@@ -39,11 +39,11 @@ _LOW: Final = 0.05
 _MARGIN: Final = 0.05
 """By how much the share nearer to train records may exceed one half before panels object."""
 _MOST_ASKED: Final = 10_000
-"""Records of each table that are looked for among others; copies are counted of all."""
+"""Most records of each table that are looked up; exact copies are counted among all."""
 _MOST_SEARCHED: Final = 100_000
-"""Records among which they are looked for."""
+"""Most records that are searched."""
 _FAMILIES: Final = 3
-"""Copies, outliers, attribute inference: each has as much of the error probability."""
+"""Copies, outliers, attribute inference: they share the error probability equally."""
 
 
 class Linkage(NamedTuple):

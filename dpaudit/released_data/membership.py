@@ -295,7 +295,7 @@ def p_value(
 
 
 def p_text(value: float) -> str:
-    """A p-value with its sign: "= 0.62", or "<= 0.0001", the least that permutations give."""
+    """A p-value as text: "= 0.62", or "<= 0.0001", the least that permutations can give."""
     return "<= 0.0001" if value <= 1.0 / (1 + _DRAWS) else f"= {rounded(value)}"
 
 

@@ -27,7 +27,7 @@ from dpaudit.report.structure import Block, ReportTable
 _ROWS_NAMED = 20
 _INDENT = "  "
 MOST_ROWS: Final = 10
-"""Rows of each table that are shown."""
+"""Most rows that each table of the report shows."""
 _NAME, _SHORT = 20, 12  # letters of a column's name, so that a terminal holds the tables
 _NO_HOLDOUT = "Without a hold-out nothing says how many there would be by chance."
 _COMPARED = ("train", "hold-out", "at least")

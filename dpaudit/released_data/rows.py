@@ -17,9 +17,9 @@ Keys = npt.NDArray[np.uint64]
 _STEP: Final = np.uint64(0x9E3779B97F4A7C15)
 Encoded = npt.NDArray[np.float32]
 FARTHEST: Final = 10.0
-"""Encoded values beyond this count as this: a table may hold any finite number."""
+"""Encoded values are clipped here: a table may hold any finite number."""
 LARGE: Final = 4 * 10**10
-"""Pairs of rows beyond which an index takes the place of comparing each pair."""
+"""Most pairs of rows that are compared one by one; beyond, an index is searched."""
 _ROWS_AT_ONCE: Final = 2**14
 _QUERIES_AT_ONCE: Final = 2**17
 _LISTS: Final = 2048
@@ -196,7 +196,7 @@ def _by_index(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray
 
 
 def _sorted(queries: Encoded, reference: Encoded, indices: IntArray) -> NearestRows:
-    """The distances from differences: a copy is at 0, which products of matrices do not give."""
+    """Distances from differences: a copy is at exactly 0, unlike with products of matrices."""
     distances = np.empty(indices.shape, dtype=np.float32)
     for start in range(0, len(queries), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)

@@ -25,7 +25,7 @@ TRAIN_FILE: Final = "train.csv"
 HOLDOUT_FILE: Final = "holdout.csv"
 COIN_FILE: Final = "coins.json"
 LEAST_COINS: Final = 20
-"""Coins of a split, at least: fewer prove nothing."""
+"""Fewest coins of a split; fewer prove nothing."""
 
 
 class CoinSplit(NamedTuple):

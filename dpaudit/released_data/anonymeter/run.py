@@ -29,7 +29,7 @@ ENVIRONMENT: Final = Environment(
 """What anonymeter runs in."""
 _SCRIPT: Final = Path(__file__).with_name("script.py")
 MOST_ROWS: Final = 50_000
-"""Records of each table that are handed to the library."""
+"""Most records of each table that are handed to the library."""
 _MOST_ATTACKS: Final = 500
 _LEAST_ATTACKS: Final = 10
 _SECONDS: Final = 3600.0
@@ -79,7 +79,7 @@ class AnonymeterFinding(NamedTuple):
 
 
 class _Plain(NamedTuple):
-    """A table as the library takes it, and which of its columns belong to each column."""
+    """A table as anonymeter takes it, and its columns for each original column."""
 
     table: pd.DataFrame
     parts: Mapping[str, list[str]]
