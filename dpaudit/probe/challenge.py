@@ -25,8 +25,7 @@ from dpaudit.model.column import as_numbers
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Generator
 from dpaudit.probe.result import NotApplicable, Observation
-from dpaudit.probe.subject import Subject
-from dpaudit.probe.trainer import Trainer
+from dpaudit.probe.subject import Subject, Trainer
 
 PILOTS: Final = 3
 """Fits of each side that decide what to guess from."""

@@ -20,8 +20,7 @@ from dpaudit.model.severity import Severity
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.probe.challenge import dropped, inserted, needed, one_coin, summary, unprovable
 from dpaudit.probe.result import NotApplicable, Observation
-from dpaudit.probe.subject import SCHEMA, Subject
-from dpaudit.probe.trainer import Fit, Trainer
+from dpaudit.probe.subject import SCHEMA, Fit, Subject, Trainer
 
 _THRESHOLDS: Final = (1000, 2000)
 _DEEPEST: Final = 6

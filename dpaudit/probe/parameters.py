@@ -18,8 +18,7 @@ from dpaudit.model.severity import Severity
 from dpaudit.plugins.protocols import Generator, is_seedable
 from dpaudit.probe.challenge import Coin, challenge, inserted, single_coin, summary
 from dpaudit.probe.result import NotApplicable, Observation
-from dpaudit.probe.subject import Subject
-from dpaudit.probe.trainer import Fit, Trainer
+from dpaudit.probe.subject import Fit, Subject, Trainer
 
 _GROUP_EPSILON = 0.05
 """Epsilon of all records together in the probe of epsilon."""

@@ -29,8 +29,7 @@ from dpaudit.probe.challenge import (
     unprovable,
 )
 from dpaudit.probe.result import NotApplicable, Observation
-from dpaudit.probe.subject import SCHEMA, Subject
-from dpaudit.probe.trainer import Trainer, listed
+from dpaudit.probe.subject import SCHEMA, Subject, Trainer, listed
 
 _WIDER = 10.0
 """How far a bound is moved, in ranges of the data."""

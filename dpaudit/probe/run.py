@@ -37,8 +37,7 @@ from dpaudit.probe.records import (
     target_followed,
 )
 from dpaudit.probe.result import NotApplicable, Observation, ProbeReport, ProbeResult, ProbeStatus
-from dpaudit.probe.subject import Subject, maker
-from dpaudit.probe.trainer import Trainer, listed
+from dpaudit.probe.subject import Subject, Trainer, listed, maker
 from dpaudit.seeds import Stream
 
 Check: TypeAlias = Callable[[Subject, Trainer], Observation | NotApplicable]
