@@ -27,10 +27,9 @@ from dpaudit.game.trial import reason_of
 from dpaudit.model.schema import Schema
 from dpaudit.model.severity import Severity
 from dpaudit.plugins.foreign import patches_apart, pickled
-from dpaudit.probe.catalogue import PROBES
+from dpaudit.probe.catalogue import PROBES, ProbeSettings
 from dpaudit.probe.result import ProbeResult, ProbeStatus
 from dpaudit.probe.run import run_probes
-from dpaudit.probe.settings import ProbeSettings
 from dpaudit.results.document import from_document, to_document
 from dpaudit.results.probes import ProbeAlarm, ProbesOutcome
 

@@ -100,7 +100,7 @@ def remove(
 
 def _registered() -> dict[str, Environment]:
     from dpaudit.plugins.named import libraries
-    from dpaudit.released_data.anonymeter.environment import ENVIRONMENT
+    from dpaudit.released_data.anonymeter.run import ENVIRONMENT
 
     return {ENVIRONMENT.name: ENVIRONMENT} | {
         one.environment.name: one.environment for one in libraries()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 import pandas as pd
 
-from dpaudit.account.gaussian import concentrated_rho, gaussian_mu
+from dpaudit.account.conversion import concentrated_rho, gaussian_mu
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim

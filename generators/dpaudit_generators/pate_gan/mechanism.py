@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import pandas as pd
 
 from dpaudit.account import LabelPlan, calibrate, calibrate_gaussian
-from dpaudit.account.gaussian import gaussian_mu
+from dpaudit.account.conversion import gaussian_mu
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import Column

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from dpaudit.account import LabelBudget, VoteTable
-from dpaudit.account.gaussian import gaussian_mu
+from dpaudit.account.conversion import gaussian_mu
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import encode, values_of_table
 from dpaudit.model.gaussian import gaussian_delta

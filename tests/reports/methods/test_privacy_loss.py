@@ -9,9 +9,9 @@ import pytest
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.usefulness.divergence import divergence
-from dpaudit.usefulness.privacy_loss import (
+from reports.methods.privacy_loss import (
     chebyshev_reach,
+    divergence,
     expected_privacy_loss,
     removal_losses,
     upper_deviation,

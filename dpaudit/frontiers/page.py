@@ -1,4 +1,4 @@
-"""The picture of a frontier: of each point claim and proved bound, and beside them usefulness."""
+"""A frontier as a page, HTML and Markdown, with its picture."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ from itertools import groupby
 from typing import Final
 
 from dpaudit.formatting import clipped, printable, rounded, rounded_down
-from dpaudit.frontiers.record import Frontier, FrontierPoint, PointUtility
+from dpaudit.frontiers.record import (
+    Frontier,
+    FrontierPoint,
+    PointUtility,
+    finding,
+    frontier_table,
+    notes,
+)
 from dpaudit.report.figures import CLAIM, LETTER, MARGIN, WIDTH, SvgDrawing, bound_mark, framed
-from dpaudit.report.structure import Picture
+from dpaudit.report.render import Page, page_html, page_markdown
+from dpaudit.report.structure import Block, Picture
 from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
 from dpaudit.results.brief import AuditBrief
 from dpaudit.results.verdict import Verdict
+from dpaudit.versions import __version__
 
 _SLOT = 17
 _BETWEEN = 190
@@ -26,6 +35,39 @@ _LEGEND: Final = (
 )
 _USEFUL = "#1f4e79"
 _DIAMOND = "m0 -5l5 5l-5 5l-5 -5z"
+
+
+def frontier_html(frontier: Frontier) -> str:
+    """The frontier as one HTML file without scripts or anything from the network."""
+    return page_html(_page(frontier), draw=lambda picture: draw_frontier(frontier))
+
+
+def frontier_markdown(frontier: Frontier) -> str:
+    """The frontier as Markdown, without its picture; the table has its numbers."""
+    return page_markdown(_page(frontier))
+
+
+def _page(frontier: Frontier) -> Page:
+    blocks = [
+        Block(
+            title="Claim, proved bound and usefulness",
+            picture=Picture.FRONTIER,
+            table=frontier_table(frontier),
+        ),
+        Block(title="How to read this", items=notes(frontier)),
+        Block(title="Again", command=frontier.reproduce),
+    ]
+    if frontier.failures:
+        blocks.insert(1, Block(title="What failed", items=frontier.failures))
+    return Page(
+        verdict=frontier.verdict,
+        word="FRONTIER",
+        finding=finding(frontier),
+        subject=f"{frontier.source}: {frontier.label} predicted",
+        lead=(),
+        blocks=tuple(blocks),
+        origin=f"dpaudit {__version__} from frontier.json",
+    )
 
 
 def draw_frontier(frontier: Frontier) -> str:

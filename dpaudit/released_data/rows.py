@@ -1,4 +1,4 @@
-"""Nearest rows in an encoded table: exact, or by an index where a table is large."""
+"""Rows that are equal or near: keys of whole rows, and distances between encoded ones."""
 
 from __future__ import annotations
 
@@ -11,19 +11,56 @@ import pandas as pd
 from dpaudit.errors import MissingExtraError, SettingsError
 from dpaudit.model.encoding import encode_values, values_of_table, width
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import IntArray
+from dpaudit.plugins.protocols import FloatArray, IntArray
 
+Keys = npt.NDArray[np.uint64]
+_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
 Encoded = npt.NDArray[np.float32]
-
 FARTHEST: Final = 10.0
-"""Encoded values beyond this count as this: a table may hold any finite number."""
+"""Encoded values are clipped here: a table may hold any finite number."""
 LARGE: Final = 4 * 10**10
-"""Pairs of rows beyond which an index takes the place of comparing each pair."""
+"""Most pairs of rows that are compared one by one; beyond, an index is searched."""
 _ROWS_AT_ONCE: Final = 2**14
 _QUERIES_AT_ONCE: Final = 2**17
 _LISTS: Final = 2048
 _SEARCHED: Final = 8
 _PER_LIST: Final = 128
+
+
+def column_keys(values: FloatArray) -> Keys:
+    """A key of each value, other ones in each column.
+
+    The key of a row over some columns is the sum of their keys, modulo 2**64: so columns are left
+    out by subtraction.
+
+    Args:
+        values: Values [n, d], as `dpaudit.model.encoding.values_of_table` gives them.
+
+    Returns:
+        Keys [n, d].
+    """
+    keys = np.empty(values.shape, dtype=np.uint64)
+    for place in range(values.shape[1]):
+        numbers = values[:, place] + 0.0  # a negative zero is zero
+        numbers[np.isnan(numbers)] = np.nan  # one missing value, whatever its bits
+        own = np.uint64(int(_STEP) * (2 * place + 1) % 2**64)
+        keys[:, place] = _mixed(_mixed(numbers.view(np.uint64)) + own)
+    return keys
+
+
+def row_keys(values: FloatArray) -> Keys:
+    """Keys [n] of rows with values [n, d], over all columns."""
+    found: Keys = column_keys(values).sum(axis=1, dtype=np.uint64)
+    return found
+
+
+def _mixed(bits: Keys) -> Keys:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014), a permutation of 64 bits."""
+    bits = bits + _STEP
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Keys = bits ^ (bits >> np.uint64(31))
+    return mixed
 
 
 class NearestRows(NamedTuple):
@@ -159,7 +196,7 @@ def _by_index(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray
 
 
 def _sorted(queries: Encoded, reference: Encoded, indices: IntArray) -> NearestRows:
-    """The distances from differences: a copy is at 0, which products of matrices do not give."""
+    """Distances from differences: a copy is at exactly 0, unlike with products of matrices."""
     distances = np.empty(indices.shape, dtype=np.float32)
     for start in range(0, len(queries), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)

@@ -10,7 +10,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from dpaudit.errors import DataError, MissingExtraError, SettingsError
-from dpaudit.usefulness.inversion import inversion_success, invert
+from reports.methods.inversion import inversion_success, invert
 
 IMAGES, LABELS = load_digits(return_X_y=True)
 IMAGES = IMAGES / 16.0
