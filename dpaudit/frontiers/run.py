@@ -23,8 +23,8 @@ from dpaudit.frontiers.record import Frontier, FrontierPoint, MeanScore, PointUt
 from dpaudit.frontiers.render import frontier_html, frontier_markdown
 from dpaudit.frontiers.settings import FrontierSettings
 from dpaudit.frontiers.tables import MeasuredTables, measure_tables
-from dpaudit.game.progress import OnProgress, ignore_progress
-from dpaudit.game.salt import SALT_FILE, Private, new_salt, salt_of
+from dpaudit.game.flight import OnProgress, ignore_progress
+from dpaudit.game.store import SALT_FILE, Private, new_salt, salt_of
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest, load
 from dpaudit.results.brief import AuditBrief

@@ -12,8 +12,7 @@ import numpy as np
 from dpaudit.errors import DpauditError, RegistryError, RunFolderError, TrialError
 from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.formatting import clipped
-from dpaudit.game.salt import PRIVATE_FILE
-from dpaudit.game.store import changed_keys
+from dpaudit.game.store import PRIVATE_FILE, changed_keys
 from dpaudit.plugins.protocols import FloatArray, Generator
 from dpaudit.usefulness.experiment import HEADLINE, Experiment, Measure
 
