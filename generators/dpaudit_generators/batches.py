@@ -1,4 +1,4 @@
-"""What every generator here that trains many models at once needs."""
+"""What every generator here needs: a table checked, many models trained together."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 import numpy as np
 import pandas as pd
 
+from dpaudit.errors import DataError
+from dpaudit.model.column import MISSING, OTHER
 from dpaudit.model.currencies import Claim
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import IntArray, Job, World
-from dpaudit_generators.tables import require_columns, require_table
 
 if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder
@@ -154,3 +155,42 @@ def claim_of_model(claim: C, *, seed: int | None) -> C:
     """
     noise = _SYSTEM if seed is None else _SEEDED
     return replace(claim, source=f"{claim.source}; {noise}")
+
+
+def require_table(data: pd.DataFrame, schema: Schema) -> None:
+    """Checks that columns and values of a table fit a schema.
+
+    Raises:
+        DataError: If they do not.
+    """
+    _refuse(schema.problems(data))
+
+
+def require_columns(data: pd.DataFrame, schema: Schema) -> None:
+    """Checks that a table has the columns of a schema, whatever their values.
+
+    Raises:
+        DataError: If it has not.
+    """
+    _refuse(schema.column_problems(data))
+
+
+def count_codes(codes: IntArray, *, cells: int, missing: bool) -> IntArray:
+    """How often each cell of a public domain occurs.
+
+    Args:
+        codes: Cells 0, 1, ... of the values [n], `MISSING` or `OTHER`.
+        cells: Size of the domain.
+        missing: Whether its last cell counts missing values, which else count nowhere, as values
+            that the schema does not know.
+
+    Returns:
+        Counts [cells].
+    """
+    codes = np.where(codes == MISSING, cells - 1 if missing else OTHER, codes)
+    return np.bincount(codes[codes != OTHER], minlength=cells)
+
+
+def _refuse(problems: Sequence[str]) -> None:
+    if problems:
+        raise DataError(f"the table does not fit the schema: {'; '.join(problems)}")

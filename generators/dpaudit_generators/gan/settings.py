@@ -1,11 +1,12 @@
-"""The public constants of a training."""
+"""The public constants of a training, and how DP-SGD protects it or is broken on purpose."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
 
 from dpaudit.errors import SettingsError
 
@@ -75,3 +76,32 @@ def _is_count(value: object) -> bool:
 
 def _sequence(value: object) -> tuple[Any, ...] | None:
     return tuple(value) if isinstance(value, (list, tuple)) else None
+
+
+class GradientFlaw(StrEnum):
+    """A way in which DP-SGD breaks its proof; each is named as the finding of a trace."""
+
+    NOT_CLIPPED = "gradients-not-clipped"
+    """Gradients are summed as they are."""
+    PENALTY_NOT_CLIPPED = "gradient-part-not-clipped"
+    """The gradient of the penalty, which reads the record too, is added after clipping."""
+    NOT_SAMPLED = "batches-not-sampled"
+    """Records are dealt to batches in turn, and the claim is that of independent sampling."""
+    NOISE_SKIPPED = "gradient-noise-skipped"
+    """Noise is added in the first step of each epoch only."""
+
+
+class DpSgd(NamedTuple):
+    """How a critic's gradients are protected.
+
+    Attributes:
+        rate: Probability that a record is in a batch.
+        clip: Norm that no record's gradient exceeds.
+        noise_multiplier: Standard deviation of the noise in units of `clip`.
+        flaws: What is broken on purpose.
+    """
+
+    rate: float
+    clip: float
+    noise_multiplier: float
+    flaws: frozenset[GradientFlaw] = frozenset()

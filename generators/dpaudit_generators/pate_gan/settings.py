@@ -1,4 +1,4 @@
-"""The public constants of a training."""
+"""The public constants of a training, what goes into it, and what comes out."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dpaudit.errors import SettingsError
+from dpaudit_generators.networks.model import Float32Array, Weights
+from dpaudit_generators.pate import IndexArray
+
+if TYPE_CHECKING:
+    from dpaudit_generators.marginals import TreeModel
 
 _COUNTS: Final = (
     *("rounds", "teacher_steps", "student_steps", "generator_steps", "batch", "noise_width"),
@@ -105,3 +110,48 @@ def _is_count(value: object) -> bool:
 
 def _sequence(value: object) -> tuple[Any, ...] | None:
     return tuple(value) if isinstance(value, (list, tuple)) else None
+
+
+class Trained(NamedTuple):
+    """The networks of one trained model.
+
+    Attributes:
+        generator: Makes records; empty if noisy marginals do.
+        student: The critic that the generator learnt from; public, as post-processing of released
+            labels, unless a training shows it private records.
+        ones: Share of 1 among the labels released in each round; empty where it is not kept.
+    """
+
+    generator: Weights
+    student: Weights
+    ones: tuple[float, ...] = ()
+
+
+class Records(NamedTuple):
+    """The private records of one model.
+
+    Attributes:
+        rows: Encoded records in the head's order of columns, [n, width]; models may share them.
+        owned: Row numbers of each of k teachers; a dropped record has none.
+    """
+
+    rows: Float32Array
+    owned: Sequence[IndexArray]
+
+
+class Trainee(NamedTuple):
+    """What one model is trained on.
+
+    Attributes:
+        records: Its private records and which teachers have them.
+        proportions: Released proportions of the label's classes, or none.
+        labels: How many labels its budget pays for, at most those of the plan.
+        seed: Its seed; None draws everything from the system's entropy.
+        start: The noisy marginals that records are drawn from; None if a network makes them.
+    """
+
+    records: Records
+    proportions: Sequence[float]
+    labels: int
+    seed: int | None
+    start: TreeModel | None = None

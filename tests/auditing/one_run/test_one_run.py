@@ -35,7 +35,7 @@ from dpaudit.plugins.protocols import GameView, World
 from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.results.schema import result_schema
-from dpaudit_generators.toys.histogram import LaplaceHistogram
+from dpaudit_generators.toys.counts import LaplaceHistogram
 
 CANARIES = 100
 ONE_RUN: dict[str, Any] = {"one_run": True, "canaries": CANARIES, "jobs": 1}
