@@ -125,11 +125,9 @@ def train(
         The networks of each model, as they were when it stopped, and its labels.
     """
     seeds = [trainee.seed for trainee in trainees]
-    marginals = [trainee.start for trainee in trainees if trainee.start is not None]
+    calm = any(trainee.start is not None for trainee in trainees)
     start = [
-        InitialNetworks(
-            seed, head=head, teachers=plan.teachers, settings=settings, calm=bool(marginals)
-        )
+        InitialNetworks(seed, head=head, teachers=plan.teachers, settings=settings, calm=calm)
         for seed in seeds
     ]
     rate, betas, batch = settings.learning_rate, settings.betas, settings.batch
@@ -144,18 +142,7 @@ def train(
     budgets = [LabelBudget(trainee.labels) for trainee in trainees]
     releases = LabelReleases(plan.table, budgets, seeds=seeds)
     streams = Streams(seeds, "training", device=device)
-    source: Source
-    if marginals:
-        source = CandidateSource(marginals, head, streams, device=device)
-    else:
-        source = LearningSource(
-            Generators([one.generator for one in start], rate=rate, betas=betas, device=device),
-            head,
-            streams,
-            [trainee.proportions for trainee in trainees],
-            settings,
-            device=device,
-        )
+    source = _source(trainees, start, streams, head=head, settings=settings, device=device)
     teaching = settings.teacher_steps * batch
     fixed = teaching + source.steps * batch
 
@@ -191,6 +178,30 @@ def train(
         for first in range(teaching, fixed, batch):
             source.learn(drawn.noise.part(slice(first, first + batch)), student.slope)
     return [finished.get(i, last) for i, last in enumerate(trained(range(len(trainees))))]
+
+
+def _source(
+    trainees: Sequence[Trainee],
+    start: Sequence[InitialNetworks],
+    streams: Streams,
+    *,
+    head: Head,
+    settings: TrainingSettings,
+    device: torch.device,
+) -> Source:
+    """Noisy marginals if the models have them, else generator networks that learn."""
+    marginals = [trainee.start for trainee in trainees if trainee.start is not None]
+    if marginals:
+        return CandidateSource(marginals, head, streams, device=device)
+    rate, betas = settings.learning_rate, settings.betas
+    return LearningSource(
+        Generators([one.generator for one in start], rate=rate, betas=betas, device=device),
+        head,
+        streams,
+        [trainee.proportions for trainee in trainees],
+        settings,
+        device=device,
+    )
 
 
 _AHEAD: Final = 2**14

@@ -1,7 +1,7 @@
 """Perceptrons of one shape side by side, with all kinds of layers that published PATE-GANs have.
 
 Each network of a stack is bit-identical to training alone: widths are padded, ones stand behind the
-last input of a layer (`networks.slices` says why), a mask restores the ones and zeros of a layer's
+last input of a layer (`networks.stack` says why), a mask restores the ones and zeros of a layer's
 padding, and losses hand in their gradients, so that nothing is summed over a stack.
 
 Their first weights, and the records that generator networks make, are here too.
