@@ -4,7 +4,7 @@ A stack of M critics f(x) = v . r(W x) with leaky rectifiers r; records end in a
 the biases. (An output bias would cancel between real and synthetic records.) Of a record x, of the
 synthetic minibatch Z and of a public point z between which and x the penalty looks, the loss is
 
--f(x) + mean f(Z) + penalty (|grad f(t x + (1 - t) z)| - 1)^2
+    -f(x) + mean f(Z) + penalty (|grad f(t x + (1 - t) z)| - 1)^2
 
 (Gulrajani et al. 2017, Algorithm 1). Its gradient by W is the sum of two outer products and a
 matrix that all records share, so that norms and weighted sums take no gradient apart. Everything is
