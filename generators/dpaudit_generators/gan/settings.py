@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from dpaudit.errors import SettingsError
+from dpaudit_generators.batches import check_network_settings
 
 _COUNTS: Final = ("rounds", "critic_steps", "batch", "noise_width", "critic_hidden")
 _RATES: Final = ("learning_rate", "critic_learning_rate")
@@ -44,38 +43,12 @@ class GanSettings:
     betas: Sequence[float] = (0.5, 0.9)
 
     def __post_init__(self) -> None:
-        for name in _COUNTS:
-            if not _is_count(getattr(self, name)):
-                raise SettingsError(
-                    f"{name} is {getattr(self, name)!r}: use a whole number of at least 1"
-                )
-        widths = _sequence(self.generator_hidden)
-        if widths is None or not all(map(_is_count, widths)):
-            raise SettingsError(
-                f"generator_hidden is {self.generator_hidden!r}: give each layer a width of at "
-                "least 1"
-            )
-        object.__setattr__(self, "generator_hidden", widths)  # a list from a command line
-        for name in _RATES:
-            if not 0.0 < getattr(self, name) < math.inf:
-                raise SettingsError(f"{name} is {getattr(self, name)!r}: use a number above 0")
-        betas = _sequence(self.betas)
-        if betas is None or len(betas) != 2 or not all(0.0 <= beta < 1.0 for beta in betas):
-            raise SettingsError(f"betas is {self.betas!r}: use two numbers in [0, 1)")
-        object.__setattr__(self, "betas", betas)
+        check_network_settings(self, counts=_COUNTS, layers=("generator_hidden",), rates=_RATES)
 
     @property
     def steps(self) -> int:
         """Steps of the critic in all."""
         return self.rounds * self.critic_steps
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _sequence(value: object) -> tuple[Any, ...] | None:
-    return tuple(value) if isinstance(value, (list, tuple)) else None
 
 
 class GradientFlaw(StrEnum):
