@@ -21,8 +21,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.files import parse_json, write_whole
 from dpaudit.game.errand import run_errand
-from dpaudit.game.salt import PRIVATE_FILE
-from dpaudit.game.store import RunFolder
+from dpaudit.game.store import PRIVATE_FILE, RunFolder
 from dpaudit.game.trial import reason_of
 from dpaudit.model.schema import Schema
 from dpaudit.model.severity import Severity

@@ -39,7 +39,7 @@ Name = Annotated[
 @guarded
 def list_environments() -> None:
     """Lists environments: of anonymeter, of registered libraries, and what else is in the cache."""
-    from dpaudit.bugs.corpus import known_environments
+    from dpaudit.bugs.bug import known_environments
 
     output = results()
     rows = []

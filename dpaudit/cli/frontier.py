@@ -22,7 +22,7 @@ from dpaudit.errors import InputError
 
 if TYPE_CHECKING:
     from dpaudit.auditing.progress_bar import ConsoleProgress
-    from dpaudit.game.progress import TrialProgress
+    from dpaudit.game.flight import TrialProgress
 
 
 @guarded

@@ -29,9 +29,15 @@ from dpaudit.formatting import clipped, rounded_down
 from dpaudit.frontiers.page import frontier_html, frontier_markdown
 from dpaudit.frontiers.plan import FrontierSettings, PlannedPoint, cost, planned_points
 from dpaudit.frontiers.record import Frontier, FrontierPoint, MeanScore, PointUtility
-from dpaudit.game.progress import OnProgress, ignore_progress
-from dpaudit.game.salt import PRIVATE_FILE, SALT_FILE, Private, new_salt, salt_of
-from dpaudit.game.store import changed_keys
+from dpaudit.game.flight import OnProgress, ignore_progress
+from dpaudit.game.store import (
+    PRIVATE_FILE,
+    SALT_FILE,
+    Private,
+    changed_keys,
+    new_salt,
+    salt_of,
+)
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest, load
 from dpaudit.plugins.protocols import FloatArray, Generator

@@ -16,7 +16,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import plan
 from dpaudit.bounds.guarantee import TradeOffGuarantee, guarantee_of
 from dpaudit.bounds.limits import rejecting_region
-from dpaudit.game.records import draw_included
+from dpaudit.game.worlds import draw_included
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.plugins.named import NamedAttack

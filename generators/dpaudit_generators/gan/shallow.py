@@ -1,30 +1,142 @@
-"""A Wasserstein GAN whose critic is trained by DP-SGD."""
+"""GANs whose networks have one hidden layer: without privacy, and with a critic trained by DP-SGD.
+
+Many of them are trained together.
+"""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Final
 
+import numpy as np
 import pandas as pd
 
 from dpaudit.account import dp_sgd_claim, dp_sgd_curve, dp_sgd_noise_multiplier
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import CurveClaim
-from dpaudit_generators.batches import TracedGenerator, claim_of_model
-from dpaudit_generators.gan.base import StackedGan
-from dpaudit_generators.gan.flaws import DpSgd, GradientFlaw
+from dpaudit.model.encoding import encode, width
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import Job
+from dpaudit_generators.batches import (
+    TableGenerator,
+    TracedGenerator,
+    claim_of_model,
+    kept_rows,
+    whole_table,
+)
 from dpaudit_generators.gan.model import GanModel
+from dpaudit_generators.gan.settings import DpSgd, GanSettings, GradientFlaw
+from dpaudit_generators.networks.model import NetworkBatch
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from dpaudit.plugins.recorder import Recorder
     from dpaudit_generators.gan.training import GanObserver, GanTrainee
-    from dpaudit_generators.networks.rows import Head
+    from dpaudit_generators.networks.source import Head
+
+_CACHED: Final = 2**18
+"""Most numbers that all models trained together should hold in a step."""
+_MOST_AT_ONCE: Final = 256
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StackedGan(GanSettings, TableGenerator[GanModel]):
+    """A GAN of which many models are trained together.
+
+    Attributes:
+        schema: The public schema; bounds and categories come from it alone.
+    """
+
+    schema: Schema
+
+    discloses: ClassVar[tuple[str, ...]] = ("discriminator", "parameters")
+
+    @property
+    def models_at_once(self) -> int:
+        """How many models train fastest together."""
+        columns = width(self.schema) + 1
+        held = 4 * self.batch * (columns + self.critic_hidden) + 2 * self.critic_hidden * columns
+        return max(1, min(_MOST_AT_ONCE, _CACHED // held))
+
+    def train(
+        self, data: pd.DataFrame, jobs: Sequence[Job], observer: GanObserver | None = None
+    ) -> NetworkBatch[GanModel]:
+        """As `fit_many`, on a table whose columns are the schema's, followed by an observer."""
+        from dpaudit_generators.gan.training import GanTrainee
+        from dpaudit_generators.networks.source import Head
+
+        head = Head(self.schema)
+        trainees = [GanTrainee(kept_rows(job, len(data)), job.seed) for job in jobs]
+        return NetworkBatch(tuple(self._models(self.encoded(data), trainees, head, observer)))
+
+    def encoded(self, data: pd.DataFrame) -> Tensor:
+        """Records as networks take them; a value beyond the bounds counts as the bound.
+
+        Args:
+            data: A table with the schema's columns.
+
+        Returns:
+            Rows [n, D] with a column of ones.
+        """
+        from dpaudit_generators.gan.training import with_ones
+        from dpaudit_generators.networks.source import Head
+
+        rows = np.clip(encode(data, self.schema), 0.0, 1.0)
+        return with_ones(rows[:, Head(self.schema).order])
+
+    @abstractmethod
+    def _models(
+        self,
+        rows: Tensor,
+        trainees: Sequence[GanTrainee],
+        head: Head,
+        observer: GanObserver | None,
+    ) -> list[GanModel]:
+        """Trains on encoded records."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Gan(StackedGan):
+    """A generative adversarial network (Goodfellow et al. 2014): its epsilon is infinite.
+
+    The critic learns to tell records from synthetic ones, from minibatches drawn with replacement;
+    the generator follows it (the non-saturating loss). Nothing is clipped and no noise is added, so
+    nothing is claimed: an audit states the claim that it is to refute.
+
+    Attributes:
+        claim: None: there is no promise.
+    """
+
+    claim: ClassVar[None] = None
+
+    def _models(
+        self,
+        rows: Tensor,
+        trainees: Sequence[GanTrainee],
+        head: Head,
+        observer: GanObserver | None,
+    ) -> list[GanModel]:
+        from dpaudit_generators.gan.gradients import GanLoss, Objective
+        from dpaudit_generators.gan.training import train
+
+        trained = train(
+            rows,
+            trainees,
+            head=head,
+            settings=self,
+            objective=Objective(GanLoss.CROSS_ENTROPY, 0.0),
+            observers=[] if observer is None else [observer],
+        )
+        return [
+            GanModel(schema=self.schema, weights=one.generator, critic=one.critic)
+            for one in trained
+        ]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,8 +144,8 @@ class DpGan(StackedGan, TracedGenerator[GanModel]):
     """A Wasserstein GAN with gradient penalty, its critic trained by DP-SGD (Abadi et al. 2016).
 
     The proof, in the order of the code: a step takes each record into its batch independently, with
-    a public rate (`selection.PoissonSelection`). What a record adds to the step's sum, the gradient
-    of the critic's loss with the penalty, depends on that record and on what is public (`steps`),
+    a public rate (`training.PoissonSelection`). What a record adds to the step's sum, the gradient
+    of the critic's loss with the penalty, depends on it and on what is public (`gradients`),
     and its norm is at most `clip`. Gaussian noise is added to the sum, an empty one too, and it is
     divided by the public `batch` (`training`). The number of records is used nowhere. Everything
     else, generator and synthetic records, follows from the noisy sums. Their number is public, so
@@ -111,7 +223,7 @@ class DpGan(StackedGan, TracedGenerator[GanModel]):
     @property
     def released_facts(self) -> tuple[str, ...]:
         """Names of what the noisy sums say of the target; none without one."""
-        from dpaudit_generators.gan.projections import projection_names
+        from dpaudit_generators.gan.observers import projection_names
 
         return () if self.target is None else projection_names(self.protection)
 
@@ -126,9 +238,23 @@ class DpGan(StackedGan, TracedGenerator[GanModel]):
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
         """As `trace`, on a table whose columns are the schema's."""
-        from dpaudit_generators.gan.tracing import traced
+        from dpaudit_generators.gan.observers import GradientRecording
 
-        return traced(self, data, n_rows=n_rows, seed=seed, recorder=recorder)
+        constants = {
+            "batch": self.batch,
+            "sampling_rate": self.rate,
+            "clip": self.clip,
+            "noise_multiplier": self.noise_multiplier,
+            "gradient_penalty": self.penalty,
+        }
+        for name, value in constants.items():
+            recorder.constant(name, value)
+        for column in self.schema.columns:
+            if column.kind.numeric:
+                recorder.scaling(column.name, column.bounds)
+        recording = GradientRecording(self.encoded(data), self.protection, recorder)
+        model = self.train(data, [whole_table(seed)], recording)[0]
+        return model.sample(n_rows, seed=seed)
 
     def _models(
         self,
@@ -137,8 +263,8 @@ class DpGan(StackedGan, TracedGenerator[GanModel]):
         head: Head,
         observer: GanObserver | None,
     ) -> list[GanModel]:
-        from dpaudit_generators.gan.projections import ProjectionLog
-        from dpaudit_generators.gan.steps import GanLoss, Objective
+        from dpaudit_generators.gan.gradients import GanLoss, Objective
+        from dpaudit_generators.gan.observers import ProjectionLog
         from dpaudit_generators.gan.training import train
 
         log = None

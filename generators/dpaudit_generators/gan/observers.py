@@ -1,4 +1,4 @@
-"""What the proof of DP-SGD protects, the noisy sums, as seen by who knows one record.
+"""Who follows a training by DP-SGD: projections of its noisy sums, and the records of a trace.
 
 The proof lets one publish the noisy sum of every step. Who knows a record knows its gradient in
 every step, because all else that it depends on is public, and so projects the sums on it (Nasr et
@@ -12,13 +12,14 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit_generators.gan.flaws import DpSgd
-from dpaudit_generators.gan.selection import batches_of_an_epoch
-from dpaudit_generators.gan.steps import contributions
-from dpaudit_generators.gan.training import GanStep
+from dpaudit.plugins.recorder import Recorder
+from dpaudit_generators.gan.gradients import contributions
+from dpaudit_generators.gan.settings import DpSgd
+from dpaudit_generators.gan.training import GanStep, batches_of_an_epoch
 
 MOST_PHASES: Final = 32
 """Steps of an epoch up to which sums over every such step are kept apart."""
@@ -110,3 +111,29 @@ class ProjectionLog:
 
 def _dot(one: Tensor, other: Tensor) -> Tensor:
     return (one * other).sum(-1)
+
+
+class GradientRecording:
+    """Records a training of one model for `dpaudit trace`.
+
+    Args:
+        rows: The table, encoded with its ones.
+        protection: How gradients are protected.
+        recorder: Takes the records.
+    """
+
+    def __init__(self, rows: Tensor, protection: DpSgd, recorder: Recorder) -> None:
+        self._rows, self._protection, self._recorder = rows, protection, recorder
+
+    def on_step(self, step: GanStep) -> None:
+        """Records a step: each record's gradient is computed again, by itself."""
+        assert step.noise is not None
+        rows = step.selected[0]
+        clipped = added = np.empty(0)
+        if len(rows):
+            parts = contributions(step.scene, self._rows[rows][None], self._protection)
+            norms = [one.gradients.norms() * one.factors for one in parts]
+            clipped = norms[0][0].numpy()
+            whole = torch.stack([one.gradients.apart() * one.factors[..., None] for one in parts])
+            added = whole.sum(0).norm(dim=-1)[0].numpy() if len(parts) > 1 else clipped
+        self._recorder.summed(rows, clipped=clipped, added=added, noise=step.noise[0].numpy())
