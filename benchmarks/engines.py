@@ -25,8 +25,7 @@ import numpy as np
 import pandas as pd
 from distributed import LocalCluster
 
-from dpaudit.game.engine import run_trials
-from dpaudit.game.engines import opened_engine
+from dpaudit.game.engine import opened_engine, run_trials
 from dpaudit.game.flight import Engine
 from dpaudit.game.local import LocalEngine
 from dpaudit.game.pool import workers_ended

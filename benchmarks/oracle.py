@@ -16,15 +16,11 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, one_hot, softplus
 
 from dpaudit.account import LabelBudget, LabelPlan
-from dpaudit_generators.networks.draws import Streams
-from dpaudit_generators.networks.perceptron import SLOPE, Float32Array, Weights
-from dpaudit_generators.networks.rows import TEMPERATURE, Head
-from dpaudit_generators.networks.source import Noise, NoiseSource
+from dpaudit_generators.networks.model import SLOPE, Float32Array, Weights
+from dpaudit_generators.networks.source import TEMPERATURE, Head, Noise, NoiseSource, Streams
 from dpaudit_generators.pate import IndexArray, LabelRelease
-from dpaudit_generators.pate_gan.rounds import rounds
-from dpaudit_generators.pate_gan.settings import TrainingSettings
-from dpaudit_generators.pate_gan.trainee import Trainee
-from dpaudit_generators.pate_gan.training import InitialNetworks
+from dpaudit_generators.pate_gan.settings import Trainee, TrainingSettings
+from dpaudit_generators.pate_gan.training import InitialNetworks, rounds
 
 _CPU: Final = torch.device("cpu")
 

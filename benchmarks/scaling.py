@@ -25,7 +25,7 @@ from timing import cpu_seconds, interleaved
 from training import network, operations, trainees
 
 from dpaudit.versions import versions
-from dpaudit_generators.networks.rows import Head
+from dpaudit_generators.networks.source import Head
 from dpaudit_generators.pate_gan import PUBLISHED, PateGan
 from dpaudit_generators.pate_gan.training import train
 

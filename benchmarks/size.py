@@ -30,8 +30,8 @@ from dpaudit.auditing.games import build_spec
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.auditing.two_worlds.trial_plan import plan_trials
-from dpaudit.game.distances import farthest_first
 from dpaudit.game.store import RunFolder
+from dpaudit.game.target import farthest_first
 from dpaudit.game.trial import Outcome, Role, TrialStatus
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import data_digest, load

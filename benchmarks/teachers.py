@@ -38,7 +38,7 @@ from dpaudit.model.encoding import table_of
 from dpaudit.model.schema import Schema
 from dpaudit_generators.marginals import Marginals, Structure
 from dpaudit_generators.pate_gan import Origin, PateGan
-from dpaudit_generators.pate_gan.start import sample_weighted
+from dpaudit_generators.pate_gan.model import sample_weighted
 from dpaudit_generators.toys import NullGenerator
 
 LABEL: Final = "label"

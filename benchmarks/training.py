@@ -31,10 +31,10 @@ from timing import interleaved
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.versions import versions
-from dpaudit_generators.networks.rows import Head
+from dpaudit_generators.networks.source import Head
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import PUBLISHED, Origin, PateGan
-from dpaudit_generators.pate_gan.trainee import Records, Trainee
+from dpaudit_generators.pate_gan.settings import Records, Trainee
 from dpaudit_generators.pate_gan.training import train
 
 ROWS, COLUMNS, TEACHERS = 686, 29, 5

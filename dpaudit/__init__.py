@@ -22,17 +22,15 @@ if TYPE_CHECKING:
     from dpaudit.model.schema import Schema
     from dpaudit.plugins.protocols import Attack, FeatureName, GameView, Generator, Model, Scorer
     from dpaudit.released_data.audit import audit_data
-    from dpaudit.released_data.coins import CoinFile
     from dpaudit.released_data.result import ReleasedDataResult
-    from dpaudit.released_data.split import CoinSplit, split
+    from dpaudit.released_data.split import CoinFile, CoinSplit, split
     from dpaudit.replaying.record import ReplayRecord
     from dpaudit.replaying.run import replay
     from dpaudit.results.result import AuditResult
     from dpaudit.results.schema import result_schema
     from dpaudit.results.verdict import Verdict
     from dpaudit.usefulness.report import UtilityReport
-    from dpaudit.usefulness.run import utility
-    from dpaudit.usefulness.settings import UtilitySettings
+    from dpaudit.usefulness.run import UtilitySettings, utility
     from dpaudit.versions import __version__
 
 _MODULE_OF = {
@@ -53,11 +51,11 @@ _MODULE_OF = {
     "ReleasedDataResult": "released_data.result",
     "split": "released_data.split",
     "CoinSplit": "released_data.split",
-    "CoinFile": "released_data.coins",
+    "CoinFile": "released_data.split",
     # what the data is good for
     "utility": "usefulness.run",
     "UtilityReport": "usefulness.report",
-    "UtilitySettings": "usefulness.settings",
+    "UtilitySettings": "usefulness.run",
     "frontier": "frontiers.run",
     "Frontier": "frontiers.record",
     # what is public about a table, and what is promised

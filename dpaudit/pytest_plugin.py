@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from dpaudit.auditing.recall import Memory
     from dpaudit.auditing.settings import SettingsGiven
-    from dpaudit.game.progress import OnProgress
+    from dpaudit.game.flight import OnProgress
     from dpaudit.model.schema import Schema
     from dpaudit.results.result import AuditResult
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray, Scorer
 from dpaudit.seeds import rng_of
-from dpaudit_attacks.calibration import Calibration, calibrate
-from dpaudit_attacks.logistic import LogOdds, fit_log_odds
+from dpaudit_attacks.logistic import Calibration, LogOdds, calibrate, fit_log_odds
 from dpaudit_attacks.rules import FeatureRule, Judged, best_rule, judge
 from dpaudit_attacks.trees import Trees, grow
 

@@ -16,8 +16,7 @@ from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView
-from dpaudit_attacks.base import ClassifierAttack, require_positive
-from dpaudit_attacks.classifiers import CHOSEN
+from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
 from dpaudit_attacks.columns import in_blocks
 from dpaudit_attacks.queries import WORD, alike_in, count_matches
 

@@ -16,8 +16,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView, IntArray
-from dpaudit_attacks.base import ClassifierAttack, require_positive
-from dpaudit_attacks.classifiers import CHOSEN
+from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
 from dpaudit_attacks.columns import ColumnStack, limits
 
 _FARTHEST = 3.0

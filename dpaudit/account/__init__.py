@@ -7,17 +7,11 @@ a number of labels, and `LabelBudget` refuses the label after the last one.
 
 from __future__ import annotations
 
-from dpaudit.account.budget import LabelBudget
-from dpaudit.account.calibration import LabelPlan, calibrate, calibrate_gaussian
+from dpaudit.account.calibration import LabelBudget, LabelPlan, calibrate, calibrate_gaussian
 from dpaudit.account.conversion import ORDERS, epsilon_from_moments, epsilon_from_rdp
 from dpaudit.account.dp_sgd import dp_sgd_claim, dp_sgd_curve, dp_sgd_noise_multiplier
 from dpaudit.account.moments import pate_moments
-from dpaudit.account.noisy_max import (
-    ConfidentNoisyMax,
-    GaussianNoisyMax,
-    LaplaceNoisyMax,
-    NoisyMax,
-)
+from dpaudit.account.noisy_max import ConfidentNoisyMax, GaussianNoisyMax, LaplaceNoisyMax, NoisyMax
 from dpaudit.account.vote_table import VoteTable, vote_table
 from dpaudit.model.choices import Mechanism, Method
 

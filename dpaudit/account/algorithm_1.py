@@ -145,38 +145,6 @@ def algorithm_1_claim(
     )
 
 
-def algorithm_1_public_claim(
-    labels: int, *, gamma: float, delta: float, moments: int = PAPER_MOMENTS
-) -> PrivacyClaim:
-    """What Algorithm 1 proves whatever the votes: its data-independent terms alone.
-
-    Args:
-        labels: How many labels are released, at least 1.
-        gamma: Inverse scale of the Laplace noise on each of the two counts, positive.
-        delta: The delta of the statement, in (0, 1).
-        moments: The number L of moments 1..L, at least 1.
-
-    Returns:
-        A claim that is a function of public settings only, hence releasable.
-
-    Raises:
-        SettingsError: If an argument is outside its range.
-    """
-    if labels < 1:
-        raise SettingsError(f"`labels` is {labels}: use at least 1")
-    orders = _one_to(moments)
-    spent = labels * data_independent_moments(gamma=gamma, moments=orders)
-    return PrivacyClaim(
-        epsilon=epsilon_from_moments(orders, spent, delta=delta),
-        delta=delta,
-        source=(
-            f"data-independent, releasable: {labels} noisy majority votes, Laplace noise of scale "
-            f"{1 / gamma:g} on each of two counts, at most min(2 g^2 l (l+1), 2 g l) a label, "
-            f"moments 1 to {moments} added up, Abadi et al.'s conversion"
-        ),
-    )
-
-
 def _third_term(
     q: FloatArray, gamma: float, moment: FloatArray, deviations: frozenset[Deviation]
 ) -> FloatArray:

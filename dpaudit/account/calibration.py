@@ -1,21 +1,20 @@
-"""Noise and number of labels from a privacy budget; knows no data."""
+"""Plans of labels: bought by a budget, priced, weighed by how good labels are, and counted down."""
 
 from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 
-from dpaudit.account._checks import check_positive_delta, check_teachers
-from dpaudit.account.mechanism import wrong_at
-from dpaudit.account.vote_table import VoteTable, vote_table
-from dpaudit.errors import SettingsError
-from dpaudit.model.choices import Mechanism, Method
+from dpaudit.account.conversion import check_positive_delta
+from dpaudit.account.vote_table import VoteTable, check_teachers, vote_table, wrong_at
+from dpaudit.errors import BudgetError, SettingsError
+from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method
 from dpaudit.model.gaussian import gaussian_epsilon
 
 _MOST_LABELS: Final = 10**12
@@ -32,6 +31,15 @@ _TINY: Final = 1e-300
 
 _RESOLUTION: Final = 1.0 + 1e-7
 """Of the search for the least noise, as a ratio."""
+USUAL_LABELS: Final = (10, 100, 1000, 10_000)
+"""Numbers of labels that span what students of PATE and PATE-GAN ask for."""
+USUAL_CONSENSUS: Final = (CLEAR_MAJORITY, 0.95)
+"""A clear majority, and almost all teachers."""
+COIN_FLIP: Final = 0.6
+"""A label that is right less often than this at a clear majority teaches a student next to
+nothing: it carries less than 3 % of a bit."""
+_ROUNDING: Final = 1e-9
+"""A plan for an accuracy of 0.6 hits it up to rounding, and is not warned of."""
 
 
 class LabelPlan(NamedTuple):
@@ -230,3 +238,153 @@ def _least_scale(spent: Callable[[float], float], epsilon: float, *, near: float
     while spent(scale) > epsilon:
         scale *= _RESOLUTION
     return scale
+
+
+class Quality(NamedTuple):
+    """How good a label is.
+
+    Attributes:
+        consensus: Share of the teachers that agree.
+        right: Probability that the label follows them.
+    """
+
+    consensus: float
+    right: float
+
+
+class Prospect(NamedTuple):
+    """One row of the practitioner's table.
+
+    Attributes:
+        plan: Noise, number of labels and what they spend.
+        proof: What proves `plan.epsilon`: `RDP`, `PLD` or `TIGHT`.
+        qualities: How good a label is, by share of the teachers that agree, increasing.
+    """
+
+    plan: LabelPlan
+    proof: Method
+    qualities: tuple[Quality, ...]
+
+    @property
+    def near_coin_flips(self) -> bool:
+        """Whether a label is right with probability below 0.6 even at a clear majority."""
+        return self.plan.table.accuracy(CLEAR_MAJORITY) < COIN_FLIP - _ROUNDING
+
+
+def prospect(
+    plan: LabelPlan,
+    *,
+    method: Method | str = Method.BEST,
+    consensus: Sequence[float] = USUAL_CONSENSUS,
+) -> Prospect:
+    """The row of a plan in the practitioner's table.
+
+    Args:
+        plan: The plan, from `calibrate` or `priced`.
+        method: The method that priced it.
+        consensus: Shares of the teachers that agree, each in [0.5, 1].
+
+    Returns:
+        The row.
+
+    Raises:
+        SettingsError: If a share or the method is unknown.
+    """
+    table = plan.table
+    proof = _method(method)
+    if proof is Method.BEST:
+        by_rdp = table.epsilon(plan.labels, delta=plan.delta, method=Method.RDP)
+        proof = Method.RDP if by_rdp <= plan.epsilon else Method.PLD
+    qualities = tuple(Quality(share, table.accuracy(share)) for share in sorted({*consensus}))
+    return Prospect(plan, proof, qualities)
+
+
+def priced(
+    *,
+    mechanism: Mechanism,
+    k: int,
+    labels: int,
+    scale: float,
+    delta: float,
+    method: Method | str = Method.BEST,
+) -> LabelPlan:
+    """The plan of given noise and a given number of labels: `calibrate` the other way round.
+
+    Args:
+        mechanism: Which noise decides the votes.
+        k: Number of teachers, at least 1.
+        labels: Number T of labels, at least 1.
+        scale: Of the noise, in votes, positive and finite.
+        delta: The delta of the statement, in (0, 1).
+        method: How the cost is proved.
+
+    Returns:
+        The plan, with its epsilon.
+
+    Raises:
+        SettingsError: If an argument is outside its range.
+    """
+    if labels < 1:
+        raise SettingsError(f"`labels` is {labels}: use a count, at least 1")
+    check_positive_delta(delta)
+    table = vote_table(mechanism, k, scale).quantised()
+    epsilon = table.epsilon(labels, delta=delta, method=_method(method))
+    return LabelPlan(mechanism, k, labels, scale, epsilon, delta)
+
+
+def _method(name: Method | str) -> Method:
+    try:
+        return Method(name)
+    except ValueError:
+        raise SettingsError(f"`method` is {name!r}: use {', '.join(Method)}") from None
+
+
+class LabelBudget:
+    """A fixed number of labels, fixed before the data is seen and counted down as they are drawn.
+
+    Call `spend` before each draw. A label that is drawn and then discarded has been paid for:
+    the draw costs privacy, not the use.
+
+    Args:
+        labels: How many labels may be drawn, at least 0.
+
+    Raises:
+        SettingsError: If the number of labels is negative.
+    """
+
+    __slots__ = ("_labels", "_spent")
+
+    def __init__(self, labels: int) -> None:
+        if labels < 0:
+            raise SettingsError(f"`labels` is {labels}: use a count, at least 0")
+        self._labels = labels
+        self._spent = 0
+
+    @property
+    def spent(self) -> int:
+        """How many labels have been paid for."""
+        return self._spent
+
+    @property
+    def left(self) -> int:
+        """How many labels may still be drawn."""
+        return self._labels - self._spent
+
+    def spend(self, labels: int = 1) -> None:
+        """Pays for labels, before they are drawn.
+
+        Args:
+            labels: How many, at least 1.
+
+        Raises:
+            BudgetError: If fewer are left; nothing is spent then.
+            SettingsError: If the number is below 1.
+        """
+        if labels < 1:
+            raise SettingsError(f"`labels` is {labels}: pay for at least 1")
+        if labels > self.left:
+            raise BudgetError(
+                f"{labels} labels asked, {self.left} of all {self._labels} labels of the privacy "
+                "budget are left: stop training, or plan a larger budget before the next run"
+            )
+        self._spent += labels

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpaudit.account._checks import check_positive_delta
+from dpaudit.account.conversion import check_positive_delta
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.currencies import CurveClaim, curve_points
@@ -124,10 +124,7 @@ def dp_sgd_curve(
         (float(epsilon), float(accountant.get_delta(epsilon)))
         for epsilon in np.linspace(0.0, last.epsilon, points + 1)[1:]
     ]
-    return CurveClaim(
-        points=curve_points(curve),
-        source=last.source,
-    )
+    return CurveClaim(points=curve_points(curve), source=last.source)
 
 
 @cache
@@ -188,12 +185,7 @@ def _crossing(known: dict[float, float], *, aim: float) -> float:
 
 
 def _composed(
-    method: DpSgdMethod,
-    neighbours: Neighbours,
-    *,
-    steps: int,
-    rate: float,
-    noise_multiplier: float,
+    method: DpSgdMethod, neighbours: Neighbours, *, steps: int, rate: float, noise_multiplier: float
 ) -> PrivacyAccountant:
     """An accountant that has seen all steps."""
     from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeAlias, overload
@@ -10,32 +11,32 @@ from typing import Final, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
-from dpaudit.account._checks import check_teachers
-from dpaudit.account.bernoulli import Steps, divergences, fractions, neighbour_steps, steps_between
-from dpaudit.account.composition import epsilon_of_labels, proof_of
+from dpaudit.account.composition import (
+    Steps,
+    divergences,
+    epsilon_of_labels,
+    fractions,
+    neighbour_steps,
+    proof_of,
+    steps_between,
+)
 from dpaudit.account.conversion import FloatArray
-from dpaudit.account.mechanism import in_words, wrong_at
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Mechanism, Method
 from dpaudit.model.claim import PrivacyClaim
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 WordArray: TypeAlias = npt.NDArray[np.uint64]
-
 WORD_BITS: Final = 64
 """Bits of the random word that draws a label."""
-
 _FLOAT_BITS: Final = 1074
 """With this many bits every float in [0, 1] is a fixed-point number."""
-
 _TINY: Final = 2.0**-1000
 """An exact table is never quite certain, so that every divergence is finite."""
-
 _ROUNDING: Final = 1e-14
 """More than the rounding errors of two quantiles."""
-
 _FLOOR: Final = 1e-6
 """A quantised table is never more certain than this: clipping moves no epsilon that matters."""
 
@@ -318,3 +319,45 @@ def _valid(orders: ArrayLike) -> FloatArray:
     if order.ndim != 1 or not np.all((order > 1.0) & np.isfinite(order)):
         raise SettingsError("Rényi orders must be finite numbers above 1, one or a flat list")
     return order
+
+
+# Probability that a label is wrong when the majority is `x` noise scales above a tie. For two
+# Laplace variables this is Lemma 4 of Papernot et al. 2017, an equality for two classes.
+_WRONG: Final[dict[Mechanism, Callable[[FloatArray], FloatArray]]] = {
+    Mechanism.GAUSSIAN: lambda x: np.asarray(ndtr(-x)),
+    Mechanism.LAPLACE: lambda x: np.asarray(0.5 * np.exp(-x)),
+    Mechanism.NOISY_MAX: lambda x: np.asarray(0.5 * (1.0 + x) * np.exp(-2.0 * x)),
+}
+_WORDS: Final = {
+    Mechanism.GAUSSIAN: "normal noise of standard deviation {:g} on the count of ones",
+    Mechanism.LAPLACE: "Laplace noise of scale {:g} on the count of ones",
+    Mechanism.NOISY_MAX: "Laplace noise of scale {:g} on each of the two counts",
+}
+
+
+def wrong_at(mechanism: Mechanism, scales: FloatArray) -> FloatArray:
+    """Probability that a label contradicts the majority.
+
+    Args:
+        mechanism: Which noise decides the vote.
+        scales: Distance of the majority from a tie (k/2), in scales of the noise.
+
+    Returns:
+        The probability at each distance; same shape.
+    """
+    return _WRONG[mechanism](scales)
+
+
+def in_words(mechanism: Mechanism, scale: float) -> str:
+    """The noise in words for a claim."""
+    return _WORDS[mechanism].format(scale)
+
+
+def check_teachers(teachers: int) -> None:
+    """Refuses a number of teachers that is not whole or is below 1.
+
+    Raises:
+        SettingsError: If it is.
+    """
+    if not isinstance(teachers, int) or teachers < 1:
+        raise SettingsError(f"the number of teachers is {teachers}: use at least 1")

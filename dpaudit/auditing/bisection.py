@@ -16,8 +16,8 @@ from dpaudit.errors import RegistryError
 from dpaudit.external.environments import Environment, create_environment
 from dpaudit.external.libraries import Library
 from dpaudit.formatting import error_text
+from dpaudit.game.flight import OnProgress, ignore_progress
 from dpaudit.game.pool import workers_ended
-from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.model.tables import Table
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict

@@ -24,10 +24,9 @@ from dpaudit.auditing.two_worlds.target_search.search import find_target
 from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec
 from dpaudit.errors import RunFolderError
 from dpaudit.files import io_reason, parse_json
-from dpaudit.game.engines import opened_engine
-from dpaudit.game.limits import check_trial_timeout
+from dpaudit.game.engine import opened_engine
+from dpaudit.game.flight import OnProgress, check_trial_timeout, ignore_progress
 from dpaudit.game.pool import workers_ended
-from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.model.choices import EngineName
 from dpaudit.model.schema import Schema

@@ -21,16 +21,14 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.files import parse_json, write_whole
 from dpaudit.game.errand import run_errand
-from dpaudit.game.salt import PRIVATE_FILE
-from dpaudit.game.store import RunFolder
+from dpaudit.game.store import PRIVATE_FILE, RunFolder
 from dpaudit.game.trial import reason_of
 from dpaudit.model.schema import Schema
 from dpaudit.model.severity import Severity
 from dpaudit.plugins.foreign import patches_apart, pickled
-from dpaudit.probe.catalogue import PROBES
+from dpaudit.probe.catalogue import PROBES, ProbeSettings
 from dpaudit.probe.result import ProbeResult, ProbeStatus
 from dpaudit.probe.run import run_probes
-from dpaudit.probe.settings import ProbeSettings
 from dpaudit.results.document import from_document, to_document
 from dpaudit.results.probes import ProbeAlarm, ProbesOutcome
 

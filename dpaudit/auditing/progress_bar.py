@@ -21,7 +21,7 @@ from rich.progress import (
 )
 
 from dpaudit.formatting import duration
-from dpaudit.game.progress import OnProgress, TrialProgress
+from dpaudit.game.flight import OnProgress, TrialProgress
 from dpaudit.game.trial import Role
 
 _TITLES = {

@@ -18,8 +18,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import RunFolderError
 from dpaudit.files import parse_json, write_whole
 from dpaudit.formatting import clipped, printable
-from dpaudit.game.salt import PRIVATE_FILE, Salt, new_salt, salt_of
-from dpaudit.game.store import RunFolder
+from dpaudit.game.store import PRIVATE_FILE, RunFolder, Salt, new_salt, salt_of
 from dpaudit.results.result import RESULT_FILE
 from dpaudit.results.verdict import FRESH_TRIALS, Check, Consequence
 

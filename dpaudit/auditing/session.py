@@ -10,8 +10,7 @@ from typing import ClassVar, Generic, TypeVar
 from dpaudit.auditing.controls import CONTROLS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.game.engine import Hopeless, never, run_trials
-from dpaudit.game.flight import Engine
-from dpaudit.game.progress import OnProgress, ignore_progress
+from dpaudit.game.flight import Engine, OnProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial
 from dpaudit.plugins.protocols import World

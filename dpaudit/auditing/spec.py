@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.game.salt import Private
+from dpaudit.game.store import Private
 from dpaudit.model.currencies import Claim, CurveClaim
 from dpaudit.model.curve_text import written_out
 from dpaudit.model.tables import Table, data_digest
 from dpaudit.plugins.named import NamedAttack, NamedGenerator
-from dpaudit.plugins.reached import Reached, reached
 from dpaudit.plugins.registry import ATTACKS, GENERATORS, module_of
-from dpaudit.plugins.source import source_digest
+from dpaudit.plugins.source import Reached, reached, source_digest
 from dpaudit.seeds import Stream
 from dpaudit.versions import __version__, versions
 

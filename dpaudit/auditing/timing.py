@@ -11,8 +11,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec
 from dpaudit.errors import InputError
 from dpaudit.game.local import LocalEngine
-from dpaudit.game.memory import largest_child
-from dpaudit.game.pool import workers_ended
+from dpaudit.game.pool import largest_child, workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Role, TrialStatus
 

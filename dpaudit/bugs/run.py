@@ -1,4 +1,7 @@
-"""Audits a broken release and its twin in the same game, and compares both with what should be."""
+"""Audits a broken release and its twin in the same game, and compares both with what should be.
+
+The same audit over other releases of the package says which of them have the bug.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from dpaudit.auditing.bisection import ReleasedSubject
 from dpaudit.auditing.entry import audit
+from dpaudit.auditing.games import build_spec
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.bugs.bug import Bug, Case, Release
 from dpaudit.errors import RegistryError
 from dpaudit.external.environments import create_environment
 from dpaudit.external.libraries import Library
-from dpaudit.game.progress import OnProgress, ignore_progress
+from dpaudit.game.flight import OnProgress, ignore_progress
 from dpaudit.model.tables import load
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
@@ -120,3 +127,34 @@ def _audited(
         probe=False,
         **dict(case.settings),
     )
+
+
+def subject_of_bug(bug: Bug, *, seed: int = 0) -> ReleasedSubject:
+    """The audit of a bug's broken side, to be run at any release of its package.
+
+    Args:
+        bug: A row of the corpus.
+        seed: Root of every random stream.
+
+    Returns:
+        What `audit_releases` audits.
+
+    Raises:
+        RegistryError: If the bug has no case.
+        InputError: If its settings or tables cannot be used.
+    """
+    case = bug.case
+    if case is None:
+        raise RegistryError(f"{bug.id} cannot be run ({bug.status}): {bug.note}")
+    given = {**case.settings, "neighbours_file": str(case.neighbour), "seed": seed, "probe": False}
+    settings = AuditSettings(**given)
+    table = load(case.table, case.schema)
+    library = library_of(bug, case, case.broken)
+
+    def spec(version: str) -> AuditSpec:
+        generator = library.with_release(version).generator(
+            case.method, schema=table.schema, parameters=case.broken.parameters
+        )
+        return build_spec(generator, table, settings)
+
+    return ReleasedSubject(package=bug.package, environment=library.environment, spec=spec)

@@ -21,7 +21,7 @@ from dpaudit.model.claim import Neighbours
 
 if TYPE_CHECKING:
     from dpaudit.account import LabelPlan
-    from dpaudit.account.practice import Prospect
+    from dpaudit.account.calibration import Prospect
 
 
 class Mechanisms(StrEnum):
@@ -66,7 +66,7 @@ class _Question:
     def answers(self, mechanism: Mechanism) -> list[LabelPlan]:
         """The plans of one mechanism."""
         from dpaudit.account import calibrate
-        from dpaudit.account.practice import USUAL_LABELS, priced
+        from dpaudit.account.calibration import USUAL_LABELS, priced
 
         if self.scale is not None and self.labels is not None:
             plan = priced(
@@ -147,7 +147,7 @@ def account(
     Noise is in votes: standard deviation (gaussian) or Laplace scale (laplace, noisy-max). The
     cost holds for adding or removing one record, whatever the votes are. Nothing is trained.
     """
-    from dpaudit.account.practice import USUAL_CONSENSUS, prospect
+    from dpaudit.account.calibration import USUAL_CONSENSUS, prospect
 
     question = _Question(
         teachers=teachers,
@@ -175,7 +175,7 @@ def account(
 
 
 def _warnings(rows: Sequence[Prospect]) -> list[str]:
-    from dpaudit.account.practice import COIN_FLIP
+    from dpaudit.account.calibration import COIN_FLIP
 
     poor = [f"{row.plan.mechanism} {row.plan.labels}" for row in rows if row.near_coin_flips]
     if not poor:

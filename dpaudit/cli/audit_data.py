@@ -74,7 +74,6 @@ def audit_data(
     Exit codes: 0 nothing found, 1 leak or violation, 2 wrong use or input, 3 inconclusive.
     """
     from dpaudit.released_data import audit_data as audited
-    from dpaudit.released_data.report import headline
 
     for option, path in (("html", html), ("markdown", markdown)):
         if path is not None and not path.parent.is_dir():
@@ -102,5 +101,5 @@ def audit_data(
     if json:
         results().print(result.to_json(), end="")
     else:
-        results().print(headline(result) if quiet else str(result))
+        results().print(result.headline if quiet else str(result))
     raise typer.Exit(exit_code(result.finding.verdict, fail_on))

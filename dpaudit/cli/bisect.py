@@ -71,7 +71,7 @@ def bisect(
     """
     from dpaudit.auditing.bisection import audit_releases, gravest_verdict
     from dpaudit.auditing.progress_bar import ConsoleProgress
-    from dpaudit.external.releases import releases_between
+    from dpaudit.external.environments import releases_between
 
     subject = _subject(name, data, schema, settings)
     errors = messages()
@@ -114,8 +114,8 @@ def _subject(
     """What a name stands for; a bug's audit has nothing to choose but its seed."""
     from dpaudit.auditing.bisection import ReleasedSubject
     from dpaudit.auditing.two_worlds.pairs import audited_table
-    from dpaudit.bugs.corpus import known_bugs
-    from dpaudit.bugs.releases import subject_of_bug
+    from dpaudit.bugs.bug import known_bugs
+    from dpaudit.bugs.run import subject_of_bug
     from dpaudit.plugins.named import libraries, library_named
 
     place, _, method = name.rpartition(":")

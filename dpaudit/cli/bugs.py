@@ -27,7 +27,7 @@ def listed(context: typer.Context) -> None:
     """Lists real privacy bugs of released software; `run ID` proves one."""
     if context.invoked_subcommand is not None:
         return
-    from dpaudit.bugs.corpus import known_bugs
+    from dpaudit.bugs.bug import known_bugs
 
     output = results()
     for bug in known_bugs().values():
@@ -71,7 +71,7 @@ def run(
     2 wrong use or no environment.
     """
     from dpaudit.auditing.progress_bar import ConsoleProgress
-    from dpaudit.bugs.corpus import bug_named
+    from dpaudit.bugs.bug import bug_named
     from dpaudit.bugs.run import SIDES, run_bug
     from dpaudit.results.sentences import headline
 

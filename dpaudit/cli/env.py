@@ -39,7 +39,7 @@ Name = Annotated[
 @guarded
 def list_environments() -> None:
     """Lists environments: of anonymeter, of registered libraries, and what else is in the cache."""
-    from dpaudit.bugs.corpus import known_environments
+    from dpaudit.bugs.bug import known_environments
 
     output = results()
     rows = []
@@ -100,7 +100,7 @@ def remove(
 
 def _registered() -> dict[str, Environment]:
     from dpaudit.plugins.named import libraries
-    from dpaudit.released_data.anonymeter.environment import ENVIRONMENT
+    from dpaudit.released_data.anonymeter.run import ENVIRONMENT
 
     return {ENVIRONMENT.name: ENVIRONMENT} | {
         one.environment.name: one.environment for one in libraries()

@@ -22,7 +22,7 @@ from dpaudit.errors import InputError
 
 if TYPE_CHECKING:
     from dpaudit.auditing.progress_bar import ConsoleProgress
-    from dpaudit.game.progress import TrialProgress
+    from dpaudit.game.flight import TrialProgress
 
 
 @guarded
@@ -78,9 +78,9 @@ def frontier(
     codes: 0 no violation found, 1 violation, 2 wrong use or input, 3 a point failed or an audit is
     invalid, 4 internal error.
     """
+    from dpaudit.frontiers.plan import FrontierSettings
     from dpaudit.frontiers.run import FRONTIER_FILES, run_frontier
-    from dpaudit.frontiers.settings import FrontierSettings
-    from dpaudit.usefulness.settings import UtilitySettings
+    from dpaudit.usefulness.run import UtilitySettings
 
     chosen = FrontierSettings(
         generators=generators,

@@ -10,7 +10,7 @@ import typer
 
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import RegistryError
-from dpaudit.external.adapters import adapter_account
+from dpaudit.external.libraries import adapter_account
 from dpaudit.formatting import did_you_mean
 
 if TYPE_CHECKING:

@@ -253,7 +253,7 @@ def _interference(
     """How much the canaries of a table disturb one another, before anything is trained."""
     from dpaudit.auditing.one_run.marginals import interference
     from dpaudit.auditing.one_run.spec import view_of
-    from dpaudit.game.canaries import choose_canaries
+    from dpaudit.game.worlds import choose_canaries
 
     if table is None:
         return None

@@ -12,8 +12,14 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.pairs import audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import InputError, RunFolderError
-from dpaudit.game.salt import SALTED, salt_of
-from dpaudit.game.store import STORE_FILE, RunFolder, changed_keys, specification_of
+from dpaudit.game.store import (
+    SALTED,
+    STORE_FILE,
+    RunFolder,
+    changed_keys,
+    salt_of,
+    specification_of,
+)
 from dpaudit.model.choices import EXPOSING
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, Table, load, load_table

@@ -19,8 +19,8 @@ from dpaudit.explain.reopen import FinishedRun, reopen
 from dpaudit.explain.suspects import suspects_of
 from dpaudit.files import write_whole
 from dpaudit.formatting import did_you_mean
+from dpaudit.game.flight import OnProgress, ignore_progress
 from dpaudit.game.pool import workers_ended
-from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import EngineName
 from dpaudit.model.claim import PrivacyClaim

@@ -2,6 +2,8 @@
 
 An environment is a virtual environment with exactly the releases that its file of pins lists. A
 marker, written last, says that it is complete; without one the folder counts for nothing.
+
+Which releases of a package its index offers for a version of Python, pip says too.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,10 +23,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from dpaudit.errors import RegistryError
-from dpaudit.external.interpreters import find_interpreter
-from dpaudit.external.pip import clean_environment, pip_reason
+from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.files import io_reason, parse_json, write_whole
+from dpaudit.formatting import clipped, did_you_mean, one_line
 
 MARKER: Final = "environment.json"
 """Name of the file that makes an environment complete."""
@@ -318,3 +321,191 @@ def _pinned(line: str, where: Path) -> tuple[str, str]:
 
 def _log_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.log")
+
+
+_SHOWN: Final = 300
+_UNREACHABLE: Final = re.compile(
+    r"NewConnectionError|NameResolutionError|ConnectTimeoutError|ConnectTimeout|ProxyError"
+    r"|Failed to establish a new connection|name resolution|Network is unreachable"
+)
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without what ties a process to this interpreter; PIP_ settings stay."""
+    own = ("PYTHON", "VIRTUAL_ENV", "__PYVENV")
+    return {name: value for name, value in os.environ.items() if not name.startswith(own)}
+
+
+def pip_reason(log: str) -> str:
+    """Why pip failed, from what it printed.
+
+    Args:
+        log: All of it.
+
+    Returns:
+        One line.
+    """
+    errors = [line.removeprefix("ERROR: ") for line in log.splitlines() if "ERROR: " in line[:7]]
+    missing = re.search(r"No matching distribution found for (\S+)", log)
+    if missing and _UNREACHABLE.search(log):
+        return "the package index cannot be reached: are you offline? pip keeps what it once had"
+    if missing and os.environ.get("PIP_NO_INDEX"):
+        return f"pip finds no {missing[1]}, and PIP_NO_INDEX keeps it from the package index"
+    if missing:
+        return f"the package index has no {missing[1]} for this Python"
+    if "No space left on device" in log:
+        return "no space left on the disk"
+    failed = re.search(r"Failed building wheel for (\S+)|Failed to build (?:installable )?\S*", log)
+    if failed and failed[1]:
+        return f"{failed[1]} cannot be built from source here"
+    last = errors[0] if errors else (log.strip().splitlines() or ["it says nothing"])[-1]
+    return clipped(one_line(last), _SHOWN)
+
+
+_VERSION_SECONDS: Final = 60.0
+"""How long an interpreter may take to say its version."""
+_ASK: Final = "import sys; print('%d.%d' % sys.version_info[:2]); import venv, ensurepip"
+
+
+def find_interpreter(name: str, versions: Sequence[str], *, given: Path | None = None) -> Path:
+    """An interpreter of one of some versions: this one if it fits, else the first that is found.
+
+    Looks for `python3.X` on PATH and among those that pyenv installed. An interpreter without
+    `venv` or `ensurepip`, which Debian packs apart, does not fit.
+
+    Args:
+        name: What it is for, in messages.
+        versions: Minor versions, such as "3.11", the preferred one first.
+        given: The one that the caller wants.
+
+    Returns:
+        The interpreter.
+
+    Raises:
+        RegistryError: If there is none, or the given one does not fit.
+    """
+    if given is not None:
+        return _fitting(name, versions, given)
+    incomplete = []
+    for path in _candidates(versions):
+        version, complete = _asked(path)
+        if version in versions and complete:
+            return path
+        if version in versions:
+            incomplete.append(path)
+    wanted = " or ".join(versions)
+    if incomplete:
+        raise RegistryError(
+            f"environment {name}: {incomplete[0]} lacks venv or ensurepip: install them (Debian: "
+            f"apt install python{versions[0]}-venv), or give `python`"
+        )
+    raise RegistryError(
+        f"environment {name} needs Python {wanted}, and there is no python{versions[0]} on PATH: "
+        "install it, or give `python`, the path of such an interpreter"
+    )
+
+
+def _fitting(name: str, versions: Sequence[str], given: Path) -> Path:
+    version, complete = _asked(given)
+    if version is None:
+        raise RegistryError(f"{given} is no Python interpreter that runs: give another `python`")
+    if version not in versions:
+        wanted = " or ".join(versions)
+        raise RegistryError(
+            f"{given} is Python {version}, and the pins of {name} are for {wanted}: give another "
+            "`python`"
+        )
+    if not complete:
+        raise RegistryError(f"{given} lacks venv or ensurepip: install them (Debian: python3-venv)")
+    return given
+
+
+def _candidates(versions: Sequence[str]) -> Iterator[Path]:
+    if sys.executable and f"{sys.version_info[0]}.{sys.version_info[1]}" in versions:
+        yield Path(sys.executable)
+    folders = [Path(one) for one in os.environ.get("PATH", "").split(os.pathsep) if one]
+    pyenv = Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")) / "versions"
+    for version in versions:
+        for folder in (*folders, *sorted(pyenv.glob(f"{version}.*/bin"))):
+            path = folder / f"python{version}"
+            if os.access(path, os.X_OK):
+                yield path
+
+
+def _asked(path: Path) -> tuple[str | None, bool]:
+    """The minor version of an interpreter, None if it does not run; whether it is complete."""
+    try:
+        done = subprocess.run(
+            [path, "-I", "-c", _ASK],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_VERSION_SECONDS,
+            env=clean_environment(),
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None, False
+    said = done.stdout.decode("utf-8", "replace").split()
+    return (said[0] if said else None), not done.returncode
+
+
+def releases_between(
+    environment: Environment, package: str, versions: str, *, python: Path | None = None
+) -> tuple[str, ...]:
+    """The releases of a package in a range, the oldest first.
+
+    Args:
+        environment: The environment that they are for.
+        package: Its name on the index.
+        versions: "A..B", both included; one that is left out is the oldest or the newest there is.
+        python: The interpreter that they are for; by default one that fits the environment.
+
+    Returns:
+        The versions. Those before a final release count only if A or B is one.
+
+    Raises:
+        SettingsError: If the range is none, or one of its ends is not on the index.
+        RegistryError: If no interpreter fits, or pip fails; says why.
+    """
+    first, dots, last = versions.partition("..")
+    if not dots:
+        raise SettingsError(f"`versions` is {versions!r}: give a range, such as 1.0..1.2")
+    early = any(letter.isalpha() for letter in versions)
+    known = _offered(environment, package, early=early, python=python)
+    for end in (first, last):
+        if end and end not in known:
+            raise SettingsError(
+                f"`versions`: the index has no {package} {end}{did_you_mean(end, known)} for this "
+                f"Python; it has {', '.join(known)}"
+            )
+    start = known.index(first) if first else 0
+    stop = known.index(last) if last else len(known) - 1
+    if start > stop:
+        raise SettingsError(f"`versions` is {versions}, and {last} is older: write {last}..{first}")
+    return known[start : stop + 1]
+
+
+def _offered(
+    environment: Environment, package: str, *, early: bool, python: Path | None
+) -> tuple[str, ...]:
+    """All releases for a Python, asked with the pip of a virtual environment of its own."""
+    interpreter = find_interpreter(environment.name, environment.pythons, given=python)
+    with tempfile.TemporaryDirectory(prefix="dpaudit-pip-") as folder:
+        own = Path(folder) / "bin" / "python"
+        _pip_says(package, interpreter, "-I", "-m", "venv", folder)
+        flags = ["--pre"] if early else []
+        said = _pip_says(package, own, "-I", "-m", "pip", "index", "versions", package, *flags)
+    match = re.search(r"^Available versions: (.+)$", said, re.MULTILINE)
+    if match is None:
+        raise RegistryError(f"pip does not say which releases of {package} there are: {said!r}")
+    return tuple(reversed(match[1].split(", ")))
+
+
+def _pip_says(package: str, *command: str | Path) -> str:
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, env=clean_environment()
+    )
+    said = done.stdout.decode("utf-8", "replace")
+    if done.returncode:
+        reason = pip_reason(said + done.stderr.decode("utf-8", "replace"))
+        raise RegistryError(f"the releases of {package} cannot be listed: {reason}")
+    return said

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dpaudit.frontiers.plan import FrontierSettings
 from dpaudit.frontiers.record import Frontier, FrontierPoint, frontier_schema
 from dpaudit.frontiers.run import frontier, run_frontier
-from dpaudit.frontiers.settings import FrontierSettings
 
 __all__ = [
     "Frontier",

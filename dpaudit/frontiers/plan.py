@@ -1,10 +1,13 @@
-"""Every point of a frontier, validated before anything is trained, and what all of them cost."""
+"""What a frontier is asked for, and its points: validated before any training, with their cost."""
 
 from __future__ import annotations
 
+import math
+import shlex
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, NamedTuple
 
 import loky
 
@@ -13,17 +16,143 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.timing import time_one
 from dpaudit.auditing.two_worlds.spec import build_two_worlds
-from dpaudit.errors import ClaimError, DpauditError, InterruptedRunError
+from dpaudit.errors import ClaimError, DpauditError, InterruptedRunError, SettingsError
 from dpaudit.formatting import duration
-from dpaudit.frontiers.settings import FrontierSettings, PointName
 from dpaudit.model.choices import EXPOSING, VULNERABLE
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import NamedGenerator, claim_under_audit, named_generator
 from dpaudit.plugins.protocols import trains_many
-from dpaudit.usefulness.baselines import UniformRows
+from dpaudit.plugins.registry import parse_parameters
 from dpaudit.usefulness.experiment import Experiment
+from dpaudit.usefulness.run import UniformRows, UtilitySettings
+
+EPSILON: Final = "epsilon"
+"""The parameter of a generator that takes its privacy budget."""
+AUDIT_CHOICES: Final = (
+    *("delta", "neighbours", "target", "access", "attacks", "shadow_models", "rows", "confidence"),
+    *("multiplicity", "sequential", "probe", "worker_memory", "seed"),
+)
+"""The choices of an audit that make sense for every point alike; the others keep their defaults."""
+UTILITY_CHOICES: Final = ("label", "positive", "test_share", "repeats", "classifiers")
+"""The choices of a measurement of utility; the others are those of the audit."""
+
+
+class PointName(NamedTuple):
+    """A generator at one epsilon.
+
+    Attributes:
+        asked: The generator as the caller wrote it: "pate-gan,teachers=20".
+        generator: Its name.
+        parameters: What it is built with, epsilon included.
+        epsilon: The epsilon.
+    """
+
+    asked: str
+    generator: str
+    parameters: dict[str, Any]
+    epsilon: float
+
+    def __str__(self) -> str:
+        """The point in words."""
+        return f"{self.asked} at epsilon {self.epsilon:g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrontierSettings:
+    """Every choice of a frontier other than its table.
+
+    Attributes:
+        generators: Names as for `dpaudit.audit`, each perhaps with parameters:
+            "pate-gan,teachers=20".
+        epsilons: Privacy budgets, given to each generator as its parameter `epsilon`; kept in
+            increasing order.
+        audit: How each point is audited; its own claim, parameters and pair of tables, and the
+            games that train once or serve many records, are left out.
+        utility: How useful the tables are; its rows, confidence and seed are those of the audit.
+
+    Raises:
+        SettingsError: If a setting is out of range, or belongs to one audit alone.
+    """
+
+    generators: Sequence[str]
+    epsilons: Sequence[float]
+    audit: AuditSettings = field(default_factory=AuditSettings)
+    utility: UtilitySettings = field(default_factory=UtilitySettings)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.generators, str) or not self.generators:
+            raise SettingsError(f"`generators` must name one or more, got {self.generators!r}")
+        for what, given in (("generators", self.generators), ("epsilons", self.epsilons)):
+            twice = [one for one in given if list(given).count(one) > 1]
+            if twice:
+                raise SettingsError(f"`{what}` names {twice[0]} twice: give each once")
+        if not self.epsilons or not all(0 < one < math.inf for one in self.epsilons):
+            raise SettingsError(
+                f"`epsilons` must be one or more positive numbers, got {list(self.epsilons)}"
+            )
+        for one in fields(AuditSettings):
+            changed = getattr(self.audit, one.name) != getattr(AuditSettings(), one.name)
+            if changed and one.name not in AUDIT_CHOICES:
+                raise SettingsError(
+                    f"`{one.name}` is of one audit, not of a frontier: leave it out, or run that "
+                    "point by `dpaudit audit`"
+                )
+        for name in ("rows", "confidence", "seed"):
+            if getattr(self.utility, name) not in (
+                getattr(UtilitySettings, name),
+                getattr(self.audit, name),
+            ):
+                raise SettingsError(f"`{name}` is that of the audit: give it there alone")
+        object.__setattr__(self, "generators", tuple(self.generators))
+        object.__setattr__(self, "epsilons", tuple(sorted(map(float, self.epsilons))))
+        _ = list(self.names())  # validates
+
+    def names(self) -> Iterator[PointName]:
+        """All points, generator by generator.
+
+        Raises:
+            RegistryError: If a generator's parameters cannot be read.
+            SettingsError: If epsilon is one of them.
+        """
+        for asked in self.generators:
+            name, *pairs = asked.split(",")
+            given = parse_parameters(pairs)
+            if EPSILON in given:
+                raise SettingsError(f"{asked}: leave its epsilon out, and give it in `epsilons`")
+            for epsilon in self.epsilons:
+                yield PointName(asked, name, {**given, EPSILON: epsilon}, epsilon)
+
+    def command(self, data: str, schema: str | None, test: str | None) -> str:
+        """The command that repeats it.
+
+        Args:
+            data: Where the table came from.
+            schema: The schema's file, if it was read from one.
+            test: Where the test table came from, if there is one.
+        """
+        words = ["dpaudit", "frontier", *self.generators, "--data", data]
+        words += [] if schema is None else ["--schema", schema]
+        words += [] if test is None else ["--test", test]
+        words += ["--epsilons", ",".join(f"{one:g}" for one in self.epsilons)]
+        for settings, names in ((self.audit, AUDIT_CHOICES), (self.utility, UTILITY_CHOICES)):
+            for one in fields(settings):
+                value = getattr(settings, one.name)
+                if one.name in names and value != one.default:
+                    words += _words(one.name, value)
+        return shlex.join(words)
+
+
+def _words(name: str, value: Any) -> list[str]:
+    """A setting as words of the command."""
+    option = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        return [option if value else f"--no-{option[2:]}"]
+    if isinstance(value, list | tuple):
+        named = (one if isinstance(one, str) else type(one).__name__ for one in value)
+        return [word for one in named for word in (option.removesuffix("s"), one)]
+    return [option, str(value)]
 
 
 @dataclass(frozen=True, kw_only=True)

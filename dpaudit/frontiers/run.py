@@ -3,39 +3,52 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from dpaudit.auditing.entry import folder_usable, run_audit
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.errors import DpauditError, InterruptedRunError, RunFolderError
-from dpaudit.files import write_whole
-from dpaudit.formatting import rounded_down
-from dpaudit.frontiers.plan import PlannedPoint, cost, planned_points
+from dpaudit.errors import (
+    DpauditError,
+    InterruptedRunError,
+    RegistryError,
+    RunFolderError,
+    TrialError,
+)
+from dpaudit.files import io_reason, parse_json, write_whole
+from dpaudit.formatting import clipped, rounded_down
+from dpaudit.frontiers.page import frontier_html, frontier_markdown
+from dpaudit.frontiers.plan import FrontierSettings, PlannedPoint, cost, planned_points
 from dpaudit.frontiers.record import Frontier, FrontierPoint, MeanScore, PointUtility
-from dpaudit.frontiers.render import frontier_html, frontier_markdown
-from dpaudit.frontiers.settings import FrontierSettings
-from dpaudit.frontiers.tables import MeasuredTables, measure_tables
-from dpaudit.game.progress import OnProgress, ignore_progress
-from dpaudit.game.salt import SALT_FILE, Private, new_salt, salt_of
+from dpaudit.game.flight import OnProgress, ignore_progress
+from dpaudit.game.store import (
+    PRIVATE_FILE,
+    SALT_FILE,
+    Private,
+    changed_keys,
+    new_salt,
+    salt_of,
+)
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest, load
+from dpaudit.plugins.protocols import FloatArray, Generator
 from dpaudit.results.brief import AuditBrief
 from dpaudit.results.result import RESULT_FILE
-from dpaudit.usefulness.baselines import UniformRows
-from dpaudit.usefulness.experiment import HEADLINE, Experiment, Setting
-from dpaudit.usefulness.run import GENERATOR, NOISE, prepare
-from dpaudit.usefulness.settings import UtilitySettings
-from dpaudit.usefulness.summary import score_interval, welch_p_value
+from dpaudit.usefulness.experiment import HEADLINE, Experiment, Measure, Setting
+from dpaudit.usefulness.report import score_interval, welch_p_value
+from dpaudit.usefulness.run import GENERATOR, NOISE, UniformRows, UtilitySettings, prepare
 from dpaudit.versions import versions
 
+_LONGEST = 60
 FRONTIER_FILES = ("frontier.json", "frontier.html", "frontier.md")
 AUDIT_FOLDER, UTILITY_FILE = "audit", "utility.json"
 """What the folder of a point holds."""
@@ -163,24 +176,10 @@ def run_frontier(
             parts.point(point, noise, f"{number} of {len(points)}: {point.name}")
             for number, point in enumerate(points, start=1)
         ]
-        positive = experiment.task.examples(experiment.test).positive
-        result = Frontier(
-            points=tuple(found),
-            noise=_mean(noise, "auroc", chosen.confidence),
-            real=experiment.real.scores[HEADLINE._replace(setting=Setting.REAL)],
-            source=table.source,
+        result = parts.frontier(
+            found,
+            noise,
             test_source=None if tested is None else tested.source,
-            schema_inferred=table.schema.inferred,
-            label=experiment.task.label,
-            prevalence=float(positive.mean()),
-            train_rows=len(experiment.train),
-            test_rows=len(experiment.test),
-            positive_test_rows=int(positive.sum()),
-            rows=experiment.rows,
-            classifiers=experiment.classifiers,
-            confidence=chosen.confidence,
-            seed=chosen.seed,
-            versions=versions(),
             reproduce=settings.command(
                 table.source, table.schema_source, None if tested is None else tested.source
             ),
@@ -212,10 +211,7 @@ class _Parts(NamedTuple):
         try:
             audit = AuditBrief.of(
                 run_audit(
-                    point.audit,
-                    folder / AUDIT_FOLDER,
-                    jobs=self.jobs,
-                    on_progress=self.on_progress,
+                    point.audit, folder / AUDIT_FOLDER, jobs=self.jobs, on_progress=self.on_progress
                 )
             )
         except (InterruptedRunError, RunFolderError):
@@ -238,6 +234,37 @@ class _Parts(NamedTuple):
             utility=utility,
             folder=folder.name,
             failures=tuple(failures),
+        )
+
+    def frontier(
+        self,
+        points: Sequence[FrontierPoint],
+        noise: MeasuredTables,
+        *,
+        test_source: str | None,
+        reproduce: str,
+    ) -> Frontier:
+        """The frontier of all points."""
+        experiment, confidence = self.experiment, self.utility.confidence
+        positive = experiment.task.examples(experiment.test).positive
+        return Frontier(
+            points=tuple(points),
+            noise=_mean(noise, "auroc", confidence),
+            real=experiment.real.scores[HEADLINE._replace(setting=Setting.REAL)],
+            source=self.table.source,
+            test_source=test_source,
+            schema_inferred=self.table.schema.inferred,
+            label=experiment.task.label,
+            prevalence=float(positive.mean()),
+            train_rows=len(experiment.train),
+            test_rows=len(experiment.test),
+            positive_test_rows=int(positive.sum()),
+            rows=experiment.rows,
+            classifiers=experiment.classifiers,
+            confidence=confidence,
+            seed=self.utility.seed,
+            versions=versions(),
+            reproduce=reproduce,
         )
 
     def _utility(self, point: PlannedPoint, file: Path, noise: MeasuredTables) -> PointUtility:
@@ -319,3 +346,106 @@ def _folder(out: Path, point: PlannedPoint) -> Path:
 def _is_done(folder: Path) -> bool:
     """Whether a point has nothing left to train, as far as that shows without reading it."""
     return (folder / AUDIT_FOLDER / RESULT_FILE).exists() and (folder / UTILITY_FILE).exists()
+
+
+class TableScores(NamedTuple):
+    """What was measured of one table: means over classifiers, on real test rows."""
+
+    auroc: float
+    auprc: float
+
+
+class MeasuredTables(NamedTuple):
+    """What was measured of one generator.
+
+    Attributes:
+        scores: Of each table.
+        failures: Why models failed, one line each; no score is of them.
+    """
+
+    scores: tuple[TableScores, ...]
+    failures: tuple[str, ...] = ()
+
+    def values(self, name: str) -> FloatArray:
+        """One of the scores of every table."""
+        return np.array([getattr(one, name) for one in self.scores])
+
+
+def measure_tables(
+    generator: Generator,
+    experiment: Experiment,
+    *,
+    source: str,
+    repeats: int,
+    file: Path,
+    specification: Mapping[str, Any],
+) -> MeasuredTables:
+    """Measures tables of a generator, or those that a file does not have yet.
+
+    Args:
+        generator: The generator.
+        experiment: The experiment.
+        source: Names its random streams.
+        repeats: How many models, each measured by one table.
+        file: Where scores are kept; its folder exists.
+        specification: What decides every number, as JSON; a file belongs to one.
+
+    Returns:
+        What was measured, of two tables at least.
+
+    Raises:
+        RunFolderError: If the file is of another specification, damaged, or cannot be written.
+        DpauditError: If the first model fails, or all but one do.
+    """
+    kept = _kept(file, specification)
+    failures = []
+    for number in range(repeats):
+        if str(number) in kept:
+            continue
+        try:
+            found = experiment.repeat(generator, source=source, number=number).scores
+        except DpauditError as error:
+            if number == 0:
+                raise RegistryError(f"its first model fails: {error}") from error
+            failures.append(str(error))
+            continue
+        auprc = HEADLINE._replace(measure=Measure.AUPRC)
+        kept[str(number)] = TableScores(found[HEADLINE], found[auprc])
+        document = {"specification": specification, "tables": kept}
+        try:
+            write_whole(file, json.dumps(document, indent=1) + "\n", mode=PRIVATE_FILE)
+        except OSError as error:
+            raise RunFolderError(
+                f"{file} cannot be written: {io_reason(error)}; fix that and run the same command "
+                "again"
+            ) from error
+    if len(kept) < 2:
+        raise TrialError(f"{len(failures)} of {repeats} models failed: {failures[0]}")
+    return MeasuredTables(tuple(kept.values()), tuple(failures))
+
+
+def _kept(file: Path, specification: Mapping[str, Any]) -> dict[str, TableScores]:
+    """The scores that a file has.
+
+    Raises:
+        RunFolderError: If it is of another specification, or damaged.
+    """
+    if not file.exists():
+        return {}
+    try:
+        document = parse_json(file.read_text(encoding="utf-8"))
+        there = document["specification"]
+        kept = {number: TableScores(*map(float, one)) for number, one in document["tables"].items()}
+        changed = changed_keys(there, json.loads(json.dumps(specification)))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RunFolderError(
+            f"{file} cannot be read ({type(error).__name__}): delete it, and it is measured again"
+        ) from error
+    if changed:
+        key = changed[0]
+        shown = (clipped(json.dumps(of.get(key)), _LONGEST) for of in (there, specification))
+        raise RunFolderError(
+            f"{file} holds another measurement: {key} is {' there and '.join(shown)} here; give "
+            "another `out`"
+        )
+    return kept

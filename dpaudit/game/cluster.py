@@ -1,21 +1,344 @@
-"""The connection to a dask cluster: which workers there are, and what they are asked for.
+"""The engine for more than one machine: at most one batch at a time for each worker of a cluster.
 
-Every request goes to one worker by its address: the scheduler neither moves nor repeats it. What a
-worker does with it is in `host`.
+A worker's death is charged to the batch that it ran, and to no other. Every request goes to one
+worker by its address: the scheduler neither moves nor repeats it. What a worker does with it is in
+`host`.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any, NamedTuple
 
-from distributed import Client, Future
+from distributed import CancelledError, Client, Future, KilledWorker
 
-from dpaudit.errors import ClusterError
+from dpaudit.errors import ClusterError, DpauditError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import error_line
-from dpaudit.game.host import Request, serve
+from dpaudit.game import worker
+from dpaudit.game.flight import SLACK, Batch, BatchLoss, Landing, Stopwatch, TimeLimit
+from dpaudit.game.host import Report, Request, serve
+from dpaudit.game.payload import payload_blob, search_path
+from dpaudit.game.pool import START_SECONDS, TICK_SECONDS, TICKETS
+from dpaudit.game.runner import Greeting, greet, greeting_of
+from dpaudit.game.store import PRIVATE_FILE
+from dpaudit.game.trial import Payload
+
+LOOK_SECONDS = 2.0
+"""How often the coordinator asks which workers there are."""
+FETCH_SECONDS = 60.0
+"""How long an outcome may take from its worker to the coordinator."""
+MOST_DROPPED = 10
+"""Requests that the scheduler may drop in a row while their workers live."""
+
+
+@dataclass
+class ClusterEngine:
+    """The workers of a cluster.
+
+    Attributes:
+        cluster: The connection.
+        fit: Which workers are known to run trials as this process would: of which payload, where.
+        refused: Why other workers are not used, in words.
+        started: Whether any trial may have begun.
+        generation: How often their processes were to be new.
+    """
+
+    cluster: Cluster
+    fit: set[tuple[str, str, str]] = field(default_factory=set)
+    refused: dict[str, str] = field(default_factory=dict)
+    started: bool = False
+    generation: int = 0
+
+    @property
+    def workers(self) -> int:
+        """How many there are now."""
+        return max(1, len(self.cluster.places()))
+
+    @contextmanager
+    def flight(
+        self, payload: Payload, *, folder: Path, log: Path, limit: TimeLimit
+    ) -> Iterator[ClusterFlight]:
+        """As `Engine.flight`; what workers print is added to the log.
+
+        Raises:
+            ClusterError: If a worker is not fit and no trial has begun.
+        """
+        del folder
+        flight = ClusterFlight(
+            self, payload_blob(payload), greeting_of(payload), log=log, limit=limit
+        )
+        try:
+            flight.begin()
+            self.started = True
+            yield flight
+        finally:
+            self.stop()
+
+    def renewed(self, trials: int) -> ClusterEngine:
+        """As `Engine.renewed`."""
+        del trials
+        self.generation += 1
+        return self
+
+    def stop(self) -> None:
+        """Drops what is in flight; workers notice within a second."""
+        self.cluster.stop()
+
+
+class _Sent(NamedTuple):
+    """A batch in flight; or a greeting, which has no trials."""
+
+    batch: Batch
+    place: Place
+    ticket: int
+
+
+class ClusterFlight:
+    """Batches handed to the workers of a cluster, at most one to each."""
+
+    def __init__(
+        self, engine: ClusterEngine, blob: bytes, greeting: Greeting, *, log: Path, limit: TimeLimit
+    ) -> None:
+        self._engine = engine
+        self._cluster = engine.cluster
+        self._blob = blob
+        self._digest = hashlib.sha256(blob).hexdigest()
+        self._greeting = greeting
+        self._log = log
+        self._limit = limit
+        self._search_path = search_path()
+        self._sent: dict[Future, _Sent] = {}
+        self._ended: SimpleQueue[Future] = SimpleQueue()
+        self._watch = Stopwatch(longest_step=2 * TICK_SECONDS)
+        self._places: dict[str, Place] = {}
+        self._looked = -LOOK_SECONDS
+        self._dropped = 0
+
+    def __len__(self) -> int:
+        """How many batches there are."""
+        return sum(bool(sent.batch) for sent in self._sent.values())
+
+    def begin(self) -> None:
+        """Waits until it is known which workers are fit.
+
+        Raises:
+            ClusterError: If one is not and no trial has begun.
+        """
+        self._look()
+        while self._sent:
+            self.collect()
+
+    def takes(self, *, suspect: bool) -> bool:
+        """Whether a worker is free; it runs nothing else meanwhile, so suspects need no more."""
+        del suspect
+        return bool(self._free())
+
+    def submit(self, batch: Batch, *, suspect: bool) -> None:
+        """Hands a batch to a free worker."""
+        del suspect
+        self._send(self._free()[0], worker.work, batch)
+
+    def collect(self) -> list[Landing]:
+        """Waits a moment for a batch to end, and looks from time to time which workers there are.
+
+        Raises:
+            ClusterError: If a worker has trouble of its own, no worker is there for long, or the
+                scheduler is gone.
+            DpauditError: What an attack raises on a valid table.
+        """
+        landed = []
+        with suppress(Empty):
+            future = self._ended.get(timeout=TICK_SECONDS)
+            if future in self._sent:  # else it was given up
+                landed += self._landed(future)
+        self._watch.advance()
+        if self._watch.idle > START_SECONDS:
+            why = "; ".join(self._engine.refused.values()) or "there is none"
+            raise ClusterError(
+                f"no worker of the scheduler at {self._cluster.address} takes trials: {why}; start "
+                "some, then run the same command again"
+            )
+        if monotonic() - self._looked >= LOOK_SECONDS:
+            landed += self._look()
+        return landed
+
+    def _free(self) -> list[Place]:
+        """Workers that are fit, ready, and have nothing to do."""
+        busy = {sent.place.address for sent in self._sent.values()}
+        return [
+            place
+            for place in self._places.values()
+            if place.ready
+            and self._fitness(place) in self._engine.fit
+            and place.address not in busy
+        ]
+
+    def _fitness(self, place: Place) -> tuple[str, str, str]:
+        return self._digest, place.address, place.folder
+
+    def _send(self, place: Place, function: Callable[..., Any], batch: Batch = ()) -> None:
+        ticket = next(TICKETS)
+        request = Request(
+            key=f"dpaudit-{os.getpid()}-{self._digest[:16]}-{ticket}",
+            payload=f"{self._digest}-{self._engine.generation}",
+            search_path=self._search_path,
+            function=function,
+            arguments=(batch,) if batch else (),
+            seconds=self._limit.of(batch) if batch else START_SECONDS,
+        )
+        blob = self._cluster.payload(self._blob, self._digest)
+        future = self._cluster.submit(place, request, blob)
+        self._sent[future] = _Sent(batch, place, ticket)
+        self._watch.begin(ticket)
+        future.add_done_callback(self._ended.put)
+
+    def _taken_off(self, future: Future) -> _Sent:
+        sent = self._sent.pop(future)
+        self._watch.end(sent.ticket)
+        self._cluster.drop(future)
+        return sent
+
+    def _landed(self, future: Future) -> list[Landing]:
+        """What came of a request that has ended; nothing if it was a greeting."""
+        report = self._report(future)
+        _, place, _ = sent = self._taken_off(future)
+        if report is None:
+            landed = self._look()
+            there = self._places.get(place.address)
+            loss = BatchLoss.STOPPED if there and there.folder == place.folder else BatchLoss.DIED
+            if loss is BatchLoss.STOPPED:
+                self._note_dropped()
+            return landed + ([Landing(sent.batch, loss=loss)] if sent.batch else [])
+        self._note(report.printed)
+        if isinstance(report.answer, Greeting):
+            self._greeted(place, self._greeting.difference(report.answer))
+        elif isinstance(report.answer, ClusterError):
+            raise ClusterError(f"{place.address}: {report.answer}; then run the same command again")
+        elif isinstance(report.answer, DpauditError):
+            raise report.answer
+        elif not sent.batch:
+            self._refuse(place, "ends while it loads what is audited: see its log")
+        else:
+            self._dropped = 0
+            outcomes = () if report.loss else tuple(report.answer)
+            return [Landing(sent.batch, outcomes, report.loss)]
+        return []
+
+    def _report(self, future: Future) -> Report | None:
+        """What a worker reports; None if the scheduler has dropped the request, or lost the answer.
+
+        Raises:
+            ClusterError: If the worker cannot even read the request.
+        """
+        place = self._sent[future].place
+        try:
+            report: Report = future.result(timeout=FETCH_SECONDS)
+        except (CancelledError, TimeoutError, KilledWorker):
+            return None
+        except Exception as error:  # noqa: BLE001 - whatever its modules raise
+            raise ClusterError(
+                f"the worker {place.address} cannot run dpaudit: {error_line(error)}; install "
+                "there what is installed here"
+            ) from None
+        return report
+
+    def _greeted(self, place: Place, difference: str) -> None:
+        if difference:
+            self._refuse(place, f"has {difference}: install there what is installed here")
+        else:
+            self._engine.fit.add(self._fitness(place))
+
+    def _refuse(self, place: Place, why: str) -> None:
+        """Does without a worker.
+
+        Raises:
+            ClusterError: If no trial has begun.
+        """
+        line = f"the worker {place.address} {why}"
+        if not self._engine.started:
+            raise ClusterError(line)
+        self._engine.refused[place.folder] = line
+        self._note(f"{line}; the run goes on without it\n".encode())
+
+    def _note_dropped(self) -> None:
+        """Counts what the scheduler has dropped while its worker lives; the payload may be lost.
+
+        Raises:
+            ClusterError: If that happens again and again.
+        """
+        self._cluster.forget_payload()
+        self._dropped += 1
+        if self._dropped > MOST_DROPPED:
+            raise ClusterError(
+                f"the scheduler at {self._cluster.address} drops what it is asked for: see its "
+                "log, then run the same command again"
+            )
+
+    def _look(self) -> list[Landing]:
+        """Sees which workers there are: greets new ones, gives up what others were to do."""
+        self._looked = monotonic()
+        self._places = self._cluster.places()
+        landed = []
+        for future, (batch, place, ticket) in list(self._sent.items()):
+            there = self._places.get(place.address)
+            longest = SLACK * self._limit.of(batch) + START_SECONDS
+            if there is None or there.folder != place.folder:
+                loss = BatchLoss.DIED
+            elif self._watch.seconds[ticket] > longest:  # its own worker should have seen to it
+                loss = BatchLoss.LATE
+            else:
+                continue
+            self._taken_off(future)
+            landed += [Landing(batch, loss=loss)] if batch else []
+        busy = {sent.place.address for sent in self._sent.values()}
+        for place in self._places.values():
+            if place.folder in self._engine.refused or place.address in busy:
+                continue
+            if place.threads != 1:
+                self._refuse(
+                    place,
+                    f"has {place.threads} threads, and a trial takes one: start workers with "
+                    "`--nthreads 1`, one for each core",
+                )
+            elif self._fitness(place) not in self._engine.fit:
+                self._send(place, greet)
+        return landed
+
+    def _note(self, said: bytes) -> None:
+        """Adds to the log of the run folder."""
+        if said:
+            log = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
+            with os.fdopen(log, "wb") as file:
+                file.write(said)
+
+
+@contextmanager
+def cluster_engine(address: str) -> Iterator[ClusterEngine]:
+    """Connects to a cluster, and leaves it at the end.
+
+    Args:
+        address: Of its scheduler, or the JSON file that the scheduler writes.
+
+    Yields:
+        The engine.
+
+    Raises:
+        ClusterError: If no scheduler answers, or it has no workers.
+    """
+    cluster = Cluster(address)
+    try:
+        yield ClusterEngine(cluster)
+    finally:
+        cluster.close()
+
 
 CONNECT_SECONDS = 10.0
 """How long a scheduler may take to answer."""

@@ -1,26 +1,38 @@
 """Runs batches of trials on worker processes and commits each trial as its batch arrives.
 
 The coordinator alone writes the store. A worker that dies costs only its own trial: what was in
-flight is run again one trial at a time, so that the trial that kills its worker is found, and
-after three attempts that trial is recorded as crashed. A trial that is over its time is recorded as
+flight is run again one trial at a time, so that the trial that kills its worker is found, and after
+three attempts that trial is recorded as crashed. A trial that is over its time is recorded as
 failed at once; what else was in flight is run again.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
-from dpaudit.errors import InterruptedRunError
-from dpaudit.game.batches import Batch, make_batches
-from dpaudit.game.flight import BatchLoss, Engine, Flight
-from dpaudit.game.limits import TimeLimit
+import loky
+
+from dpaudit.errors import InterruptedRunError, MissingExtraError, SettingsError
+from dpaudit.game.flight import (
+    Batch,
+    BatchLoss,
+    Engine,
+    Flight,
+    OnProgress,
+    TimeLimit,
+    TrialProgress,
+    ignore_progress,
+    make_batches,
+)
+from dpaudit.game.local import LocalEngine
 from dpaudit.game.payload import erase_payloads
 from dpaudit.game.pool import interrupts_held
-from dpaudit.game.progress import OnProgress, TrialProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
+from dpaudit.model.choices import EngineName
 
 MAX_ATTEMPTS = 3
 FIRST_REVIEW = 16
@@ -209,3 +221,41 @@ def _crashed(trial: Trial) -> Outcome:
         status=TrialStatus.CRASHED,
         error=f"its worker process died in each of {MAX_ATTEMPTS} attempts",
     )
+
+
+@contextmanager
+def opened_engine(name: str, *, jobs: int | None, scheduler: str | None) -> Iterator[Engine]:
+    """Opens an engine; what it started or connected to is left at the end.
+
+    Args:
+        name: An `EngineName`.
+        jobs: Worker processes of this machine; one per available core if None.
+        scheduler: Address of a dask scheduler, or the JSON file that it writes.
+
+    Yields:
+        The engine.
+
+    Raises:
+        SettingsError: If these do not belong together, or `jobs` is not positive.
+        MissingExtraError: If dask is not installed.
+        ClusterError: If no scheduler answers, or its workers cannot run trials.
+    """
+    if name not in list(EngineName):
+        raise SettingsError(f"`engine` must be one of {', '.join(EngineName)}, got {name!r}")
+    if jobs is not None and jobs < 1:
+        raise SettingsError(f"`jobs` must be at least 1, got {jobs}")
+    if name == EngineName.LOCAL:
+        if scheduler is not None:
+            raise SettingsError("`scheduler` is for the engine dask: give it as `engine` too")
+        yield LocalEngine(jobs or loky.cpu_count())
+        return
+    if scheduler is None:
+        raise SettingsError("the engine dask needs the address of its scheduler: give `scheduler`")
+    if jobs is not None:
+        raise SettingsError("`jobs` are of this machine: with the engine dask the scheduler says")
+    try:
+        from dpaudit.game.cluster import cluster_engine
+    except ModuleNotFoundError:
+        raise MissingExtraError("the engine dask", "distributed", "cluster") from None
+    with cluster_engine(scheduler) as engine:
+        yield engine

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game import worker
-from dpaudit.game.limits import Stopwatch
-from dpaudit.game.payload import erase_payloads, payload_file
+from dpaudit.game.flight import Stopwatch
+from dpaudit.game.payload import PayloadFile, erase_payloads, payload_file
 from dpaudit.game.pool import TICK_SECONDS, TICKETS, interrupts_held, kill_workers, started_pool
 from dpaudit.game.store import RunFolder
 
@@ -56,7 +56,7 @@ def run_errand(
         raise
 
 
-def _awaited(file: worker.PayloadFile, *, jobs: int, seconds: float) -> Any:
+def _awaited(file: PayloadFile, *, jobs: int, seconds: float) -> Any:
     """What the errand returns.
 
     Raises:

@@ -1,15 +1,173 @@
-"""What an engine does: hands batches of trials to workers and says how each batch ended."""
+"""What engine and coordinator say to one another: batches of trials, their time, how they ended.
+
+A batch is trials whose models a worker trains together. An engine hands batches to workers, each
+with a limit of time, and says how each ended.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from pathlib import Path
+from time import monotonic
 from typing import NamedTuple, Protocol
 
-from dpaudit.game.batches import Batch
-from dpaudit.game.limits import TimeLimit
-from dpaudit.game.trial import Outcome, Payload
+from dpaudit.errors import DpauditError, SettingsError
+from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
+from dpaudit.model.encoding import width
+from dpaudit.plugins.foreign import refusing
+from dpaudit.plugins.protocols import World, trains_many
+
+MEMORY = 256 * 2**20
+"""Bytes that the synthetic records of one batch may take."""
+
+Batch = tuple[Trial, ...]
+"""Trials that one worker runs in one go."""
+
+
+def make_batches(
+    trials: Sequence[Trial], payload: Payload, generator: object, *, workers: int
+) -> list[Batch]:
+    """Groups trials into batches of nearly equal size, so that all workers have the same load.
+
+    Args:
+        trials: The trials, in the order to run them; a batch keeps that order.
+        payload: What they are run from.
+        generator: What they train; batches of one unless it is a `BatchGenerator`.
+        workers: Number of worker processes.
+
+    Returns:
+        The batches; the models of each have one shape and one number of requested rows. Batches
+        of one trial where the generator cannot say what it trains together.
+    """
+    groups: dict[Hashable, list[Trial]] = {}
+    try:
+        with refusing("it cannot say what it trains together"):
+            if not trains_many(generator):
+                return [(trial,) for trial in trials]
+            most = min(int(generator.models_at_once), affordable(payload))
+            for trial in trials:
+                key = generator.batch_key(payload.job(trial))
+                group = (payload.game.rows_requested(trial.world), key)
+                groups.setdefault(group, []).append(trial)
+    except DpauditError:  # the generator's: what it cannot train will fail as trials
+        return [(trial,) for trial in trials]
+    # As few rounds of all workers as possible, and equal shares of them.
+    rounds = -(-len(trials) // (workers * max(1, most)))
+    size = -(-len(trials) // (workers * rounds))
+    return [batch for group in groups.values() for batch in _shares(group, size)]
+
+
+def affordable(payload: Payload) -> int:
+    """The number of models whose synthetic records fit into `MEMORY`, encoded and as values.
+
+    At least 1.
+    """
+    view = payload.game.view
+    rows = max(payload.game.rows_requested(world) for world in World)
+    numbers = rows * (width(view.schema) + len(view.schema.columns))
+    return max(1, MEMORY // (8 * numbers))
+
+
+def _shares(trials: Sequence[Trial], size: int) -> list[Batch]:
+    """Parts of at most this size, as equal as possible."""
+    parts = -(-len(trials) // size)
+    bounds = [len(trials) * part // parts for part in range(parts + 1)]
+    return [tuple(trials[start:stop]) for start, stop in pairwise(bounds)]
+
+
+FLOOR_SECONDS = 3600.0
+"""The least limit that is derived from other trials."""
+FACTOR = 20
+"""A derived limit is this many times the slowest batch so far."""
+FIRST_SECONDS = 86_400.0
+"""The limit of a batch while none has finished."""
+LEAST_SECONDS = 1.0
+"""The least limit that can be asked for."""
+SLACK = 1.05
+"""Workers are stopped once a batch has taken this many times its limit.
+
+Batches that began together then end together: stopping the workers starts the others again.
+"""
+
+
+def check_trial_timeout(seconds: float | None) -> None:
+    """Makes sure that a limit can be used.
+
+    Raises:
+        SettingsError: If it is below one second or no number.
+    """
+    if seconds is not None and not seconds >= LEAST_SECONDS:  # nor is NaN
+        raise SettingsError(
+            f"`trial_timeout` must be at least {LEAST_SECONDS:g} second, got {seconds:g}"
+        )
+
+
+@dataclass
+class TimeLimit:
+    """The wall time that a batch may take.
+
+    Attributes:
+        per_trial: Seconds for each trial of a batch; if None, the limit of a batch is derived:
+            `FACTOR` times the slowest so far, at least `FLOOR_SECONDS`; `FIRST_SECONDS` before any
+            has finished.
+        slowest: Seconds of the slowest batch so far in which a trial finished.
+    """
+
+    per_trial: float | None = None
+    slowest: float = 0.0
+
+    def of(self, batch: Batch) -> float:
+        """The limit of one batch, in seconds."""
+        if self.per_trial is not None:
+            return self.per_trial * len(batch)
+        return max(FLOOR_SECONDS, FACTOR * self.slowest) if self.slowest else FIRST_SECONDS
+
+    def learn(self, outcomes: Sequence[Outcome]) -> None:
+        """Takes in how long one batch took."""
+        if any(outcome.status is TrialStatus.FINISHED for outcome in outcomes):
+            self.slowest = max(self.slowest, sum(outcome.seconds for outcome in outcomes))
+
+
+class Stopwatch:
+    """Counts the seconds of whatever runs, but not those in which this process did not.
+
+    A coordinator that was suspended (Ctrl-Z, a laptop that slept) must not find its trials late.
+    """
+
+    def __init__(self, *, longest_step: float, now: Callable[[], float] = monotonic) -> None:
+        """Starts the clock.
+
+        Args:
+            longest_step: Seconds that are counted at most between two calls of `advance`.
+            now: Seconds that have passed.
+        """
+        self.seconds: dict[int, float] = {}
+        self.idle = 0.0
+        self._longest_step = longest_step
+        self._now = now
+        self._last = now()
+
+    def begin(self, ticket: int) -> None:
+        """Counts for this ticket from now on."""
+        self.seconds[ticket] = 0.0
+        self.idle = 0.0
+
+    def end(self, ticket: int) -> None:
+        """Counts no more for this ticket."""
+        self.seconds.pop(ticket, None)
+        self.idle = 0.0
+
+    def advance(self) -> None:
+        """Adds the time since the last call to all that runs; if nothing does, to `idle`."""
+        now = self._now()
+        step, self._last = min(now - self._last, self._longest_step), now
+        for ticket in self.seconds:
+            self.seconds[ticket] += step
+        self.idle = 0.0 if self.seconds else self.idle + step
 
 
 class BatchLoss(Enum):
@@ -95,3 +253,27 @@ class Engine(Protocol):
     def stop(self) -> None:
         """Ends whatever the workers are doing, at once."""
         ...
+
+
+class TrialProgress(NamedTuple):
+    """How many trials of one role are done.
+
+    Attributes:
+        role: What the trials are for.
+        done: Trials with an outcome, those of an earlier run of the same audit included.
+        total: Trials there will be; fewer may do for a sequential audit.
+        failed: Those of the done trials that failed.
+    """
+
+    role: Role
+    done: int
+    total: int
+    failed: int
+
+
+OnProgress = Callable[[TrialProgress], None]
+"""Called after every trial, and once before the first."""
+
+
+def ignore_progress(progress: TrialProgress) -> None:
+    """Does nothing with progress: the default callback."""

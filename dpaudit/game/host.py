@@ -25,11 +25,9 @@ from distributed import get_worker
 from dpaudit.errors import ClusterError
 from dpaudit.formatting import error_line
 from dpaudit.game import runner, worker
-from dpaudit.game.family import Family
-from dpaudit.game.flight import BatchLoss
-from dpaudit.game.limits import SLACK, Stopwatch
-from dpaudit.game.payload import written
-from dpaudit.game.pool import IDLE_SECONDS, START_SECONDS, TICK_SECONDS
+from dpaudit.game.flight import SLACK, BatchLoss, Stopwatch
+from dpaudit.game.payload import PayloadFile, written
+from dpaudit.game.pool import IDLE_SECONDS, START_SECONDS, TICK_SECONDS, Family
 
 MOST_PRINTED = 2**16
 """Bytes of what a generator prints during one batch that are handed on, the last ones."""
@@ -150,7 +148,7 @@ class Host:
         """Nothing is started yet."""
         self._lock = threading.Lock()
         self._runner: Runner | None = None
-        self._payload: worker.PayloadFile | None = None
+        self._payload: PayloadFile | None = None
         self._name = ""
         self._open = ExitStack()
         self._timer: threading.Timer | None = None
@@ -196,7 +194,7 @@ class Host:
             self._end_runner()
             self._forget()
 
-    def _file(self, request: Request, blob: bytes) -> worker.PayloadFile:
+    def _file(self, request: Request, blob: bytes) -> PayloadFile:
         """The payload on this machine, in a folder that this worker's end removes."""
         if self._payload is None or self._name != request.payload:
             self._end_runner()  # it holds the log of the payload before

@@ -12,10 +12,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from dpaudit.game import worker
-from dpaudit.game.batches import Batch
-from dpaudit.game.flight import BatchLoss, Landing
-from dpaudit.game.limits import SLACK, Stopwatch, TimeLimit
-from dpaudit.game.payload import payload_file
+from dpaudit.game.flight import SLACK, Batch, BatchLoss, Landing, Stopwatch, TimeLimit
+from dpaudit.game.payload import PayloadFile, payload_file
 from dpaudit.game.pool import (
     START_SECONDS,
     TICK_SECONDS,
@@ -72,7 +70,7 @@ class LocalFlight:
     """
 
     def __init__(
-        self, payload_file: worker.PayloadFile, *, workers: int, limit: TimeLimit | None = None
+        self, payload_file: PayloadFile, *, workers: int, limit: TimeLimit | None = None
     ) -> None:
         self.payload_file = payload_file
         self.batches: dict[Future[list[Outcome]], Batch] = {}

@@ -1,22 +1,45 @@
-"""The file that hands the private table to workers, and goes as soon as it can."""
+"""The file that hands the private table to workers, and goes as soon as it can.
+
+Its arrays a worker maps into its memory and does not copy: parts follow each other at multiples of
+64 bytes, the lengths of all others, the pickle, and the arrays that pickle out of band (PEP 574).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from dpaudit.game import worker
-from dpaudit.game.packing import packed
+import numpy as np
+
+from dpaudit.plugins.foreign import pickled
 
 _OPEN_FILES = Path("/proc")
 
 
+class PayloadFile(NamedTuple):
+    """Where a worker finds the payload of a run.
+
+    Attributes:
+        path: The packed `Payload` of trials, or the function of an errand.
+        digest: SHA-256 of it, so that a worker notices another payload at the same path.
+        log: The file that takes whatever generators print.
+        search_path: Where the coordinator imports modules from.
+    """
+
+    path: str
+    digest: str
+    log: str
+    search_path: tuple[str, ...]
+
+
 @contextmanager
-def payload_file(payload: object, folder: Path, *, log: Path) -> Iterator[worker.PayloadFile]:
+def payload_file(payload: object, folder: Path, *, log: Path) -> Iterator[PayloadFile]:
     """Writes a payload once for workers to map into their memory, readable by its owner alone.
 
     Where the system shows open files below `/proc` (Linux), the file has no name from before
@@ -55,7 +78,7 @@ def search_path() -> tuple[str, ...]:
 @contextmanager
 def written(
     blob: bytes, folder: Path, *, log: Path, search_path: tuple[str, ...]
-) -> Iterator[worker.PayloadFile]:
+) -> Iterator[PayloadFile]:
     """As `payload_file`, of a payload that is pickled.
 
     Args:
@@ -83,7 +106,7 @@ def written(
             file.flush()
             digest = hashlib.sha256(blob).hexdigest()
             del blob  # as large as the table, and nobody reads it again
-            yield worker.PayloadFile(
+            yield PayloadFile(
                 path=str(path if path is place else path.resolve()),
                 digest=digest,
                 log=str(log.resolve()),
@@ -105,3 +128,56 @@ def _same(place: Path, path: Path) -> bool:
     with suppress(OSError), place.open("rb") as opened:
         return os.path.samestat(os.fstat(opened.fileno()), path.stat())
     return False
+
+
+ALIGNMENT = 64
+"""Where an array may begin: what numpy and Arrow want."""
+
+
+def packed(value: object, *, name: str) -> bytes:
+    """An object as bytes that `unpacked` takes.
+
+    Args:
+        value: Whatever can be pickled.
+        name: What it is, for the message.
+
+    Returns:
+        Its pickle and the arrays that it holds.
+
+    Raises:
+        RegistryError: If it cannot be pickled.
+    """
+    arrays: list[pickle.PickleBuffer] = []
+    blob = pickled(value, name=name, out_of_band=arrays)
+    parts = [memoryview(blob), *(array.raw() for array in arrays)]
+    lengths = np.array([len(parts), *map(len, parts)], dtype="<u8")
+    return b"".join(_padded([lengths.data.cast("B"), *parts]))
+
+
+def unpacked(content: memoryview) -> object:
+    """The object that `packed` was given.
+
+    Args:
+        content: Those bytes, of which the object's arrays are views.
+
+    Returns:
+        The object.
+    """
+    count = int(np.frombuffer(content, dtype="<u8", count=1)[0])
+    lengths = np.frombuffer(content, dtype="<u8", count=1 + count)
+    begin, parts = _rounded(lengths.nbytes), []
+    for length in map(int, lengths[1:]):
+        parts.append(content[begin : begin + length])
+        begin += _rounded(length)
+    blob, *arrays = parts
+    return pickle.loads(blob, buffers=arrays)
+
+
+def _padded(parts: Sequence[memoryview]) -> Iterator[bytes | memoryview]:
+    for part in parts:
+        yield part
+        yield bytes(_rounded(len(part)) - len(part))
+
+
+def _rounded(length: int) -> int:
+    return -(-length // ALIGNMENT) * ALIGNMENT

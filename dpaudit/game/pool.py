@@ -1,15 +1,22 @@
-"""The pool of worker processes, which a Ctrl-C at any time leaves whole or stopped."""
+"""The pool of worker processes, which a Ctrl-C at any time leaves whole or stopped.
+
+With it ends whatever its workers have started.
+"""
 
 from __future__ import annotations
 
 import atexit
 import os
+import secrets
 import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from multiprocessing import Pipe, resource_tracker
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,8 +24,7 @@ from loky import get_reusable_executor
 from loky.backend import resource_tracker as loky_resource_tracker
 from loky.backend.context import LokyContext
 
-from dpaudit.game import worker
-from dpaudit.game.family import Family
+from dpaudit.game import watcher, worker
 
 IDLE_SECONDS = 60
 """Idle workers stop after this time."""
@@ -183,3 +189,105 @@ TICKETS = count()
 """Every batch or errand that is handed to a worker has its own."""
 
 atexit.register(kill_workers)
+
+
+END_SECONDS = 8.0
+"""How long the watcher has to kill what is left; it gives up earlier itself."""
+
+
+class Family:
+    """The workers of one pool and their descendants: none outlives the pool or its coordinator.
+
+    On Linux a small process of its own, in its own session, watches the coordinator and finds the
+    descendants by a variable of their environment. Elsewhere workers watch the coordinator
+    themselves, and only their process groups are ended with them.
+
+    Attributes:
+        environment: What every worker's environment must hold.
+    """
+
+    def __init__(self) -> None:
+        """Starts the watcher.
+
+        Raises:
+            OSError: If the system refuses.
+        """
+        # A name of its own, not a value: audits inside a worker leave it there.
+        self._marker = f"DPAUDIT_POOL_{secrets.token_hex(8).upper()}"
+        self._coordinator = os.getpid()
+        self._groups: set[int] = set()
+        self.environment = {self._marker: "1"}
+        self._watcher = self._watched() if sys.platform == "linux" else None
+
+    def note(self, worker: int) -> None:
+        """Takes in the process id of a worker that leads a process group."""
+        self._groups.add(worker)
+
+    def end(self) -> None:
+        """Kills whatever is left of the family; nothing happens in a fork of the coordinator."""
+        if os.getpid() != self._coordinator:
+            return
+        if self._watcher is None:
+            for group in self._groups:
+                with suppress(OSError):
+                    os.killpg(group, signal.SIGKILL)
+            return
+        assert self._watcher.stdin is not None
+        self._watcher.stdin.close()
+        try:
+            done = self._watcher.wait(END_SECONDS) == 0
+        except subprocess.TimeoutExpired:
+            self._watcher.kill()
+            self._watcher.wait()
+            done = False
+        if not done:  # foreign code has stopped or killed it
+            watcher.end_all(self._marker, set(), spare=os.getpid())
+
+    def _watched(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", watcher.__file__, self._marker, str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
+
+
+_PROCESSES = Path("/proc")
+_PEAK = "VmHWM:"
+
+
+def largest_child() -> int | None:
+    """The most memory that one child of this process and its descendants have held, in bytes.
+
+    Each process counts with the largest resident set that it has had; pages that several share
+    count for each of them, so that the sum is rather too large.
+
+    Returns:
+        The largest sum over this process's children that still run; None where the system does not
+        show it (elsewhere than on Linux), or there is none.
+    """
+    sums = [sum(_peaks(child)) for child in _children(os.getpid())]
+    return max(sums, default=0) or None
+
+
+def _peaks(process: int) -> Iterable[int]:
+    """Peak resident sets of a process and its descendants, in bytes; of those that still run."""
+    try:
+        status = (_PROCESSES / str(process) / "status").read_text(encoding="utf-8")
+    except OSError:  # it has ended
+        return
+    yield from (1024 * int(line.split()[1]) for line in status.splitlines() if _PEAK in line)
+    for child in _children(process):
+        yield from _peaks(child)
+
+
+def _children(process: int) -> list[int]:
+    """Process ids of the children of all threads of a process."""
+    try:
+        threads = list((_PROCESSES / str(process) / "task").iterdir())
+        listed = [(thread / "children").read_text(encoding="utf-8") for thread in threads]
+    except OSError:  # it has ended, or the system has no such files
+        return []
+    return [int(child) for text in listed for child in text.split()]

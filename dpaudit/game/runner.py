@@ -15,9 +15,10 @@ from typing import NamedTuple
 from dpaudit.errors import ClusterError, DpauditError
 from dpaudit.formatting import error_line
 from dpaudit.game import worker
+from dpaudit.game.payload import PayloadFile
 from dpaudit.game.trial import Payload
 from dpaudit.plugins.foreign import patches_apart
-from dpaudit.plugins.modules import travels_by_value
+from dpaudit.plugins.registry import travels_by_value
 from dpaudit.plugins.source import source_digest
 from dpaudit.versions import versions
 
@@ -58,7 +59,7 @@ def greeting_of(payload: Payload) -> Greeting:
         return Greeting(versions(), {name: _digest(part) for name, part in parts.items()})
 
 
-def greet(payload_file: worker.PayloadFile, ticket: int) -> Greeting:
+def greet(payload_file: PayloadFile, ticket: int) -> Greeting:
     """As `greeting_of`, in a worker; why the payload cannot be loaded is part of the answer."""
     try:
         return worker.call(greeting_of, payload_file, ticket)

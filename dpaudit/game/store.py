@@ -3,13 +3,19 @@
 Write-ahead log with `synchronous=FULL`: a trial acknowledged is on disk. The writer holds `flock`
 on the folder, which the system releases when the process dies; a lock file that merely exists would
 block resuming for ever. Not for network file systems: SQLite's locks do not hold there.
+
+What it keeps of private values are digests that confirm no guess without the folder's salt; random
+streams are named after the unsalted digests, which never leave the process.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hmac
 import json
 import os
+import re
+import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -18,7 +24,7 @@ from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
 from dpaudit.errors import RunFolderError
-from dpaudit.files import parse_json
+from dpaudit.files import parse_json, write_whole
 from dpaudit.formatting import clipped, one_line, printable
 from dpaudit.game.outcomes import (
     SMALL_COLUMNS,
@@ -29,7 +35,6 @@ from dpaudit.game.outcomes import (
     row_of,
     vector_of,
 )
-from dpaudit.game.salt import PRIVATE_FILE, new_salt, salt_of
 from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import FloatArray
 
@@ -395,3 +400,76 @@ def _private(name: str, flags: int) -> int:
 
 def _short(value: Any) -> str:
     return clipped(json.dumps(value), 60)
+
+
+SALT_FILE = "salt"
+"""Name of the file of a run folder that holds its salt."""
+SALTED = "salted_sha256"
+"""Key of a digest in a stored specification."""
+PRIVATE_FILE = 0o600
+"""Permissions of what only the owner of a run folder may read."""
+
+
+class Private(NamedTuple):
+    """A value of a specification that says something about records.
+
+    Attributes:
+        value: The value, as JSON.
+        public: What may be known of it.
+    """
+
+    value: Any
+    public: Mapping[str, Any] = {}
+
+
+class Salt(NamedTuple):
+    """The salt of one run folder.
+
+    Attributes:
+        text: 64 hexadecimal digits.
+    """
+
+    text: str
+
+    def digest(self, value: Any) -> str:
+        """The salted digest of a value, as JSON: HMAC-SHA256, hexadecimal."""
+        text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        return hmac.digest(bytes.fromhex(self.text), text.encode(), "sha256").hex()
+
+    def sealed(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """A specification with every private value replaced by its salted digest."""
+        return {key: self._sealed(value) for key, value in spec.items()}
+
+    def _sealed(self, value: Any) -> Any:
+        if isinstance(value, Private):
+            return {**value.public, SALTED: self.digest(value.value)}
+        return self.sealed(value) if isinstance(value, Mapping) else value
+
+
+def salt_of(folder: Path) -> Salt:
+    """The salt of a run folder.
+
+    Raises:
+        RunFolderError: If it is lost or damaged.
+    """
+    try:
+        text = (folder / SALT_FILE).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        text = ""
+    if not re.fullmatch("[0-9a-f]{64}", text):
+        raise RunFolderError(
+            f"{folder} lacks its file {SALT_FILE!r}, so nothing shows that it belongs to this "
+            "audit: put that file back, or give another `out`"
+        )
+    return Salt(text)
+
+
+def new_salt(folder: Path) -> Salt:
+    """Makes the salt of a new run folder.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    salt = Salt(secrets.token_hex(32))
+    write_whole(folder / SALT_FILE, f"{salt.text}\n", mode=PRIVATE_FILE)
+    return salt

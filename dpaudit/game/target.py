@@ -1,21 +1,29 @@
-"""The attacked record, and how it is chosen."""
+"""The attacked record, and how it is chosen: what exposes it, or how far it lies from all others.
+
+Whoever reads bounds, categories, missing values or the format of numbers off the table reads such a
+fact off one record, so that the output may change when that record leaves. The facts are read off
+the table alone: nothing is trained.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from dpaudit.errors import TargetError
-from dpaudit.game.distances import COMPARED, farthest_first, is_exact
-from dpaudit.game.exposure import Exposure, exposure_scores, exposures_of, find_holders
 from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE
+from dpaudit.model.column import Column, as_numbers
+from dpaudit.model.encoding import encode
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import fitting, load_table
-from dpaudit.plugins.protocols import IntArray
+from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
+from dpaudit.seeds import rng_of
 
 
 class Target(NamedTuple):
@@ -156,3 +164,226 @@ def _equal_rows(
 
 def _row(choice: str, row: int, data: pd.DataFrame) -> Target:
     return Target(choice, row, data.iloc[[row]].reset_index(drop=True))
+
+
+class Fact(StrEnum):
+    """What holds of one record alone, in one column."""
+
+    MAXIMUM = "sole maximum"
+    """Every other value is smaller."""
+    MINIMUM = "sole minimum"
+    """Every other value is larger."""
+    DIFFERENT = "only value that differs"
+    """All others have one and the same value, or none at all."""
+    CATEGORY = "only one of its category"
+    """The others share at least two other categories."""
+    MISSING = "only missing value"
+    """All others have a value."""
+    DECIMALS = "only value with decimals"
+    """All other numbers are whole."""
+
+
+class Exposure(NamedTuple):
+    """A fact that holds of one record alone.
+
+    Attributes:
+        fact: The fact.
+        column: The column that it is about.
+    """
+
+    fact: Fact
+    column: str
+
+
+class Holders(NamedTuple):
+    """The records that hold a fact, each alone: one, or several that each have a lone category.
+
+    Attributes:
+        exposure: The fact and its column.
+        rows: Their positions [m] in the table.
+        weight: What it counts for each of them, in (0, 1].
+    """
+
+    exposure: Exposure
+    rows: IntArray
+    weight: float
+
+
+def find_holders(data: pd.DataFrame, schema: Schema) -> tuple[Holders, ...]:
+    """Finds every fact that holds of one record alone.
+
+    A fact counts 1. A sole extreme counts by how far it stands out: its distance from the next
+    value in standard deviations of all other values, at most 1. So a slight maximum, which every
+    column of real numbers has, counts little.
+
+    Args:
+        data: The table [n], canonical.
+        schema: Its schema.
+
+    Returns:
+        The facts, in the order of the columns.
+    """
+    return tuple(
+        Holders(Exposure(fact, column.name), rows, weight)
+        for column in schema.columns
+        for fact, rows, weight in _of_column(column, data[column.name])
+    )
+
+
+def exposure_scores(holders: tuple[Holders, ...], rows: int) -> FloatArray:
+    """How exposed each record [n] is: the sum of its facts' weights; 0 for most."""
+    scores = np.zeros(rows)
+    for one in holders:
+        scores[one.rows] += one.weight  # a fact's holders differ, so none is added twice
+    return scores
+
+
+def exposures_of(row: int, holders: tuple[Holders, ...]) -> tuple[Exposure, ...]:
+    """The facts of one record: those that count most first, then in the order of the columns."""
+    own = [one for one in holders if row in one.rows]
+    return tuple(one.exposure for one in sorted(own, key=lambda one: -one.weight))
+
+
+class _Found(NamedTuple):
+    fact: Fact
+    rows: IntArray
+    weight: float = 1.0
+
+
+def _of_column(column: Column, values: pd.Series[Any]) -> Iterator[_Found]:
+    missing = np.asarray(values.isna(), dtype=bool)
+    if len(values) > 1 and missing.sum() == 1:
+        yield _Found(Fact.MISSING, np.flatnonzero(missing))
+    present = np.flatnonzero(~missing)
+    if len(present) == 1:
+        if len(values) > 1:
+            yield _Found(Fact.DIFFERENT, present)
+    elif column.kind.numeric:
+        yield from _of_numbers(as_numbers(values)[present], present)
+    elif len(present):
+        yield from _of_categories(column.codes(values)[present], present)
+
+
+def _of_numbers(numbers: FloatArray, rows: IntArray) -> Iterator[_Found]:
+    """The facts of at least two numbers [m], which stand in some rows [m]."""
+    lowest, highest = numbers.min(), numbers.max()
+    if lowest == highest:
+        return
+    scaled = numbers / 2 - lowest / 2  # halves: the difference of two numbers may be too large
+    scaled /= scaled.max()
+    for fact, heights in ((Fact.MAXIMUM, scaled), (Fact.MINIMUM, 1 - scaled)):
+        top = int(heights.argmax())
+        others = np.delete(heights, top)
+        gap, spread = heights[top] - others.max(), others.std()
+        if not gap > 0:
+            continue
+        if spread == 0:
+            yield _Found(Fact.DIFFERENT, rows[[top]])
+        else:
+            yield _Found(fact, rows[[top]], min(1.0, float(gap / spread)))
+    fractional: BoolArray = numbers != np.rint(numbers)
+    if fractional.sum() == 1:
+        yield _Found(Fact.DECIMALS, rows[fractional])
+
+
+def _of_categories(codes: IntArray, rows: IntArray) -> Iterator[_Found]:
+    """The facts of at least two categories [m] by their codes, which stand in some rows [m]."""
+    _, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    alone = rows[counts[places] == 1]
+    if len(counts) > 1 and len(alone):
+        yield _Found(Fact.DIFFERENT if len(counts) == 2 else Fact.CATEGORY, alone)
+
+
+NEIGHBOURS_AVERAGED: Final = 5
+"""Nearest neighbours whose mean distance says how far a record is from the others."""
+EXACT_ROWS: Final = 20_000
+"""Largest table whose records are all compared with each other: a matter of seconds."""
+COMPARED: Final = 1024
+"""Of a larger table, the records that are compared with all others, and the first sample's size."""
+_GROWTH: Final = 4
+"""How much larger each sample is, and how many times fewer records are compared with it."""
+_ROWS_AT_ONCE: Final = 32_768
+
+
+def farthest_first(data: pd.DataFrame, schema: Schema, among: IntArray) -> IntArray:
+    """Orders records by their mean distance to their 5 nearest neighbours in the encoded table.
+
+    Of more than 20,000 rows, to compare all with each other takes minutes to hours. There every
+    record is compared with a random sample of 1,024; the quarter that is farthest from it with one
+    four times as large; and so on, until 1,024 records are compared with the whole table. They
+    lead, in their true order. This is an approximation: a far record is dropped where, against one
+    sample, a quarter of the records seem farther still. As no distance to a sample is smaller than
+    the true one, that hardly ever happens to a record that is far from all others. The samples
+    depend on the number of rows alone.
+
+    Args:
+        data: The table [n], canonical; at least 2 rows.
+        schema: Its schema.
+        among: Positions [m] of the records to order, ascending.
+
+    Returns:
+        The same positions, the farthest first; ties go to the earlier record.
+    """
+    if is_exact(len(data)):
+        return _sorted(among, neighbour_distances(encode(data, schema))[among])
+    rng = rng_of(len(data), "samples")
+    left, dropped, size = among, among[:0], COMPARED
+    while size < len(data) and len(left) > COMPARED:
+        sample = np.sort(rng.choice(len(data), size, replace=False))
+        order = _sorted(left, _distances(left, sample, data, schema))
+        kept = max(COMPARED, len(left) // _GROWTH)
+        left, dropped = np.sort(order[:kept]), np.concatenate([order[kept:], dropped])
+        size *= _GROWTH
+    everything = np.arange(len(data))
+    first = _sorted(left, _distances(left, everything, data, schema))
+    return np.concatenate([first, dropped])
+
+
+def is_exact(rows: int) -> bool:
+    """Whether every record of a table with so many rows is compared with every other."""
+    return rows <= EXACT_ROWS
+
+
+def neighbour_distances(matrix: FloatArray) -> FloatArray:
+    """Mean distance [n] of each row of an encoded table [n, f] to its 5 nearest neighbours."""
+    k = min(NEIGHBOURS_AVERAGED, len(matrix) - 1)
+    means: FloatArray = _nearest(matrix, matrix, k + 1)[:, 1:].mean(axis=1)
+    return means
+
+
+def _distances(
+    positions: IntArray, sample: IntArray, data: pd.DataFrame, schema: Schema
+) -> FloatArray:
+    """Mean distance [m] of some records to their 5 nearest neighbours in a sample of the table."""
+    means = []
+    for own in _parts(positions):
+        records = encode(data.iloc[own], schema)
+        nearest = np.full((len(own), NEIGHBOURS_AVERAGED + 1), np.inf)
+        for others in _parts(sample):
+            rows = encode(data.iloc[others], schema)
+            found = _nearest(rows, records, min(nearest.shape[1], len(rows)))
+            nearest = np.sort(np.hstack([nearest, found]), axis=1)[:, : nearest.shape[1]]
+        within = np.isin(own, sample)  # where the nearest of all is the record itself
+        means.append(np.where(within, nearest[:, 1:].mean(axis=1), nearest[:, :-1].mean(axis=1)))
+    return np.concatenate(means)
+
+
+def _parts(positions: IntArray) -> list[IntArray]:
+    return [
+        positions[start : start + _ROWS_AT_ONCE]
+        for start in range(0, len(positions), _ROWS_AT_ONCE)
+    ]
+
+
+def _nearest(rows: FloatArray, queries: FloatArray, count: int) -> FloatArray:
+    """Distances [m, count] of some queries [m, f] to the nearest rows [n, f], ascending."""
+    from sklearn.neighbors import NearestNeighbors
+
+    distances, _ = NearestNeighbors(n_neighbors=count).fit(rows).kneighbors(queries)
+    found: FloatArray = distances
+    return found
+
+
+def _sorted(positions: IntArray, distances: FloatArray) -> IntArray:
+    """Positions [m] by their distances [m], the largest first."""
+    return positions[np.argsort(-distances, kind="stable")]

@@ -1,15 +1,21 @@
-"""Runs trials: trains shadow models, samples them, keeps the attacks' features, drops the rest."""
+"""Runs trials: trains shadow models, samples them, keeps the attacks' features, drops the rest.
+
+What a fitted model discloses beside its synthetic rows is taken before it is dropped.
+"""
 
 from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from time import perf_counter
+from typing import Final
 
-from dpaudit.errors import ClaimError, RowCountError
-from dpaudit.game.disclosures import disclosed
+import numpy as np
+import pandas as pd
+
+from dpaudit.errors import ClaimError, RowCountError, TrialError
 from dpaudit.game.features import features_of_table, features_of_values
 from dpaudit.game.trial import (
     ModelClaim,
@@ -24,10 +30,10 @@ from dpaudit.game.trial import (
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.model.encoding import values_of_table
-from dpaudit.plugins.access import Disclosed
+from dpaudit.plugins.access import Disclosed, Disclosure
 from dpaudit.plugins.adapt import train
 from dpaudit.plugins.foreign import patches_apart
-from dpaudit.plugins.protocols import BatchGenerator, Generator, trains_many
+from dpaudit.plugins.protocols import BatchGenerator, FloatArray, GameView, Generator, trains_many
 from dpaudit.plugins.synthetic import accept, accept_stack, accept_values
 from dpaudit.seeds import seeded_globals
 
@@ -173,3 +179,59 @@ def _claimed(model: object, neighbours: Neighbours) -> ModelClaim | None:
     except ClaimError:
         return None
     return ModelClaim(float(restated.epsilon), float(restated.delta))
+
+
+COMPARED: Final = 256
+"""Records other than the target that a discriminator scores, at equal distances in the table."""
+_METHODS: Final = {
+    Disclosure.DISCRIMINATOR: "discriminate",
+    Disclosure.PARAMETERS: "parameters",
+    Disclosure.RELEASED: "released",
+}
+
+
+def disclosed(model: object, seen: Collection[Disclosure], game: GameView) -> Disclosed:
+    """Asks a model for what attacks see of it; whatever it does wrong is the trial's outcome.
+
+    The records that a discriminator scores are the same in both worlds.
+
+    Args:
+        model: The fitted model.
+        seen: What attacks see.
+        game: Names the target, other records and released facts.
+
+    Returns:
+        What attacks see and no more.
+
+    Raises:
+        TrialError: If the model lacks a method, or gives numbers of another shape or not finite.
+    """
+    return {one: _asked(model, one, game) for one in Disclosure if one in seen}
+
+
+def _asked(model: object, what: Disclosure, game: GameView) -> FloatArray:
+    name = _METHODS[what]
+    method = getattr(model, name, None)
+    if not callable(method):
+        raise TrialError(f"the model has no method {name}, which its generator says it has")
+    arguments, length = [], None
+    if what is Disclosure.DISCRIMINATOR:
+        rows = _scored(game)
+        arguments, length = [rows], len(rows)
+    elif what is Disclosure.RELEASED:
+        length = len(game.released_facts)
+    with patches_apart():
+        values = np.array(method(*arguments), dtype=np.float64)
+    if values.ndim != 1 or length not in (None, len(values)):
+        wanted = "a flat array" if length is None else f"{length} numbers"
+        raise TrialError(f"{name} must give {wanted}, it gave shape {values.shape}")
+    if not np.isfinite(values).all():
+        raise TrialError(f"{name} gave numbers that are not finite")
+    return values
+
+
+def _scored(game: GameView) -> pd.DataFrame:
+    """The target and other records."""
+    others = game.others
+    chosen = np.unique(np.linspace(0, len(others) - 1, min(COMPARED, len(others))).astype(int))
+    return game.schema.canonical(pd.concat([game.target, others.iloc[chosen]]))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dpaudit.errors import TrialError
 from dpaudit.formatting import clipped, error_line
 from dpaudit.game.features import FeatureMaker, TakesModelFeatures
-from dpaudit.game.protocol import GameProtocol
+from dpaudit.game.worlds import GameProtocol
 from dpaudit.plugins.access import Disclosure
 from dpaudit.plugins.protocols import FloatArray, Job, World
 from dpaudit.seeds import Stream

@@ -16,10 +16,10 @@ from functools import lru_cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import sleep
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from dpaudit.game.batches import Batch
-from dpaudit.game.packing import unpacked
+from dpaudit.game.flight import Batch
+from dpaudit.game.payload import PayloadFile, unpacked
 from dpaudit.game.training import run_batch
 from dpaudit.game.trial import Outcome
 
@@ -40,22 +40,6 @@ ENVIRONMENT = {
     "MALLOC_TRIM_THRESHOLD_": str(2**28),
 }
 """Environment of every worker, so that a trial does not depend on which worker runs it."""
-
-
-class PayloadFile(NamedTuple):
-    """Where a worker finds the payload of a run.
-
-    Attributes:
-        path: The packed `Payload` of trials, or the function of an errand.
-        digest: SHA-256 of it, so that a worker notices another payload at the same path.
-        log: The file that takes whatever generators print.
-        search_path: Where the coordinator imports modules from.
-    """
-
-    path: str
-    digest: str
-    log: str
-    search_path: tuple[str, ...]
 
 
 MARK = struct.Struct("<qq")

@@ -1,17 +1,54 @@
-"""The two worlds of a distinguishing game."""
+"""The games that the engine runs: one table, and the rows of it that each trial lacks.
+
+`Game` has two worlds that differ in one record, `CanaryGame` one training with many canaries, each
+in or out by a fair coin, and `SelectionGame` models that all lack a random half of some records.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+import numpy as np
 import pandas as pd
 
 from dpaudit.errors import SettingsError, TargetError
-from dpaudit.game.protocol import without
-from dpaudit.game.target import Target, copies_of
+from dpaudit.game.target import Target, copies_of, exposing_first, far_records
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import FloatArray, GameView, World
+from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView, IntArray, World
+
+
+class GameProtocol(Protocol):
+    """A game whose trials the engine can run."""
+
+    @property
+    def view(self) -> GameView:
+        """What the attacker knows."""
+        ...
+
+    @property
+    def data(self) -> pd.DataFrame:
+        """Every record of any trial, canonical: what models that train together are given."""
+        ...
+
+    def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
+        """Positions in `data` of the records that a trial trains without."""
+        ...
+
+    def table(self, world: World, number: int) -> pd.DataFrame:
+        """What a trial trains on, canonical: `data` without its dropped rows; a copy."""
+        ...
+
+    def rows_requested(self, world: World) -> int:
+        """Synthetic rows asked of a model of this world."""
+        ...
+
+
+def without(data: pd.DataFrame, rows: Sequence[int]) -> pd.DataFrame:
+    """A copy of a canonical table without some rows, numbered from 0."""
+    return data.drop(index=list(rows)).reset_index(drop=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,3 +153,163 @@ def build_game(
             "replacement, so it is in both worlds: choose another target, or drop duplicate rows"
         )
     return game
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanaryGame:
+    """One training with many canaries, each included by its own fair coin.
+
+    Attributes:
+        view: What the attacker knows; its target is the table [m] of all canaries.
+        data: The other rows and the included canaries, canonical, in the order of the table
+            handed in.
+    """
+
+    view: GameView
+    data: pd.DataFrame
+
+    def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
+        """None: the training reads every record of `data`."""
+        del world, number
+        return ()
+
+    def table(self, world: World, number: int) -> pd.DataFrame:
+        """What the model trains on: a copy."""
+        del world, number
+        return without(self.data, ())
+
+    def rows_requested(self, world: World) -> int:
+        """Synthetic rows asked of the model; fixed before the coins."""
+        del world
+        return self.view.n_rows
+
+
+def choose_canaries(data: pd.DataFrame, schema: Schema, canaries: int) -> IntArray:
+    """The records farthest from their nearest neighbours, of those without a copy in the table.
+
+    A function of the table alone, never of the coins, so the bound holds whatever is chosen. Far
+    records make the attack stronger: a synthetic record near one hardly has another source.
+
+    Args:
+        data: The table, canonical.
+        schema: Its schema.
+        canaries: Number of canaries m.
+
+    Returns:
+        Their positions [m], ascending.
+
+    Raises:
+        SettingsError: If too few records are without a copy.
+    """
+    alone = far_records(data, schema)
+    if len(alone) < canaries:
+        raise SettingsError(
+            f"`canaries` is {canaries}, but only {len(alone)} records of the table have no "
+            "identical copy: give fewer, or drop duplicate rows"
+        )
+    return np.sort(alone[:canaries])
+
+
+def flip_coins(canaries: int, rng: np.random.Generator) -> BoolArray:
+    """Independent fair coins [m]: which canaries are included."""
+    return rng.integers(0, 2, canaries).astype(np.bool_)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionGame:
+    """One set of models for all candidates: a random half of them has each candidate.
+
+    It adds and removes records whatever relation the audit uses: a record that stands out when it
+    is left out also stands out when it is replaced. All trials belong to world "out", for each
+    lacks records of the table.
+
+    Attributes:
+        view: What the attacker knows; its target is the table [m] of all candidates.
+        data: The table, canonical.
+        candidates: Positions [m] of the candidates in it.
+        included: Which candidates each trial trains with [n, m].
+    """
+
+    view: GameView
+    data: pd.DataFrame
+    candidates: tuple[int, ...]
+    included: BoolArray
+
+    def dropped_rows(self, world: World, number: int) -> tuple[int, ...]:
+        """The candidates that a trial trains without."""
+        del world
+        left_out = np.flatnonzero(~self.included[number])
+        return tuple(self.candidates[place] for place in left_out)
+
+    def table(self, world: World, number: int) -> pd.DataFrame:
+        """What a trial trains on: a copy."""
+        return without(self.data, self.dropped_rows(world, number))
+
+    def rows_requested(self, world: World) -> int:
+        """Synthetic rows asked of a model: the same for all."""
+        del world
+        return self.view.n_rows
+
+
+def halves(trials: int, candidates: int, rng: np.random.Generator) -> BoolArray:
+    """Draws, for each candidate, the half of the trials that train with it.
+
+    Args:
+        trials: Number of trials n; even.
+        candidates: Number of candidates m.
+        rng: Draws the halves, each candidate's independently of the others'.
+
+    Returns:
+        Which candidates each trial trains with [n, m].
+    """
+    column = np.arange(trials) < trials // 2
+    return rng.permuted(np.repeat(column[:, None], candidates, axis=1), axis=0)
+
+
+def choose_records(data: pd.DataFrame, schema: Schema, records: int) -> tuple[int, ...]:
+    """The records that stand out most, of those without a copy in the table.
+
+    A function of the table alone, never of the coins, so that the bound holds whatever is chosen.
+
+    Args:
+        data: The table, canonical.
+        schema: Its schema.
+        records: Number of records k.
+
+    Returns:
+        Their positions [k], the most exposing first.
+
+    Raises:
+        SettingsError: If too few records are without a copy.
+    """
+    alone = exposing_first(data, schema)
+    if len(alone) < records:
+        raise SettingsError(
+            f"`records` is {records}, but only {len(alone)} records of the table have no "
+            "identical copy: give fewer, or drop duplicate rows"
+        )
+    return tuple(int(row) for row in alone[:records])
+
+
+def draw_included(
+    trainings: int, *, fitted: int, records: int, rng: np.random.Generator
+) -> BoolArray:
+    """Draws which records each model is trained with, before any is.
+
+    Of the fitting part half of the models have each record; the first two have the same ones, so
+    that they differ by their seeds alone. Of the rest each has each by an independent fair coin.
+
+    Args:
+        trainings: Number of models R.
+        fitted: How many of the first ones form the fitting part; even, at least 4.
+        records: Number of records k.
+        rng: Draws them.
+
+    Returns:
+        Which records each model is trained with [R, k].
+    """
+    first = rng.integers(2, size=records).astype(np.bool_)
+    balanced = np.vstack([first, first, ~first, ~first, halves(fitted - 4, records, rng)])
+    coins = rng.integers(2, size=(trainings - fitted, records)).astype(np.bool_)
+    included: BoolArray = np.vstack([balanced, coins])
+    return included

@@ -18,13 +18,13 @@ from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.plugins.access import AnyAttack
 from dpaudit.plugins.adapt import as_generator
 from dpaudit.plugins.foreign import refusing
-from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import FeatureName, GameView, Generator
 from dpaudit.plugins.registry import (
     ATTACKS,
     GENERATORS,
     LIBRARIES,
     build,
+    carry,
     names,
     parse_parameters,
     plugins,

@@ -11,7 +11,7 @@ generator may well differ between the two tables, by a factor of e^ε.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Final, NamedTuple
@@ -21,19 +21,19 @@ import pandas as pd
 
 from dpaudit.bounds import one_run_p_value
 from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.column import as_numbers
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Generator
 from dpaudit.probe.result import NotApplicable, Observation
-from dpaudit.probe.subject import Subject
-from dpaudit.probe.trainer import Trainer
+from dpaudit.probe.subject import Subject, Trainer
 
 PILOTS: Final = 3
 """Fits of each side that decide what to guess from."""
 _SPARE: Final = 0.01
-"""Share of wrong guesses that an alarm tolerates, but at least one guess."""
+"""Share of wrong guesses that an alarm tolerates; at least one guess."""
 _MOST_GUESSES: Final = 4096
 _AT_ONCE: Final = 4
-"""Fits between two checks whether an alarm is still possible, where each is trained alone."""
+"""Fits between two checks whether an alarm is still possible, if models are trained one by one."""
 _TEST: Final = 1000
 """Number of the test's first fit; those of the pilot are lower."""
 
@@ -123,7 +123,7 @@ def one_coin(claim: PrivacyClaim) -> PrivacyClaim:
 
 @cache
 def needed(claim: PrivacyClaim, alpha: float) -> int | None:
-    """Fewest guesses with a p-value of at most alpha although 1 % of them, at least one, are wrong.
+    """Fewest guesses that raise an alarm even if 1 % of them, at least one, are wrong.
 
     Args:
         claim: What limits right guesses.
@@ -164,8 +164,8 @@ def challenge(
     coins: Sequence[Coin],
     guess: Callable[[pd.DataFrame], Sequence[bool]],
     *,
-    schema: Schema,
     basis: str,
+    schema: Schema | None = None,
     claim: PrivacyClaim | None = None,
     never: Sequence[int] = (),
     rows: int | None = None,
@@ -182,8 +182,8 @@ def challenge(
         data: A table with every record that a coin may put in.
         coins: The coins of one fit.
         guess: Guesses them from a synthetic table.
-        schema: The table's schema.
         basis: What the guesses are based on, in words.
+        schema: The table's schema; the subject's by default.
         claim: What limits right guesses; the subject's by default.
         never: Positions of records that no fit sees.
         rows: Synthetic records asked of each model; the subject's by default.
@@ -199,46 +199,28 @@ def challenge(
     if fits is None or fits > subject.settings.fits:
         return unprovable(claim, basis, fits)
     total = fits * len(coins)
+    spare = _most_wrong(total, claim, subject.settings.alpha)
     toss = trainer.stream("coins").rng().random((fits, len(coins))) < 0.5
-    spare = next(
-        wrong
-        for wrong in range(total, -2, -1)
-        if wrong < 0 or _p_value(total - wrong, total, claim) <= subject.settings.alpha
-    )
     at_once = getattr(generator, "models_at_once", _AT_ONCE)
     right = tossed = 0
     for start in range(0, fits, at_once):
         chunk = toss[start : start + at_once]
-        tables = trainer.tables(
-            generator,
-            data,
-            [
-                trainer.fit_of(
-                    _TEST + start + i,
-                    dropped(coins, row, never),
-                    seeded=seeded,
-                )
-                for i, row in enumerate(chunk)
-            ],
-            schema=schema,
-            rows=subject.rows if rows is None else rows,
-        )
+        wanted = [
+            trainer.fit_of(_TEST + start + i, dropped(coins, row, never), seeded=seeded)
+            for i, row in enumerate(chunk)
+        ]
+        tables = trainer.tables(generator, data, wanted, schema=schema, rows=rows)
         for table, row in zip(tables, chunk, strict=True):
             right += int(np.count_nonzero(np.asarray(guess(table), dtype=bool) == row))
             tossed += len(row)
         if tossed - right > spare:
             break
     p_value = _p_value(right, total, claim) if tossed == total else 1.0
-    alarm = tossed == total and p_value <= subject.settings.alpha
+    numbers = {"right": right, "guesses": tossed, "planned": total, "epsilon_tested": claim.epsilon}
     return Observation(
-        alarm,
+        tossed == total and p_value <= subject.settings.alpha,
         f"{basis}: {right} of {tossed} coins guessed right",
-        {
-            "right": right,
-            "guesses": tossed,
-            "planned": total,
-            "epsilon_tested": claim.epsilon,
-        },
+        numbers,
         p_value,
     )
 
@@ -262,9 +244,97 @@ def dropped(coins: Sequence[Coin], heads: BoolArray, never: Sequence[int] = ()) 
     return sorted(gone | set(never))
 
 
+def _most_wrong(total: int, claim: PrivacyClaim, alpha: float) -> int:
+    """Most wrong guesses that still raise an alarm; negative if even none does."""
+    return next(
+        wrong
+        for wrong in range(total, -2, -1)
+        if wrong < 0 or _p_value(total - wrong, total, claim) <= alpha
+    )
+
+
 def _spare(guesses: int) -> int:
     return max(1, int(_SPARE * guesses))
 
 
 def _p_value(correct: int, guesses: int, claim: PrivacyClaim) -> float:
     return one_run_p_value(correct, guesses, guesses, epsilon=claim.epsilon, delta=claim.delta)
+
+
+def summary(table: pd.DataFrame, subject: Subject) -> dict[str, float]:
+    """Numbers that describe a synthetic table, by name: means, extremes, shares of categories.
+
+    Args:
+        table: The table.
+        subject: What is probed, for the schema.
+
+    Returns:
+        The numbers, those of each column in turn.
+    """
+    found: dict[str, float] = {}
+    for column in subject.schema.columns:
+        values = table[column.name]
+        if column.kind.numeric:
+            numbers = as_numbers(values)
+            numbers = numbers[~np.isnan(numbers)]
+            for name, number in (("mean", np.mean), ("minimum", np.min), ("maximum", np.max)):
+                found[f"{name} of {column.name}"] = float(number(numbers)) if len(numbers) else 0.0
+        else:
+            for category in column.categories:
+                found[f"share of {category!r} in {column.name}"] = float(
+                    (values == category).mean()
+                )
+    return found
+
+
+def single_coin(
+    subject: Subject,
+    trainer: Trainer,
+    generator: Generator,
+    data: pd.DataFrame,
+    coin: Coin,
+    features: Callable[[pd.DataFrame], Mapping[str, float]],
+    *,
+    basis: str,
+    claim: PrivacyClaim | None = None,
+    first: int = 0,
+    pilots: int = PILOTS,
+) -> Observation | NotApplicable | None:
+    """Runs the test with one coin in each fit.
+
+    Args:
+        subject: What is probed.
+        trainer: Trains.
+        generator: The generator, built for the subject's schema.
+        data: A table with every record that the coin may put in.
+        coin: The coin.
+        features: Numbers of a synthetic table, by name, that may follow the coin.
+        basis: What follows it, in words.
+        claim: What limits right guesses; the subject's by default.
+        first: Number of the pilot's first fit.
+        pilots: Fits of each side in the pilot.
+
+    Returns:
+        As `challenge`; None if no feature follows the coin in the pilot.
+    """
+    sides = []
+    for side, dropped in enumerate(coin):
+        fits = [trainer.fit_of(first + pilots * side + i, dropped) for i in range(pilots)]
+        tables = trainer.tables(generator, data, fits)
+        sides.append([features(table) for table in tables])
+    heads, tails = (np.array([list(one.values()) for one in side]) for side in sides)
+    found = rule(heads, tails)
+    if found is None:
+        return None
+    name = list(sides[0][0])[found.feature]
+    means = [float(side[:, found.feature].mean()) for side in (heads, tails)]
+    return challenge(
+        subject,
+        trainer,
+        generator,
+        data,
+        [coin],
+        lambda table: [found.guess(np.array(list(features(table).values())))],
+        claim=claim,
+        basis=f"{basis} ({name}: {means[0]:.4g} against {means[1]:.4g})",
+    )

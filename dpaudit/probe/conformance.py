@@ -1,4 +1,4 @@
-"""Whether a worker process keeps to the protocol: asked as an audit asks, and as none should."""
+"""Whether a worker process keeps to the protocol, when requests are valid and when they are not."""
 
 from __future__ import annotations
 

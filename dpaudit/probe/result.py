@@ -1,15 +1,20 @@
-"""What one probe concludes."""
+"""What probes conclude: each one by itself, and the report of all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from dpaudit.formatting import TERMINAL_WIDTH, clipped, percent, printable, rounded
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.severity import Severity
+from dpaudit.results.document import Document
 
 Number = float | str | bool
+_INDENT = "  "
 
 
 class ProbeStatus(StrEnum):
@@ -82,3 +87,132 @@ class ProbeResult:
     false_alarm_rate: float = 0.0
     fits: int = 0
     correct: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeReport(Document):
+    """All probes of one generator on one table.
+
+    Attributes:
+        generator: Its name.
+        parameters: Its parameters.
+        source: Where the table came from.
+        claim: What the generator is held to.
+        schema_inferred: Whether bounds and categories were inferred from the table.
+        records: Records that were probed.
+        target: The record that was watched, as it was named; None if none was.
+        confidence: Probability with which at least no probe flags a generator that keeps its claim.
+        seed: Root of every random stream.
+        probes: What each probe found.
+    """
+
+    schema_version = 1
+
+    generator: str
+    parameters: Mapping[str, Any]
+    source: str
+    claim: PrivacyClaim
+    schema_inferred: bool
+    records: int
+    target: str | None
+    confidence: float
+    seed: int
+    probes: tuple[ProbeResult, ...]
+
+    def of(self, status: ProbeStatus) -> tuple[ProbeResult, ...]:
+        """The results with one status."""
+        return tuple(result for result in self.probes if result.status is status)
+
+    @property
+    def violations(self) -> tuple[ProbeResult, ...]:
+        """Alarms with the severity of a violation."""
+        return tuple(r for r in self.of(ProbeStatus.ALARM) if r.severity is Severity.VIOLATION)
+
+    def assert_no_violation(self) -> None:
+        """Fails a test unless the probes ran and none found a violation.
+
+        Raises:
+            AssertionError: If a probe raised an alarm with the severity of a violation, if one
+                failed, or if none applied; the message is the report.
+        """
+        __tracebackhide__ = True
+        ran = self.of(ProbeStatus.PASSED) or self.of(ProbeStatus.ALARM)
+        if self.violations or self.of(ProbeStatus.FAILED) or not ran:
+            raise AssertionError(str(self))
+
+    @property
+    def fits(self) -> int:
+        """Models trained in all."""
+        return sum(result.fits for result in self.probes)
+
+    @property
+    def headline(self) -> str:
+        """The counts in one line."""
+        alarms = self.of(ProbeStatus.ALARM)
+        count = {severity: sum(r.severity is severity for r in alarms) for severity in Severity}
+        counted = [f"{n} {severity}{'s' if n > 1 else ''}" for severity, n in count.items() if n]
+        passed, failed = len(self.of(ProbeStatus.PASSED)), len(self.of(ProbeStatus.FAILED))
+        rest = [f"{passed} passed", f"{failed} failed" if failed else ""]
+        skipped = len(self.of(ProbeStatus.NOT_APPLICABLE))
+        rest.append(f"{skipped} not applicable" if skipped else "")
+        words = ", ".join(filter(None, [", ".join(counted) or "no alarm", *rest]))
+        return f"{self.generator}: {words} ({self.fits} fits)"
+
+    def __str__(self) -> str:
+        """Alarms first, then what failed, passed or does not apply; 80 columns."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield from _wrapped(self.headline, "", "")
+        claim = self.claim
+        watched = f", {self.target} watched" if self.target else ""
+        yield from _wrapped(
+            f"held to epsilon {rounded(claim.epsilon)}, delta {claim.delta:g}, {claim.neighbours}; "
+            f"{self.records} records{watched}; the probability that any probe flags a generator "
+            f"that keeps this is at most {percent(round(1.0 - self.confidence, 12))}",
+            "",
+            "",
+        )
+        if self.schema_inferred:
+            yield from _wrapped(
+                "bounds and categories were inferred from the table, which no claim covers; the "
+                "probes treat them as public, and widen them",
+                "",
+                "",
+            )
+        for result in self.of(ProbeStatus.ALARM):
+            yield ""
+            yield f"{result.severity.upper()} {result.id}"
+            yield from _wrapped(f"{printable(result.evidence)}.", _INDENT, _INDENT)
+            yield from _wrapped(f"{_chance(result)}; {result.fits} fits.", _INDENT, _INDENT)
+            yield from _wrapped(f"Correct: {result.correct}.", _INDENT, _INDENT)
+        for status, title in (
+            (ProbeStatus.FAILED, "failed"),
+            (ProbeStatus.PASSED, "passed"),
+            (ProbeStatus.NOT_APPLICABLE, "not applicable"),
+        ):
+            results = self.of(status)
+            if results:
+                yield ""
+                yield f"{title}:"
+            for result in results:
+                line = f"{result.id}: {printable(result.evidence)}"
+                if status is ProbeStatus.PASSED:
+                    yield _INDENT + clipped(line, TERMINAL_WIDTH - len(_INDENT))
+                else:
+                    yield from _wrapped(line, _INDENT, _INDENT * 2)
+        yield ""
+        yield "No alarm is no evidence of privacy: for that there is `dpaudit audit`."
+
+
+def _chance(result: ProbeResult) -> str:
+    if result.p_value is not None:
+        return (
+            f"Under the claim the probability of this is at most {rounded(result.p_value)} (alarm "
+            f"at {rounded(result.false_alarm_rate)})"
+        )
+    return f"Not a matter of chance: {result.certainty}"
+
+
+def _wrapped(text: str, first: str, then: str) -> list[str]:
+    return textwrap.wrap(text, TERMINAL_WIDTH, initial_indent=first, subsequent_indent=then)

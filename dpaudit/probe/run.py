@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pandas as pd
 
@@ -18,21 +18,26 @@ from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.model.tables import Table, load
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import claim_under_audit
-from dpaudit.probe.catalogue import Probe
-from dpaudit.probe.copies import label_counts_copied, rows_copied_verbatim
-from dpaudit.probe.insertions import category_follows_record, range_follows_record
-from dpaudit.probe.lone import constancy_follows_record, missing_follows_record
-from dpaudit.probe.output import integers_truncated, row_count_leaks, scale_wrong
-from dpaudit.probe.promises import delta_ignored, epsilon_ignored
-from dpaudit.probe.randomness import nothing_random, seed_ignored
-from dpaudit.probe.report import ProbeReport
-from dpaudit.probe.result import NotApplicable, Observation, ProbeResult, ProbeStatus
-from dpaudit.probe.rows import row_order_matters, settings_follow_rows
-from dpaudit.probe.settings import ProbeSettings
-from dpaudit.probe.subject import Subject, maker
-from dpaudit.probe.target import target_followed
-from dpaudit.probe.trainer import Trainer
-from dpaudit.probe.variation import listed
+from dpaudit.probe.catalogue import Probe, ProbeSettings
+from dpaudit.probe.form import (
+    integers_truncated,
+    row_count_leaks,
+    row_order_matters,
+    scale_wrong,
+    settings_follow_rows,
+)
+from dpaudit.probe.parameters import delta_ignored, epsilon_ignored, nothing_random, seed_ignored
+from dpaudit.probe.records import (
+    category_follows_record,
+    constancy_follows_record,
+    label_counts_copied,
+    missing_follows_record,
+    range_follows_record,
+    rows_copied_verbatim,
+    target_followed,
+)
+from dpaudit.probe.result import NotApplicable, Observation, ProbeReport, ProbeResult, ProbeStatus
+from dpaudit.probe.subject import Subject, Trainer, listed, maker
 from dpaudit.seeds import Stream
 
 Check: TypeAlias = Callable[[Subject, Trainer], Observation | NotApplicable]
@@ -193,7 +198,7 @@ def run_probes(
 
 
 def _run(one: Probe, subject: Subject) -> ProbeResult:
-    trainer = Trainer(one.id, root=subject.settings.seed)
+    trainer = Trainer(subject, one.id)
     try:
         found = _CHECKS[one.id](subject, trainer)
     except Exception as error:  # noqa: BLE001 - the generator's, whatever it is: shown in the report
@@ -221,7 +226,7 @@ def _run(one: Probe, subject: Subject) -> ProbeResult:
 
 
 def _passed(seen: Observation, subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """No alarm: passed, unless no output varied; says which columns of the output did not."""
+    """No alarm means passed, unless the output never varied; names columns that did not."""
     names = seen.read or subject.schema.names
     nothing = trainer.variation.nothing_in(names)
     if nothing is not None:
@@ -238,28 +243,17 @@ def _passed(seen: Observation, subject: Subject, trainer: Trainer) -> Observatio
     )
 
 
-class _Sampled(NamedTuple):
-    """What is probed of a table.
-
-    Attributes:
-        table: The table, or a sample of its records.
-        target: Position in it of the record that was named.
-    """
-
-    table: Table
-    target: int | None
-
-
-def _sampled(table: Table, settings: ProbeSettings) -> _Sampled:
+def _sampled(table: Table, settings: ProbeSettings) -> tuple[Table, int | None]:
+    """The table, or a sample of its records, and the position in it of the record to watch."""
     target = None
     if settings.target is not None:
         target = choose_target(settings.target, table.data, table.schema).row
     if len(table.data) <= settings.records:
-        return _Sampled(table, target)
+        return table, target
     rng = Stream(settings.seed, "probe", "records").rng()
     drawn = rng.choice(len(table.data), settings.records, replace=False)
     if target is not None and target not in drawn:
         drawn[-1] = target
     kept = sorted(drawn)
     sample = table._replace(data=table.data.iloc[kept].reset_index(drop=True))
-    return _Sampled(sample, None if target is None else kept.index(target))
+    return sample, None if target is None else kept.index(target)

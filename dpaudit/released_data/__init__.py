@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dpaudit.released_data.audit import audit_data
-from dpaudit.released_data.coins import CoinFile
-from dpaudit.released_data.result import ReleasedDataResult, ReleasedFinding, released_schema
-from dpaudit.released_data.split import CoinSplit, split, write_split
+from dpaudit.released_data.conclusion import ReleasedFinding
+from dpaudit.released_data.result import ReleasedDataResult, released_schema
+from dpaudit.released_data.split import CoinFile, CoinSplit, split, write_split
 
 __all__ = [
     "CoinFile",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,32 +16,42 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, IntArray
-from dpaudit.released_data import conclusion
-from dpaudit.released_data.anonymeter.environment import built_environment
-from dpaudit.released_data.bound import released_bound, released_power
-from dpaudit.released_data.coins import CoinFile
-from dpaudit.released_data.comparable import comparable_rows
-from dpaudit.released_data.controls import detectable_copies, phantom
-from dpaudit.released_data.copies import ClosestDistances
-from dpaudit.released_data.exchangeability import exchangeability
-from dpaudit.released_data.inference import chosen_secrets
-from dpaudit.released_data.linkage import find_linkage
-from dpaudit.released_data.membership import enough, parted, recognise
-from dpaudit.released_data.result import (
+from dpaudit.released_data.anonymeter.run import built_environment
+from dpaudit.released_data.conclusion import (
     MembershipOutcome,
     ReleasedBound,
-    ReleasedDataResult,
     RowCounts,
+    conclude,
+    linkage_confidence,
+    membership_level,
+    oddities,
+    why_no_bound,
 )
-from dpaudit.released_data.riskiest import RiskyRow, riskiest
+from dpaudit.released_data.copies import ClosestDistances
+from dpaudit.released_data.exchangeability import comparable_rows, exchangeability
+from dpaudit.released_data.inference import chosen_secrets
+from dpaudit.released_data.linkage import find_linkage
+from dpaudit.released_data.membership import (
+    RiskyRow,
+    detectable_copies,
+    enough,
+    parted,
+    phantom,
+    recognise,
+    released_bound,
+    released_power,
+    riskiest,
+)
+from dpaudit.released_data.result import ReleasedDataResult
 from dpaudit.released_data.scores import CLOSEST, MembershipScores, membership_scores
+from dpaudit.released_data.split import CoinFile
 from dpaudit.released_data.tables import ReleasedTables, load_released
 from dpaudit.seeds import check_seed, rng_of
 from dpaudit.versions import __version__
 
 
 class Canaries(NamedTuple):
-    """The real rows in an order that says nothing of who is in train, and those that are compared.
+    """The real rows in an order that does not reveal membership, and which of them are compared.
 
     Attributes:
         real: All real rows.
@@ -82,19 +92,26 @@ class Canaries(NamedTuple):
 
 
 class _Compared(NamedTuple):
-    """What the comparison of train with hold-out rows found.
+    """What the comparison of train with hold-out rows found; nothing without one.
 
     Attributes:
         membership: How well members are recognised; None if too few rows are compared.
         bound: The bound on epsilon; None without coins.
         riskiest: Rows of train that stand out.
         closest: Distances to the nearest synthetic rows.
+        members: Rows of the train table that are compared.
+        others: Rows of the hold-out that are compared.
     """
 
-    membership: MembershipOutcome | None
-    bound: ReleasedBound | None
-    riskiest: tuple[RiskyRow, ...]
-    closest: ClosestDistances
+    membership: MembershipOutcome | None = None
+    bound: ReleasedBound | None = None
+    riskiest: tuple[RiskyRow, ...] = ()
+    closest: ClosestDistances | None = None
+    members: IntArray | None = None
+    others: IntArray | None = None
+
+
+_NOT_COMPARED: Final = _Compared()
 
 
 def audit_data(
@@ -141,80 +158,76 @@ def audit_data(
     """
     check_confidence(confidence)
     check_seed(seed)
-    if coins is None and (epsilon is not None or delta is not None):
-        raise SettingsError(
-            "`epsilon` and `delta` need `coins`: only a split by fair coins (`dpaudit split`) "
-            "makes a bound possible; leave them out, or split before training"
-        )
-    if coins is not None and holdout is None:
-        raise SettingsError("`coins` needs `holdout`: give both files that `dpaudit split` wrote")
-    if anonymeter:
-        if holdout is None:
-            raise SettingsError("`anonymeter` needs `holdout`: its risks are compared with one")
-        built_environment()
-    claim = None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta or 0.0)
+    _check_asked(epsilon, delta, coins=coins, holdout=holdout, anonymeter=anonymeter)
     report = on_progress or (lambda step: None)
-
     report("reading the tables")
     tossed = CoinFile.read(coins) if isinstance(coins, str | Path) else coins
     if tossed is not None and holdout is not None:
         tossed.check(train, name="train")
         tossed.check(holdout, name="holdout")
     tables = load_released(train, synthetic, holdout, schema=schema)
-    del train, synthetic, holdout
-    secrets = chosen_secrets(secrets, tables.schema)
-    canaries = None if tables.holdout is None else canaries_of(tables, tossed, seed=seed)
-    exchangeable = None
-    if canaries is not None and tossed is None:
-        exchangeable = exchangeability(
-            canaries.real,
-            canaries.in_train,
-            tables.schema,
-            rng_of(seed, "exchangeability"),
-            compared=canaries.of,
-        )
-    rows = RowCounts(
-        train=len(tables.train),
-        synthetic=len(tables.synthetic),
-        holdout=None if tables.holdout is None else len(tables.holdout),
-        coins=None if tossed is None else len(tossed.tossed),
-        compared=0 if canaries is None else len(canaries.of),
+    del train, synthetic, holdout  # large
+    return _audited(
+        tables,
+        tossed,
+        None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta or 0.0),
+        delta=delta or 0.0,
+        confidence=confidence,
+        secrets=chosen_secrets(secrets, tables.schema),
+        anonymeter=anonymeter,
+        seed=seed,
+        report=report,
     )
-    warnings = (*tables.warnings, *conclusion.oddities(rows, exchangeable))
+
+
+def _audited(
+    tables: ReleasedTables,
+    coins: CoinFile | None,
+    claim: PrivacyClaim | None,
+    *,
+    delta: float,
+    confidence: float,
+    secrets: Sequence[str],
+    anonymeter: bool,
+    seed: int,
+    report: Callable[[str], None],
+) -> ReleasedDataResult:
+    """Compares train with hold-out rows, then looks for links to single records."""
+    canaries = None if tables.holdout is None else canaries_of(tables, coins, seed=seed)
+    exchangeable = None
+    if canaries is not None and coins is None:
+        rng = rng_of(seed, "exchangeability")
+        exchangeable = exchangeability(
+            canaries.real, canaries.in_train, tables.schema, rng, compared=canaries.of
+        )
+    rows = _counted(tables, coins, canaries)
+    warnings = (*tables.warnings, *oddities(rows, exchangeable))
     for warning in warnings:
         report(f"warning: {warning}")
-    compared: _Compared | None = None
-    members = others = None
+    compared = _NOT_COMPARED
     if canaries is not None and canaries.comparable:
         report(f"comparing {len(canaries.of):,} rows with {len(tables.synthetic):,} synthetic ones")
         scores = membership_scores(canaries.real, tables.synthetic, tables.schema, of=canaries.of)
         report("testing membership")
+        bound_at = None if coins is None else delta
         compared = _compared(
-            scores,
-            canaries,
-            by_coins=tossed is not None,
-            claim=claim,
-            delta=delta or 0.0,
-            confidence=confidence,
-            seed=seed,
+            scores, canaries, claim, bound_at=bound_at, confidence=confidence, seed=seed
         )
-        members, others = canaries.members, canaries.others
         del scores
     del canaries  # large
     report("looking for copies, rare values and values that can be guessed")
     linkage = find_linkage(
-        tables if compared else replace(tables, holdout=None),
-        members=members,
-        others=others,
-        closest=compared.closest if compared else None,
+        replace(tables, holdout=None) if compared is _NOT_COMPARED else tables,
+        members=compared.members,
+        others=compared.others,
+        closest=compared.closest,
         secrets=secrets,
         anonymeter=anonymeter,
         seed=seed,
-        confidence=conclusion.linkage_confidence(confidence),
+        confidence=linkage_confidence(confidence),
     )
-    membership = compared.membership if compared else None
-    bound = compared.bound if compared else None
-    concluded = conclusion.conclude(
+    membership, bound = compared.membership, compared.bound
+    concluded = conclude(
         rows, membership, bound, linkage.proved, exchangeable, claim=claim, confidence=confidence
     )
     return ReleasedDataResult(
@@ -230,10 +243,43 @@ def audit_data(
         exchangeability=exchangeable,
         membership=membership,
         bound=bound,
-        not_a_bound=None if bound else conclusion.why_no_bound(rows, membership),
-        riskiest=compared.riskiest if compared else (),
+        not_a_bound=None if bound else why_no_bound(rows, membership),
+        riskiest=compared.riskiest,
         linkage=linkage,
         dpaudit=__version__,
+    )
+
+
+def _check_asked(
+    epsilon: float | None, delta: float | None, *, coins: object, holdout: object, anonymeter: bool
+) -> None:
+    """Refuses what cannot be done without a coin file, a hold-out or anonymeter's environment.
+
+    Raises:
+        InputError: If something is missing.
+    """
+    if coins is None and (epsilon is not None or delta is not None):
+        raise SettingsError(
+            "`epsilon` and `delta` need `coins`: only a split by fair coins (`dpaudit split`) "
+            "makes a bound possible; leave them out, or split before training"
+        )
+    if coins is not None and holdout is None:
+        raise SettingsError("`coins` needs `holdout`: give both files that `dpaudit split` wrote")
+    if anonymeter:
+        if holdout is None:
+            raise SettingsError("`anonymeter` needs `holdout`: its risks are compared with one")
+        built_environment()
+
+
+def _counted(
+    tables: ReleasedTables, coins: CoinFile | None, canaries: Canaries | None
+) -> RowCounts:
+    return RowCounts(
+        train=len(tables.train),
+        synthetic=len(tables.synthetic),
+        holdout=None if tables.holdout is None else len(tables.holdout),
+        coins=None if coins is None else len(coins.tossed),
+        compared=0 if canaries is None else len(canaries.of),
     )
 
 
@@ -271,51 +317,55 @@ def canaries_of(tables: ReleasedTables, coins: CoinFile | None, *, seed: int) ->
 def _compared(
     scores: MembershipScores,
     canaries: Canaries,
-    *,
-    by_coins: bool,
     claim: PrivacyClaim | None,
-    delta: float,
+    *,
+    bound_at: float | None,
     confidence: float,
     seed: int,
 ) -> _Compared:
-    """Tests membership, and bounds epsilon if coins decided it."""
+    """Tests membership and, if coins decided it, bounds epsilon at the given delta."""
     inside = canaries.inside
     risky = tuple(
         RiskyRow(int(canaries.place[canaries.of[one.row]]), one.p_value)
         for one in riskiest(scores.seen, inside, rng_of(seed, "riskiest"))
     )
     distances = -scores.seen[CLOSEST]
-    closest = ClosestDistances(distances[inside], distances[~inside])
+    membership = bound = None
     fitting = parted(len(inside), rng_of(seed, "fitting part"))
-    if not enough(inside, fitting):
-        return _Compared(None, None, risky, closest)
-    found = recognise(
-        scores.seen, inside, fitting, rng_of(seed, "membership"), confidence=confidence
+    if enough(inside, fitting):
+        found = recognise(
+            scores.seen, inside, fitting, rng_of(seed, "membership"), confidence=confidence
+        )
+        membership = MembershipOutcome(
+            attack=found.attack,
+            fitted=int(fitting.sum()),
+            scored=int((~fitting).sum()),
+            p_value=found.p_value,
+            auc=found.auc,
+            rates=found.rates,
+            phantom_p_value=phantom(scores.seen, inside, rng_of(seed, "phantom")),
+            detectable_copies=detectable_copies(
+                scores,
+                inside,
+                fitting,
+                rng_of(seed, "planted copies"),
+                level=membership_level(confidence),
+            ),
+        )
+        if bound_at is not None:
+            bound = _bound(found.right, claim, delta=bound_at, confidence=confidence)
+    return _Compared(
+        membership=membership,
+        bound=bound,
+        riskiest=risky,
+        closest=ClosestDistances(distances[inside], distances[~inside]),
+        members=canaries.members,
+        others=canaries.others,
     )
-    membership = MembershipOutcome(
-        attack=found.attack,
-        fitted=int(fitting.sum()),
-        scored=int((~fitting).sum()),
-        p_value=found.p_value,
-        auc=found.auc,
-        rates=found.rates,
-        phantom_p_value=phantom(scores.seen, inside, rng_of(seed, "phantom")),
-        detectable_copies=detectable_copies(
-            scores,
-            inside,
-            fitting,
-            rng_of(seed, "planted copies"),
-            level=conclusion.membership_level(confidence),
-        ),
-    )
-    bound = None
-    if by_coins:
-        bound = _bound(found.right, claim=claim, delta=delta, confidence=confidence)
-    return _Compared(membership, bound, risky, closest)
 
 
 def _bound(
-    right: BoolArray, *, claim: PrivacyClaim | None, delta: float, confidence: float
+    right: BoolArray, claim: PrivacyClaim | None, *, delta: float, confidence: float
 ) -> ReleasedBound:
     power = released_power(
         len(right),

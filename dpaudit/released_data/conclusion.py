@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final, NamedTuple
 
 from dpaudit.formatting import percent, rounded_down, rounded_up
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.released_data.controls import LEVEL
 from dpaudit.released_data.exchangeability import Exchangeability
-from dpaudit.released_data.grades import p_text
-from dpaudit.released_data.result import (
-    MembershipOutcome,
-    ReleasedBound,
-    ReleasedFinding,
-    RowCounts,
-)
+from dpaudit.released_data.membership import CONTROL_LEVEL, RateAtThreshold, p_text
 from dpaudit.results.decide import decide
-from dpaudit.results.verdict import Power, SampleUnit
+from dpaudit.results.document import Limits
+from dpaudit.results.verdict import Power, SampleUnit, Verdict
 
 LARGEST_SHARE: Final = 0.05
-"""If copies of fewer rows than this share would not be found, that nothing was says little."""
-
+"""Finding nothing means something only if copies of this share of the rows would be found."""
 LINKAGE_SHARE: Final = 0.2
-"""What linkage has of the error probability of a leak; the test of membership has the rest."""
-
-
+"""Share of the error probability that linkage has; the membership test has the rest."""
 REPEATS_REMOVED: Final = (
     "repeated rows were removed from train or hold-out, or rows come in groups: no random split "
     "deals them as they are"
@@ -35,6 +28,89 @@ DIFFER: Final = (
     "train and hold-out differ without the synthetic table too: they are not of one population, or "
     "their rows come in groups"
 )
+
+
+class ReleasedFinding(StrEnum):
+    """What an audit of a released table concludes."""
+
+    VIOLATION = "violation"
+    LEAK = "leak"
+    CONSISTENT = "consistent"
+    NOTHING_FOUND = "nothing found"
+    INCONCLUSIVE = "inconclusive"
+    INVALID = "invalid"
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict that exit codes and colours go by."""
+        return {
+            ReleasedFinding.LEAK: Verdict.VIOLATION,
+            ReleasedFinding.NOTHING_FOUND: Verdict.CONSISTENT,
+        }.get(self) or Verdict(self.value)
+
+
+class RowCounts(NamedTuple):
+    """Rows of the tables.
+
+    Attributes:
+        train: Rows of the train table.
+        synthetic: Rows of the synthetic table.
+        holdout: Rows of the hold-out; None if there is none.
+        coins: Rows whose place was decided by a coin; None without a coin file.
+        compared: Train and hold-out rows that are compared with each other; the others may stand
+            where they do because repeated rows were removed.
+    """
+
+    train: int
+    synthetic: int
+    holdout: int | None
+    coins: int | None
+    compared: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipOutcome:
+    """How well the synthetic table distinguishes train rows from hold-out rows.
+
+    Attributes:
+        attack: The attack that was chosen on the fitting part.
+        fitted: Rows of the fitting part.
+        scored: Rows that were scored.
+        p_value: Probability of such scores if the table says nothing of membership.
+        auc: Probability that a train row scores above a hold-out row; an estimate.
+        rates: Rates at fixed thresholds, with limits that hold together.
+        phantom_p_value: The same test between two halves of the hold-out; None if they are too
+            small.
+        detectable_copies: The least share of train rows that, copied, would have been found with
+            probability 0.8; None if even half of them would not.
+    """
+
+    attack: str
+    fitted: int
+    scored: int
+    p_value: Annotated[float, Limits(0.0, 1.0)]
+    auc: Annotated[float, Limits(0.0, 1.0)]
+    rates: tuple[RateAtThreshold, ...]
+    phantom_p_value: float | None
+    detectable_copies: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedBound:
+    """The lower bound on epsilon, for tables that differ by one row more or less.
+
+    Attributes:
+        proved: The bound at the result's confidence.
+        delta: δ for which it holds.
+        max_provable: What a perfect attack would have proved.
+        detectable: The smallest ε of randomised response that would have been proved to exceed the
+            claim (0 if there is none) with probability 0.8; None if none would.
+    """
+
+    proved: float
+    delta: float
+    max_provable: float
+    detectable: float | None
 
 
 class Concluded(NamedTuple):
@@ -111,7 +187,7 @@ def conclude(
         )
         return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
     ghost = membership.phantom_p_value
-    if ghost is not None and ghost <= LEVEL:
+    if ghost is not None and ghost <= CONTROL_LEVEL:
         why = (
             f"the same test distinguishes two halves of the hold-out (p = {rounded_up(ghost)}), "
             "where nothing is to find: rows of the hold-out are not alike, or one was used"

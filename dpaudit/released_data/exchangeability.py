@@ -17,11 +17,15 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.released_data.membership import enough
-from dpaudit.released_data.nearest import Encoded, encoded, nearest_others
-from dpaudit.released_data.row_keys import Keys, column_keys
+from dpaudit.released_data.rows import Encoded, Keys, column_keys, encoded, nearest_others
 
+MOST_REPEATS: Final = 0.01
+"""Most other rows that are expected to equal a comparable row.
+
+Removing repeats changes the odds that a row is in train by about this share, and no more.
+"""
 LEVEL: Final = 0.05
-"""Probability, at most, that a test fails although a random split made the tables."""
+"""False-alarm rate of all tests together, at most."""
 _TESTS: Final = 5
 _MOST_ROWS: Final = 10_000
 _MOST_VALUES: Final = 2_000
@@ -143,13 +147,7 @@ class _Repeated(NamedTuple):
         """Counts [p, 5] of how they are dealt, given which of all rows are in train [p, n]."""
         there = np.add.reduceat(labels[:, self.rows], self.starts, axis=1, dtype=np.int32)
         elsewhere = self.times - there
-        counts = (
-            there,
-            there * elsewhere,
-            there > 1,
-            elsewhere > 1,
-            (there > 0) & (elsewhere > 0),
-        )
+        counts = (there, there * elsewhere, there > 1, elsewhere > 1, (there > 0) & (elsewhere > 0))
         return np.stack([of.sum(axis=1, dtype=np.float64) for of in counts], axis=1)
 
 
@@ -295,3 +293,38 @@ def _distances(counts: FloatArray) -> FloatArray:
 
 def _share_as_far(distances: FloatArray) -> float:
     return float((distances >= distances[0] * (1.0 - 1e-9)).mean())
+
+
+def comparable_rows(values: FloatArray) -> BoolArray:
+    """Which rows occur once, and would hardly occur again by chance.
+
+    People who prepare tables often remove repeated rows: from one table, from each by itself, or
+    from the hold-out those that are also in train. Chance alone then no longer decides where a
+    repeated row stands, and frequent rows end up in one table. A synthetic table that knows nothing
+    of train has frequent rows too, and would seem to know who was in it. Rows that occur once stand
+    where the split put them, however the tables were prepared.
+
+    A row is expected to occur as often as there are rows that equal it in all columns but one,
+    times the probability that two rows have the same value there, whichever column gives most. It
+    does not matter which row is in which table: if train and hold-out are exchangeable, so are
+    these rows of them.
+
+    Args:
+        values: All real rows [n, d], as `dpaudit.model.encoding.values_of_table` gives them.
+
+    Returns:
+        Whether each is comparable; shape (n,).
+    """
+    keys = column_keys(values)
+    whole: Keys = keys.sum(axis=1, dtype=np.uint64)
+    expected = _others_equal(whole).astype(np.float64)
+    for column in keys.T:
+        same_value = _others_equal(column).mean() / max(1, len(values) - 1)
+        expected = np.maximum(expected, _others_equal(whole - column) * same_value)
+    return expected <= MOST_REPEATS
+
+
+def _others_equal(keys: Keys) -> IntArray:
+    """How many other rows have the key of each; shape (n,)."""
+    _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    return counts[place] - 1

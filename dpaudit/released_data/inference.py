@@ -20,17 +20,17 @@ from dpaudit.formatting import did_you_mean
 from dpaudit.model.encoding import EncodedColumn, layout
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray
-from dpaudit.released_data.excess import Excess, Hits, excess_of
-from dpaudit.released_data.nearest import Encoded, nearest
+from dpaudit.released_data.copies import Excess, Hits, excess_of
+from dpaudit.released_data.rows import Encoded, nearest
 
 TOLERANCE: Final = 0.01
 """A guessed number is right if it is off by at most this share of the column's bounds."""
 MOST_SECRETS: Final = 12
-"""Columns that are guessed by default."""
+"""Most columns that are guessed by default."""
 _MOST_TARGETS: Final = 1000
-"""Records of each table whose values are guessed."""
+"""Most records of each table whose values are guessed."""
 _MOST_LEARNED: Final = 5000
-"""Synthetic records that a model learns from."""
+"""Most synthetic records that a model learns from."""
 _TREES: Final = 10
 
 

@@ -1,8 +1,8 @@
-"""What a synthetic table gives away of single records, beside what it gives away of a hold-out.
+"""What a synthetic table reveals of single train records, compared with hold-out records.
 
 Copies, rare values and guessed attributes are compared with those of hold-out records in tests that
 a random split makes valid. The distance to the closest record, and anonymeter if it is asked for,
-stand beside them and decide nothing.
+are reported too and decide nothing.
 """
 
 from __future__ import annotations
@@ -11,27 +11,39 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.bounds import bonferroni
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import IntArray
+from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.released_data.anonymeter.run import AnonymeterFinding, run_anonymeter
-from dpaudit.released_data.copies import ClosestDistances, Copies, equal_rows, find_copies
-from dpaudit.released_data.distance_panel import DistancePanel, distance_panel
+from dpaudit.released_data.copies import (
+    ClosestDistances,
+    Copies,
+    Outliers,
+    equal_rows,
+    find_copies,
+    find_outliers,
+)
 from dpaudit.released_data.inference import Inference, chosen_secrets, infer_attributes
-from dpaudit.released_data.nearest import Encoded, encoded, nearest
-from dpaudit.released_data.outliers import Outliers, find_outliers
+from dpaudit.released_data.rows import Encoded, encoded, nearest
 from dpaudit.released_data.tables import ReleasedTables
 from dpaudit.seeds import rng_of
 
+Distances = npt.NDArray[np.floating]
+
+_LOW: Final = 0.05
+"""The low quantile that panels look at."""
+_MARGIN: Final = 0.05
+"""By how much the share nearer to train records may exceed one half before panels object."""
 _MOST_ASKED: Final = 10_000
-"""Records of each table that are looked for among others; copies are counted of all."""
+"""Most records of each table that are looked up; exact copies are counted among all."""
 _MOST_SEARCHED: Final = 100_000
-"""Records among which they are looked for."""
+"""Most records that are searched."""
 _FAMILIES: Final = 3
-"""Copies, outliers, attribute inference: each has as much of the error probability."""
+"""Copies, outliers, attribute inference: they share the error probability equally."""
 
 
 class Linkage(NamedTuple):
@@ -92,76 +104,91 @@ def find_linkage(
     """
     schema = tables.schema
     names = chosen_secrets(secrets, schema)
-    real, out = values_of_table(tables.train, schema), values_of_table(tables.synthetic, schema)
-    members = np.arange(len(real)) if members is None else members
+    members = np.arange(len(tables.train)) if members is None else members
     train, synthetic, holdout = tables.train.iloc[members], tables.synthetic, tables.holdout
-    own, elsewhere, rest = real[members], [np.delete(real, members, axis=0)], None
     if holdout is not None:
         others = np.arange(len(holdout)) if others is None else others
-        spare = values_of_table(holdout, schema)
-        holdout, rest = holdout.iloc[others], spare[others]
-        elsewhere.append(np.delete(spare, others, axis=0))
+        holdout = holdout.iloc[others]
     level = bonferroni(confidence, _FAMILIES)
-    outliers = find_outliers(
-        own,
-        out,
-        rest,
-        schema,
-        elsewhere=np.concatenate(elsewhere),
-        rng=rng_of(seed, "random splits"),
-        confidence=level,
-    )
-    copied = equal_rows(own, out)
-    holdout_copied = None if rest is None else equal_rows(rest, out)
-    synthetic_copied = equal_rows(out, real)
-    del real, own, out, rest, elsewhere  # large
+    repeats = _repeats(tables, members, others, rng_of(seed, "random splits"), confidence=level)
 
     def some(table: pd.DataFrame, most: int, purpose: str) -> Encoded:
         return encoded(_some(table, most, rng_of(seed, purpose)), schema)
 
     asked = some(train, _MOST_ASKED, "train records")
     asked_too = None if holdout is None else some(holdout, _MOST_ASKED, "hold-out records")
+    lone = _lone_first(train, np.flatnonzero(repeats.train), asked_too, schema)
     copies = find_copies(
-        train_copied=copied,
-        holdout_copied=holdout_copied,
-        synthetic_copied=synthetic_copied,
+        train_copied=repeats.train,
+        holdout_copied=repeats.holdout,
+        synthetic_copied=repeats.synthetic,
         closest=closest,
-        riskiest=members[_lone_first(train, np.flatnonzero(copied), asked_too, schema)].tolist(),
+        riskiest=members[lone].tolist(),
         rng=rng_of(seed, "halves of the hold-out"),
         confidence=level,
     )
     searched = some(synthetic, _MOST_SEARCHED, "synthetic records")
+    rng = rng_of(seed, "attribute inference")
     inference = infer_attributes(
-        asked,
-        searched,
-        asked_too,
-        schema,
-        secrets=names,
-        rng=rng_of(seed, "attribute inference"),
-        confidence=level,
+        asked, searched, asked_too, schema, secrets=names, rng=rng, confidence=level
     )
     found: tuple[AnonymeterFinding, ...] | None = None
     if anonymeter and holdout is not None:
+        rng = rng_of(seed, "anonymeter")
         found = run_anonymeter(
-            train,
-            synthetic,
-            holdout,
-            schema,
-            secrets=names,
-            rng=rng_of(seed, "anonymeter"),
-            confidence=confidence,
+            train, synthetic, holdout, schema, secrets=names, rng=rng, confidence=confidence
         )
     panel = _panel(train, searched[:_MOST_ASKED], holdout, schema, seed)
-    proved = tuple(_proved(copies, outliers, inference))
-    return Linkage(len(members), copies, outliers, inference, panel, found, proved, confidence)
+    proved = tuple(_proved(copies, repeats.outliers, inference))
+    return Linkage(
+        len(members), copies, repeats.outliers, inference, panel, found, proved, confidence
+    )
+
+
+class _Repeats(NamedTuple):
+    """What of the real tables stands verbatim in the synthetic one.
+
+    Attributes:
+        outliers: Values that single records have.
+        train: Whether each train record that is compared does, as a whole.
+        holdout: The same of the hold-out; None if there is none.
+        synthetic: Whether each synthetic record equals a train record.
+    """
+
+    outliers: Outliers
+    train: BoolArray
+    holdout: BoolArray | None
+    synthetic: BoolArray
+
+
+def _repeats(
+    tables: ReleasedTables,
+    members: IntArray,
+    others: IntArray | None,
+    rng: np.random.Generator,
+    *,
+    confidence: float,
+) -> _Repeats:
+    schema = tables.schema
+    real, out = values_of_table(tables.train, schema), values_of_table(tables.synthetic, schema)
+    own, elsewhere, rest = real[members], [np.delete(real, members, axis=0)], None
+    if tables.holdout is not None and others is not None:
+        spare = values_of_table(tables.holdout, schema)
+        rest = spare[others]
+        elsewhere.append(np.delete(spare, others, axis=0))
+    outliers = find_outliers(
+        own, out, rest, schema, elsewhere=np.concatenate(elsewhere), rng=rng, confidence=confidence
+    )
+    return _Repeats(
+        outliers=outliers,
+        train=equal_rows(own, out),
+        holdout=None if rest is None else equal_rows(rest, out),
+        synthetic=equal_rows(out, real),
+    )
 
 
 def _panel(
-    train: pd.DataFrame,
-    synthetic: Encoded,
-    holdout: pd.DataFrame | None,
-    schema: Schema,
-    seed: int,
+    train: pd.DataFrame, synthetic: Encoded, holdout: pd.DataFrame | None, schema: Schema, seed: int
 ) -> DistancePanel:
     """The panel of synthetic records and as many records of train and hold-out."""
     most = min(_MOST_SEARCHED, len(train), len(train if holdout is None else holdout))
@@ -219,3 +246,73 @@ def _proved(copies: Copies, outliers: Outliers, inference: Sequence[Inference]) 
 def _listed(names: Sequence[str], most: int = 5) -> str:
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more columns" if more > 0 else "")
+
+
+class DistanceQuantiles(NamedTuple):
+    """Distances of synthetic records to their nearest record of a table.
+
+    Attributes:
+        low: Their 5 % quantile.
+        median: Their median.
+        ratio: The 5 % quantile of the nearest distance over the second nearest one.
+        identical: Share of synthetic records that equal a record of the table.
+    """
+
+    low: float
+    median: float
+    ratio: float
+    identical: float
+
+
+class DistancePanel(NamedTuple):
+    """The distance to the closest record, as privacy panels of synthetic data show it.
+
+    It is here to be compared with, not to be believed: its figures are averages and low quantiles
+    over all synthetic records, so that a table may hold hundreds of copied records and pass.
+
+    Attributes:
+        train: Distances to train records.
+        holdout: Distances to hold-out records; None without a hold-out.
+        nearer_to_train: Share of synthetic records nearer to a train record than to a hold-out
+            record, ties by half; None without a hold-out.
+        passes: Whether a panel of this kind would call the table safe, which is no evidence that it
+            is: that share is at most 5 points above one half; without a hold-out, the 5 % quantile
+            is not 0.
+    """
+
+    train: DistanceQuantiles
+    holdout: DistanceQuantiles | None
+    nearer_to_train: float | None
+    passes: bool
+
+
+def distance_panel(to_train: Distances, to_holdout: Distances | None) -> DistancePanel:
+    """Summarises distances of synthetic records.
+
+    Args:
+        to_train: Of each synthetic record [m, 2] to its two nearest train records.
+        to_holdout: To its two nearest hold-out records, of as many as there were train records;
+            None without a hold-out.
+
+    Returns:
+        The panel.
+    """
+    if to_holdout is None:
+        own = _quantiles(to_train)
+        return DistancePanel(own, None, None, own.low > 0.0)
+    ours, theirs = to_train[:, 0], to_holdout[:, 0]
+    nearer = float(np.mean(np.where(ours == theirs, 0.5, ours < theirs)))
+    return DistancePanel(
+        _quantiles(to_train), _quantiles(to_holdout), nearer, nearer <= 0.5 + _MARGIN
+    )
+
+
+def _quantiles(distances: Distances) -> DistanceQuantiles:
+    nearest, second = distances[:, 0], distances[:, -1]
+    ratios = np.divide(nearest, second, out=np.ones_like(nearest), where=second > 0.0)
+    return DistanceQuantiles(
+        low=float(np.quantile(nearest, _LOW)),
+        median=float(np.median(nearest)),
+        ratio=float(np.quantile(ratios, _LOW)),
+        identical=float(np.mean(nearest == 0.0)),
+    )

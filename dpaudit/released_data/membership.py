@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 from scipy.special import betaincinv
 
-from dpaudit.bounds import bonferroni, upper_limits
-from dpaudit.plugins.protocols import BoolArray, FloatArray
-from dpaudit.released_data.grades import fit_grades, gain, guesses, p_value
+from dpaudit.bounds import bonferroni, one_run_in_turn, one_run_in_turn_detectable, upper_limits
+from dpaudit.formatting import rounded
+from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
+from dpaudit.released_data.scores import MembershipScores
+from dpaudit.results.verdict import Power
 
+_PSEUDO: Final = 2.0
+"""Pseudo-count of rows in each grade, with the overall share of members."""
+_DRAWS: Final = 9_999
 FALSE_POSITIVE_RATES: Final = (0.001, 0.01, 0.1)
 """Nominal rates at which thresholds are set."""
 MOST_SCORED: Final = 10_000
-"""Rows that are scored at most; all further ones serve the choice of the attack."""
+"""Most rows that are scored; the others serve the choice of the attack."""
 LEAST_ROWS: Final = 5
-"""Members and others in each part, at least; with fewer nothing is tested."""
+"""Fewest members and non-members in each part; with fewer nothing is tested."""
+MOST_GUESSED: Final = 2_000
+"""Most coins that are guessed, the surest first; fixed beforehand, as cost grows quadratically."""
+FALSE_DISCOVERIES: Final = 0.05
+"""False discovery rate of the rows that are named."""
+CONTROL_LEVEL: Final = 0.01
+"""False-alarm rate of each control, at most."""
+_MOST_FITTED: Final = 20_000
+_SHARES: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+_SIMULATIONS: Final = 20
+_FOUND: Final = 16
+_SIMULATED_DRAWS: Final = 999
 
 
 class RateAtThreshold(NamedTuple):
-    """How many rows a threshold flags that was set on rows that are not counted here.
+    """How many rows a threshold flags; it was set on other rows.
 
     Attributes:
         nominal: The false-positive rate that it was set for.
@@ -171,3 +189,312 @@ def _auc(scores: FloatArray, inside: BoolArray) -> float:
     members, others = int(inside.sum()), int((~inside).sum())
     above = ranks[inside].sum() - members * (members + 1) / 2
     return float(above / (members * others))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grades:
+    """Grades of scores; a higher score never has a lower grade.
+
+    Attributes:
+        lowest: The least score of each grade but the first, ascending; shape (grades - 1,).
+        log_odds: Log odds of membership in each grade, less those of all rows; shape (grades,).
+    """
+
+    lowest: FloatArray
+    log_odds: FloatArray
+
+    def of(self, scores: FloatArray) -> IntArray:
+        """The grade of each score."""
+        return np.searchsorted(self.lowest, scores, side="right").astype(np.int64)
+
+
+def fit_grades(scores: FloatArray, inside: BoolArray) -> Grades:
+    """Grades by isotonic regression of membership on the score.
+
+    Args:
+        scores: Scores [n].
+        inside: Whether each row is in train; shape (n,), both values occur.
+
+    Returns:
+        The grades.
+    """
+    values, place = np.unique(scores, return_inverse=True)
+    counts = np.bincount(place).astype(np.float64)
+    members = np.bincount(place, weights=inside)
+    fitted = isotonic_regression(members / counts, weights=counts).x
+    starts = np.flatnonzero(np.diff(fitted, prepend=-1.0) > 0.0)  # of each run of equal shares
+    rows_of, members_of = np.add.reduceat(counts, starts), np.add.reduceat(members, starts)
+    share = inside.mean()
+    odds = (members_of + _PSEUDO * share) / (rows_of - members_of + _PSEUDO * (1.0 - share))
+    return Grades(lowest=values[starts[1:]], log_odds=np.log(odds) - np.log(share / (1.0 - share)))
+
+
+def gain(scores: FloatArray, inside: BoolArray, parts: BoolArray) -> float:
+    """How much better than chance the grades of either part predict membership in the other.
+
+    Args:
+        scores: Scores [n].
+        inside: Whether each row is in train; shape (n,).
+        parts: Which of two parts each row is in; both values of `inside` occur in each.
+
+    Returns:
+        The gain of the log likelihood, summed over all rows.
+    """
+    total = 0.0
+    for part in (parts, ~parts):
+        grades = fit_grades(scores[part], inside[part])
+        share = inside[part].mean()
+        odds = grades.log_odds[grades.of(scores[~part])] + np.log(share / (1.0 - share))
+        likelihood = np.where(inside[~part], -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds))
+        chance = np.where(inside[~part], np.log(share), np.log(1.0 - share))
+        total += float((likelihood - chance).sum())
+    return total
+
+
+def guesses(scores: FloatArray, grades: Grades) -> tuple[IntArray, BoolArray]:
+    """Positions of the rows, the surest guess first, and whether each is guessed in.
+
+    The sign of the log odds is the guess; within a grade the score decides the order.
+    """
+    odds = grades.log_odds[grades.of(scores)]
+    outward = np.where(odds > 0.0, scores, -scores)
+    order = np.lexsort((-outward, -np.abs(odds)))
+    return order, odds[order] > 0.0
+
+
+def p_value(
+    scores: FloatArray,
+    inside: BoolArray,
+    grades: Grades,
+    rng: np.random.Generator,
+    *,
+    draws: int = _DRAWS,
+) -> float:
+    """Probability, if the scores say nothing of membership, of members graded as high.
+
+    A Monte Carlo permutation test of the sum of the members' log odds. It is exact if any rows
+    were as likely as any others to be the ones in train, given how many are.
+
+    Args:
+        scores: Scores [n].
+        inside: Whether each row is in train; shape (n,).
+        grades: Grades fixed without these rows' membership.
+        rng: For the permutations.
+        draws: How many.
+
+    Returns:
+        The p-value, at least 1/(1 + draws).
+    """
+    of_each = grades.of(scores)
+    rows = np.bincount(of_each, minlength=len(grades.log_odds))
+    seen = float(np.bincount(of_each[inside], minlength=len(rows)) @ grades.log_odds)
+    drawn = rng.multivariate_hypergeometric(rows, int(inside.sum()), size=draws)
+    slack = 1e-9 * (1.0 + abs(seen))
+    as_high = int((drawn @ grades.log_odds >= seen - slack).sum())
+    return (1 + as_high) / (1 + draws)
+
+
+def p_text(value: float) -> str:
+    """A p-value as text: "= 0.62", or "<= 0.0001", the least that permutations can give."""
+    return "<= 0.0001" if value <= 1.0 / (1 + _DRAWS) else f"= {rounded(value)}"
+
+
+def released_bound(right: BoolArray, *, delta: float, confidence: float) -> float:
+    """The bound of `one_run_in_turn` from the first guesses.
+
+    The attack was chosen on other rows, so the coins of the scored rows are still fair and
+    independent, and the generator is (ε, δ)-DP in each. The number of guesses is fixed beforehand,
+    to limit the cost. Every scored coin may be revealed with probability δ, guessed or not: δ is
+    scaled up so that the guesses account for all of them.
+
+    Args:
+        right: Whether the guess of each scored row's coin is right, the surest first; shape (m,).
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+
+    Returns:
+        The bound, at least 0.
+
+    Raises:
+        SettingsError: If an argument is out of range.
+    """
+    guessed, scaled = _guessed(len(right), delta)
+    if scaled >= 1.0:
+        return 0.0
+    return one_run_in_turn(right[:guessed], delta=scaled, confidence=confidence)
+
+
+def released_power(rows: int, *, claim_epsilon: float, delta: float, confidence: float) -> Power:
+    """What the bound can prove with so many scored rows.
+
+    Args:
+        rows: Scored rows, each with a coin; at least 1.
+        claim_epsilon: ε of the claim.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+
+    Returns:
+        The bound if all guesses are right, and the smallest ε of randomised response on each coin
+        that is exposed with probability 0.8.
+
+    Raises:
+        SettingsError: If an argument is out of range.
+    """
+    guessed, scaled = _guessed(rows, delta)
+    if scaled >= 1.0:
+        return Power(0.0, None)
+    return Power(
+        released_bound(np.ones(rows, dtype=np.bool_), delta=delta, confidence=confidence),
+        one_run_in_turn_detectable(
+            claim_epsilon=claim_epsilon, canaries=guessed, delta=scaled, confidence=confidence
+        ),
+    )
+
+
+def _guessed(rows: int, delta: float) -> tuple[int, float]:
+    """The number of guesses, and δ scaled up so that they account for all scored rows."""
+    guessed = min(rows, MOST_GUESSED)
+    return guessed, delta * rows / guessed
+
+
+class RiskyRow(NamedTuple):
+    """A train row that stands out.
+
+    Attributes:
+        row: Its position among the scored rows.
+        p_value: Probability that a row that was not used scores as high.
+    """
+
+    row: int
+    p_value: float
+
+
+def riskiest(
+    scores: Mapping[str, FloatArray], inside: BoolArray, rng: np.random.Generator
+) -> tuple[RiskyRow, ...]:
+    """Members that score too high for rows that were not trained on.
+
+    The attack is chosen on a fifth of the rows, which are not named, and applied to the others. A
+    member's p-value is its rank among the hold-out rows there; the rows named are those of
+    Benjamini and Hochberg 1995, whose rate holds for such p-values although they share the hold-out
+    rows (Bates et al. 2023).
+
+    Args:
+        scores: Scores [n] by attack, that do not depend on who is a member.
+        inside: Whether each row is in train; shape (n,).
+        rng: Parts the rows.
+
+    Returns:
+        The rows, smallest p-value first; empty if too few are there.
+    """
+    part = np.ones(len(inside), dtype=np.bool_)
+    part[rng.permutation(len(inside))[: len(inside) // 5]] = False
+    if not enough(inside, part):
+        return ()
+    known = {name: of[~part] for name, of in scores.items()}
+    of = scores[choose_attack(known, inside[~part], rng)]
+    rows, others = np.flatnonzero(part & inside), np.sort(of[part & ~inside])
+    above = len(others) - np.searchsorted(others, of[rows], side="left")
+    p_values: FloatArray = np.asarray((1.0 + above) / (1.0 + len(others)), dtype=np.float64)
+    found = [
+        RiskyRow(int(rows[place]), float(p_values[place]))
+        for place in np.flatnonzero(discovered(p_values, rate=FALSE_DISCOVERIES))
+    ]
+    return tuple(sorted(found, key=lambda of: (of.p_value, of.row)))
+
+
+def discovered(p_values: FloatArray, *, rate: float) -> BoolArray:
+    """The hypotheses that the step-up procedure of Benjamini and Hochberg refutes.
+
+    Args:
+        p_values: One for each hypothesis; shape (n,).
+        rate: The false discovery rate, in (0, 1).
+
+    Returns:
+        Whether each is refuted.
+    """
+    order = np.argsort(p_values, kind="stable")
+    limits = rate * np.arange(1, len(p_values) + 1) / max(1, len(p_values))
+    below = np.flatnonzero(p_values[order] <= limits)
+    refuted = np.zeros(len(p_values), dtype=np.bool_)
+    refuted[order[: below[-1] + 1 if len(below) else 0]] = True
+    return refuted
+
+
+def phantom(
+    scores: Mapping[str, FloatArray], inside: BoolArray, rng: np.random.Generator
+) -> float | None:
+    """The p-value of the same test between two halves of the hold-out, where nothing is to find.
+
+    Args:
+        scores: Scores [n] by attack.
+        inside: Whether each row is in train; shape (n,).
+        rng: Halves the hold-out, and for the test.
+
+    Returns:
+        The p-value; None if there are too few hold-out rows to test.
+    """
+    others = np.flatnonzero(~inside)
+    phantoms = np.zeros(len(others), dtype=np.bool_)
+    phantoms[rng.permutation(len(others))[: len(others) // 2]] = True
+    fitting = parted(len(others), rng)
+    if not enough(phantoms, fitting):
+        return None
+    of_others = {name: of[others] for name, of in scores.items()}
+    known = {name: of[fitting] for name, of in of_others.items()}
+    chosen = of_others[choose_attack(known, phantoms[fitting], rng)]
+    grades = fit_grades(chosen[fitting], phantoms[fitting])
+    return p_value(chosen[~fitting], phantoms[~fitting], grades, rng)
+
+
+def detectable_copies(
+    scores: MembershipScores,
+    inside: BoolArray,
+    fitting: BoolArray,
+    rng: np.random.Generator,
+    *,
+    level: float,
+) -> float | None:
+    """The least share of train rows that, copied, would have been found with probability 0.8.
+
+    Simulated on these scores: membership is drawn anew, so that an existing leak does not count;
+    the share of members that are copied gets the scores of copies; the attack is chosen anew.
+
+    Args:
+        scores: Scores [n] by attack, and those of copies.
+        inside: Whether each row is in train; shape (n,).
+        fitting: Which rows serve the choice; shape (n,). Of very many, some do here.
+        rng: Plants copies.
+        level: The p-value at which a leak counts as found.
+
+    Returns:
+        The first share of a short list; None if even half of the rows would not be found.
+    """
+    known = rng.permutation(np.flatnonzero(fitting))[:_MOST_FITTED]
+    if min(inside[known].sum(), (~inside[known]).sum()) < LEAST_ROWS:
+        return None
+    asked = np.flatnonzero(~fitting)
+
+    def is_found(share: float) -> bool:
+        found = 0
+        for _ in range(_SIMULATIONS):
+            drawn = inside.copy()
+            for part in (known, asked):
+                drawn[part] = rng.permutation(inside[part])
+            copied = drawn & (rng.random(len(inside)) < share)
+            planted = {
+                name: np.where(copied, scores.if_copied[name], seen)
+                for name, seen in scores.seen.items()
+            }
+            of_known = {name: of[known] for name, of in planted.items()}
+            name = choose_attack(of_known, drawn[known], rng)
+            grades = fit_grades(of_known[name], drawn[known])
+            p = p_value(planted[name][asked], drawn[asked], grades, rng, draws=_SIMULATED_DRAWS)
+            found += p <= level
+        return found >= _FOUND
+
+    low, high = 0, len(_SHARES)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_found(_SHARES[middle]) else (middle + 1, high)
+    return _SHARES[low] if low < len(_SHARES) else None

@@ -1,93 +1,40 @@
-"""The audit of a released table as a page: HTML, Markdown, and text for a terminal."""
+"""The parts of the page on a released table, and a page as text for a terminal."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from dpaudit.formatting import (
     TERMINAL_WIDTH,
     auc_text,
     percent,
     printable,
+    rounded,
     rounded_down,
     rounded_up,
 )
-from dpaudit.released_data.controls import LEVEL
-from dpaudit.released_data.grades import p_text
-from dpaudit.released_data.linkage_report import linkage_blocks
-from dpaudit.report.render import Page, page_html, page_markdown
+from dpaudit.released_data.conclusion import MembershipOutcome, ReleasedBound, RowCounts
+from dpaudit.released_data.copies import Copies, Excess, Hits, Outliers
+from dpaudit.released_data.exchangeability import Exchangeability
+from dpaudit.released_data.inference import Inference
+from dpaudit.released_data.linkage import DistancePanel, DistanceQuantiles, Linkage
+from dpaudit.released_data.membership import CONTROL_LEVEL, RiskyRow, p_text
+from dpaudit.released_data.tables import ReleasedSources
 from dpaudit.report.structure import Block, ReportTable
-
-if TYPE_CHECKING:  # results render themselves through this module
-    from dpaudit.released_data.result import (
-        MembershipOutcome,
-        ReleasedBound,
-        ReleasedDataResult,
-    )
 
 _ROWS_NAMED = 20
 _INDENT = "  "
+MOST_ROWS: Final = 10
+"""Most rows that each table of the report shows."""
+_NAME, _SHORT = 20, 12  # letters of a column's name, so that a terminal holds the tables
+_NO_HOLDOUT = "Without a hold-out nothing says how many there would be by chance."
+_COMPARED = ("train", "hold-out", "at least")
 
 
-def released_html(result: ReleasedDataResult) -> str:
-    """The report as one HTML file without scripts or anything from the network."""
-    return page_html(_page(result), draw=lambda picture: "")
-
-
-def released_markdown(result: ReleasedDataResult) -> str:
-    """The report as Markdown."""
-    return page_markdown(_page(result))
-
-
-def headline(result: ReleasedDataResult) -> str:
-    """The finding in one line."""
-    return f"{result.finding.upper()}: {result.reasons[0]}"
-
-
-def released_text(result: ReleasedDataResult) -> str:
-    """The report as text of 80 columns."""
-    lines = _wrapped(printable(headline(result)))
-    for reason in result.reasons[1:]:
-        lines += _wrapped(printable(reason) + ".", _INDENT)
-    for block in blocks(result):
-        lines += ["", block.title]
-        for text in (*block.paragraphs, *block.items):
-            lines += _wrapped(printable(text), _INDENT)
-        if block.table:
-            lines += _aligned(block.table)
-    return "\n".join(lines)
-
-
-def blocks(result: ReleasedDataResult) -> tuple[Block, ...]:
-    """The parts of the report."""
-    return tuple(_blocks(result))
-
-
-def _blocks(result: ReleasedDataResult) -> Iterator[Block]:
-    if result.membership is not None:
-        yield _membership(result, result.membership)
-    yield Block(title="Bound on epsilon", paragraphs=_bound(result))
-    if result.riskiest:
-        yield _riskiest(result)
-    yield from linkage_blocks(result.linkage)
-    yield Block(title="Tables", items=tuple(_tables(result)))
-
-
-def _page(result: ReleasedDataResult) -> Page:
-    return Page(
-        verdict=result.finding.verdict,
-        word=result.finding.upper(),
-        finding=result.reasons[0],
-        subject=f"A released table: {result.sources.synthetic}",
-        lead=tuple(f"{reason[:1].upper()}{reason[1:]}." for reason in result.reasons[1:]),
-        blocks=blocks(result),
-        origin=f"dpaudit {result.dpaudit} audit-data",
-    )
-
-
-def _membership(result: ReleasedDataResult, found: MembershipOutcome) -> Block:
+def membership_block(found: MembershipOutcome, *, confidence: float) -> Block:
+    """How well train rows are recognised, and what the controls say."""
     header = ("rows flagged", "train", "hold-out", "train at least", "others at most")
     rows = tuple(
         (
@@ -104,7 +51,7 @@ def _membership(result: ReleasedDataResult, found: MembershipOutcome) -> Block:
         paragraphs=(
             f"Attack {found.attack}, chosen on {found.fitted:,} rows and scored once on "
             f"{found.scored:,} others: p {p_text(found.p_value)}, AUC {auc_text(found.auc)}. The "
-            f"limits in the table hold together at {percent(result.confidence)}.",
+            f"limits in the table hold together at {percent(confidence)}.",
             *_controls(found),
         ),
         table=ReportTable(header, rows, frozenset({1, 2, 3, 4})),
@@ -118,7 +65,7 @@ def _controls(found: MembershipOutcome) -> Iterator[str]:
         yield (
             f"Between two halves of the hold-out the same test gives p "
             f"{p_text(found.phantom_p_value)}, as it should where nothing is to find."
-            if found.phantom_p_value > LEVEL
+            if found.phantom_p_value > CONTROL_LEVEL
             else f"Between two halves of the hold-out the same test gives p "
             f"{p_text(found.phantom_p_value)}: something is wrong."
         )
@@ -131,11 +78,10 @@ def _controls(found: MembershipOutcome) -> Iterator[str]:
         )
 
 
-def _bound(result: ReleasedDataResult) -> tuple[str, ...]:
-    if result.bound is None:
-        reason = result.not_a_bound or ""
-        return (f"{reason[:1].upper()}{reason[1:]}.",)
-    return tuple(_proved(result.bound, result.confidence))
+def bound_block(bound: ReleasedBound | None, why_none: str | None, *, confidence: float) -> Block:
+    """The lower bound on epsilon, or why there is none."""
+    said = (_sentence(why_none or ""),) if bound is None else tuple(_proved(bound, confidence))
+    return Block(title="Bound on epsilon", paragraphs=said)
 
 
 def _proved(bound: ReleasedBound, confidence: float) -> Iterator[str]:
@@ -151,8 +97,8 @@ def _proved(bound: ReleasedBound, confidence: float) -> Iterator[str]:
     )
 
 
-def _riskiest(result: ReleasedDataResult) -> Block:
-    rows = result.riskiest
+def riskiest_block(rows: Sequence[RiskyRow]) -> Block:
+    """The rows of the train table that stand out."""
     named = ", ".join(str(one.row) for one in rows[:_ROWS_NAMED])
     more = len(rows) - _ROWS_NAMED
     rest = f", and {more:,} more" if more > 0 else ""
@@ -166,8 +112,198 @@ def _riskiest(result: ReleasedDataResult) -> Block:
     )
 
 
-def _tables(result: ReleasedDataResult) -> Iterator[str]:
-    rows, sources, tests = result.rows, result.sources, result.exchangeability
+def linkage_blocks(found: Linkage) -> tuple[Block, ...]:
+    """What links the synthetic table to single records: a part for each kind of finding."""
+    return (
+        _copies(found.copies, percent(found.confidence)),
+        _outliers(found.outliers),
+        *([_inference(found.inference)] if found.inference else []),
+        _panel(found.panel, proved=bool(found.proved)),
+        _anonymeter(found),
+    )
+
+
+def _copies(found: Copies, confidence: str) -> Block:
+    rows = [("every value", *_compared(found.exact.records))]
+    rows += [(f"within {rounded(one.within)}", *_compared(one.records)) for one in found.near]
+    named = ", ".join(map(str, found.riskiest))
+    return Block(
+        title="Copies",
+        paragraphs=(
+            f"{_of(found.synthetic)} synthetic records equal a train record. What hold-out records "
+            "show is chance; the last column is how many train records have a copy because they "
+            f"were trained on, at least. It holds, as that of the next tables, at {confidence} "
+            "confidence if a random split made train and hold-out."
+            if found.exact.records.holdout
+            else f"{_of(found.synthetic)} synthetic records equal a train record. {_NO_HOLDOUT}",
+            *(
+                [f"Copied rows of the train table, the least likely by chance first: {named}."]
+                if found.riskiest
+                else []
+            ),
+        ),
+        table=_table("records with a copy", rows),
+    )
+
+
+def _outliers(found: Outliers) -> Block:
+    paragraphs = []
+    if found.ends is not None:
+        ends = found.ends
+        paragraphs.append(
+            f"The synthetic table has the smallest or largest value of the train table at "
+            f"{_of(ends.train)} ends of numeric columns, and that of the hold-out at "
+            f"{ends.holdout.found}; a random split differs so much with p "
+            f"{rounded_up(ends.p_value)}"
+            f"{': bounds were read off the train table' if found.ends_proved else ''}."
+        )
+        own = [one.column for one in found.columns if one.minimum or one.maximum]
+        if own:
+            paragraphs.append(f"Ends of the train table and not of the hold-out: {_listed(own)}.")
+    paragraphs.append(
+        "Below: values that one record alone has, and how many of them the synthetic table repeats."
+    )
+    shown = [one for one in found.columns if one.repeated.train.of][:MOST_ROWS]
+    rows = [(_short(one.column, _NAME), *_compared(one.repeated)) for one in shown]
+    return Block(
+        title="Extremes and rare values",
+        paragraphs=tuple(paragraphs),
+        table=_table("column", rows) if rows else None,
+    )
+
+
+def _inference(found: tuple[Inference, ...]) -> Block:
+    shown = sorted(found, key=lambda one: one.right.p_value or 0.0)[:MOST_ROWS]
+    rows = [
+        (
+            _short(one.secret, _NAME),
+            str(one.guesser),
+            percent(round(one.baseline, 3)),
+            *_compared(one.right),
+        )
+        for one in shown
+    ]
+    header = ("column", "guessed by", "baseline", *_COMPARED)
+    return Block(
+        title="Guessing a value from all others",
+        paragraphs=(
+            "What is guessed of hold-out records as well holds of the population. Baseline: right "
+            "with the most frequent value or the median alone. The last column: train records "
+            "whose value was given away because they were trained on, at least. These are the "
+            f"{len(rows)} guesses with the smallest p-values.",
+        ),
+        table=ReportTable(header, tuple(rows), frozenset({2, 3, 4, 5})),
+    )
+
+
+def _panel(found: DistancePanel, *, proved: bool) -> Block:
+    def cells(name: str, of: DistanceQuantiles) -> tuple[str, ...]:
+        return (name, rounded(of.low), rounded(of.median), rounded(of.ratio), _share(of.identical))
+
+    rows = [cells("train", found.train)]
+    rows += [cells("hold-out", found.holdout)] if found.holdout else []
+    share = (
+        ""
+        if found.nearer_to_train is None
+        else f" {_share(found.nearer_to_train)} of synthetic records are nearer to a train record "
+        "than to a hold-out record."
+    )
+    said = "passes" if found.passes else "does not pass"
+    but = ", although leaks are proved above" if proved and found.passes else ""
+    return Block(
+        title="Distance to the closest record",
+        paragraphs=(
+            f"Many privacy panels show this. This table {said}{but}.{share} These are averages "
+            "and low quantiles over all synthetic records: copies of a few records do not move "
+            "them, so that a table that passes may still leak.",
+        ),
+        table=ReportTable(
+            ("distance to", "5 % quantile", "median", "ratio, 5 %", "identical"),
+            tuple(rows),
+            frozenset({1, 2, 3, 4}),
+        ),
+    )
+
+
+def _anonymeter(found: Linkage) -> Block:
+    title = "Singling out, linkability and inference by anonymeter"
+    if found.anonymeter is None:
+        return Block(
+            title=title,
+            paragraphs=("Not run: make its environment, ask for it, and give a hold-out.",),
+            command="dpaudit env create anonymeter",
+        )
+    rows = tuple(
+        (
+            one.kind if one.secret is None else f"{one.kind}: {_short(one.secret, _SHORT)}",
+            f"{one.train} of {one.attacks}",
+            str(one.holdout),
+            str(one.baseline),
+            f"{one.risk:.2f} ({one.low:.2f} to {one.high:.2f})",
+        )
+        for one in found.anonymeter
+    )
+    return Block(
+        title=title,
+        paragraphs=(
+            "Its risk is the success on train records beyond that on hold-out records. Its "
+            "intervals are approximate, hold one by one, and decide nothing here.",
+        ),
+        items=tuple(
+            f"{one.kind}: {note}" for one in found.anonymeter for note in dict.fromkeys(one.notes)
+        ),
+        table=ReportTable(
+            ("attack", "train", "hold-out", "at random", "risk"), rows, frozenset({1, 2, 3, 4})
+        ),
+    )
+
+
+def _compared(found: Excess) -> tuple[str, str, str]:
+    holdout = "-" if found.holdout is None else _of(found.holdout)
+    return _of(found.train), holdout, "-" if found.at_least is None else f"{found.at_least:,}"
+
+
+def _short(name: str, letters: int) -> str:
+    """A name without its middle, for names of columns often begin alike."""
+    if len(name) <= letters:
+        return name
+    end = (letters - 1) // 2
+    return f"{name[: letters - 1 - end]}…{name[-end:]}"
+
+
+def _table(first: str, rows: Sequence[tuple[str, ...]]) -> ReportTable:
+    return ReportTable((first, *_COMPARED), tuple(rows), frozenset({1, 2, 3}))
+
+
+def _of(hits: Hits) -> str:
+    return f"{hits.found:,} of {hits.of:,}"
+
+
+def _share(value: float) -> str:
+    return percent(round(value, 4))
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - MOST_ROWS
+    return ", ".join(names[:MOST_ROWS]) + (f" and {more} more" if more > 0 else "")
+
+
+def tables_block(
+    rows: RowCounts,
+    sources: ReleasedSources,
+    tests: Exchangeability | None,
+    warnings: Sequence[str],
+) -> Block:
+    """What was compared, where it came from, and what is odd about it."""
+    return Block(title="Tables", items=tuple(_tables(rows, sources, tests, warnings)))
+
+
+def _tables(
+    rows: RowCounts,
+    sources: ReleasedSources,
+    tests: Exchangeability | None,
+    warnings: Sequence[str],
+) -> Iterator[str]:
     yield f"train: {rows.train:,} rows ({sources.train})"
     if rows.holdout is not None:
         yield f"hold-out: {rows.holdout:,} rows ({sources.holdout})"
@@ -180,7 +316,30 @@ def _tables(result: ReleasedDataResult) -> Iterator[str]:
             f"train and hold-out rows that are compared: {rows.compared:,}; tests that a random "
             f"split made both tables, p-values: {p_values}"
         )
-    yield from (f"warning: {warning}" for warning in result.warnings)
+    yield from (f"warning: {warning}" for warning in warnings)
+
+
+def text_of(finding: str, reasons: Sequence[str], blocks: Sequence[Block]) -> str:
+    """A page as text of 80 columns.
+
+    Args:
+        finding: Its first line.
+        reasons: Further reasons, each a sentence without its end.
+        blocks: Its parts.
+
+    Returns:
+        The text.
+    """
+    lines = _wrapped(printable(finding))
+    for reason in reasons:
+        lines += _wrapped(printable(reason) + ".", _INDENT)
+    for block in blocks:
+        lines += ["", block.title]
+        for said in (*block.paragraphs, *block.items):
+            lines += _wrapped(printable(said), _INDENT)
+        if block.table:
+            lines += _aligned(block.table)
+    return "\n".join(lines)
 
 
 def _aligned(table: ReportTable) -> list[str]:
@@ -198,3 +357,7 @@ def _aligned(table: ReportTable) -> list[str]:
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
     return textwrap.wrap(text, TERMINAL_WIDTH, initial_indent=indent, subsequent_indent=indent)
+
+
+def _sentence(clause: str) -> str:
+    return f"{clause[:1].upper()}{clause[1:]}."

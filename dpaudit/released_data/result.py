@@ -1,104 +1,35 @@
-"""What an audit of a released table found."""
+"""An audit of a released table: its record, and the page that shows it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from dpaudit.formatting import printable
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.released_data.conclusion import (
+    MembershipOutcome,
+    ReleasedBound,
+    ReleasedFinding,
+    RowCounts,
+)
 from dpaudit.released_data.exchangeability import Exchangeability
 from dpaudit.released_data.linkage import Linkage
-from dpaudit.released_data.membership import RateAtThreshold
-from dpaudit.released_data.riskiest import RiskyRow
+from dpaudit.released_data.membership import RiskyRow
+from dpaudit.released_data.report import (
+    bound_block,
+    linkage_blocks,
+    membership_block,
+    riskiest_block,
+    tables_block,
+    text_of,
+)
 from dpaudit.released_data.tables import ReleasedSources
-from dpaudit.results.document import Document, Limits
+from dpaudit.report.render import Page, page_html, page_markdown
+from dpaudit.report.structure import Block
+from dpaudit.results.document import Document
 from dpaudit.results.schema import document_schema
 from dpaudit.results.verdict import Verdict
-
-
-class ReleasedFinding(StrEnum):
-    """What an audit of a released table concludes."""
-
-    VIOLATION = "violation"
-    LEAK = "leak"
-    CONSISTENT = "consistent"
-    NOTHING_FOUND = "nothing found"
-    INCONCLUSIVE = "inconclusive"
-    INVALID = "invalid"
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict that exit codes and colours go by."""
-        return {
-            ReleasedFinding.LEAK: Verdict.VIOLATION,
-            ReleasedFinding.NOTHING_FOUND: Verdict.CONSISTENT,
-        }.get(self) or Verdict(self.value)
-
-
-class RowCounts(NamedTuple):
-    """Rows of the tables.
-
-    Attributes:
-        train: Rows of the train table.
-        synthetic: Rows of the synthetic table.
-        holdout: Rows of the hold-out; None if there is none.
-        coins: Rows whose place was decided by a coin; None without a coin file.
-        compared: Train and hold-out rows that are compared with each other; the others may stand
-            where they do because repeated rows were removed.
-    """
-
-    train: int
-    synthetic: int
-    holdout: int | None
-    coins: int | None
-    compared: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class MembershipOutcome:
-    """How well train rows are told from hold-out rows by the synthetic table.
-
-    Attributes:
-        attack: The attack that was chosen on the fitting part.
-        fitted: Rows of the fitting part.
-        scored: Rows that were scored.
-        p_value: Probability of such scores if the table says nothing of membership.
-        auc: Probability that a train row scores above a hold-out row; an estimate.
-        rates: Rates at fixed thresholds, with limits that hold together.
-        phantom_p_value: The same test between two halves of the hold-out; None if they are too
-            small.
-        detectable_copies: The least share of train rows that, copied, would have been found with
-            probability 0.8; None if even half of them would not.
-    """
-
-    attack: str
-    fitted: int
-    scored: int
-    p_value: Annotated[float, Limits(0.0, 1.0)]
-    auc: Annotated[float, Limits(0.0, 1.0)]
-    rates: tuple[RateAtThreshold, ...]
-    phantom_p_value: float | None
-    detectable_copies: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReleasedBound:
-    """The lower bound on epsilon, for tables that differ by one row more or less.
-
-    Attributes:
-        proved: The bound at the result's confidence.
-        delta: δ for which it holds.
-        max_provable: What a perfect attack would have proved.
-        detectable: The smallest ε of randomised response that would have been proved to exceed the
-            claim (0 if there is none) with probability 0.8; None if none would.
-    """
-
-    proved: float
-    delta: float
-    max_provable: float
-    detectable: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,31 +98,46 @@ class ReleasedDataResult(Document):
         if self.finding.verdict in passing:
             return
         tables = ", ".join(str(source) for source in self.sources if source is not None)
-        lines = (
-            f"{self.finding.upper()}: {self.reasons[0]}",
-            *self.reasons[1:],
-            f"tables: {tables}",
-            f"seed: {self.seed}",
-        )
+        lines = (self.headline, *self.reasons[1:], f"tables: {tables}", f"seed: {self.seed}")
         raise AssertionError("\n".join(map(printable, lines)))
+
+    @property
+    def headline(self) -> str:
+        """The finding in one line."""
+        return f"{self.finding.upper()}: {self.reasons[0]}"
 
     def to_markdown(self) -> str:
         """The report as a Markdown page."""
-        from dpaudit.released_data.report import released_markdown
-
-        return released_markdown(self)
+        return page_markdown(self._page())
 
     def to_html(self) -> str:
         """The report as one HTML file without scripts or anything from the network."""
-        from dpaudit.released_data.report import released_html
-
-        return released_html(self)
+        return page_html(self._page(), draw=lambda picture: "")
 
     def __str__(self) -> str:
         """The report as text of 80 columns."""
-        from dpaudit.released_data.report import released_text
+        return text_of(self.headline, self.reasons[1:], self._blocks())
 
-        return released_text(self)
+    def _page(self) -> Page:
+        return Page(
+            verdict=self.finding.verdict,
+            word=self.finding.upper(),
+            finding=self.reasons[0],
+            subject=f"A released table: {self.sources.synthetic}",
+            lead=tuple(f"{reason[:1].upper()}{reason[1:]}." for reason in self.reasons[1:]),
+            blocks=self._blocks(),
+            origin=f"dpaudit {self.dpaudit} audit-data",
+        )
+
+    def _blocks(self) -> tuple[Block, ...]:
+        found, confidence = self.membership, self.confidence
+        return (
+            *([membership_block(found, confidence=confidence)] if found else []),
+            bound_block(self.bound, self.not_a_bound, confidence=confidence),
+            *([riskiest_block(self.riskiest)] if self.riskiest else []),
+            *linkage_blocks(self.linkage),
+            tables_block(self.rows, self.sources, self.exchangeability, self.warnings),
+        )
 
 
 def released_schema() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a synthetic table says of single real rows: scores that are larger for likelier members.
+"""Membership scores of real rows: the higher, the likelier the row is in train.
 
 A score sees the synthetic table and all real rows, train and hold-out together, but not which is
 which: no score depends on the coin of any row.
@@ -16,8 +16,7 @@ import pandas as pd
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
-from dpaudit.released_data.nearest import Encoded, encoded, nearest, nearest_others
-from dpaudit.released_data.row_keys import column_keys
+from dpaudit.released_data.rows import Encoded, column_keys, encoded, nearest, nearest_others
 
 CLOSEST: Final = "closest"
 RELATIVE: Final = "relative"
@@ -28,9 +27,9 @@ ATTACKS: Final = (CLOSEST, RELATIVE, DENSITY, MATCHING)
 
 _NEIGHBOURS: Final = 5
 _NEAR: Final = 1e-3
-"""Distances of encoded rows much below this are alike."""
+"""Distances far below this count as equal."""
 _BINS: Final = 200
-"""Equal bins that the bounds of a number are divided into where it is matched."""
+"""Bins of equal width into which numbers fall where rows are matched."""
 _MOST_SUBSETS: Final = 128
 
 
@@ -140,7 +139,7 @@ def matches(real: FloatArray, synthetic: FloatArray, schema: Schema, *, of: IntA
 
 
 def _left_out(columns: int) -> Iterator[tuple[int, ...]]:
-    """No column, each, and pairs of them as far as the limit goes; at least one column stays."""
+    """Columns to leave out: none, each one, then pairs up to the limit; at least one stays."""
     sets: list[tuple[int, ...]] = [()]
     for size in (1, 2):
         more = list(combinations(range(columns), size)) if columns > size else []
@@ -151,7 +150,7 @@ def _left_out(columns: int) -> Iterator[tuple[int, ...]]:
 
 
 def _binned(values: FloatArray, schema: Schema) -> FloatArray:
-    """Values with numbers of many possible values as the numbers of equal bins; shape (n, d)."""
+    """Values, in which the bins of wide-ranging numbers stand for them; shape (n, d)."""
     found = values.copy()
     for place, column in enumerate(schema.columns):
         if column.kind.numeric:

@@ -15,7 +15,7 @@ from dpaudit.model.column import OTHER, Column, Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, fitting, load_schema, load_table
-from dpaudit.released_data.row_keys import Keys, row_keys
+from dpaudit.released_data.rows import Keys, row_keys
 
 _LEAST_ROWS = 2
 _FEW_DISTINCT = 0.5

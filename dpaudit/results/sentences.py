@@ -15,7 +15,7 @@ from dpaudit.formatting import (
     rounded_down,
     rounded_up,
 )
-from dpaudit.game.exposure import Exposure, Fact
+from dpaudit.game.target import Exposure, Fact
 from dpaudit.model.choices import Access
 from dpaudit.model.claim import PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim

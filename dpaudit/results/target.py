@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from dpaudit.game.exposure import Exposure
+from dpaudit.game.target import Exposure
 from dpaudit.model.choices import WorstCase
 from dpaudit.results.document import Limits
 from dpaudit.results.fields import OPTIONAL, Positive, Whole

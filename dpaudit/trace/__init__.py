@@ -14,8 +14,7 @@ deviations from what its privacy proof needs, shown by the recorded facts alone.
 from __future__ import annotations
 
 from dpaudit.model.severity import Severity
-from dpaudit.trace.findings import Finding
-from dpaudit.trace.report import TraceReport
-from dpaudit.trace.run import trace
+from dpaudit.trace.catalogue import Finding
+from dpaudit.trace.run import TraceReport, trace
 
 __all__ = ["Finding", "Severity", "TraceReport", "trace"]

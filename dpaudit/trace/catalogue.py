@@ -1,10 +1,12 @@
-"""Every finding by its stable name: its severity, what is correct, and a reference for that."""
+"""Every finding by its stable name, and what a check says of it: found, passed or skipped."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from dpaudit.model.severity import Severity
 
@@ -15,6 +17,11 @@ DP_SGD: Final = "Abadi et al. 2016"
 AUDIT: Final = "Ganev, Annamalai and De Cristofaro 2025"
 TABLE_2: Final = f"{AUDIT}, Table 2"
 GAUSSIAN: Final = "Dwork and Roth 2014, Theorem A.1"
+_V, _B, _N = Severity
+_DEAL = "each record belongs to one of k fixed, disjoint parts, and each teacher reads its own only"
+_PUBLIC = "settings are constants, public before the table is seen"
+_DELTA = "delta is the one that is claimed"
+_POST = "only the teachers, whose votes are noised, read private records"
 
 
 class Entry(NamedTuple):
@@ -30,12 +37,6 @@ class Entry(NamedTuple):
     correct: str
     reference: str
 
-
-_V, _B, _N = Severity
-_DEAL = "each record belongs to one of k fixed, disjoint parts, and each teacher reads its own only"
-_PUBLIC = "settings are constants, public before the table is seen"
-_DELTA = "delta is the one that is claimed"
-_POST = "only the teachers, whose votes are noised, read private records"
 
 CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
     {
@@ -97,9 +98,7 @@ CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
             f"{TABLE_2} (accountant); {PATE}, Theorem 3",
         ),
         "accountant-exponent-slip": Entry(
-            _V,
-            "q exp(2 lambda l) in Theorem 3's sum",
-            f"{TABLE_2} (accountant); {PATE}, Theorem 3",
+            _V, "q exp(2 lambda l) in Theorem 3's sum", f"{TABLE_2} (accountant); {PATE}, Theorem 3"
         ),
         "accountant-disagrees": Entry(
             _V,
@@ -211,3 +210,73 @@ CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
         ),
     }
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A deviation that a trace shows.
+
+    Attributes:
+        id: Its stable name, a key of `CATALOGUE`.
+        severity: What follows from it.
+        evidence: What was seen, in words and numbers.
+        numbers: The same numbers by name.
+        correct: What a correct implementation does.
+        reference: Where that is proved or stated.
+    """
+
+    id: str
+    severity: Severity
+    evidence: str
+    numbers: Mapping[str, float]
+    correct: str
+    reference: str
+
+
+class Passed(NamedTuple):
+    """A check that looked for a deviation and did not find it.
+
+    Attributes:
+        id: Of the deviation.
+    """
+
+    id: str
+
+
+class Skipped(NamedTuple):
+    """A check that could not be made.
+
+    Attributes:
+        id: Of the deviation that it looks for.
+        why: The reason, in words.
+    """
+
+    id: str
+    why: str
+
+
+CheckOutcome: TypeAlias = Finding | Passed | Skipped
+"""What a check yields for an id; of several, the most severe finding counts, then a pass."""
+
+
+def found(id_: str, evidence: str, **numbers: float) -> Finding:
+    """A finding, completed from the catalogue.
+
+    Args:
+        id_: A key of `CATALOGUE`.
+        evidence: What was seen.
+        numbers: The numbers of the evidence; what is not finite is left out (JSON has no name
+            for it).
+
+    Returns:
+        The finding.
+    """
+    entry = CATALOGUE[id_]
+    return Finding(
+        id=id_,
+        severity=entry.severity,
+        evidence=evidence,
+        numbers={name: float(value) for name, value in numbers.items() if math.isfinite(value)},
+        correct=entry.correct,
+        reference=entry.reference,
+    )

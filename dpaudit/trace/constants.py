@@ -9,8 +9,8 @@ import numpy as np
 
 from dpaudit.model.column import Column, as_numbers
 from dpaudit.plugins.protocols import FloatArray
+from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
 from dpaudit.trace.collector import Trace
-from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped, found
 from dpaudit.trace.trainings import Trainings
 
 _OWN: Final = {"teachers": "teachers-from-rows", "batch": "batch-from-rows"}

@@ -11,8 +11,8 @@ from scipy import stats
 
 from dpaudit.account import dp_sgd_claim
 from dpaudit.plugins.protocols import FloatArray
+from dpaudit.trace.catalogue import CheckOutcome, Passed, Skipped, found
 from dpaudit.trace.collector import Trace
-from dpaudit.trace.findings import CheckOutcome, Passed, Skipped, found
 from dpaudit.trace.laws import ERROR, FEWEST, Law, laws_of, may_have_scale, scale_of
 from dpaudit.trace.trainings import Trainings
 
@@ -27,6 +27,7 @@ _ROUNDING: Final = 1e-4
 """By how much a norm may exceed the clipping norm, relative to it: networks of single precision."""
 _DEARER: Final = 1e-2
 """By how much a recomputed epsilon may exceed the claim, relative to it: another proof."""
+_PROMISED: Final = ("sampling_rate", "clip", "noise_multiplier")
 
 
 def gradients(trainings: Trainings) -> Iterator[CheckOutcome]:
@@ -43,9 +44,6 @@ def gradients(trainings: Trainings) -> Iterator[CheckOutcome]:
             yield _batches(trace)
             yield from _noise(trace)
             yield _cost(trace)
-
-
-_PROMISED: Final = ("sampling_rate", "clip", "noise_multiplier")
 
 
 def _clipping(trace: Trace) -> Iterator[CheckOutcome]:

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from scipy import stats
+from scipy.optimize import brentq
 
-from dpaudit.account import Mechanism, VoteTable
+from dpaudit.account import Mechanism, VoteTable, vote_table
+from dpaudit.account.vote_table import wrong_at
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.plugins.recorder import NoiseOn
+from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
 from dpaudit.trace.collector import Trace
-from dpaudit.trace.findings import CheckOutcome, Finding, Passed, Skipped, found
 from dpaudit.trace.laws import ERROR, FEWEST, Law, laws_of, may_have_scale, scale_of
-from dpaudit.trace.promise import Promise, promise_of, teachers_of
 from dpaudit.trace.trainings import Trainings
 
+_EXACT: Final = 1e-9
+_CLIPPED: Final = 2e-6
+"""Probabilities nearer to 0 or 1 may have been clipped (`VoteTable.quantised`)."""
+_SAME: Final = 1e-6
+_NARROWEST: Final = 1e3
+"""Margin over scale: noise that narrow changes no label."""
+_WIDEST: Final = 1e9
+"""Votes: noise of a larger scale drowns every vote."""
 _LABELS: Final = "labels-not-from-votes"
 _ON_LABELS: Final = "noise-gaussian-on-labels"
 _FEWEST_FOR_SCALE: Final = 30
@@ -43,12 +52,12 @@ def draws_per_label(trace: Trace) -> int | None:
 
 def _on_votes(trace: Trace) -> Iterator[CheckOutcome]:
     ids = (*_SCALES, "noise-wrong-law")
-    draws, promise = trace.noise[NoiseOn.VOTES], promise_of(trace)
-    if promise is None or draws.size < _FEWEST_FOR_SCALE:
-        why = f"{draws.size} draws on votes are too few" if promise else "no noise was promised"
+    draws, accounted = trace.noise[NoiseOn.VOTES], accounted_noise(trace)
+    if accounted is None or draws.size < _FEWEST_FOR_SCALE:
+        why = f"{draws.size} draws on votes are too few" if accounted else "no noise was promised"
         yield from (Skipped(id_, why) for id_ in ids)
         return
-    law = Law.NORMAL if promise.mechanism is Mechanism.GAUSSIAN else Law.LAPLACE
+    law = Law.NORMAL if accounted.mechanism is Mechanism.GAUSSIAN else Law.LAPLACE
     likely = laws_of(draws) if draws.size >= FEWEST else ()
     if likely and law not in likely:
         yield found(
@@ -63,24 +72,23 @@ def _on_votes(trace: Trace) -> Iterator[CheckOutcome]:
         yield Passed("noise-wrong-law")
     else:
         yield Skipped(
-            "noise-wrong-law",
-            f"{draws.size} draws on votes do not identify their distribution",
+            "noise-wrong-law", f"{draws.size} draws on votes do not identify their distribution"
         )
-    if may_have_scale(draws, law, promise.scale):
+    if may_have_scale(draws, law, accounted.scale):
         yield from (Passed(id_) for id_ in _SCALES)
         return
-    gamma = trace.constants.get("gamma", 1.0 / promise.scale)
+    gamma = trace.constants.get("gamma", 1.0 / accounted.scale)
     inverted = gamma > 0 and may_have_scale(draws, law, gamma)
     seen = scale_of(draws, law)
     yield found(
         _SCALES[0] if inverted else _SCALES[1],
         f"{draws.size} draws on votes have scale {seen:.6g} (standard deviation "
-        f"{float(np.std(draws)):.6g}), where {promise.scale:.6g} is accounted for"
+        f"{float(np.std(draws)):.6g}), where {accounted.scale:.6g} is accounted for"
         + (f": that is lambda = {gamma:g} itself" if inverted else ""),
         draws=draws.size,
         scale=seen,
         deviation=float(np.std(draws)),
-        accounted_scale=promise.scale,
+        accounted_scale=accounted.scale,
     )
 
 
@@ -150,13 +158,15 @@ def inverse_deltas(delta: float) -> dict[str, float]:
 
 def _follow(trace: Trace, wrong: list[str]) -> CheckOutcome:
     """Checks whether released labels have the promised probabilities."""
-    promise, k = promise_of(trace), teachers_of(trace)
+    accounted, k = accounted_noise(trace), teachers_of(trace)
     table = trace.promised
-    if promise is not None and k is not None:
-        if draws_per_label(trace) == 1 and promise.mechanism is Mechanism.NOISY_MAX:
-            promise = Promise(Mechanism.LAPLACE, promise.scale)  # one-noise-charged-as-two
+    if accounted is not None and k is not None:
+        if draws_per_label(trace) == 1 and accounted.mechanism is Mechanism.NOISY_MAX:
+            accounted = AccountedNoise(
+                Mechanism.LAPLACE, accounted.scale
+            )  # one-noise-charged-as-two
             table = None
-        table = table or promise.table(k)
+        table = table or accounted.table(k)
     if not trace.labels.size:
         return Skipped(_LABELS, "no labels were released")
     if table is None:
@@ -198,3 +208,78 @@ def _tested(trace: Trace, table: VoteTable) -> CheckOutcome:
 
 def _ratio(draws: FloatArray) -> float:
     return float(np.mean(np.abs(draws)) / np.sqrt(np.mean(draws**2)))
+
+
+class AccountedNoise(NamedTuple):
+    """The noise that an accountant charges for.
+
+    Attributes:
+        mechanism: The mechanism.
+        scale: Standard deviation of normal noise, scale of Laplace noise, in votes.
+    """
+
+    mechanism: Mechanism
+    scale: float
+
+    def table(self, teachers: int) -> VoteTable:
+        """The probabilities that this noise gives."""
+        return vote_table(self.mechanism, teachers, self.scale)
+
+
+def accounted_noise(trace: Trace) -> AccountedNoise | None:
+    """The noise that the accountant of a training charges for.
+
+    It follows from the promised table of probabilities, or without one from `gamma`, as in PATE.
+
+    Returns:
+        The noise; None if nothing was promised, or it is not known which.
+    """
+    gamma = trace.constants.get("gamma", 0.0)
+    if trace.promised is not None:
+        return _fitted(trace.promised, gamma)
+    return AccountedNoise(Mechanism.NOISY_MAX, 1.0 / gamma) if gamma > 0 else None
+
+
+def teachers_of(trace: Trace) -> int | None:
+    """The number k of teachers, if it is known."""
+    if trace.promised is not None:
+        return trace.promised.teachers
+    number = trace.constants.get("teachers", 0.0)
+    return int(number) if number >= 1 and number == int(number) else None
+
+
+def _fitted(table: VoteTable, gamma: float) -> AccountedNoise | None:
+    """The noise that a table of probabilities comes from.
+
+    Few teachers or much noise leave several candidates: then the one of scale 1 / gamma.
+    """
+    k = table.teachers
+    wrong = table.probabilities[: k // 2 + 1]
+    margins = k / 2 - np.arange(k // 2 + 1, dtype=np.float64)
+    telling = (margins > 0) & (wrong > _CLIPPED) & (wrong < 0.5)
+    if not telling.any():
+        return None
+    wrong, margins = wrong[telling], margins[telling]
+    fitting = []
+    for mechanism in Mechanism:
+        scale = _scale(
+            mechanism, float(margins[0]), float(wrong[0])
+        )  # the widest margin is the most informative
+        if scale and np.all(np.abs(wrong_at(mechanism, margins / scale) - wrong) < _EXACT):
+            fitting.append(AccountedNoise(mechanism, scale))
+    if len(fitting) == 1:
+        return fitting[0]
+    alike = [one for one in fitting if abs(one.scale * gamma - 1.0) < _SAME]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _scale(mechanism: Mechanism, margin: float, wrong: float) -> float | None:
+    """The scale at which a label contradicts a majority of this margin with this probability."""
+
+    def excess(log_x: float) -> float:
+        return float(wrong_at(mechanism, np.exp(np.array(log_x))) - wrong)
+
+    lowest, highest = math.log(margin / _WIDEST), math.log(_NARROWEST)
+    if excess(lowest) <= 0.0 or excess(highest) >= 0.0:
+        return None
+    return float(margin / math.exp(brentq(excess, lowest, highest, xtol=1e-15, rtol=1e-14)))

@@ -11,8 +11,8 @@ from scipy import stats
 from dpaudit.model.column import Column, Kind, as_numbers
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.plugins.recorder import Stage
+from dpaudit.trace.catalogue import CheckOutcome, Passed, Skipped, found
 from dpaudit.trace.collector import Trace
-from dpaudit.trace.findings import CheckOutcome, Passed, Skipped, found
 from dpaudit.trace.laws import ERROR
 from dpaudit.trace.trainings import Trainings
 

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
 
 from dpaudit.errors import RegistryError
+from dpaudit.formatting import TERMINAL_WIDTH
 from dpaudit.model.schema import Schema
+from dpaudit.model.severity import Severity
 from dpaudit.model.tables import load
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.recorder import can_be_traced
-from dpaudit.trace.accountant import accountant
-from dpaudit.trace.budget import budget
+from dpaudit.results.document import Document
+from dpaudit.trace.accounting import accountant, budget
+from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped
 from dpaudit.trace.constants import constants, labels, scaling
-from dpaudit.trace.findings import CheckOutcome
 from dpaudit.trace.gradients import gradients
 from dpaudit.trace.noise import noise
-from dpaudit.trace.partition import partition
 from dpaudit.trace.processing import inputs, output, teachers
-from dpaudit.trace.readers import readers
-from dpaudit.trace.report import TraceReport, summarise
+from dpaudit.trace.readers import partition, readers
 from dpaudit.trace.trainings import Trainings, run_trainings
 
 CHECKS: Final[tuple[Callable[[Trainings], Iterator[CheckOutcome]], ...]] = (
@@ -91,14 +93,129 @@ def trace(
         name=named.name,
         on_progress=on_progress,
     )
-    summary = summarise([outcome for check in CHECKS for outcome in check(trainings)])
+    findings, checked, not_checked = summarise(
+        [outcome for check in CHECKS for outcome in check(trainings)]
+    )
     return TraceReport(
         generator=named.name,
         parameters=named.parameters,
         source=table.source,
         schema_inferred=table.schema.inferred,
         seed=seed,
-        findings=summary.findings,
-        checked=summary.checked,
-        not_checked=summary.not_checked,
+        findings=findings,
+        checked=checked,
+        not_checked=not_checked,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceReport(Document):
+    """What a trace found.
+
+    Attributes:
+        generator: Its name.
+        parameters: Its parameters.
+        source: Where the table came from.
+        schema_inferred: Whether bounds and categories were inferred from it.
+        seed: Of the trainings.
+        findings: The deviations, most severe first.
+        checked: Ids of deviations that were looked for and not found.
+        not_checked: Ids of deviations that could not be looked for, and why.
+    """
+
+    schema_version = 1
+
+    generator: str
+    parameters: Mapping[str, Any]
+    source: str
+    schema_inferred: bool
+    seed: int
+    findings: tuple[Finding, ...]
+    checked: tuple[str, ...]
+    not_checked: Mapping[str, str]
+
+    def count(self, severity: Severity) -> int:
+        """The number of findings of one severity."""
+        return sum(finding.severity is severity for finding in self.findings)
+
+    @property
+    def violated(self) -> bool:
+        """Whether a finding violates the claim."""
+        return self.count(Severity.VIOLATION) > 0
+
+    def assert_no_violation(self) -> None:
+        """Fails a test unless something was checked and nothing violates the claim.
+
+        Raises:
+            AssertionError: If there is a finding with the severity of a violation, or nothing could
+                be checked; the message is the report.
+        """
+        __tracebackhide__ = True
+        if self.violated or not (self.checked or self.findings):
+            raise AssertionError(str(self))
+
+    @property
+    def headline(self) -> str:
+        """The counts in one line."""
+        counts = ", ".join(_counted(self.count(one), one.value) for one in Severity)
+        return (
+            f"{self.generator}: {counts}; {len(self.checked)} more checks passed, "
+            f"{len(self.not_checked)} could not be made"
+        )
+
+    def __str__(self) -> str:
+        """One block for each finding, what could not be checked, and the counts; 80 columns."""
+        blocks = [_block(finding) for finding in self.findings]
+        if self.not_checked:
+            lines = [_filled(f"{id_}: {why}") for id_, why in self.not_checked.items()]
+            blocks.append("\n".join(["NOT CHECKED", *lines]))
+        return "\n\n".join([*blocks, textwrap.fill(self.headline, TERMINAL_WIDTH)])
+
+
+def summarise(
+    outcomes: Sequence[CheckOutcome],
+) -> tuple[tuple[Finding, ...], tuple[str, ...], dict[str, str]]:
+    """What counts for each id: its most severe finding, else that it passed, else why not.
+
+    Args:
+        outcomes: Those of all checks, in order; an id may occur several times.
+
+    Returns:
+        Findings, the most severe first; ids that passed; ids that were skipped, and why. Each id is
+        in one of them.
+    """
+    findings: dict[str, Finding] = {}
+    for one in outcomes:
+        if isinstance(one, Finding):
+            known = findings.get(one.id)
+            if known is None or one.severity.rank < known.severity.rank:
+                findings[one.id] = one
+    passed = dict.fromkeys(one.id for one in outcomes if isinstance(one, Passed))
+    checked = tuple(id_ for id_ in passed if id_ not in findings)
+    skipped: dict[str, str] = {}
+    for one in outcomes:
+        if isinstance(one, Skipped) and one.id not in findings and one.id not in passed:
+            skipped.setdefault(one.id, one.why)
+    ordered = sorted(findings.values(), key=lambda finding: finding.severity.rank)
+    return tuple(ordered), checked, skipped
+
+
+def _block(finding: Finding) -> str:
+    return "\n".join(
+        [
+            f"{finding.severity.value.upper()} {finding.id}",
+            _filled(f"{finding.evidence}."),
+            _filled(f"correct: {finding.correct}"),
+            _filled(f"see {finding.reference}"),
+        ]
+    )
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(
+        text, TERMINAL_WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+    )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

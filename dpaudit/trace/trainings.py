@@ -12,9 +12,9 @@ import pandas as pd
 
 from dpaudit.errors import InputError, TargetError, TrialError
 from dpaudit.formatting import error_line
-from dpaudit.game.protocol import without
 from dpaudit.game.target import farthest
 from dpaudit.game.trial import reason_of
+from dpaudit.game.worlds import without
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import as_numbers
 from dpaudit.model.encoding import check_rows

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dpaudit.usefulness.classifiers import CLASSIFIERS
 from dpaudit.usefulness.experiment import Measure, Setting
-from dpaudit.usefulness.report import UtilityReport
-from dpaudit.usefulness.run import run_utility, utility
-from dpaudit.usefulness.settings import UtilitySettings
-from dpaudit.usefulness.summary import UtilityScore
+from dpaudit.usefulness.report import UtilityReport, UtilityScore
+from dpaudit.usefulness.run import UtilitySettings, run_utility, utility
+from dpaudit.usefulness.task import CLASSIFIERS
 
 __all__ = [
     "CLASSIFIERS",

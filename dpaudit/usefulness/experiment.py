@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,16 +14,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.errors import TrialError
+from dpaudit.errors import MissingExtraError, SettingsError, TrialError
+from dpaudit.model.encoding import layout
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.adapt import train
 from dpaudit.plugins.foreign import refusing
-from dpaudit.plugins.protocols import FloatArray, Generator
+from dpaudit.plugins.protocols import BoolArray, FloatArray, Generator
 from dpaudit.plugins.synthetic import accept
 from dpaudit.seeds import Stream, seeded_globals
-from dpaudit.usefulness.agreement import column_importance, ranking_agreement
-from dpaudit.usefulness.fidelity import measure_fidelity
-from dpaudit.usefulness.prediction import Areas, Examples, areas, predict
-from dpaudit.usefulness.task import PredictionTask
+from dpaudit.usefulness.task import Areas, Examples, PredictionTask, areas, predict
 
 MEAN = "mean"
 """Stands for the mean over all classifiers."""
@@ -206,10 +207,7 @@ class Experiment:
         if len(self.classifiers) > 1:
             real, synthetic = (
                 np.array([of[ScoreName(Measure.AUROC, setting, one)] for one in self.classifiers])
-                for of, setting in (
-                    (self.real.scores, Setting.REAL),
-                    (scores, Setting.SYNTHETIC),
-                )
+                for of, setting in ((self.real.scores, Setting.REAL), (scores, Setting.SYNTHETIC))
             )
             found[ScoreName(Measure.RANKING)] = ranking_agreement(real, synthetic)
         if len(self._importance) > 1:
@@ -223,5 +221,120 @@ class Experiment:
             return {}
         seed = self._stream("fidelity", source, number).seed()
         found = measure_fidelity(self.train, table, self.task.schema, seed=seed)
-        named = {Measure.COLUMNS: found.columns, Measure.PAIRS: found.pairs}
-        return {ScoreName(name): value for name, value in named.items() if value is not None}
+        return {ScoreName(measure): value for measure, value in found.items()}
+
+
+def ranking_agreement(one: FloatArray, other: FloatArray) -> float:
+    """The share of pairs that two lists of numbers put in the same strict order.
+
+    Of classifiers' scores on real and on synthetic data this is the synthetic ranking agreement of
+    Jordon, Yoon and van der Schaar 2019. A pair that is equal in either list does not agree; 0.5 is
+    what unrelated lists without equal numbers get.
+
+    Args:
+        one: Numbers [k].
+        other: Numbers [k] of the same things.
+
+    Returns:
+        The share, in [0, 1].
+
+    Raises:
+        SettingsError: If there are fewer than two, or not equally many.
+    """
+    if len(one) != len(other) or len(one) < 2:
+        raise SettingsError(
+            f"rankings of {len(one)} and {len(other)} things: give two of the same, of at least 2"
+        )
+    rows, columns = np.triu_indices(len(one), 1)
+    orders = np.sign(one[rows] - one[columns]) * np.sign(other[rows] - other[columns])
+    return float((orders > 0).mean())
+
+
+def column_importance(table: pd.DataFrame, task: PredictionTask) -> FloatArray:
+    """How much each column alone says of the label: its multiple correlation with it.
+
+    For a number without missing values this is the absolute Pearson correlation, as in the papers;
+    for categories, and numbers that may be missing, the correlation of the label with the best
+    linear combination of the column's encoded values.
+
+    Args:
+        table: A canonical table.
+        task: What is predicted.
+
+    Returns:
+        One number in [0, 1] for each column but the label, in schema order; 0 for a constant column
+        and for a constant label.
+    """
+    features, positive = task.examples(table)
+    blocks = []
+    for block in layout(task.feature_schema):
+        stop = block.value.stop if block.indicator is None else block.indicator + 1
+        blocks.append(_multiple_correlation(features[:, block.value.start : stop], positive))
+    return np.array(blocks)
+
+
+def _multiple_correlation(block: FloatArray, positive: BoolArray) -> float:
+    centred = block - block.mean(axis=0)
+    label = positive - positive.mean()
+    total = float(label @ label)
+    if total == 0.0 or np.abs(centred).max() < 1e-12:
+        return 0.0
+    weights, *_ = np.linalg.lstsq(centred, label, rcond=None)
+    explained = float(label @ centred @ weights) / total
+    return float(np.sqrt(np.clip(explained, 0.0, 1.0)))
+
+
+def check_installed() -> None:
+    """Refuses to measure fidelity without SDMetrics.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    if importlib.util.find_spec("sdmetrics") is None:
+        raise MissingExtraError("fidelity", "sdmetrics", "fidelity")
+
+
+def measure_fidelity(
+    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, seed: int
+) -> dict[Measure, float]:
+    """How alike columns and pairs of columns are, as SDMetrics measures it (extra `fidelity`).
+
+    Args:
+        real: The real table, canonical.
+        synthetic: The synthetic one, canonical.
+        schema: Their schema.
+        seed: Of whatever SDMetrics draws, in [0, 2**32).
+
+    Returns:
+        Its scores in [0, 1], as far as it has any: of the columns' distributions ("Column Shapes")
+        and of the dependence within pairs of columns ("Column Pair Trends").
+
+    Raises:
+        MissingExtraError: If SDMetrics is not installed.
+    """
+    check_installed()
+    from sdmetrics.reports.single_table import QualityReport
+
+    columns = {
+        one.name: {"sdtype": "numerical" if one.kind.numeric else "categorical"}
+        for one in schema.columns
+    }
+    report = QualityReport()
+    with warnings.catch_warnings(), np.errstate(all="ignore"), seeded_globals(seed):
+        warnings.simplefilter("ignore")  # constant columns: they have no correlation
+        report.generate(
+            _plain(real, schema), _plain(synthetic, schema), {"columns": columns}, verbose=False
+        )
+    scores = report.get_properties().set_index("Property")["Score"]
+    named = {Measure.COLUMNS: "Column Shapes", Measure.PAIRS: "Column Pair Trends"}
+    return {one: float(scores[its]) for one, its in named.items() if np.isfinite(scores[its])}
+
+
+def _plain(table: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Categories as text: SDMetrics cannot sort those of several types."""
+    texts = {
+        one.name: table[one.name].map(str, na_action="ignore")
+        for one in schema.columns
+        if not one.kind.numeric
+    }
+    return table.assign(**texts)

@@ -1,34 +1,75 @@
-"""Measures the utility of a generator: the entry point."""
+"""Measures the utility of a generator beside generators that know nothing: the entry point."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from dpaudit.errors import DpauditError, RegistryError, TrialError
+from dpaudit.errors import DpauditError, RegistryError, SettingsError, TrialError
+from dpaudit.model.column import MISSING, Kind
 from dpaudit.model.currencies import Claim
-from dpaudit.model.encoding import check_rows
+from dpaudit.model.encoding import check_rows, table_of
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.named import NamedGenerator, named_generator
 from dpaudit.plugins.protocols import Generator
-from dpaudit.usefulness.baselines import EqualRows, UniformRows
-from dpaudit.usefulness.classifiers import chosen, left_out
-from dpaudit.usefulness.experiment import Experiment, Repeat
-from dpaudit.usefulness.fidelity import check_installed
-from dpaudit.usefulness.report import UtilityReport
-from dpaudit.usefulness.settings import UtilitySettings
-from dpaudit.usefulness.summary import summarise
-from dpaudit.usefulness.task import HeldOut, check_classes, split, task_of
+from dpaudit.seeds import check_seed, rng_of
+from dpaudit.usefulness.experiment import Experiment, Repeat, check_installed
+from dpaudit.usefulness.report import UtilityReport, summarise
+from dpaudit.usefulness.task import HeldOut, check_classes, chosen, left_out, split, task_of
 
 NOISE, CONSTANT, GENERATOR = "noise", "constant", "generator"
 """Names of the random streams of each source of tables."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UtilitySettings:
+    """Every choice of a measurement of utility.
+
+    Attributes:
+        label: Name of the column to predict; the schema's label by default.
+        positive: Its value to predict, as text; the second of two by default.
+        test_share: Share of the table that is held out for tests, if there is no test table.
+        repeats: Models to train, each with one synthetic table.
+        rows: Synthetic rows to train classifiers on; by default as many as real ones.
+        classifiers: Names of the classifiers; all that are installed by default.
+        fidelity: Whether to measure columns and pairs of columns too (extra `fidelity`).
+        confidence: Of intervals, and of the statement that noise is beaten, in (0.5, 1).
+        seed: Root of every random stream.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+
+    label: str | None = None
+    positive: str | None = None
+    test_share: float = 0.2
+    repeats: int = 10
+    rows: int | None = None
+    classifiers: Sequence[str] | None = None
+    fidelity: bool = False
+    confidence: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.test_share < 1.0:
+            raise SettingsError(f"`test_share` must be in (0, 1), got {self.test_share}")
+        if self.repeats < 2:
+            raise SettingsError(
+                f"`repeats` must be at least 2, got {self.repeats}: one table has no interval"
+            )
+        if self.rows is not None and self.rows < 2:
+            raise SettingsError(f"`rows` must be at least 2, got {self.rows}")
+        if not 0.5 < self.confidence < 1.0:
+            raise SettingsError(f"`confidence` must be in (0.5, 1), got {self.confidence}")
+        check_seed(self.seed)
 
 
 class UtilityProgress(NamedTuple):
@@ -146,12 +187,10 @@ def run_utility(
             on_progress(UtilityProgress(source, done, total))
 
     table = load(data, schema)
-    test_source = None
-    test_table = None
-    if test is not None:
-        loaded = load(test, table.schema)
-        test_table, test_source = loaded.data, loaded.source
-    experiment = prepare(table.data, table.schema, settings, test=test_table)
+    tested = None if test is None else load(test, table.schema)
+    experiment = prepare(
+        table.data, table.schema, settings, test=None if tested is None else tested.data
+    )
     known = table.schema
     if known.label is None:  # a generator that draws records given the label is to know which it is
         known = replace(known, label=experiment.task.label)
@@ -171,7 +210,7 @@ def run_utility(
         parameters=named.parameters,
         claim=_claim_of(named),
         source=table.source,
-        test_source=test_source,
+        test_source=None if tested is None else tested.source,
         schema_inferred=table.schema.inferred,
         label=experiment.task.label,
         positive=experiment.task.positive,
@@ -266,19 +305,13 @@ def measure(
     return found
 
 
-class _Repeated(NamedTuple):
-    """What was measured of a generator that may fail."""
-
-    found: list[Repeat]
-    failures: list[str]
-
-
 def _repeated(
     named: NamedGenerator,
     experiment: Experiment,
     repeats: int,
     report: Callable[[str, int, int], None],
-) -> _Repeated:
+) -> tuple[list[Repeat], list[str]]:
+    """What was measured of a generator that may fail, and why it failed where it did."""
     found: list[Repeat] = []
     failures: list[str] = []
     for number in range(repeats):
@@ -293,10 +326,69 @@ def _repeated(
         report(GENERATOR, number + 1, repeats)
     if len(found) < 2:
         raise TrialError(f"{named.name} failed {len(failures)} of {repeats} times: {failures[0]}")
-    return _Repeated(found, failures)
+    return found, failures
 
 
 def _claim_of(named: NamedGenerator) -> str | None:
     with refusing(f"{named.name}: its claim cannot be read"):
         claim = getattr(named.generator, "claim", None)
     return claim.in_words if isinstance(claim, Claim) else None
+
+
+@dataclass(frozen=True)
+class UniformRows:
+    """Every value uniform over what the schema allows, independently; learns nothing.
+
+    A category that may be missing is one more category; a number that may be is missing by a fair
+    coin.
+    """
+
+    schema: Schema
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> UniformRows:
+        """Ignores the table."""
+        del data, seed
+        return self
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Draws `n` rows."""
+        rng = rng_of(seed, "uniform-rows")
+        values = np.empty((n, len(self.schema.columns)))
+        for numbers, column in zip(values.T, self.schema.columns, strict=True):
+            if not column.kind.numeric:
+                lowest = MISSING if column.missing else 0
+                numbers[:] = rng.integers(lowest, len(column.categories), n)
+                continue
+            lower, upper = column.bounds
+            if column.kind is Kind.INTEGER:
+                numbers[:] = rng.integers(int(lower), int(upper), n, endpoint=True)
+            else:
+                numbers[:] = np.clip(lower + (upper - lower) * rng.random(n), lower, upper)
+            if column.missing:
+                numbers[rng.random(n) < 0.5] = np.nan
+        return table_of(values, self.schema)
+
+
+@dataclass(frozen=True)
+class EqualRows:
+    """The same row again and again: middles of bounds, first categories; learns nothing.
+
+    Classifiers trained on it score every record alike, as a majority vote does.
+    """
+
+    schema: Schema
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> EqualRows:
+        """Ignores the table."""
+        del data, seed
+        return self
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Repeats the row `n` times."""
+        del seed
+        row = [
+            float(np.rint(middle)) if column.kind is Kind.INTEGER else middle
+            for column in self.schema.columns
+            for middle in [sum(column.bounds) / 2 if column.kind.numeric else 0.0]
+        ]
+        return table_of(np.tile(row, (n, 1)), self.schema)

@@ -1,19 +1,21 @@
-"""What every generator here that trains many models at once needs."""
+"""What every generator here needs: table and settings checked, many models trained together."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
 
+from dpaudit.errors import DataError, SettingsError
+from dpaudit.model.column import MISSING, OTHER
 from dpaudit.model.currencies import Claim
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import IntArray, Job, World
-from dpaudit_generators.tables import require_columns, require_table
 
 if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder
@@ -154,3 +156,85 @@ def claim_of_model(claim: C, *, seed: int | None) -> C:
     """
     noise = _SYSTEM if seed is None else _SEEDED
     return replace(claim, source=f"{claim.source}; {noise}")
+
+
+def check_network_settings(
+    settings: Any, *, counts: Sequence[str], layers: Sequence[str], rates: Sequence[str]
+) -> None:
+    """Checks the settings of networks, and turns lists from a command line into tuples.
+
+    Args:
+        settings: A frozen dataclass with these attributes, and `betas`.
+        counts: Names of whole numbers.
+        layers: Names of widths of layers.
+        rates: Names of learning rates.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    for name in counts:
+        count = getattr(settings, name)
+        if not _is_count(count):
+            raise SettingsError(f"{name} is {count!r}: use a whole number of at least 1")
+    for name in layers:
+        widths = _sequence(getattr(settings, name))
+        if widths is None or not all(map(_is_count, widths)):
+            raise SettingsError(
+                f"{name} is {getattr(settings, name)!r}: give each layer a width of at least 1"
+            )
+        object.__setattr__(settings, name, widths)
+    for name in rates:
+        if not 0.0 < getattr(settings, name) < math.inf:
+            raise SettingsError(f"{name} is {getattr(settings, name)!r}: use a number above 0")
+    given = settings.betas
+    betas = _sequence(given)
+    if betas is None or len(betas) != 2 or not all(0.0 <= beta < 1.0 for beta in betas):
+        raise SettingsError(f"betas is {given!r}: use two numbers in [0, 1)")
+    object.__setattr__(settings, "betas", betas)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _sequence(value: object) -> tuple[Any, ...] | None:
+    return tuple(value) if isinstance(value, (list, tuple)) else None
+
+
+def require_table(data: pd.DataFrame, schema: Schema) -> None:
+    """Checks that columns and values of a table fit a schema.
+
+    Raises:
+        DataError: If they do not.
+    """
+    _refuse(schema.problems(data))
+
+
+def require_columns(data: pd.DataFrame, schema: Schema) -> None:
+    """Checks that a table has the columns of a schema, whatever their values.
+
+    Raises:
+        DataError: If it has not.
+    """
+    _refuse(schema.column_problems(data))
+
+
+def count_codes(codes: IntArray, *, cells: int, missing: bool) -> IntArray:
+    """How often each cell of a public domain occurs.
+
+    Args:
+        codes: Cells 0, 1, ... of the values [n], `MISSING` or `OTHER`.
+        cells: Size of the domain.
+        missing: Whether its last cell counts missing values, which else count nowhere, as values
+            that the schema does not know.
+
+    Returns:
+        Counts [cells].
+    """
+    codes = np.where(codes == MISSING, cells - 1 if missing else OTHER, codes)
+    return np.bincount(codes[codes != OTHER], minlength=cells)
+
+
+def _refuse(problems: Sequence[str]) -> None:
+    if problems:
+        raise DataError(f"the table does not fit the schema: {'; '.join(problems)}")

@@ -21,8 +21,6 @@ import torch
 from dpaudit.errors import DataError
 from dpaudit.plugins.named import named_generator
 from dpaudit.seeds import Stream
-from dpaudit.usefulness.inversion import inversion_success, invert
-from dpaudit.usefulness.privacy_loss import expected_privacy_loss
 from dpaudit.versions import versions
 from dpaudit_generators.pate import TorchClassifier
 from reports import markdown
@@ -36,6 +34,8 @@ from reports.artificial_data.pictures import (
     schema_of,
 )
 from reports.command import Run, StudyParser, start, write_json
+from reports.methods.inversion import inversion_success, invert
+from reports.methods.privacy_loss import expected_privacy_loss
 
 REPEATS = 5
 SHAPE = {"critic_hidden": 128, "generator_hidden": [128]}

@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpaudit.bugs.bug import Bug
-from dpaudit.bugs.corpus import known_bugs
+from dpaudit.bugs.bug import Bug, known_bugs
 from dpaudit.bugs.run import Side, run_bug
 from dpaudit.plugins.protocols import World
 from dpaudit.versions import versions

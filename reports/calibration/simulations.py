@@ -16,13 +16,18 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import plan
 from dpaudit.bounds.guarantee import TradeOffGuarantee, guarantee_of
 from dpaudit.bounds.limits import rejecting_region
-from dpaudit.game.records import draw_included
+from dpaudit.game.worlds import draw_included
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray
-from dpaudit.released_data.bound import released_bound, released_power
-from dpaudit.released_data.membership import enough, parted, recognise
+from dpaudit.released_data.membership import (
+    enough,
+    parted,
+    recognise,
+    released_bound,
+    released_power,
+)
 from dpaudit.released_data.scores import ATTACKS
 from dpaudit.results.verdict import Power
 from dpaudit.seeds import Stream

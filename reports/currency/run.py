@@ -35,7 +35,7 @@ from dpaudit.plugins.protocols import BoolArray, FloatArray, Scorer
 from dpaudit.seeds import Stream
 from dpaudit_attacks.classifiers import train
 from dpaudit_generators.toys import GaussianMarginals, MarginalsModel
-from dpaudit_generators.toys.histogram import shares_of
+from dpaudit_generators.toys.counts import shares_of
 from reports import markdown
 from reports.command import StudyParser, start, write_json
 

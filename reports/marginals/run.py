@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit import AuditSettings
-from dpaudit.account.gaussian import gaussian_mu
+from dpaudit.account.conversion import gaussian_mu
 from dpaudit.auditing.two_worlds.attacking.evaluation import evaluate
 from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
 from dpaudit.auditing.two_worlds.attacking.parts import Part, SplitTrials

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpaudit.usefulness.experiment import MEAN, Setting
-from dpaudit.usefulness.summary import MeanInterval, mean_interval, welch_p_value
+from dpaudit.usefulness.report import MeanInterval, mean_interval, welch_p_value
 from reports import markdown
 from reports.command import StudyParser, start
 from reports.repeats import Rows, Source, complete, values
@@ -34,7 +34,7 @@ NOISE, ALONE = "noise", "marginals alone"
 
 def sources(*, quick: bool) -> list[Source]:
     """Noise, marginals without teachers, and PATE-GAN with so many, at each budget."""
-    found = [Source(NOISE, "dpaudit.usefulness.baselines:UniformRows")]
+    found = [Source(NOISE, "dpaudit.usefulness.run:UniformRows")]
     for epsilon in EPSILONS[:1] if quick else EPSILONS:
         budget = {"epsilon": epsilon, "delta": DELTA}
         found.append(Source(f"{ALONE}, {epsilon:g}", "marginals", budget))

@@ -11,8 +11,8 @@ import pandas as pd
 
 from dpaudit.auditing.one_run.marginals import CanaryMarginals, interference
 from dpaudit.auditing.one_run.spec import view_of
-from dpaudit.game.canaries import choose_canaries
 from dpaudit.game.target import far_records
+from dpaudit.game.worlds import choose_canaries
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load

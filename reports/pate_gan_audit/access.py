@@ -23,7 +23,7 @@ from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
 from dpaudit.auditing.two_worlds.attacking.parts import arrange
 from dpaudit.bounds import EpsilonGuarantee
 from dpaudit.bounds.table import ValidBound
-from dpaudit.game.disclosures import disclosed
+from dpaudit.game.training import disclosed
 from dpaudit.model.choices import Access
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.schema import Schema

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpaudit.game.progress import TrialProgress
+from dpaudit.game.flight import TrialProgress
 from dpaudit.versions import versions
 from reports.command import write_json
 

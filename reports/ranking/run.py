@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit.usefulness.agreement import ranking_agreement
-from dpaudit.usefulness.experiment import MEAN, Setting
-from dpaudit.usefulness.summary import mean_interval, welch_p_value
+from dpaudit.usefulness.experiment import MEAN, Setting, ranking_agreement
+from dpaudit.usefulness.report import mean_interval, welch_p_value
 from reports import markdown
 from reports.command import StudyParser, start
 from reports.repeats import REAL, Rows, Source, complete, values
@@ -40,8 +39,8 @@ def sources(*, quick: bool) -> list[Source]:
     return [
         Source(REAL),
         Source(FRESH, "reports.ranking.permuted:Permuted"),
-        Source(NOISE, "dpaudit.usefulness.baselines:UniformRows"),
-        Source(CONSTANT, "dpaudit.usefulness.baselines:EqualRows"),
+        Source(NOISE, "dpaudit.usefulness.run:UniformRows"),
+        Source(CONSTANT, "dpaudit.usefulness.run:EqualRows"),
         *budgets,
         *([] if quick else [Source("gan", "gan")]),
     ]

@@ -28,17 +28,21 @@ from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load_schema, load_table
 from dpaudit.plugins.named import named_generator
 from dpaudit.released_data.audit import canaries_of
-from dpaudit.released_data.bound import released_bound
 from dpaudit.released_data.conclusion import linkage_confidence, membership_level
-from dpaudit.released_data.controls import LEVEL, phantom
 from dpaudit.released_data.copies import ClosestDistances
 from dpaudit.released_data.linkage import Linkage, find_linkage
-from dpaudit.released_data.membership import parted, recognise
-from dpaudit.released_data.nearest import encoded, nearest
+from dpaudit.released_data.membership import (
+    CONTROL_LEVEL,
+    parted,
+    phantom,
+    recognise,
+    released_bound,
+)
+from dpaudit.released_data.rows import encoded, nearest
 from dpaudit.released_data.scores import CLOSEST, membership_scores
 from dpaudit.released_data.tables import load_released
 from dpaudit.seeds import Stream, rng_of
-from dpaudit.usefulness.baselines import UniformRows
+from dpaudit.usefulness.run import UniformRows
 from reports import markdown
 from reports.cervical import SCHEMA_FILE, published_table
 from reports.command import Run, StudyParser, start, write_json
@@ -462,7 +466,7 @@ def _splits_table(path: Path) -> str:
         linked = [row for row in of if "copies" in row]
         for what, seen in (
             ("two halves of the hold-out, p at most 0.05", [row["phantom"] <= level for row in of]),
-            ("the same, p at most 0.01", [row["phantom"] <= LEVEL for row in of]),
+            ("the same, p at most 0.01", [row["phantom"] <= CONTROL_LEVEL for row in of]),
             ("a table of other rows, p at most 0.05", [row["stranger"] <= level for row in of]),
             ("the same, bound above 0", [row["stranger_bound"] > 0 for row in of]),
             ("the same, copies, p at most 0.05", [row["copies"] <= level for row in linked]),

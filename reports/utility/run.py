@@ -21,9 +21,9 @@ from dpaudit.errors import DpauditError
 from dpaudit.plugins.named import library_named, named_generator
 from dpaudit.plugins.protocols import Generator
 from dpaudit.plugins.registry import GENERATORS, names
-from dpaudit.usefulness.baselines import EqualRows, UniformRows
 from dpaudit.usefulness.experiment import HEADLINE, Measure, Repeat, ScoreName, Setting
-from dpaudit.usefulness.summary import UtilityScore, summarise
+from dpaudit.usefulness.report import UtilityScore, summarise
+from dpaudit.usefulness.run import EqualRows, UniformRows
 from dpaudit.versions import versions
 from reports import markdown
 from reports.command import Run, StudyParser, start, write_json

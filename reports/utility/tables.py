@@ -15,10 +15,9 @@ from sklearn.model_selection import train_test_split
 
 from dpaudit.errors import DataError
 from dpaudit.model.schema import Schema
-from dpaudit.usefulness.classifiers import CLASSIFIERS
 from dpaudit.usefulness.experiment import Experiment
-from dpaudit.usefulness.run import prepare
-from dpaudit.usefulness.settings import UtilitySettings
+from dpaudit.usefulness.run import UtilitySettings, prepare
+from dpaudit.usefulness.task import CLASSIFIERS
 from reports.cervical import FRACTIONAL, NEAR_CONSTANT
 from reports.data import sha256, table_file
 

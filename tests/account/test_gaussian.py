@@ -7,7 +7,7 @@ from dp_accounting import GaussianDpEvent
 from dp_accounting.pld import PLDAccountant
 
 from dpaudit.account import ORDERS, epsilon_from_rdp
-from dpaudit.account.gaussian import concentrated_rho, gaussian_mu
+from dpaudit.account.conversion import concentrated_rho, gaussian_mu
 from dpaudit.errors import SettingsError
 from dpaudit.model.gaussian import gaussian_epsilon
 

@@ -14,8 +14,8 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit_attacks.form import TableForm, absence, dependence, order
-from dpaudit_attacks.form.repetition import WHOLE
+from dpaudit_attacks.form import TableForm, dependence
+from dpaudit_attacks.form.rows import MOST_PAIRS, WHOLE, order_names
 from samples import game_view
 
 SCHEMA = Schema(
@@ -144,7 +144,7 @@ def test_only_the_order_of_rows_changes_under_a_shuffle() -> None:
     before, after = measured(ROWS), measured(shuffled)
     changed = {key for key in before if abs(before[key] - after[key]) > 1e-12}
     game = game_view(SCHEMA, SCHEMA.canonical(TARGET))
-    of_order = {tuple(name) for name in order.names(SCHEMA)}
+    of_order = {tuple(name) for name in order_names(SCHEMA)}
     of_order |= {key for key in before if "position" in key[1] or "drift" in key[1]}
     of_order |= {(WHOLE, "rows equal to the row before")}
     of_order |= {
@@ -218,7 +218,7 @@ def test_wide_tables_have_so_many_pairs_and_no_more() -> None:
     assert len(pairs) == dependence.MOST_PAIRS
     assert {f"x{i} & x{i + 1}" for i in range(59)} <= {key[0] for key in pairs}
     both = [key for key in found if key[1] == "rows where both are missing"]
-    assert len(both) == absence.MOST_PAIRS < len(list(combinations(range(60), 2)))
+    assert len(both) == MOST_PAIRS < len(list(combinations(range(60), 2)))
 
 
 def documented(schema: Schema) -> int:

@@ -19,8 +19,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BatchAttack, FloatArray, GameView
 from dpaudit_attacks import columns as blocks
 from dpaudit_attacks.groundhog import Correlation, Ensemble, Histogram, Naive
-from dpaudit_attacks.queries import AbsoluteQueries, TargetQueries
-from dpaudit_attacks.subsets import column_subsets
+from dpaudit_attacks.queries import AbsoluteQueries, TargetQueries, column_subsets
 from samples import game_view
 
 BINS = 4

@@ -16,8 +16,7 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, GameView
-from dpaudit_attacks.queries import AbsoluteQueries, TargetQueries, count_matches
-from dpaudit_attacks.subsets import column_subsets
+from dpaudit_attacks.queries import AbsoluteQueries, TargetQueries, column_subsets, count_matches
 from samples import game_view
 
 BIT = [Column(name=name, kind=Kind.BINARY, categories=(0, 1)) for name in "xyz"]
@@ -153,7 +152,7 @@ def test_low_orders_come_first() -> None:
 
 def test_the_same_subsets_in_every_process() -> None:
     code = (
-        "import hashlib; from dpaudit_attacks.subsets import column_subsets;"
+        "import hashlib; from dpaudit_attacks.queries import column_subsets;"
         "print(hashlib.sha256(column_subsets(31, 4096).tobytes()).hexdigest())"
     )
     runs = {

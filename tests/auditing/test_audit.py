@@ -20,8 +20,8 @@ from dpaudit.errors import ClaimError, RegistryError, RunFolderError, SettingsEr
 from dpaudit.game.worlds import Game
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import load
-from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import World
+from dpaudit.plugins.registry import carry
 
 FAST = {"attacks": ("groundhog-naive", "query-target"), "shadow_models": 60, "jobs": 2}
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.game.exposure import Exposure, Fact
-from dpaudit.plugins.modules import carry
+from dpaudit.game.target import Exposure, Fact
+from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.results.schema import result_schema
 

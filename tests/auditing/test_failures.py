@@ -19,7 +19,7 @@ from dpaudit.auditing.two_worlds.controls import control_settings, first_control
 from dpaudit.auditing.two_worlds.plan import highest_provable
 from dpaudit.auditing.two_worlds.prospects import all_failed_alike, cannot_prove
 from dpaudit.bounds import auc
-from dpaudit.game.progress import TrialProgress
+from dpaudit.game.flight import TrialProgress
 from dpaudit.game.store import STORE_FILE
 from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.model.claim import Neighbours, PrivacyClaim

@@ -26,11 +26,10 @@ from dpaudit.errors import InterruptedRunError
 from dpaudit.game import errand as errands
 from dpaudit.game.errand import run_errand
 from dpaudit.game.pool import kill_workers
-from dpaudit.game.salt import Salt
-from dpaudit.game.store import RunFolder
+from dpaudit.game.store import RunFolder, Salt
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import load
-from dpaudit.plugins.modules import carry
+from dpaudit.plugins.registry import carry
 from dpaudit.results.probes import ProbesOutcome
 from dpaudit.versions import versions
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from dpaudit.auditing import progress_bar
 from dpaudit.auditing.progress_bar import shown
-from dpaudit.game.progress import TrialProgress
+from dpaudit.game.flight import TrialProgress
 from dpaudit.game.trial import Role
 
 

@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 
 import dpaudit.plugins.registry as registry
 from dpaudit.bugs import run
-from dpaudit.bugs.bug import Bug, Case, Release, Status
-from dpaudit.bugs.corpus import bug_named, known_bugs
+from dpaudit.bugs.bug import Bug, Case, Release, Status, bug_named, known_bugs
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError
 from dpaudit.external.environments import Environment

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dpaudit.account import Mechanism, Method, VoteTable, vote_table
-from dpaudit.account.practice import COIN_FLIP
+from dpaudit.account.calibration import COIN_FLIP
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 

@@ -21,7 +21,7 @@ from dpaudit.bugs.bug import Bug, Case, Release, Status
 from dpaudit.cli.bisect import _conclusion, _table
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError, SettingsError
-from dpaudit.external import releases
+from dpaudit.external import environments
 from dpaudit.external.environments import MARKER, PINS, Environment, create_environment
 from dpaudit.external.libraries import Library
 from dpaudit.model.column import Column, Kind
@@ -92,7 +92,7 @@ def test_the_release_that_stopped_leaking_is_found(
     if installer == "by hand":
         monkeypatch.setattr(bisection, "create_environment", by_hand)
         offered = (*RELEASES, "1.3")
-        monkeypatch.setattr(releases, "_offered", lambda *_, **__: offered)
+        monkeypatch.setattr(environments, "_offered", lambda *_, **__: offered)
     words = ("toy:rows", "--versions", "1.1..1.3", *files, *AUDIT, "--no-probe")
     first = bisect(*words, "--out", str(tmp_path / "runs"))
     assert first.exit_code == 1, first.output
@@ -166,9 +166,9 @@ def test_a_bug_is_looked_for_in_other_releases(
         status=Status.PROVED,
         case=case,
     )
-    monkeypatch.setattr("dpaudit.bugs.corpus.known_bugs", lambda: {bug.id: bug})
+    monkeypatch.setattr("dpaudit.bugs.bug.known_bugs", lambda: {bug.id: bug})
     monkeypatch.setattr(bisection, "create_environment", by_hand)
-    monkeypatch.setattr(releases, "_offered", lambda *_, **__: tuple(RELEASES))
+    monkeypatch.setattr(environments, "_offered", lambda *_, **__: tuple(RELEASES))
     words = ("toy-copies", "--versions", "1.1..1.2", "--jobs", "1", "--out", str(tmp_path / "runs"))
     found = bisect(*words, "-q")
     assert found.exit_code == 1, found.output
@@ -187,14 +187,14 @@ def table(files: tuple[str, ...]) -> Table:
 def test_ranges_of_releases(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     known = ("0.9", "1.0rc1", "1.0", "1.1.2")
     monkeypatch.setattr(
-        releases,
+        environments,
         "_offered",
         lambda *_, early, **__: tuple(one for one in known if early or "rc" not in one),
     )
     environment = Environment(name="x", pins=tmp_path, pythons=(HERE,))
 
     def between(versions: str) -> tuple[str, ...]:
-        return releases.releases_between(environment, "pack", versions)
+        return environments.releases_between(environment, "pack", versions)
 
     assert between("0.9..1.1.2") == ("0.9", "1.0", "1.1.2")
     assert between("1.0..") == ("1.0", "1.1.2")
@@ -226,7 +226,7 @@ def test_slips_are_answered_in_one_line(toy: Library, files: tuple[str, ...]) ->
 
 def test_a_package_that_the_index_does_not_have(toy: Library) -> None:
     with pytest.raises(RegistryError, match="releases of nolib cannot be listed: pip finds no nol"):
-        releases.releases_between(toy.environment, "nolib", "1..2")
+        environments.releases_between(toy.environment, "nolib", "1..2")
 
 
 def outcome(make: Callable[..., AuditRecord], version: str, verdict: str | None) -> AuditedRelease:

@@ -27,7 +27,7 @@ from dpaudit.explain import run as run_module
 from dpaudit.explain.effect import FixedAudit, allowed_auc, auc_limits, judge_fix
 from dpaudit.explain.explanation import Before, Explanation, conclusion
 from dpaudit.explain.suspects import suspects_of, with_rows_shuffled
-from dpaudit.game.progress import TrialProgress
+from dpaudit.game.flight import TrialProgress
 from dpaudit.game.store import specification_of
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import data_digest

@@ -18,7 +18,6 @@ import dpaudit
 from dpaudit.cli.doctor import _environment_findings
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError
-from dpaudit.external.adapters import adapter_account
 from dpaudit.external.environments import (
     MARKER,
     PINS,
@@ -26,10 +25,10 @@ from dpaudit.external.environments import (
     create_environment,
     environments_folder,
     existing_environments,
+    find_interpreter,
+    pip_reason,
 )
-from dpaudit.external.interpreters import find_interpreter
-from dpaudit.external.libraries import Library
-from dpaudit.external.pip import pip_reason
+from dpaudit.external.libraries import Library, adapter_account
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.named import named_generator

@@ -18,8 +18,7 @@ from dpaudit.cli.main import app
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.reached import reached
-from dpaudit.plugins.source import source_digest
+from dpaudit.plugins.source import reached, source_digest
 from dpaudit.seeds import rng_of
 
 SCHEMA = Schema(

@@ -21,17 +21,16 @@ from dpaudit.cli.main import app
 from dpaudit.cli.options import REPEATABLE
 from dpaudit.errors import InputError, RunFolderError, SettingsError
 from dpaudit.frontiers import FrontierSettings, frontier_schema
-from dpaudit.frontiers.picture import draw_frontier
+from dpaudit.frontiers.page import draw_frontier, frontier_html, frontier_markdown
+from dpaudit.frontiers.plan import AUDIT_CHOICES, PointName
 from dpaudit.frontiers.record import Frontier, PointUtility
-from dpaudit.frontiers.render import frontier_html, frontier_markdown
-from dpaudit.frontiers.settings import AUDIT_CHOICES, PointName
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.results.brief import AuditBrief
 from dpaudit.results.document import from_document
 from dpaudit.results.verdict import Verdict
 from dpaudit.usefulness.experiment import Experiment
-from dpaudit.usefulness.settings import UtilitySettings
+from dpaudit.usefulness.run import UtilitySettings
 
 TOYS = Path(__file__).with_name("frontier_toys.py")
 SCHEMA = Schema(

@@ -26,8 +26,8 @@ from batch_toys import (
     payload,
 )
 from dpaudit.errors import AttackError
-from dpaudit.game import batches
-from dpaudit.game.batches import make_batches
+from dpaudit.game import flight
+from dpaudit.game.flight import make_batches
 from dpaudit.game.training import run_batch, run_trial
 from dpaudit.game.trial import Role, Trial, TrialStatus
 from dpaudit.game.worlds import Game
@@ -93,7 +93,7 @@ def test_every_trial_is_in_one_batch_of_its_key(
 def test_batches_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     of_one = 8 * ROWS * (1 + 2 + 4 + 2 + 4)  # encoded, and as values
     for bytes_, size in ((3 * of_one, 3), (4 * of_one - 1, 3), (of_one - 1, 1)):
-        monkeypatch.setattr(batches, "MEMORY", bytes_)
+        monkeypatch.setattr(flight, "MEMORY", bytes_)
         assert max(lengths(12, at_once=8, workers=1)) == size
 
 

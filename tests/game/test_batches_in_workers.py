@@ -34,8 +34,8 @@ from batch_toys import (
     seed_of,
 )
 from dpaudit.game.engine import run_trials
+from dpaudit.game.flight import TrialProgress
 from dpaudit.game.local import LocalEngine
-from dpaudit.game.progress import TrialProgress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.training import run_batch, run_trial
 from dpaudit.game.trial import Role, TrialStatus

@@ -17,14 +17,11 @@ import batch_toys
 import dpaudit
 from batch_toys import TRIALS, Together, payload
 from dpaudit.errors import AttackError, ClusterError, MissingExtraError, SettingsError
-from dpaudit.game import cluster, cluster_flight
-from dpaudit.game.batches import Batch
-from dpaudit.game.cluster import Place
-from dpaudit.game.cluster_flight import ClusterEngine, ClusterFlight
-from dpaudit.game.engines import opened_engine
-from dpaudit.game.flight import BatchLoss, Landing
+from dpaudit.game import cluster
+from dpaudit.game.cluster import ClusterEngine, ClusterFlight, Place
+from dpaudit.game.engine import opened_engine
+from dpaudit.game.flight import Batch, BatchLoss, Landing, TimeLimit
 from dpaudit.game.host import Report, Request
-from dpaudit.game.limits import TimeLimit
 from dpaudit.game.runner import Greeting, greeting_of
 from dpaudit.game.trial import Outcome, TrialStatus
 
@@ -104,8 +101,8 @@ def outcomes(batch: Batch) -> list[Outcome]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_flight, "TICK_SECONDS", 0.01)
-    monkeypatch.setattr(cluster_flight, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(cluster, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(cluster, "LOOK_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -195,7 +192,7 @@ def test_a_scheduler_that_drops_everything_ends_the_run(two: Cluster, tmp_path: 
         two.asked[-1][2].end(CancelledError("restarted"))
         assert flight.collect() == [Landing(BATCHES[0], loss=BatchLoss.STOPPED)]
 
-    for _ in range(cluster_flight.MOST_DROPPED):
+    for _ in range(cluster.MOST_DROPPED):
         dropped()
     with pytest.raises(ClusterError, match="drops what it is asked for"):
         dropped()
@@ -204,7 +201,7 @@ def test_a_scheduler_that_drops_everything_ends_the_run(two: Cluster, tmp_path: 
 def test_a_worker_that_ignores_the_limit_is_given_up(
     two: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_flight, "START_SECONDS", 1.0)
+    monkeypatch.setattr(cluster, "START_SECONDS", 1.0)
     flight = flown(two, tmp_path)
     flight.submit(BATCHES[0], suspect=False)
     assert not flight.collect()
@@ -215,7 +212,7 @@ def test_a_worker_that_ignores_the_limit_is_given_up(
 def test_a_run_without_workers_waits_and_then_ends(
     two: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_flight, "START_SECONDS", 0.1)
+    monkeypatch.setattr(cluster, "START_SECONDS", 0.1)
     flight = flown(two, tmp_path)
     two.there.clear()
     assert flight.collect() == []
@@ -334,7 +331,7 @@ def test_a_scheduler_that_does_not_answer_is_one_line(
 
 
 def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("cluster_flight", "cluster", "host"):
+    for name in ("cluster", "host"):
         monkeypatch.delitem(sys.modules, f"dpaudit.game.{name}")
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (

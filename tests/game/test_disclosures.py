@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpaudit.errors import TrialError
-from dpaudit.game.disclosures import COMPARED, disclosed
+from dpaudit.game.training import COMPARED, disclosed
 from dpaudit.plugins.access import Disclosure
 from samples import PEOPLE, game_view, people
 

@@ -23,12 +23,11 @@ from loky import get_reusable_executor
 from dpaudit.auditing.entry import audit
 from dpaudit.errors import AttackError, InterruptedRunError
 from dpaudit.game.engine import run_trials
-from dpaudit.game.flight import BatchLoss, Landing
+from dpaudit.game.flight import BatchLoss, Landing, TrialProgress
 from dpaudit.game.local import LocalEngine, LocalFlight
-from dpaudit.game.progress import TrialProgress
+from dpaudit.game.payload import PayloadFile
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
-from dpaudit.game.worker import PayloadFile
 from dpaudit.game.worlds import Game
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind

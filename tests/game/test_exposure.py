@@ -10,8 +10,17 @@ import pytest
 
 from dpaudit.errors import TargetError
 from dpaudit.game import target as targets
-from dpaudit.game.exposure import Exposure, Fact, exposure_scores, exposures_of, find_holders
-from dpaudit.game.target import choose_target, exposing_first, far_records, farthest
+from dpaudit.game.target import (
+    Exposure,
+    Fact,
+    choose_target,
+    exposing_first,
+    exposure_scores,
+    exposures_of,
+    far_records,
+    farthest,
+    find_holders,
+)
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load

@@ -22,9 +22,9 @@ from dpaudit.errors import AttackError, ClusterError
 from dpaudit.game import host
 from dpaudit.game.flight import BatchLoss
 from dpaudit.game.host import Host, Report, Request, serve
-from dpaudit.game.payload import payload_blob
+from dpaudit.game.payload import PayloadFile, payload_blob
 from dpaudit.game.runner import Greeting, greet, greeting_of
-from dpaudit.game.worker import PayloadFile, work
+from dpaudit.game.worker import work
 
 cloudpickle.register_pickle_by_value(batch_toys)
 

@@ -21,7 +21,7 @@ import batch_toys
 import dpaudit
 from batch_toys import TRIALS, Model, Together, features, played, seed_of
 from dpaudit.errors import SettingsError
-from dpaudit.game.limits import FACTOR, FIRST_SECONDS, FLOOR_SECONDS, Stopwatch, TimeLimit
+from dpaudit.game.flight import FACTOR, FIRST_SECONDS, FLOOR_SECONDS, Stopwatch, TimeLimit
 from dpaudit.game.pool import kill_workers
 from dpaudit.game.trial import Outcome, TrialStatus
 from dpaudit.plugins.protocols import Job

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from dpaudit.game.memory import largest_child
+from dpaudit.game.pool import largest_child
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux")
 

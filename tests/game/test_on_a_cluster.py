@@ -21,10 +21,9 @@ import batch_toys
 from batch_toys import TRIALS, Model, Together, features, payload, seed_of
 from clusters import LocalDask, local_dask
 from dpaudit.errors import ClusterError
-from dpaudit.game.engine import run_trials
-from dpaudit.game.engines import opened_engine
+from dpaudit.game.engine import opened_engine, run_trials
+from dpaudit.game.flight import OnProgress, TrialProgress, ignore_progress
 from dpaudit.game.local import LocalEngine
-from dpaudit.game.progress import OnProgress, TrialProgress, ignore_progress
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import Job

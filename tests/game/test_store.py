@@ -15,8 +15,7 @@ import pytest
 
 from dpaudit.errors import RunFolderError
 from dpaudit.game import store as store_module
-from dpaudit.game.salt import SALTED, Private
-from dpaudit.game.store import RunFolder, specification_of
+from dpaudit.game.store import SALTED, Private, RunFolder, specification_of
 from dpaudit.game.trial import ModelClaim, Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 

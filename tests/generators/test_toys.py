@@ -25,7 +25,7 @@ from dpaudit_generators.toys import (
     NullGenerator,
     RandomisedResponse,
 )
-from dpaudit_generators.toys.histogram import cell_counts, cells, geometric_noise
+from dpaudit_generators.toys.counts import cell_counts, cells, geometric_noise
 from dpaudit_generators.toys.planted import contains, opposite
 
 MIXED = Schema(

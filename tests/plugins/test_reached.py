@@ -18,8 +18,8 @@ import pandas as pd
 import pytest
 
 from dpaudit.plugins.adapt import FunctionGenerator
-from dpaudit.plugins.modules import load_module
-from dpaudit.plugins.reached import Reached, reached
+from dpaudit.plugins.registry import load_module
+from dpaudit.plugins.source import Reached, reached
 
 
 @pytest.fixture
@@ -257,7 +257,7 @@ def test_an_editable_library_counts_by_its_content(tmp_path: Path) -> None:
     program = (
         "import site, sys, pathlib\n"
         f"site.addsitedir({str(environment)!r})\n"
-        "from dpaudit.plugins.reached import reached\n"
+        "from dpaudit.plugins.source import reached\n"
         f"print(reached([], files=[pathlib.Path({str(test)!r})]))\n"
     )
 

@@ -17,12 +17,12 @@ import pytest
 import dpaudit.plugins.registry as registry
 from dpaudit.errors import ClaimError, MissingExtraError, RegistryError
 from dpaudit.formatting import did_you_mean
-from dpaudit.plugins.modules import carry
 from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.registry import (
     ATTACKS,
     GENERATORS,
     build,
+    carry,
     names,
     parse_parameters,
     plugins,

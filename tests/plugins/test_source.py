@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from dpaudit.plugins import reached
-from dpaudit.plugins.modules import load_module
+from dpaudit.plugins import source
+from dpaudit.plugins.registry import load_module
 from dpaudit.plugins.source import source_digest
 
 CLASS = "class It:\n    pass\n"
@@ -42,7 +42,7 @@ def test_a_change_anywhere_in_the_package_is_noticed(
     assert edited(inner / "it.py", value)
     assert edited(inner.parent / "helpers.py", value)
     assert not edited(tmp_path / "other.py", value)
-    monkeypatch.setattr(reached, "MOST_FILES", 2)  # as of a large one: sizes count
+    monkeypatch.setattr(source, "MOST_FILES", 2)  # as of a large one: sizes count
     assert edited(inner.parent / "helpers.py", value)
 
 

@@ -24,8 +24,8 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.probe import PROBES, ProbeReport, ProbeSettings, ProbeStatus, Severity, probe
 from dpaudit.probe.challenge import needed, one_coin, rule
-from dpaudit.probe.comparison import permutation_p
-from dpaudit.probe.promises import group_claim
+from dpaudit.probe.form import permutation_p
+from dpaudit.probe.parameters import group_claim
 
 TOYS = toys.__file__
 

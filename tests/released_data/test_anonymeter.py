@@ -13,8 +13,12 @@ from dpaudit.external.environments import BuiltEnvironment
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.released_data.anonymeter import run as module
-from dpaudit.released_data.anonymeter.environment import ENVIRONMENT, built_environment
-from dpaudit.released_data.anonymeter.run import AnonymeterFinding, run_anonymeter
+from dpaudit.released_data.anonymeter.run import (
+    ENVIRONMENT,
+    AnonymeterFinding,
+    built_environment,
+    run_anonymeter,
+)
 
 SCHEMA = Schema(
     columns=(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpaudit.released_data.comparable import comparable_rows
+from dpaudit.released_data.exchangeability import comparable_rows
 
 
 def test_rows_that_occur_once_in_continuous_columns_are_all_comparable() -> None:

@@ -11,7 +11,7 @@ from dpaudit.released_data.copies import (
     find_copies,
     nearness_thresholds,
 )
-from dpaudit.released_data.nearest import nearest
+from dpaudit.released_data.rows import nearest
 
 N = 2000
 

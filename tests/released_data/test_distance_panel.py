@@ -1,7 +1,7 @@
 import numpy as np
 
-from dpaudit.released_data.distance_panel import DistancePanel, distance_panel
-from dpaudit.released_data.nearest import nearest
+from dpaudit.released_data.linkage import DistancePanel, distance_panel
+from dpaudit.released_data.rows import nearest
 
 
 def rows(n: int, seed: int) -> np.ndarray:

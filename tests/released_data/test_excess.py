@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import fisher_exact
 
 from dpaudit.errors import SettingsError
-from dpaudit.released_data.excess import Excess, Hits, excess_of, excess_p_value
+from dpaudit.released_data.copies import Excess, Hits, excess_of, excess_p_value
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from dpaudit.released_data.exchangeability import (
     extremes_p_value,
     repeats_p_value,
 )
-from dpaudit.released_data.row_keys import Keys, column_keys
+from dpaudit.released_data.rows import Keys, column_keys
 
 SCHEMA = Schema(
     columns=(

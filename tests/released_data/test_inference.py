@@ -6,7 +6,7 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.released_data.inference import Guesser, Inference, chosen_secrets, infer_attributes
-from dpaudit.released_data.nearest import encoded
+from dpaudit.released_data.rows import encoded
 
 SCHEMA = Schema(
     columns=(

@@ -14,9 +14,10 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.released_data import linkage, scores
 from dpaudit.released_data.audit import canaries_of
+from dpaudit.released_data.conclusion import ReleasedFinding
 from dpaudit.released_data.membership import parted, recognise
-from dpaudit.released_data.nearest import Encoded, NearestRows, nearest
-from dpaudit.released_data.result import ReleasedFinding, released_schema
+from dpaudit.released_data.result import released_schema
+from dpaudit.released_data.rows import Encoded, NearestRows, nearest
 from dpaudit.released_data.scores import membership_scores
 from dpaudit.released_data.tables import load_released
 

@@ -8,7 +8,7 @@ from dpaudit.released_data import linkage as module
 from dpaudit.released_data.anonymeter.run import AnonymeterFinding
 from dpaudit.released_data.copies import ClosestDistances
 from dpaudit.released_data.linkage import Linkage, find_linkage
-from dpaudit.released_data.linkage_report import linkage_blocks
+from dpaudit.released_data.report import linkage_blocks
 from dpaudit.released_data.tables import ReleasedTables, load_released
 from dpaudit.report.structure import Block
 

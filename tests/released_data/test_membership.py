@@ -5,12 +5,22 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.bounds import one_run_in_turn
-from dpaudit.released_data import bound as bound_module
-from dpaudit.released_data.bound import released_bound, released_power
-from dpaudit.released_data.controls import detectable_copies, phantom
-from dpaudit.released_data.grades import fit_grades, gain, guesses, p_value
-from dpaudit.released_data.membership import enough, parted, recognise
-from dpaudit.released_data.riskiest import discovered, riskiest
+from dpaudit.released_data import membership as module
+from dpaudit.released_data.membership import (
+    detectable_copies,
+    discovered,
+    enough,
+    fit_grades,
+    gain,
+    guesses,
+    p_value,
+    parted,
+    phantom,
+    recognise,
+    released_bound,
+    released_power,
+    riskiest,
+)
 from dpaudit.released_data.scores import MembershipScores
 
 RNG = np.random.default_rng(20260)
@@ -138,7 +148,7 @@ def test_p_values_are_those_of_the_hypergeometric_distribution() -> None:
 
 def test_delta_counts_for_rows_that_are_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     right = np.ones(400, dtype=bool)
-    monkeypatch.setattr(bound_module, "MOST_GUESSED", 100)
+    monkeypatch.setattr(module, "MOST_GUESSED", 100)
     assert released_bound(right, delta=0.0, confidence=0.95) == one_run_in_turn(
         right[:100], delta=0.0, confidence=0.95
     )

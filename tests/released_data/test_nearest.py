@@ -4,8 +4,8 @@ import pytest
 
 from dpaudit.errors import MissingExtraError, SettingsError
 from dpaudit.model.schema import Schema
-from dpaudit.released_data import nearest as module
-from dpaudit.released_data.nearest import encoded, nearest, nearest_others
+from dpaudit.released_data import rows as module
+from dpaudit.released_data.rows import encoded, nearest, nearest_others
 
 
 def rows(n: int, width: int = 6, seed: int = 0) -> np.ndarray:

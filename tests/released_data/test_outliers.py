@@ -3,7 +3,7 @@ import numpy as np
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit.released_data.outliers import Outliers, find_outliers
+from dpaudit.released_data.copies import Outliers, find_outliers
 
 NUMBERS = 8
 SCHEMA = Schema(

@@ -4,7 +4,7 @@ import pandas as pd
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
-from dpaudit.released_data.row_keys import column_keys, row_keys
+from dpaudit.released_data.rows import column_keys, row_keys
 from dpaudit.released_data.scores import ATTACKS, MATCHING, matches, membership_scores
 
 SCHEMA = Schema(

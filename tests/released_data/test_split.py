@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.errors import DataError, SettingsError
-from dpaudit.released_data.coins import CoinFile, digest_of
-from dpaudit.released_data.split import split, write_split
+from dpaudit.released_data.split import CoinFile, digest_of, split, write_split
 
 
 def table(n: int = 100) -> pd.DataFrame:

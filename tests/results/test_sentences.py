@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.game.exposure import Exposure, Fact
+from dpaudit.game.target import Exposure, Fact
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import EXPOSURES_NAMED, claim_and_proof, exposed, headline, lead
 

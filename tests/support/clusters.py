@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpaudit.game.family import Family
+from dpaudit.game.pool import Family
 
 
 @dataclass

@@ -22,11 +22,10 @@ from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError, SettingsError, TargetError, TrialError
 from dpaudit.plugins.recorder import Reader, Recorder
 from dpaudit.trace import Severity, TraceReport, noise
-from dpaudit.trace.catalogue import CATALOGUE
+from dpaudit.trace.catalogue import CATALOGUE, Finding, Passed
 from dpaudit.trace.collector import Collector
-from dpaudit.trace.findings import Finding, Passed
 from dpaudit.trace.laws import ERROR, FEWEST, Law, laws_of, may_have_scale, more_than_chance
-from dpaudit.trace.promise import Promise, promise_of
+from dpaudit.trace.noise import AccountedNoise, accounted_noise
 from dpaudit.trace.trainings import most_informative_record, run_trainings
 from scripted_pate_gan import (
     GAUSSIAN,
@@ -204,11 +203,11 @@ def test_empty_cells_are_not_blamed_on_chance_nor_chance_on_cells() -> None:
 def test_the_noise_of_a_promised_table_is_read_off_it(
     teachers: int, scale: float, mechanism: Mechanism
 ) -> None:
-    promise = Promise(mechanism, scale)
+    accounted = AccountedNoise(mechanism, scale)
     collector = Collector(1)
     collector.constant("gamma", 1 / scale)
-    collector.promised(promise.table(teachers).quantised())
-    found = promise_of(collector.finish(None, pd.DataFrame(), pd.DataFrame()))
+    collector.promised(accounted.table(teachers).quantised())
+    found = accounted_noise(collector.finish(None, pd.DataFrame(), pd.DataFrame()))
     assert found is not None
     assert found.mechanism is mechanism
     assert found.scale == pytest.approx(scale, rel=1e-6)

@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 from dpaudit.errors import MissingExtraError, SettingsError
-from dpaudit.usefulness.classifiers import CLASSIFIERS, chosen, left_out
-from dpaudit.usefulness.prediction import Areas, Examples, areas, predict
+from dpaudit.usefulness.task import (
+    CLASSIFIERS,
+    Areas,
+    Examples,
+    areas,
+    chosen,
+    left_out,
+    predict,
+)
 
 RNG = np.random.default_rng(5)
 POSITIVE = np.arange(200) % 2 == 0

@@ -8,7 +8,7 @@ from scipy import stats
 
 from dpaudit.errors import SettingsError
 from dpaudit.usefulness.experiment import HEADLINE, MEAN, Measure, Repeat, ScoreName, Setting
-from dpaudit.usefulness.summary import mean_interval, score_interval, summarise, welch_p_value
+from dpaudit.usefulness.report import mean_interval, score_interval, summarise, welch_p_value
 
 RNG = np.random.default_rng(11)
 

@@ -11,7 +11,7 @@ import pytest
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.usefulness.agreement import column_importance, ranking_agreement
+from dpaudit.usefulness.experiment import column_importance, ranking_agreement
 from dpaudit.usefulness.task import PredictionTask, split, task_of
 
 SCHEMA = Schema(

@@ -14,28 +14,22 @@ from typing import Final
 import numpy as np
 
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
-from dpaudit_attacks.base import ClassifierAttack
-from dpaudit_attacks.classifiers import CHOSEN
+from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
 from dpaudit_attacks.columns import in_blocks
-from dpaudit_attacks.form import (
-    absence,
-    dependence,
-    digits,
-    nearness,
-    order,
-    repetition,
-    spacing,
-)
+from dpaudit_attacks.form.dependence import DEPENDENCE, GROUPS
+from dpaudit_attacks.form.nearness import NEARNESS
+from dpaudit_attacks.form.numbers import DIGITS, SPACING
+from dpaudit_attacks.form.rows import ABSENCE, ORDER, REPETITION
 from dpaudit_attacks.form.view import Beside
 
 FEATURE_GROUPS: Final = (
-    order.GROUP,
-    repetition.GROUP,
-    digits.GROUP,
-    spacing.GROUP,
-    nearness.GROUP,
-    absence.GROUP,
-    dependence.GROUP,
+    ORDER,
+    REPETITION,
+    DIGITS,
+    SPACING,
+    NEARNESS,
+    ABSENCE,
+    DEPENDENCE,
 )
 
 
@@ -62,5 +56,5 @@ class TableForm(ClassifierAttack):
             view = Beside.of(block, game.target_values, game.schema)
             return np.concatenate([group.values(view) for group in FEATURE_GROUPS], axis=1)
 
-        cells = values.shape[1] * len(game.schema.columns) * (dependence.GROUPS + 1)
+        cells = values.shape[1] * len(game.schema.columns) * (GROUPS + 1)
         return in_blocks(features, values, cells=cells)

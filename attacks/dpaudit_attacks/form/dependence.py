@@ -26,8 +26,8 @@ def _pairs(columns: int) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(every, key=lambda pair: pair[1] - pair[0])[:MOST_PAIRS])
 
 
-def names(schema: Schema) -> list[FeatureName]:
-    """Names of the features; see `values`."""
+def dependence_names(schema: Schema) -> list[FeatureName]:
+    """Names of the features; see `dependence_values`."""
     columns = numeric_names(schema) + other_names(schema)
     return [
         FeatureName(f"{columns[a]} & {columns[b]}", "mutual information")
@@ -35,7 +35,7 @@ def names(schema: Schema) -> list[FeatureName]:
     ]
 
 
-def values(view: Beside) -> FloatArray:
+def dependence_values(view: Beside) -> FloatArray:
     """Mutual information, in nats, of pairs of columns.
 
     Numbers are in four groups between the quartiles of their own synthetic table; categories in
@@ -63,7 +63,7 @@ def values(view: Beside) -> FloatArray:
     return np.asarray(np.maximum(found, 0.0), dtype=np.float64)
 
 
-GROUP = FeatureGroup(names, values)
+DEPENDENCE = FeatureGroup(dependence_names, dependence_values)
 
 
 def _quarters(view: Beside) -> IntArray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, IntArray
-from dpaudit_attacks.form.repetition import WHOLE
+from dpaudit_attacks.form.rows import WHOLE
 from dpaudit_attacks.form.view import Beside, FeatureGroup, flat, labelled, numeric_names
 
 WINDOWS: Final = (0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1)
@@ -40,8 +40,8 @@ SHARED = (
 )
 
 
-def names(schema: Schema) -> list[FeatureName]:
-    """Names of the features; see `values`."""
+def nearness_names(schema: Schema) -> list[FeatureName]:
+    """Names of the features; see `nearness_values`."""
     counts = range(1, len(schema.columns) + 1)
     whole = [
         *DISTANCE,
@@ -52,7 +52,7 @@ def names(schema: Schema) -> list[FeatureName]:
     return labelled(numeric_names(schema), NUMBER) + [FeatureName(WHOLE, name) for name in whole]
 
 
-def values(view: Beside) -> FloatArray:
+def nearness_values(view: Beside) -> FloatArray:
     """Counts of numbers and rows around the target, down to equality on some of the columns.
 
     The distance of rows is that of Gower 1971: the mean over columns of the difference in widths of
@@ -83,7 +83,7 @@ def values(view: Beside) -> FloatArray:
     return np.concatenate(parts, axis=1)
 
 
-GROUP = FeatureGroup(names, values)
+NEARNESS = FeatureGroup(nearness_names, nearness_values)
 
 
 def _numbers(view: Beside) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import SettingsError
-from dpaudit.game.canaries import CanaryGame, choose_canaries, flip_coins
+from dpaudit.game.worlds import CanaryGame, choose_canaries, flip_coins
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.currencies import require_add_remove, require_epsilon
 from dpaudit.model.tables import Table

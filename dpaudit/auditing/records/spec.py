@@ -10,9 +10,8 @@ from dpaudit.auditing.access import attacks_with_access
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import RegistryError, SettingsError
-from dpaudit.game.records import choose_records, draw_included
-from dpaudit.game.selection import SelectionGame
 from dpaudit.game.trial import Role
+from dpaudit.game.worlds import SelectionGame, choose_records, draw_included
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import require_add_remove, require_epsilon
 from dpaudit.model.tables import Table

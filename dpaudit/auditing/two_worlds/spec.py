@@ -13,7 +13,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds.pairs import audited_pair
 from dpaudit.errors import SettingsError
-from dpaudit.game.salt import Private
+from dpaudit.game.store import Private
 from dpaudit.game.target import Target, choose_target, copies_of
 from dpaudit.game.worlds import Game, build_game
 from dpaudit.model.choices import VULNERABLE, Access

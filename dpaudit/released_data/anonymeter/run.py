@@ -15,21 +15,39 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.errors import AttackError, DataError
-from dpaudit.external.environments import BuiltEnvironment
+from dpaudit.errors import AttackError, DataError, RegistryError
+from dpaudit.external.environments import BuiltEnvironment, Environment
 from dpaudit.external.messages import WorkerError
 from dpaudit.external.process import WorkerProcess
 from dpaudit.model.column import MISSING
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
-from dpaudit.released_data.anonymeter.environment import built_environment
 
+ENVIRONMENT: Final = Environment(
+    name="anonymeter", pins=Path(__file__).with_name("pins.txt"), pythons=("3.11", "3.12")
+)
+"""What anonymeter runs in."""
 _SCRIPT: Final = Path(__file__).with_name("script.py")
 MOST_ROWS: Final = 50_000
-"""Records of each table that are handed to the library."""
+"""Most records of each table that are handed to the library."""
 _MOST_ATTACKS: Final = 500
 _LEAST_ATTACKS: Final = 10
 _SECONDS: Final = 3600.0
+
+
+def built_environment() -> BuiltEnvironment:
+    """The environment, complete.
+
+    Raises:
+        RegistryError: If it has not been made; says how to make it.
+    """
+    built = ENVIRONMENT.built
+    if built is None:
+        raise RegistryError(
+            f"anonymeter needs its environment, which is not there yet; run: dpaudit env create "
+            f"{ENVIRONMENT.name}"
+        )
+    return built
 
 
 class AnonymeterFinding(NamedTuple):
@@ -61,7 +79,7 @@ class AnonymeterFinding(NamedTuple):
 
 
 class _Plain(NamedTuple):
-    """A table as the library takes it, and which of its columns belong to each column."""
+    """A table as anonymeter takes it, and its columns for each original column."""
 
     table: pd.DataFrame
     parts: Mapping[str, list[str]]

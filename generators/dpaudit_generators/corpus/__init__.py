@@ -3,9 +3,7 @@
 Every table was made by hand to show one flaw; none holds anyone's record.
 """
 
-from dpaudit_generators.corpus.ours import OURS
-from dpaudit_generators.corpus.reported import REPORTED
-from dpaudit_generators.corpus.unproved import UNPROVED
+from dpaudit_generators.corpus.rows import OURS, REPORTED, UNPROVED
 
 BUGS = (*REPORTED, *OURS, *UNPROVED)
 """The corpus."""

@@ -2,17 +2,15 @@
 
 `training` trains M models of one shape together, each bit-identical to one alone; `gradients` has
 the critic's gradients record by record in closed form. `wgan_training` does so for networks of more
-layers with automatic gradients (`selu`) and no proof. Importing this package does not import
+layers with automatic gradients and no proof. Importing this package does not import
 torch; fitting and sampling do.
 """
 
 from __future__ import annotations
 
-from dpaudit_generators.gan.conditional import ConditionalGanModel
-from dpaudit_generators.gan.dp_gan import DpGan
-from dpaudit_generators.gan.flaws import GradientFlaw
-from dpaudit_generators.gan.model import GanModel
-from dpaudit_generators.gan.plain import Gan
+from dpaudit_generators.gan.model import ConditionalGanModel, GanModel
+from dpaudit_generators.gan.settings import GradientFlaw
+from dpaudit_generators.gan.shallow import DpGan, Gan
 from dpaudit_generators.gan.wgan import WganGp, WganGpDpCritic
 
 __all__ = [

@@ -1,13 +1,13 @@
-"""The public constants of a training."""
+"""The public constants of a training, and how DP-SGD protects it or is broken on purpose."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from enum import StrEnum
+from typing import Final, NamedTuple
 
-from dpaudit.errors import SettingsError
+from dpaudit_generators.batches import check_network_settings
 
 _COUNTS: Final = ("rounds", "critic_steps", "batch", "noise_width", "critic_hidden")
 _RATES: Final = ("learning_rate", "critic_learning_rate")
@@ -43,25 +43,7 @@ class GanSettings:
     betas: Sequence[float] = (0.5, 0.9)
 
     def __post_init__(self) -> None:
-        for name in _COUNTS:
-            if not _is_count(getattr(self, name)):
-                raise SettingsError(
-                    f"{name} is {getattr(self, name)!r}: use a whole number of at least 1"
-                )
-        widths = _sequence(self.generator_hidden)
-        if widths is None or not all(map(_is_count, widths)):
-            raise SettingsError(
-                f"generator_hidden is {self.generator_hidden!r}: give each layer a width of at "
-                "least 1"
-            )
-        object.__setattr__(self, "generator_hidden", widths)  # a list from a command line
-        for name in _RATES:
-            if not 0.0 < getattr(self, name) < math.inf:
-                raise SettingsError(f"{name} is {getattr(self, name)!r}: use a number above 0")
-        betas = _sequence(self.betas)
-        if betas is None or len(betas) != 2 or not all(0.0 <= beta < 1.0 for beta in betas):
-            raise SettingsError(f"betas is {self.betas!r}: use two numbers in [0, 1)")
-        object.__setattr__(self, "betas", betas)
+        check_network_settings(self, counts=_COUNTS, layers=("generator_hidden",), rates=_RATES)
 
     @property
     def steps(self) -> int:
@@ -69,9 +51,30 @@ class GanSettings:
         return self.rounds * self.critic_steps
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+class GradientFlaw(StrEnum):
+    """A way in which DP-SGD breaks its proof; each is named as the finding of a trace."""
+
+    NOT_CLIPPED = "gradients-not-clipped"
+    """Gradients are summed as they are."""
+    PENALTY_NOT_CLIPPED = "gradient-part-not-clipped"
+    """The gradient of the penalty, which reads the record too, is added after clipping."""
+    NOT_SAMPLED = "batches-not-sampled"
+    """Records are dealt to batches in turn, and the claim is that of independent sampling."""
+    NOISE_SKIPPED = "gradient-noise-skipped"
+    """Noise is added in the first step of each epoch only."""
 
 
-def _sequence(value: object) -> tuple[Any, ...] | None:
-    return tuple(value) if isinstance(value, (list, tuple)) else None
+class DpSgd(NamedTuple):
+    """How a critic's gradients are protected.
+
+    Attributes:
+        rate: Probability that a record is in a batch.
+        clip: Norm that no record's gradient exceeds.
+        noise_multiplier: Standard deviation of the noise in units of `clip`.
+        flaws: What is broken on purpose.
+    """
+
+    rate: float
+    clip: float
+    noise_multiplier: float
+    flaws: frozenset[GradientFlaw] = frozenset()

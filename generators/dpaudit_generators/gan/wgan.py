@@ -15,7 +15,7 @@ from dpaudit.model.encoding import encode, width
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators.batches import TableGenerator, kept_rows
-from dpaudit_generators.gan.conditional import ConditionalGanModel
+from dpaudit_generators.gan.model import ConditionalGanModel
 from dpaudit_generators.gan.settings import GanSettings
 from dpaudit_generators.networks.model import NetworkBatch
 
@@ -81,14 +81,22 @@ class WganGp(GanSettings, TableGenerator[ConditionalGanModel]):
         """As `fit_many`, on a table whose columns are the schema's."""
         from dpaudit_generators.gan.training import GanTrainee
         from dpaudit_generators.gan.wgan_training import train
-        from dpaudit_generators.networks.rows import Head
+        from dpaudit_generators.networks.source import Head
 
         head = Head(self.schema, given=self._has_classes)
         rows = np.clip(encode(data, self.schema), 0.0, 1.0)[:, head.order]
         trainees = [GanTrainee(kept_rows(job, len(data)), job.seed) for job in jobs]
         labels = rows[:, head.width - head.classes :]
         proportions = [_proportions(labels[own.owned]) for own in trainees]
-        trained = train(rows, trainees, proportions, head=head, settings=self)
+        trained = train(
+            rows,
+            trainees,
+            proportions,
+            head=head,
+            settings=self,
+            penalty=self.penalty,
+            noisy_layer=self.noisy_layer,
+        )
         return NetworkBatch(
             tuple(
                 ConditionalGanModel(

@@ -1,9 +1,14 @@
-"""The training loop of conditional Wasserstein GANs, for M models at once."""
+"""The training loop of conditional Wasserstein GANs, for M models at once.
+
+Their networks have SELU (Klambauer et al. 2017) and are trained side by side by automatic
+gradients.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
 import torch
@@ -11,17 +16,11 @@ from torch import Tensor
 
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.seeds import rng_of
-from dpaudit_generators.gan.selection import UniformSelection
-from dpaudit_generators.gan.selu import SeluGenerators, SeluStack
-from dpaudit_generators.gan.training import GAIN, GanTrainee, TrainedGan
-from dpaudit_generators.networks.draws import Streams
-from dpaudit_generators.networks.rows import Head
-from dpaudit_generators.networks.slices import padded
-from dpaudit_generators.networks.source import NoiseSource, RecordSource
-from dpaudit_generators.networks.stack import initial
-
-if TYPE_CHECKING:
-    from dpaudit_generators.gan.wgan import WganGp
+from dpaudit_generators.gan.settings import GanSettings
+from dpaudit_generators.gan.training import GAIN, GanTrainee, TrainedGan, UniformSelection
+from dpaudit_generators.networks.model import Weights
+from dpaudit_generators.networks.source import Head, NoiseSource, RecordSource, Streams
+from dpaudit_generators.networks.stack import PAIR, Adam, initial, padded
 
 _CPU: Final = torch.device("cpu")
 _TINY: Final = 1e-12
@@ -96,7 +95,9 @@ def train(
     proportions: Sequence[Sequence[float]],
     *,
     head: Head,
-    settings: WganGp,
+    settings: GanSettings,
+    penalty: float,
+    noisy_layer: tuple[float, float] | None,
 ) -> list[TrainedGan]:
     """Trains critic and generator of each model.
 
@@ -106,6 +107,8 @@ def train(
         proportions: For each model, those of the label's classes, or none.
         head: Gives generated records the form of real ones.
         settings: The public constants.
+        penalty: Weight of the gradient penalty.
+        noisy_layer: Largest norm of the last hidden layer, and its noise; None for neither.
 
     Returns:
         The networks of each model.
@@ -128,9 +131,9 @@ def train(
     source = RecordSource(generators, head)
     noise = NoiseSource(streams, head, proportions, width=settings.noise_width, device=_CPU)
     layer = None
-    if settings.noisy_layer is not None:
+    if noisy_layer is not None:
         drawn_apart = Streams(seeds, "critic noise", device=_CPU)
-        layer = NoisyLayer(*settings.noisy_layer, settings.critic_hidden, drawn_apart)
+        layer = NoisyLayer(*noisy_layer, settings.critic_hidden, drawn_apart)
     picks = [UniformSelection(own.owned, batch=batch, seed=own.seed) for own in trainees]
     for _ in range(settings.rounds):
         mixing = streams.uniform(settings.critic_steps, batch).float()
@@ -145,7 +148,7 @@ def train(
                     real,
                     fakes.contiguous(),
                     mixing[:, step],
-                    penalty=settings.penalty,
+                    penalty=penalty,
                     inputs=head.width,
                     layer=layer,
                 )
@@ -180,3 +183,99 @@ def filled(selected: IntArray, batch: int) -> IntArray:
         batch: How many are needed.
     """
     return selected if len(selected) else np.full(batch, -1)
+
+
+class SeluStack:
+    """Networks of one shape: hidden layers with SELU and a linear last layer.
+
+    Args:
+        networks: One network of each of M models, as `networks.stack.initial` draws them.
+        rate: Learning rate of Adam.
+        betas: Its decay rates.
+    """
+
+    def __init__(self, networks: Sequence[Weights], *, rate: float, betas: Sequence[float]) -> None:
+        first = networks[0]
+        self._widths = [first[0].shape[1], *(bias.shape[2] for bias in first[1::2])]
+        # Records bring a column of ones, whose weights are the first layer's biases.
+        entering = padded(self._widths[0])
+        self._parts: list[Tensor] = []
+        for layer, (inputs, outputs) in enumerate(pairwise(self._widths)):
+            leaving = -(-outputs // PAIR) * PAIR
+            weight = np.zeros((len(networks), entering, leaving), dtype=np.float32)
+            bias = np.zeros((len(networks), 1, leaving), dtype=np.float32)
+            for own, shift, network in zip(weight, bias, networks, strict=True):
+                own[:inputs, :outputs] = network[2 * layer][0]
+                shift[:, :outputs] = network[2 * layer + 1][0]
+            if layer == 0:
+                weight[:, inputs] = bias[:, 0]
+                self._parts.append(torch.from_numpy(weight))
+            else:
+                self._parts += [torch.from_numpy(weight), torch.from_numpy(bias)]
+            entering = leaving
+        for part in self._parts:
+            part.requires_grad_()
+        self._adam = Adam(self._parts, rate=rate, betas=betas)
+
+    @property
+    def outputs(self) -> int:
+        """Width of the last layer."""
+        return int(self._widths[-1])
+
+    def hidden(self, rows: Tensor) -> Tensor:
+        """The last hidden layer, with padding.
+
+        Args:
+            rows: Inputs with their ones [M, n, padded(inputs)].
+        """
+        values = torch.nn.functional.selu(torch.bmm(rows, self._parts[0]))
+        for weight, bias in zip(self._parts[1:-2:2], self._parts[2:-2:2], strict=True):
+            values = torch.nn.functional.selu(torch.bmm(values, weight) + bias)
+        return values
+
+    def last(self, values: Tensor) -> Tensor:
+        """The outputs [M, n, outputs], of what leaves the last hidden layer."""
+        return (torch.bmm(values, self._parts[-2]) + self._parts[-1])[..., : self.outputs]
+
+    def step(self, loss: Tensor) -> None:
+        """Takes one step of each model down a sum of their losses."""
+        self._descend(torch.autograd.grad(loss, self._parts))
+
+    def _descend(self, gradients: Sequence[Tensor]) -> None:
+        with torch.no_grad():
+            self._adam.step([one.contiguous() for one in gradients])
+
+    def weights(self) -> list[Weights]:
+        """The weights of each network without padding."""
+        packed = [part.detach().numpy() for part in self._parts]
+        inputs, outputs = self._widths[:2]
+        first = (packed[0][:, :inputs, :outputs], packed[0][:, inputs : inputs + 1, :outputs])
+        layers = [first] + [
+            (weight[:, :before, :after], bias[:, :, :after])
+            for weight, bias, (before, after) in zip(
+                packed[1::2], packed[2::2], pairwise(self._widths[1:]), strict=True
+            )
+        ]
+        return [
+            tuple(part[model : model + 1].copy() for layer in layers for part in layer)
+            for model in range(len(packed[0]))
+        ]
+
+
+class SeluGenerators(SeluStack):
+    """Networks that make records, as `networks.source.RecordSource` uses them."""
+
+    def forward(self, rows: Tensor) -> tuple[list[Tensor], Tensor]:
+        """The raw outputs: once for `descend`, and once as numbers with padding.
+
+        Args:
+            rows: Inputs with their ones [M, n, padded(inputs)].
+        """
+        raw = self.last(self.hidden(rows))
+        missing = padded(self.outputs) - self.outputs
+        return [raw], torch.nn.functional.pad(raw.detach(), (0, missing))
+
+    def descend(self, values: Sequence[Tensor], slope: Tensor) -> None:
+        """Takes one step, down the gradient with respect to the raw outputs and their padding."""
+        own = slope[..., : self.outputs].contiguous()
+        self._descend(torch.autograd.grad(values[0], self._parts, grad_outputs=own))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dpaudit_generators.marginals.choice import Structure
 from dpaudit_generators.marginals.mechanism import Marginals
-from dpaudit_generators.marginals.model import TreeBatch, TreeModel
+from dpaudit_generators.marginals.release import Structure
+from dpaudit_generators.marginals.tables import TreeBatch, TreeModel
 
 __all__ = ["Marginals", "Structure", "TreeBatch", "TreeModel"]

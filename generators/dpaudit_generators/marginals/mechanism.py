@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 import pandas as pd
 
-from dpaudit.account.gaussian import concentrated_rho, gaussian_mu
+from dpaudit.account.conversion import concentrated_rho, gaussian_mu
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, GaussianClaim
@@ -18,13 +18,20 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
 from dpaudit_generators.batches import TracedGenerator, claim_of_model
-from dpaudit_generators.marginals.adaptive import FEW, AdaptiveDeviations, with_more_bins
-from dpaudit_generators.marginals.choice import Structure, joint_counts, label_star
-from dpaudit_generators.marginals.deviations import DeviationTree
-from dpaudit_generators.marginals.domain import Domain
-from dpaudit_generators.marginals.model import TreeBatch, TreeModel
-from dpaudit_generators.marginals.release import ChosenTree, PublicTree
-from dpaudit_generators.marginals.tables import ROOT, TreeTables
+from dpaudit_generators.marginals.deviations import (
+    FEW,
+    AdaptiveDeviations,
+    DeviationTree,
+    with_more_bins,
+)
+from dpaudit_generators.marginals.release import (
+    ChosenTree,
+    PublicTree,
+    Structure,
+    joint_counts,
+    label_star,
+)
+from dpaudit_generators.marginals.tables import ROOT, Domain, TreeBatch, TreeModel, TreeTables
 
 if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder

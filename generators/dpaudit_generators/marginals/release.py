@@ -1,20 +1,25 @@
-"""What one training releases of its table: all that the proof is about."""
+"""What one training releases of its table: all that the proof is about.
+
+Which pairs of columns are measured follows from the schema alone, or is chosen from the data with
+noise. From noisy counts to the shares that records are drawn with is post-processing.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import combinations
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import breadth_first_order
 
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.seeds import rng_of
-from dpaudit_generators.marginals.choice import choose_tree, distances
-from dpaudit_generators.marginals.domain import Domain
-from dpaudit_generators.marginals.shares import shares_along, total_of
-from dpaudit_generators.marginals.tables import ROOT, TreeTables
+from dpaudit_generators.marginals.tables import ROOT, Domain, TreeTables
 
 
 class RecordCounts(Protocol):
@@ -187,3 +192,184 @@ def noised(
     """
     found: FloatArray = numbers + scale * rng.standard_normal(numbers.shape)
     return found
+
+
+_BLOCK: Final = 4096
+"""Records that are counted at a time."""
+
+
+class Structure(StrEnum):
+    """Which pairs of columns are measured."""
+
+    AUTO = "auto"
+    """Those of the label if the schema names one, else chosen ones."""
+    LABEL = "label"
+    """Every column with the label; public."""
+    DEVIATIONS = "deviations"
+    """The same, as deviations of each class from the columns alone, with less noise; public."""
+    CHOSEN = "chosen"
+    """A tree of the pairs that are farthest from independent; the choice is paid for."""
+    INDEPENDENT = "independent"
+    """No pairs; public."""
+
+
+def joint_counts(domain: Domain, cells: IntArray) -> FloatArray:
+    """How many records are in each two cells of all columns, [s, s].
+
+    Args:
+        domain: The public cells of the columns.
+        cells: The cell of each record in each column [n, d].
+    """
+    starts = np.cumsum(domain.sizes) - domain.sizes
+    found = np.zeros((int(domain.sizes.sum()),) * 2)
+    for first in range(0, len(cells), _BLOCK):
+        block = cells[first : first + _BLOCK]
+        marks = np.zeros((len(block), len(found)), dtype=np.float32)  # exact below 2**24
+        record, column = np.nonzero(block >= 0)
+        marks[record, (block + starts)[record, column]] = 1.0
+        found += marks.T @ marks
+    return found
+
+
+def distances(domain: Domain, joint: FloatArray, alone: FloatArray, total: float) -> FloatArray:
+    """How far each pair of columns is from independent, [d, d].
+
+    The sum of absolute differences between the counts of a pair and those that the columns alone
+    would give. A record more or less changes one count by one, and so a distance by at most one.
+
+    Args:
+        domain: The public cells of the columns.
+        joint: Counts of each two cells [s, s].
+        alone: Released shares of the cells of each column [s].
+        total: Released number of records.
+    """
+    starts = np.cumsum(domain.sizes) - domain.sizes
+    off = np.abs(joint - total * np.outer(alone, alone))
+    found: FloatArray = np.add.reduceat(np.add.reduceat(off, starts, axis=0), starts, axis=1)
+    return found
+
+
+def choose_tree(
+    scores: FloatArray, *, epsilon: float, root: int, rng: np.random.Generator
+) -> tuple[int, ...]:
+    """Chooses the pairs of a tree, one after the other, by the exponential mechanism.
+
+    Each of the d - 1 choices is among the pairs that join what no chosen pair has joined yet, as in
+    Kruskal's algorithm; a pair's probability is proportional to exp(epsilon score / 2). Where a
+    record changes every score by at most one, a choice has a privacy loss of range epsilon, hence
+    epsilon^2 / 8-zCDP (Cesar and Rogers 2021).
+
+    Args:
+        scores: Of each pair of columns [d, d], symmetric.
+        epsilon: Of each choice.
+        root: The column that has no parent.
+        rng: Of the choices.
+
+    Returns:
+        The parent of each column.
+    """
+    one, other = np.triu_indices(len(scores), 1)
+    weights = epsilon / 2.0 * scores[one, other]
+    part = np.arange(len(scores))
+    edges = []
+    while len(one):
+        best = int((weights + rng.gumbel(size=len(one))).argmax())
+        edges.append((int(one[best]), int(other[best])))
+        part[part == part[other[best]]] = part[one[best]]
+        apart = part[one] != part[other]
+        one, other, weights = one[apart], other[apart], weights[apart]
+    return _rooted(edges, len(scores), root)
+
+
+def label_star(columns: int, label: int) -> tuple[int, ...]:
+    """The tree in which the label is the parent of every other column."""
+    return tuple(ROOT if column == label else label for column in range(columns))
+
+
+def _rooted(edges: Sequence[tuple[int, int]], columns: int, root: int) -> tuple[int, ...]:
+    if not edges:
+        return (ROOT,) * columns
+    one, other = np.array(edges).T
+    graph = coo_array((np.ones(len(edges)), (one, other)), shape=(columns, columns))
+    _, above = breadth_first_order(graph.tocsr(), root, directed=False)
+    return tuple(ROOT if column == root else int(above[column]) for column in range(columns))
+
+
+def shares_along(tables: TreeTables, noisy: FloatArray, scales: FloatArray) -> FloatArray:
+    """Shares of the cells in each row of each table.
+
+    A count below 0 is 0. A column without a parent is counted in its own table and in those of all
+    its children, and gets the mean with the smallest variance. A row that nothing is left of has
+    the shares of its column, and those are equal if nothing is left of the column either.
+
+    Args:
+        tables: The tables.
+        noisy: Noisy counts of all cells, flat.
+        scales: Standard deviation of the noise on the cells of each table [d].
+
+    Returns:
+        Shares of all cells, flat; each row adds up to 1.
+    """
+    kept = np.maximum(_roots_averaged(tables, noisy, scales), 0.0)
+    first, widths = tables.row_starts, tables.row_widths
+    sums = np.add.reduceat(kept, first)
+    for row in np.flatnonzero(sums == 0.0):
+        column = int(np.searchsorted(tables.starts, first[row], side="right")) - 1
+        own = tables.table(kept, column).sum(axis=0)
+        own = own if own.any() else np.ones(len(own))
+        kept[first[row] : first[row] + widths[row]] = own
+        sums[row] = own.sum()
+    shares: FloatArray = kept / np.repeat(sums, widths)
+    return shares
+
+
+def _roots_averaged(tables: TreeTables, noisy: FloatArray, scales: FloatArray) -> FloatArray:
+    parents = np.array(tables.parents)
+    averaged = noisy.copy()
+    row_sums = np.add.reduceat(noisy, tables.row_starts)
+    for root in tables.levels[0].tolist():
+        children = np.flatnonzero(parents == root)
+        if len(children) == 0:
+            continue
+        own = slice(tables.starts[root], tables.starts[root + 1])
+        rows = tables.first_rows[children][:, None] + np.arange(tables.domain.sizes[root])
+        counts = np.vstack([noisy[own], row_sums[rows]])
+        sizes = np.append(1, tables.domain.sizes[children])
+        precision = 1.0 / (sizes * scales[np.append(root, children)] ** 2)
+        averaged[own] = precision @ counts / precision.sum()
+    return averaged
+
+
+def total_of(noisy: FloatArray, widths: IntArray, scales: FloatArray | float = 1.0) -> float:
+    """An estimate of the number of records: each table's sum, the more the less noise it has.
+
+    Args:
+        noisy: Noisy counts of all tables, flat.
+        widths: Cells of each table.
+        scales: Standard deviation of the noise on the cells of each, or in proportion to it; one
+            number if all have the same.
+    """
+    sums = np.add.reduceat(noisy, np.cumsum(widths) - widths)
+    precision = 1.0 / (widths * scales**2)
+    return float(precision @ sums / precision.sum())
+
+
+def onto_simplex(values: FloatArray, widths: IntArray) -> FloatArray:
+    """The nearest shares: numbers of at least 0 that add up to 1 (Duchi et al. 2008, figure 1).
+
+    Args:
+        values: Rows of numbers one after the other, flat.
+        widths: How many are in each row, at least one.
+
+    Returns:
+        Shares in the same places; each row adds up to 1.
+    """
+    place = np.arange(widths.max())
+    rows = np.full((len(widths), len(place)), -np.inf)
+    rows[place < widths[:, None]] = values
+    ordered = -np.sort(-rows, axis=1)
+    beyond = np.cumsum(np.where(np.isfinite(ordered), ordered, 0.0), axis=1) - 1.0
+    kept = (ordered * (place + 1) > beyond).sum(axis=1)
+    shifts = beyond[np.arange(len(rows)), kept - 1] / kept
+    shares: FloatArray = np.maximum(values - np.repeat(shifts, widths), 0.0)
+    return shares

@@ -1,13 +1,14 @@
-"""A trained generator network with its critic, and many that were trained together."""
+"""Trained networks, alone or many that were trained together, and weights as one array."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from typing import Final, Self, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.model.claim import PrivacyClaim
@@ -16,7 +17,6 @@ from dpaudit.model.encoding import table_of
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit_generators.batches import TrainedTogether
-from dpaudit_generators.networks.perceptron import Weights, flat
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,3 +88,34 @@ class NetworkBatch(TrainedTogether[N]):
     def sample_many(self, n: int, seeds: Sequence[int | None]) -> FloatArray:
         """Draws records of all models; see `NetworkModel.values_of_many`."""
         return self.models[0].values_of_many(self.models, n, seeds)
+
+
+Float32Array: TypeAlias = npt.NDArray[np.float32]
+
+Weights: TypeAlias = tuple[Float32Array, ...]
+"""k networks without padding, W1, b1, W2, b2, ...: W [k, inputs, outputs], b [k, 1, outputs]."""
+SLOPE: Final = 0.2
+"""Slope of the leaky rectifier of hidden layers below 0."""
+
+
+def logits(weights: Weights, rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The output of a critic with leaky rectifiers for each row.
+
+    Args:
+        weights: W1, b1, W2, b2, ... with a leading axis of one; the last layer has one output.
+        rows: Encoded records [n, width].
+
+    Returns:
+        Logits [n].
+    """
+    values, layers = rows, list(zip(weights[::2], weights[1::2], strict=True))
+    for layer, (weight, bias) in enumerate(layers):
+        values = values @ weight[0] + bias[0]
+        if layer < len(layers) - 1:
+            values = np.where(values < 0, SLOPE * values, values)
+    return np.asarray(values[:, 0], dtype=np.float64)
+
+
+def flat(weights: Sequence[Float32Array]) -> npt.NDArray[np.float64]:
+    """All numbers of some weights, one after the other."""
+    return np.concatenate([part.ravel() for part in weights]).astype(np.float64)

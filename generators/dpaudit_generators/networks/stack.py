@@ -1,13 +1,19 @@
-"""Perceptrons of one shape trained side by side, with gradients by hand.
+"""Perceptrons of one shape trained side by side by Adam, with gradients by hand.
 
 Networks of a stack share no arithmetic: each is bit-identical to training alone, whatever else is
-in the stack (`slices` explains what this needs). A hidden layer passes its column of ones on by a
-weight that is 1 and stays 1.
+in the stack. A hidden layer passes its column of ones on by a weight that is 1 and stays 1.
+
+This needs care (measured on torch 2.13): each slice starts at a multiple of 64 bytes, because
+kernels treat their first and last elements separately; no product has a single column, because a
+stack of one would then take another routine; no product has the stack as its rows.
+
+So widths are padded to multiples of 16 floats. After the last input of a layer comes a column of
+ones, whose weights are the biases; the columns after that are zero and stay zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -15,9 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpaudit_generators.networks.adam import Adam
-from dpaudit_generators.networks.perceptron import SLOPE, Float32Array, Weights
-from dpaudit_generators.networks.slices import padded
+from dpaudit_generators.networks.model import SLOPE, Float32Array, Weights
 
 _CPU: Final = torch.device("cpu")
 
@@ -259,3 +263,88 @@ def _gradient(slope: Tensor, entering: Tensor) -> Tensor:
     if groups.shape[0] != entering.shape[0]:
         groups = groups.reshape(entering.shape[0], -1, slope.shape[1])
     return torch.bmm(groups, entering)
+
+
+_SMALL: Final = 1e-8
+
+
+class Adam:
+    """Adam (Kingma and Ba 2015, Algorithm 1) on stacked buffers, elementwise.
+
+    Padding has no gradient and stays 0.
+
+    Args:
+        weights: Tensors to train, in place.
+        rate: Learning rate.
+        betas: Decay rates of the two moments.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], *, rate: float, betas: Sequence[float]) -> None:
+        self._weights = list(weights)
+        self._means = [torch.zeros_like(weight) for weight in weights]
+        self._squares = [torch.zeros_like(weight) for weight in weights]
+        self._steps = [torch.tensor(0.0, device=self._weights[0].device)] * len(self._weights)
+        self._rate, self._betas = rate, betas
+
+    def step(self, gradients: Sequence[Tensor]) -> None:
+        """Takes one step down the gradients."""
+        self._steps[0].add_(1.0)
+        # What `torch.optim.Adam(fused=True)` runs, in one pass over the memory. The class itself
+        # would import torch's compiler, which takes longer than many trainings.
+        torch._fused_adam_(
+            *(self._weights, list(gradients), self._means, self._squares, [], self._steps),
+            lr=self._rate,
+            beta1=self._betas[0],
+            beta2=self._betas[1],
+            weight_decay=0.0,
+            eps=_SMALL,
+            amsgrad=False,
+            maximize=False,
+        )
+
+
+LANES: Final = 16
+PAIR: Final = 2 * LANES
+"""Floats in two vectors: an elementwise kernel has nothing left over from a multiple of these."""
+
+
+def padded(width: int) -> int:
+    """Width of a matrix of so many columns, one of ones and padding."""
+    return -(-(width + 1) // LANES) * LANES
+
+
+def in_whole_vectors(function: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
+    """An elementwise function of values [M, ...], bit-identical to computing each of M alone.
+
+    Torch takes two vectors at a time and the rest by another routine, which may differ in the last
+    bit. So values are padded until there is no rest.
+
+    Args:
+        function: The function; it may work in place.
+        values: Its arguments.
+    """
+    size = values.numel() // values.shape[0]
+    if size % PAIR == 0:
+        return function(values)
+    flat = torch.nn.functional.pad(values.reshape(len(values), size), (0, -size % PAIR))
+    return function(flat)[:, :size].reshape(values.shape)
+
+
+def logistic(values: Tensor) -> Tensor:
+    """The logistic function of values [M, ...], in place where nothing needs padding.
+
+    Each of M is bit-identical to computing it alone.
+    """
+    return in_whole_vectors(torch.sigmoid_, values)
+
+
+def with_ones(*parts: Tensor) -> Tensor:
+    """Columns [..., width] side by side, one of ones and zeros: [..., padded(width)]."""
+    width = sum(part.shape[-1] for part in parts)
+    rows = torch.zeros(*parts[0].shape[:-1], padded(width), device=parts[0].device)
+    start = 0
+    for part in parts:
+        rows[..., start : start + part.shape[-1]] = part
+        start += part.shape[-1]
+    rows[..., width] = 1.0
+    return rows

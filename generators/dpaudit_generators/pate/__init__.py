@@ -8,20 +8,28 @@ noise use integers only. Importing this package imports neither torch nor scikit
 
 from __future__ import annotations
 
-from dpaudit_generators.pate.ensemble import Pate, Student, TeacherEnsemble
-from dpaudit_generators.pate.partition import IndexArray, cells
-from dpaudit_generators.pate.randomness import RandomBits, discrete_gaussian, discrete_laplace
+from dpaudit_generators.pate.ensemble import (
+    Classifier,
+    Labelled,
+    Pate,
+    Student,
+    TeacherEnsemble,
+    labelled,
+)
 from dpaudit_generators.pate.release import (
     Aggregation,
     Answers,
     ClassRelease,
     ConfidentRelease,
+    IndexArray,
     LabelRelease,
     LabelReleases,
+    RandomBits,
+    cells,
+    discrete_gaussian,
+    discrete_laplace,
 )
-from dpaudit_generators.pate.tables import Labelled, labelled
 from dpaudit_generators.pate.torch_classifier import TorchClassifier
-from dpaudit_generators.pate.voter import Classifier
 
 __all__ = [
     "Aggregation",

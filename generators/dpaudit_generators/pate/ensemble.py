@@ -1,21 +1,28 @@
-"""Teachers on disjoint cells, their noisy vote, and a student that learns from it."""
+"""Teachers on disjoint cells, their noisy vote, and a student that learns from it.
+
+Every teacher and every student is a fitted classifier that always has an answer; a table with a
+label column is split into rows and labels for them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from dpaudit.account import LabelBudget
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.seeds import rng_of
-from dpaudit_generators.pate.partition import IndexArray, cells
-from dpaudit_generators.pate.release import Aggregation, Answers, class_release
-from dpaudit_generators.pate.voter import Classifier, Rows, Voter, fit_voter, require_classifier
+from dpaudit.model.column import Category
+from dpaudit.model.encoding import encode
+from dpaudit.model.schema import Schema
+from dpaudit.seeds import rng_of, seeded_globals
+from dpaudit_generators.batches import require_table
+from dpaudit_generators.pate.release import Aggregation, Answers, IndexArray, cells, class_release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,3 +290,146 @@ def _numbers(rows: npt.ArrayLike) -> Rows:
     if table.ndim != 2:
         raise DataError(f"the rows have shape {table.shape}: give a matrix [n, width]")
     return table
+
+
+Rows: TypeAlias = npt.NDArray[np.float64]
+
+
+class Classifier(Protocol):
+    """A scikit-learn classifier, or anything that behaves like one (`TorchClassifier`)."""
+
+    def fit(self, rows: Any, labels: Any, /) -> Any:
+        """Learns from rows [n, width] and class positions [n]."""
+        ...
+
+    def predict(self, rows: Any, /) -> Any:
+        """Class positions [n]."""
+        ...
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings, by name."""
+        ...
+
+    def set_params(self, **settings: Any) -> Any:
+        """Changes settings."""
+        ...
+
+
+class Voter(NamedTuple):
+    """A fitted classifier that always has an answer.
+
+    Attributes:
+        classifier: None if its records had fewer than two classes.
+        constant: The answer in that case.
+    """
+
+    classifier: Classifier | None
+    constant: int
+
+    def predict(self, rows: Rows, *, classes: int) -> IndexArray:
+        """Predicts class positions.
+
+        Args:
+            rows: Rows [n, width].
+            classes: Number of classes.
+
+        Returns:
+            Positions [n], each in 0..classes - 1.
+
+        Raises:
+            SettingsError: If the classifier predicts anything else.
+        """
+        if self.classifier is None or len(rows) == 0:
+            return np.full(len(rows), self.constant, dtype=np.int64)
+        named = np.asarray(self.classifier.predict(rows))
+        positions = named.astype(np.int64)
+        # The proof counts one whole vote of each teacher.
+        if named.shape != (len(rows),) or not np.isin(named, np.arange(classes)).all():
+            raise SettingsError(
+                f"{type(self.classifier).__name__} did not predict one class position for each "
+                "row: pass a classifier, not a regressor or one with several outputs"
+            )
+        return positions
+
+
+def fit_voter(template: Classifier, rows: Rows, positions: IndexArray, *, seed: int) -> Voter:
+    """Fits a clone of a classifier, unless there are fewer than two classes.
+
+    Without records the answer is the first class of the public list, whatever the size of the
+    table. With a single class it is that class: a function of the cell like any other, and the
+    answer of any classifier that accepts such a cell.
+
+    Args:
+        template: The classifier, which is not changed.
+        rows: The cell, [n, width].
+        positions: Class positions [n].
+        seed: A seed in [0, 2**32) for every random setting of the clone, and for global state while
+            it is fitted, so that no two classifiers share a random stream.
+    """
+    from sklearn.base import clone
+
+    present = np.unique(positions)
+    if len(present) < 2:
+        return Voter(None, int(present[0]) if len(present) else 0)
+    classifier = clone(template)
+    states = [name for name in classifier.get_params() if name.endswith("random_state")]
+    classifier.set_params(**dict.fromkeys(states, seed))
+    with seeded_globals(seed):
+        classifier.fit(rows, positions)
+    return Voter(classifier, int(present[0]))
+
+
+def require_classifier(classifier: object) -> None:
+    """Checks that an object can be cloned, fitted and asked for classes.
+
+    Raises:
+        SettingsError: If it is a class, or lacks a method.
+    """
+    needed = ("fit", "predict", "get_params", "set_params")
+    if isinstance(classifier, type) or not all(hasattr(classifier, name) for name in needed):
+        raise SettingsError(
+            f"{classifier!r} is not a scikit-learn classifier: pass an instance, or wrap a torch "
+            "module in TorchClassifier"
+        )
+
+
+class Labelled(NamedTuple):
+    """A table in the form that `Pate.fit` takes.
+
+    Attributes:
+        rows: The other columns, encoded under the public schema, [n, width].
+        labels: The label column [n].
+        classes: All its categories, from the schema.
+    """
+
+    rows: npt.NDArray[np.float64]
+    labels: npt.NDArray[Any]
+    classes: tuple[Category, ...]
+
+
+def labelled(data: pd.DataFrame, schema: Schema) -> Labelled:
+    """Splits a table into rows and labels, using nothing but its public schema.
+
+    Args:
+        data: A table that fits the schema.
+        schema: Its public schema, which names the label column.
+
+    Returns:
+        Rows, labels and the list of classes.
+
+    Raises:
+        DataError: If the table does not fit, or the schema names no label column with categories
+            beside other columns.
+    """
+    by_name = {column.name: column for column in schema.columns}
+    if schema.label is None:
+        raise DataError("the schema names no label column: set `label` to one of its columns")
+    column = by_name.pop(schema.label)
+    if column.kind.numeric or not by_name:
+        raise DataError(
+            f"column {column.name!r} cannot be the label: it must be binary or categorical, with "
+            "another column to learn from"
+        )
+    require_table(data, schema)
+    rows = encode(data, replace(schema, columns=tuple(by_name.values()), label=None))
+    return Labelled(rows, data[column.name].to_numpy(dtype=object), column.categories)

@@ -5,7 +5,6 @@ Importing this package does not import torch; fitting and sampling do.
 
 from __future__ import annotations
 
-from dpaudit_generators.pate_g.mechanism import PateG
-from dpaudit_generators.pate_g.model import PateGModel
+from dpaudit_generators.pate_g.mechanism import PateG, PateGModel
 
 __all__ = ["PateG", "PateGModel"]

@@ -1,33 +1,113 @@
-"""PATE-G: settings, claim, and how models are trained."""
+"""PATE-G: settings, claim, training, and its models of a generator network and a student.
+
+The network makes all columns but the label. `dpaudit trace` records who reads which rows, votes,
+labels and what they cost.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.account import GaussianNoisyMax
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.encoding import encode, width
+from dpaudit.model.encoding import encode, values_of, width
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
+from dpaudit.plugins.recorder import Reader, Recorder
 from dpaudit.seeds import rng_of
-from dpaudit_generators.batches import TracedGenerator, claim_of_model, kept_rows
+from dpaudit_generators.batches import (
+    TracedGenerator,
+    claim_of_model,
+    kept_rows,
+    require_table,
+    whole_table,
+)
+from dpaudit_generators.gan.model import sample_encoded, selu_layers
 from dpaudit_generators.gan.settings import GanSettings
-from dpaudit_generators.networks.model import NetworkBatch
-from dpaudit_generators.pate import Pate, labelled
-from dpaudit_generators.pate_g.model import PateGModel, features_of
-from dpaudit_generators.tables import require_table
+from dpaudit_generators.networks.model import NetworkBatch, NetworkModel
+from dpaudit_generators.pate import Pate, TeacherEnsemble, labelled
 
 if TYPE_CHECKING:
-    from dpaudit.plugins.recorder import Recorder
-    from dpaudit_generators.pate_g.training import PateGObserver
+    from dpaudit_generators.pate_g.training import PateGObserver, Query
+
+
+def features_of(schema: Schema) -> Schema:
+    """The schema of all columns but the label."""
+    others = tuple(column for column in schema.columns if column.name != schema.label)
+    return replace(schema, columns=others, label=None)
+
+
+class PateGModel(NetworkModel):
+    """A trained PATE-G.
+
+    The generator network makes all columns but the label. The critic is the student, a network from
+    these columns to logits of the classes.
+    """
+
+    def probabilities(self, rows: FloatArray) -> FloatArray:
+        """The student's probability of each class [n, k].
+
+        Args:
+            rows: All columns but the label, encoded in the order of their schema [n, width].
+        """
+        logits = self._logits(rows)
+        each = np.exp(logits - logits.max(axis=1, keepdims=True))
+        shares: FloatArray = each / each.sum(axis=1, keepdims=True)
+        return shares
+
+    def discriminate(self, rows: pd.DataFrame) -> FloatArray:
+        """How real each row looks to the student [n]: log of the summed evidence of all classes.
+
+        Args:
+            rows: A table with the schema's columns; the label is not read.
+        """
+        features = features_of(self.schema)
+        encoded = encode(rows[features.names], features).clip(0.0, 1.0)
+        return np.asarray(np.logaddexp.reduce(self._logits(encoded), axis=1), dtype=np.float64)
+
+    def labels(self, rows: FloatArray, *, seed: int | None) -> npt.NDArray[np.int64]:
+        """Draws the class of each row from the student's probabilities.
+
+        Args:
+            rows: As `probabilities` takes them.
+            seed: For audits; None means the system's entropy.
+        """
+        cumulative = self.probabilities(rows).cumsum(axis=1)
+        drawn = rng_of(seed, "labels").random((len(rows), 1))
+        return np.asarray((drawn >= cumulative[:, :-1]).sum(axis=1), dtype=np.int64)
+
+    def _logits(self, rows: FloatArray) -> FloatArray:
+        from dpaudit_generators.networks.source import Head
+
+        return selu_layers(self.critic, rows[:, Head(features_of(self.schema)).order])[1]
+
+    @classmethod
+    def values_of_many(
+        cls, models: Sequence[Self], n: int, seeds: Sequence[int | None]
+    ) -> FloatArray:
+        """Draws records of many models: all other columns first, then their label."""
+        schema = models[0].schema
+        features = features_of(schema)
+        assert schema.label is not None
+        place = schema.names.index(schema.label)
+        weights = [model.weights for model in models]
+        encoded = sample_encoded(weights, features, [()] * len(weights), n, seeds=seeds)
+        return np.stack(
+            [
+                np.insert(values_of(rows, features), place, model.labels(rows, seed=seed), axis=1)
+                for rows, model, seed in zip(encoded, models, seeds, strict=True)
+            ]
+        )
+
 
 _CACHED: Final = 2**19
 """Most numbers that all models trained together should hold in a step."""
@@ -35,20 +115,6 @@ _MOST_AT_ONCE: Final = 64
 _LOUDEST: Final = 2.0**40
 _EXERCISED: Final = 500
 """Labels of an exercise, as far as there are public rows."""
-
-
-class Query(NamedTuple):
-    """What one model's student learns from.
-
-    Attributes:
-        owned: Row numbers of the unlabelled rows.
-        asked: Row numbers of those that the teachers labelled.
-        labels: Their noisy labels, as positions of classes.
-    """
-
-    owned: IntArray
-    asked: IntArray
-    labels: IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -193,7 +259,7 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
         self, data: pd.DataFrame, jobs: Sequence[Job], observer: PateGObserver | None = None
     ) -> NetworkBatch[PateGModel]:
         """As `fit_many`, on a table whose columns are the schema's; an observer follows one job."""
-        from dpaudit_generators.networks.rows import Head
+        from dpaudit_generators.networks.source import Head
         from dpaudit_generators.pate_g.training import train
 
         features = features_of(self.schema)
@@ -228,9 +294,16 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
         """As `trace`, on a table whose columns are the schema's."""
-        from dpaudit_generators.pate_g.tracing import traced
-
-        return traced(self, data, n_rows=n_rows, seed=seed, recorder=recorder)
+        recorder.constant("teachers", self.teachers)
+        recorder.constant("labels", self.labels)
+        recorder.constant("batch", self.batch)
+        for column in self.schema.columns:
+            if column.kind.numeric:
+                recorder.scaling(column.name, column.bounds)
+        if self.aggregation.table is not None:
+            recorder.promised(self.aggregation.table)
+        model = self.train(data, [whole_table(seed)], _Recording(self, recorder))[0]
+        return model.sample(n_rows, seed=seed)
 
     def exercises(self) -> tuple[PateG, ...]:
         """With two classes, many labels with noise that shows whether they follow from the votes.
@@ -253,6 +326,8 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
         observer: PateGObserver | None,
     ) -> list[Query]:
         from sklearn.linear_model import RidgeClassifier
+
+        from dpaudit_generators.pate_g.training import Query
 
         pate = Pate(
             teacher=RidgeClassifier(class_weight="balanced"),
@@ -297,3 +372,36 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
             "the schema names no label that is binary or categorical, with another column to learn "
             "from: set `label` to such a column"
         )
+
+
+class _Recording:
+    """Records a training of one model for `dpaudit trace`.
+
+    Args:
+        generator: What is trained.
+        recorder: Takes the records.
+    """
+
+    def __init__(self, generator: PateG, recorder: Recorder) -> None:
+        self._generator, self._recorder = generator, recorder
+
+    def on_labels(self, teachers: TeacherEnsemble, votes: IntArray, labels: IntArray) -> None:
+        """Records which rows teachers read, how they voted, the labels and their cost.
+
+        Of more than two classes the second is recorded, against all others.
+        """
+        generator, recorder = self._generator, self._recorder
+        recorder.iteration()
+        for index, rows in enumerate(teachers.cells):
+            if len(rows):
+                recorder.read(Reader.TEACHER, rows, index=index)
+        recorder.voted(votes[:, 1], (labels == 1).astype(np.int64))
+        paid = generator.labels - teachers.left
+        spent = generator.aggregation.epsilon(paid, delta=generator.delta)
+        recorder.charged(paid, before=0.0, after=spent, moments=None)
+
+    def on_rows(self, rows: IntArray) -> None:
+        """Records which rows a student reads, if they are the table's own."""
+        self._recorder.iteration()
+        if self._generator.public is None:
+            self._recorder.read(Reader.STUDENT, rows[rows >= 0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -11,21 +11,30 @@ from torch import Tensor
 
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.seeds import rng_of
-from dpaudit_generators.gan.selection import UniformSelection
-from dpaudit_generators.gan.selu import SeluGenerators, SeluStack
-from dpaudit_generators.gan.training import GAIN, TrainedGan
-from dpaudit_generators.gan.wgan_training import filled, with_ones
-from dpaudit_generators.networks.draws import Streams
-from dpaudit_generators.networks.rows import Head
-from dpaudit_generators.networks.slices import in_whole_vectors
-from dpaudit_generators.networks.source import NoiseSource, RecordSource
-from dpaudit_generators.networks.stack import initial
+from dpaudit_generators.gan.settings import GanSettings
+from dpaudit_generators.gan.training import GAIN, TrainedGan, UniformSelection
+from dpaudit_generators.gan.wgan_training import SeluGenerators, SeluStack, filled, with_ones
+from dpaudit_generators.networks.source import Head, NoiseSource, RecordSource, Streams
+from dpaudit_generators.networks.stack import in_whole_vectors, initial
 
 if TYPE_CHECKING:
     from dpaudit_generators.pate import TeacherEnsemble
-    from dpaudit_generators.pate_g.mechanism import PateG, Query
 
 _CPU: Final = torch.device("cpu")
+
+
+class Query(NamedTuple):
+    """What one model's student learns from.
+
+    Attributes:
+        owned: Row numbers of the unlabelled rows.
+        asked: Row numbers of those that the teachers labelled.
+        labels: Their noisy labels, as positions of classes.
+    """
+
+    owned: IntArray
+    asked: IntArray
+    labels: IntArray
 
 
 class PateGObserver(Protocol):
@@ -81,7 +90,7 @@ def train(
     *,
     head: Head,
     classes: int,
-    settings: PateG,
+    settings: GanSettings,
     observer: PateGObserver | None = None,
 ) -> list[TrainedGan]:
     """Trains student and generator of each model; nothing here reads private labels.

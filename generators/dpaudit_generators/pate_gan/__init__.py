@@ -11,12 +11,10 @@ Importing this package does not import torch; fitting and sampling do.
 
 from __future__ import annotations
 
-from dpaudit_generators.pate_gan.bounds import Bounds
 from dpaudit_generators.pate_gan.mechanism import PateGan
-from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
-from dpaudit_generators.pate_gan.releases import Proportions
+from dpaudit_generators.pate_gan.model import Origin, PateGanBatch, PateGanModel
+from dpaudit_generators.pate_gan.releases import Bounds, Proportions
 from dpaudit_generators.pate_gan.settings import PUBLISHED, TrainingSettings
-from dpaudit_generators.pate_gan.start import Origin
 
 __all__ = [
     "PUBLISHED",

@@ -9,29 +9,38 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
+import numpy as np
 import pandas as pd
 
 from dpaudit.account import LabelPlan, calibrate, calibrate_gaussian
-from dpaudit.account.gaussian import gaussian_mu
+from dpaudit.account.conversion import gaussian_mu
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import Column
-from dpaudit.model.encoding import width
+from dpaudit.model.encoding import encode, width
 from dpaudit.model.gaussian import gaussian_epsilon
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
-from dpaudit_generators.batches import TracedGenerator, claim_of_model
+from dpaudit.seeds import rng_of
+from dpaudit_generators.batches import TracedGenerator, claim_of_model, kept_rows, whole_table
 from dpaudit_generators.marginals import Marginals, Structure
-from dpaudit_generators.pate_gan.bounds import Bounds
-from dpaudit_generators.pate_gan.facts import released, released_effect, released_names
-from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
-from dpaudit_generators.pate_gan.releases import Proportions, Split, split
-from dpaudit_generators.pate_gan.settings import TrainingSettings
-from dpaudit_generators.pate_gan.start import Origin
-from dpaudit_generators.pate_gan.trainee import Trained, Trainee
+from dpaudit_generators.networks.model import Float32Array
+from dpaudit_generators.pate import RandomBits, cells
+from dpaudit_generators.pate_gan.model import Origin, PateGanBatch, PateGanModel
+from dpaudit_generators.pate_gan.releases import (
+    Bounds,
+    Proportions,
+    Split,
+    private_bounds,
+    private_proportions,
+    schema_of_data,
+    split,
+)
+from dpaudit_generators.pate_gan.settings import Records, Trained, Trainee, TrainingSettings
 
 if TYPE_CHECKING:
     from dpaudit.plugins.recorder import Recorder
+    from dpaudit_generators.networks.source import Head
     from dpaudit_generators.pate_gan.training import Observer
 
 
@@ -223,8 +232,26 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
 
     @property
     def released_facts(self) -> tuple[str, ...]:
-        """Names of what counts and votes release, the votes summed up."""
-        return released_names(self)
+        """Names of what counts and votes release; they depend on no table.
+
+        Labels are summed up by round: which queries they answer follows from them and from the seed
+        of the generator network, so that a single one says nothing by its place.
+        """
+        rounds = min(self.rounds, self.plan.labels)
+        names = [f"share of 1 among the labels of round {number + 1}" for number in range(rounds)]
+        label = self.label
+        if self.label_proportions is Proportions.PRIVATE and label is not None:
+            classes = [str(category) for category in label.categories]
+            classes += ["missing"] if label.missing else []
+            names += [f"proportion of {label.name} = {name}" for name in classes]
+        if self.bounds is not Bounds.SCHEMA:
+            names += [
+                f"{end} bound of {column.name}"
+                for column in self.schema.columns
+                if column.kind.numeric
+                for end in ("lower", "upper")
+            ]
+        return (*names, *(self.marginals.released_facts if self.marginals is not None else ()))
 
     def released_effect(self, record: pd.DataFrame) -> FloatArray:
         """By how much a record raises each released fact, as far as the settings alone say.
@@ -232,7 +259,9 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
         Args:
             record: A table of one row.
         """
-        return released_effect(self, record)
+        counts = np.empty(0) if self.marginals is None else self.marginals.released_effect(record)
+        votes = np.zeros(len(self.released_facts) - len(counts))  # any teacher may have it
+        return np.concatenate([votes, counts])
 
     def check(self, data: pd.DataFrame) -> None:
         """Refuses a table that nothing can be learned from; called once, outside the game.
@@ -294,15 +323,14 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
         """
         import torch
 
-        from dpaudit_generators.networks.rows import Head
-        from dpaudit_generators.pate_gan.preparation import prepare
+        from dpaudit_generators.networks.source import Head
         from dpaudit_generators.pate_gan.training import train
 
         self._require_device()
         head = Head(self.schema, given=self.label_proportions is Proportions.PRIVATE)
-        prepared = prepare(self, data, jobs, head=head)
+        prepared = self._prepared(data, jobs, head)
         trained = train(
-            [one.trainee for one in prepared],
+            [trainee for _, trainee in prepared],
             head=head,
             plan=self.plan,
             settings=self,
@@ -316,9 +344,26 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
     ) -> pd.DataFrame:
         """As `trace`, on a table whose columns are the schema's."""
-        from dpaudit_generators.pate_gan.tracing import traced
+        from dpaudit_generators.pate_gan.tracing import Recording
 
-        return traced(self, data, n_rows=n_rows, seed=seed, recorder=recorder)
+        recorder.constant("teachers", self.plan.teachers)
+        recorder.constant("batch", self.batch)
+        recorder.constant("labels", self.plan.labels)
+        recorder.promised(self.plan.table)
+        recording = Recording(
+            recorder,
+            rows=len(data),
+            schema=self.schema,
+            plan=self.plan,
+            spent=self.spent,
+            settings=self,
+            drawn=self.start is Origin.MARGINALS,
+        )
+        model = self.train(data, [whole_table(seed)], recording)[0]
+        for column in model.schema.columns:
+            if column.kind.numeric:
+                recorder.scaling(column.name, column.bounds)
+        return recording.sample(model, n_rows, seed=seed)
 
     def fixes(self) -> dict[str, PateGan]:
         """The same generator with public bounds, if bounds of the data break its proof."""
@@ -326,13 +371,69 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
             return {"bounds-from-data": replace(self, bounds=Bounds.SCHEMA)}
         return {}
 
+    def _prepared(
+        self, data: pd.DataFrame, jobs: Sequence[Job], head: Head
+    ) -> list[tuple[Schema, Trainee]]:
+        """Makes the noisy releases that trainings may use, and deals records to teachers.
+
+        Returns:
+            For each job the schema whose bounds scale its numbers, and what it is trained on.
+        """
+        public = encode(data, self.schema)
+        rows: dict[Schema, Float32Array] = {}  # models of one scale share their records
+        marginals = self.marginals
+        starts = [None] * len(jobs) if marginals is None else marginals.fit_many(data, jobs).models
+        prepared = []
+        for job, start in zip(jobs, starts, strict=True):
+            kept = kept_rows(job, len(data))
+            # The public encoding is hashed, whatever the bounds: no others may move the partition.
+            key = rng_of(job.seed, "partition").bytes(32)
+            owned = [kept[cell] for cell in cells(public[kept], teachers=self.teachers, key=key)]
+            bits = RandomBits(job.seed, "histogram noise")
+            own = data.iloc[kept]
+            schema = self._scale(own, bits)
+            if schema not in rows:
+                scaled = public if schema == self.schema else encode(data, schema)
+                scaled = np.clip(scaled, 0.0, 1.0)  # a value beyond the bounds counts as the bound
+                rows[schema] = scaled[:, head.order].astype(np.float32)
+            records, proportions = Records(rows[schema], owned), self._proportions(own, bits)
+            trainee = Trainee(records, proportions, self.plan.labels, job.seed, start)
+            prepared.append((schema, trainee))
+        return prepared
+
+    def _scale(self, data: pd.DataFrame, bits: RandomBits) -> Schema:
+        """The schema whose bounds scale the numbers."""
+        if self.bounds is Bounds.DATA:
+            return schema_of_data(self.schema, data)
+        if self.bounds is Bounds.SCHEMA:
+            return self.schema
+        columns = tuple(
+            private_bounds(column, data[column.name], epsilon=self.split.each, bits=bits)
+            if column.kind.numeric
+            else column
+            for column in self.schema.columns
+        )
+        return replace(self.schema, columns=columns)
+
+    def _proportions(self, data: pd.DataFrame, bits: RandomBits) -> tuple[float, ...]:
+        """Released proportions of the label's classes, or none."""
+        label = self.label
+        if self.label_proportions is Proportions.GENERATED or label is None:
+            return ()
+        return private_proportions(label, data[label.name], epsilon=self.split.each, bits=bits)
+
     def _model(self, schema: Schema, trainee: Trainee, trained: Trained) -> PateGanModel:
+        bounds: list[float] = []
+        if self.bounds is not Bounds.SCHEMA:
+            numeric = [column for column in schema.columns if column.kind.numeric]
+            bounds = [float(end) for column in numeric for end in column.bounds]
+        counts = [] if trainee.start is None else trainee.start.numbers.tolist()
         return PateGanModel(
             schema=schema,
             weights=trained.generator,
             start=trainee.start,
             student=trained.student,
-            released_numbers=released(self, schema, trainee, trained.ones),
+            released_numbers=(*trained.ones, *trainee.proportions, *bounds, *counts),
             proportions=trainee.proportions,
             claim=claim_of_model(self.claim, seed=trainee.seed),
         )

@@ -2,8 +2,10 @@
 
 A record adds one to one cell of a histogram, so counts with discrete Laplace noise of parameter
 epsilon are (epsilon, 0)-differentially private for adding or removing one record (Ghosh,
-Roughgarden and Sundararajan 2009; parallel composition over the cells), and several histograms
-cost the sum (basic composition). Everything read off the noisy counts is post-processing.
+Roughgarden and Sundararajan 2009; parallel composition over the cells), and several histograms cost
+the sum (basic composition). Everything read off the noisy counts is post-processing.
+
+Bounds may also come from the public schema, or, as an experiment, from the data.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ import pandas as pd
 
 from dpaudit.errors import SettingsError
 from dpaudit.model.column import Column, Kind, as_numbers
+from dpaudit.model.schema import Schema
+from dpaudit_generators.batches import count_codes
 from dpaudit_generators.pate import RandomBits, discrete_laplace
-from dpaudit_generators.tables import count_codes
 
 GRID: Final = 64
 """Cells of the histogram of a numeric column: equal parts of the range of its public bounds."""
@@ -157,3 +160,49 @@ def private_proportions(
     if not counts.any():
         counts = np.ones(classes, dtype=np.int64)
     return tuple((counts / counts.sum()).tolist())
+
+
+class Bounds(StrEnum):
+    """Where the bounds of numeric columns come from."""
+
+    SCHEMA = "schema"
+    """The public schema."""
+    PRIVATE = "private"
+    """Noisy histograms of the table, paid from the budget."""
+    DATA = "data"
+    """The smallest and largest value of the table: an experiment that breaks the proof."""
+
+
+def schema_of_data(schema: Schema, data: pd.DataFrame) -> Schema:
+    """Replaces the bounds of numeric columns by the extremes of a table.
+
+    Several published generators do this, and it leaks: one record can move a bound, and with it the
+    range of everything that is released.
+
+    Args:
+        schema: The public schema.
+        data: The table. A column of missing values keeps its public bounds; a constant one keeps a
+            public bound on one side, because a range must not be empty.
+
+    Returns:
+        The schema, marked as inferred.
+    """
+    columns = tuple(
+        _narrowed(column, data[column.name]) if column.kind.numeric else column
+        for column in schema.columns
+    )
+    return replace(schema, columns=columns, inferred=True)
+
+
+def _narrowed(column: Column, values: pd.Series[Any]) -> Column:
+    numbers = as_numbers(values)
+    numbers = numbers[np.isfinite(numbers)]
+    if len(numbers) == 0:
+        return column
+    lower, upper = float(numbers.min()), float(numbers.max())
+    if column.kind is Kind.INTEGER:
+        lower, upper = float(np.floor(lower)), float(np.ceil(upper))
+    if lower == upper:
+        public_lower, public_upper = column.bounds
+        lower, upper = (lower, public_upper) if upper < public_upper else (public_lower, upper)
+    return replace(column, lower=lower, upper=upper)

@@ -23,10 +23,9 @@ from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.encoding import layout
 from dpaudit.model.schema import Schema
 from dpaudit_generators.marginals import TreeModel
-from dpaudit_generators.marginals.domain import Domain
-from dpaudit_generators.marginals.tables import ROOT, TreeTables
-from dpaudit_generators.networks.perceptron import Weights
-from dpaudit_generators.networks.rows import Head
+from dpaudit_generators.marginals.tables import ROOT, Domain, TreeTables
+from dpaudit_generators.networks.model import Weights
+from dpaudit_generators.networks.source import Head
 
 FORMAT: Final = "dpaudit-pate-gan/1"
 

@@ -1,14 +1,19 @@
-"""The public constants of a training."""
+"""The public constants of a training, what goes into it, and what comes out."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dpaudit.errors import SettingsError
+from dpaudit_generators.batches import check_network_settings
+from dpaudit_generators.networks.model import Float32Array, Weights
+from dpaudit_generators.pate import IndexArray
+
+if TYPE_CHECKING:
+    from dpaudit_generators.marginals import TreeModel
 
 _COUNTS: Final = (
     *("rounds", "teacher_steps", "student_steps", "generator_steps", "batch", "noise_width"),
@@ -78,30 +83,51 @@ class TrainingSettings:
     betas: Sequence[float] = (0.5, 0.999)
 
     def __post_init__(self) -> None:
-        for name in _COUNTS:
-            count = getattr(self, name)
-            if not _is_count(count):
-                raise SettingsError(f"{name} is {count!r}: use a whole number of at least 1")
-        for name in _LAYERS:
-            widths = _sequence(getattr(self, name))
-            if widths is None or not all(map(_is_count, widths)):
-                raise SettingsError(
-                    f"{name} is {getattr(self, name)!r}: give each layer a width of at least 1"
-                )
-            object.__setattr__(self, name, widths)  # a list from a command line
+        check_network_settings(self, counts=_COUNTS, layers=_LAYERS, rates=("learning_rate",))
         if not isinstance(self.replay, bool):
             raise SettingsError(f"replay is {self.replay!r}: use true or false")
-        if not 0.0 < self.learning_rate < math.inf:
-            raise SettingsError(f"learning_rate is {self.learning_rate!r}: use a number above 0")
-        betas = _sequence(self.betas)
-        if betas is None or len(betas) != 2 or not all(0.0 <= beta < 1.0 for beta in betas):
-            raise SettingsError(f"betas is {self.betas!r}: use two numbers in [0, 1)")
-        object.__setattr__(self, "betas", betas)
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+class Trained(NamedTuple):
+    """The networks of one trained model.
+
+    Attributes:
+        generator: Makes records; empty if noisy marginals do.
+        student: The critic that the generator learnt from; public, as post-processing of released
+            labels, unless a training shows it private records.
+        ones: Share of 1 among the labels released in each round; empty where it is not kept.
+    """
+
+    generator: Weights
+    student: Weights
+    ones: tuple[float, ...] = ()
 
 
-def _sequence(value: object) -> tuple[Any, ...] | None:
-    return tuple(value) if isinstance(value, (list, tuple)) else None
+class Records(NamedTuple):
+    """The private records of one model.
+
+    Attributes:
+        rows: Encoded records in the head's order of columns, [n, width]; models may share them.
+        owned: Row numbers of each of k teachers; a dropped record has none.
+    """
+
+    rows: Float32Array
+    owned: Sequence[IndexArray]
+
+
+class Trainee(NamedTuple):
+    """What one model is trained on.
+
+    Attributes:
+        records: Its private records and which teachers have them.
+        proportions: Released proportions of the label's classes, or none.
+        labels: How many labels its budget pays for, at most those of the plan.
+        seed: Its seed; None draws everything from the system's entropy.
+        start: The noisy marginals that records are drawn from; None if a network makes them.
+    """
+
+    records: Records
+    proportions: Sequence[float]
+    labels: int
+    seed: int | None
+    start: TreeModel | None = None

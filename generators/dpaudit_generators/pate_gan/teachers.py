@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpaudit_generators.networks.slices import logistic, with_ones
-from dpaudit_generators.networks.stack import Critics
+from dpaudit_generators.networks.stack import Critics, logistic, with_ones
 from dpaudit_generators.pate import IndexArray
-from dpaudit_generators.pate_gan.trainee import Records
+from dpaudit_generators.pate_gan.settings import Records
 
 
 class Teachers:

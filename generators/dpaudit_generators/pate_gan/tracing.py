@@ -6,8 +6,8 @@ released proportions, so the number of records of a class is never fixed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,83 +15,50 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from dpaudit.account import LabelPlan
 from dpaudit.model.column import Kind
 from dpaudit.model.encoding import encode_values, table_of, values_of
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.recorder import Reader, Recorder, Stage
-from dpaudit_generators.batches import whole_table
-from dpaudit_generators.networks.rows import Head
-from dpaudit_generators.networks.source import Noise, sample
+from dpaudit_generators.networks.source import Head, Noise, sample
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan.model import PateGanModel
-from dpaudit_generators.pate_gan.rounds import Round
-from dpaudit_generators.pate_gan.start import Origin
+from dpaudit_generators.pate_gan.settings import TrainingSettings
 from dpaudit_generators.pate_gan.teachers import Teachers
-
-if TYPE_CHECKING:
-    from dpaudit_generators.pate_gan.mechanism import PateGan
+from dpaudit_generators.pate_gan.training import Round
 
 Numbers = npt.NDArray[np.float64]
 
 
-def traced(
-    generator: PateGan, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
-) -> pd.DataFrame:
-    """Trains on a table, samples the model and records both; see `PateGan.trace`."""
-    plan = generator.plan
-    recorder.constant("teachers", plan.teachers)
-    recorder.constant("batch", generator.batch)
-    recorder.constant("labels", plan.labels)
-    recorder.promised(plan.table)
-    observer = _Recording(generator, recorder, rows=len(data))
-    model = generator.train(data, [whole_table(seed)], observer)[0]
-    for column in model.schema.columns:
-        if column.kind.numeric:
-            recorder.scaling(column.name, column.bounds)
-    if model.start is not None:
-        return _weighted(model, recorder, n_rows=n_rows, seed=seed)
-    matrix = sample(
-        [model.weights],
-        Head(model.schema, given=len(model.proportions) > 0),
-        [model.proportions],
-        n_rows,
-        seeds=[seed],
-        on_noise=lambda noise: recorder.fed(Stage.SAMPLING, observer.inputs(noise)),
-    )[0].astype(np.float64)
-    recorder.output(_unrounded(matrix, model.schema))
-    return table_of(values_of(matrix, model.schema), model.schema)
-
-
-def _weighted(model: PateGanModel, recorder: Recorder, *, n_rows: int, seed: int) -> pd.DataFrame:
-    """Samples a model of noisy marginals and records its candidates."""
-    schema = model.schema
-
-    def fed(candidates: Numbers) -> None:
-        order = Head(schema).order
-        recorder.fed(Stage.SAMPLING, encode_values(candidates, schema)[:, order])
-
-    values = model.weighted(n_rows, seed=seed, on_candidates=fed)
-    numeric = [column.kind.numeric for column in schema.columns]
-    recorder.output(values[:, numeric])
-    return table_of(values, schema)
-
-
-class _Recording:
-    """Observes a training of one model and records it.
+class Recording:
+    """Records a training of one model, and its sampling, for `dpaudit trace`.
 
     Args:
-        generator: What is trained.
         recorder: Takes the records.
         rows: Number of rows of the table.
+        schema: The generator's schema.
+        plan: How many labels may be released.
+        spent: Epsilon of so many labels and of all that is released before them.
+        settings: The public constants.
+        drawn: Whether records are drawn from noisy marginals.
     """
 
-    def __init__(self, generator: PateGan, recorder: Recorder, *, rows: int) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        *,
+        rows: int,
+        schema: Schema,
+        plan: LabelPlan,
+        spent: Callable[[int], float],
+        settings: TrainingSettings,
+        drawn: bool,
+    ) -> None:
         self._recorder, self._rows = recorder, rows
-        drawn = generator.start is Origin.MARGINALS
-        self._width = Head(generator.schema).width if drawn else generator.noise_width
-        self._plan, self._spent = generator.plan, generator.spent
-        steps = generator.teacher_steps + (0 if drawn else generator.generator_steps)
-        self._steps = steps * generator.batch  # records of a round beside its queries
+        self._width = Head(schema).width if drawn else settings.noise_width
+        self._plan, self._spent = plan, spent
+        steps = settings.teacher_steps + (0 if drawn else settings.generator_steps)
+        self._steps = steps * settings.batch  # records of a round beside its queries
         self._released = 0
         self._before: list[Numbers] = []
         self._teachers: Teachers | None = None
@@ -102,7 +69,7 @@ class _Recording:
         recorder = self._recorder
         recorder.iteration()
         fed = drawn.noise.part(slice(self._steps + drawn.queries))
-        recorder.fed(Stage.TRAINING, self.inputs(fed))
+        recorder.fed(Stage.TRAINING, self._inputs(fed))
         numbers = chosen[0].cpu().numpy()
         for index in range(self._plan.teachers):
             rows = numbers[:, index].ravel()
@@ -127,7 +94,35 @@ class _Recording:
         self._released += queries
         recorder.charged(queries, before=before, after=self._spent(self._released), moments=None)
 
-    def inputs(self, noise: Noise) -> Numbers:
+    def sample(self, model: PateGanModel, n_rows: int, *, seed: int) -> pd.DataFrame:
+        """Samples the trained model as it would by itself, and records it."""
+        if model.start is not None:
+            return self._weighted(model, n_rows, seed=seed)
+        matrix = sample(
+            [model.weights],
+            Head(model.schema, given=len(model.proportions) > 0),
+            [model.proportions],
+            n_rows,
+            seeds=[seed],
+            on_noise=lambda noise: self._recorder.fed(Stage.SAMPLING, self._inputs(noise)),
+        )[0].astype(np.float64)
+        self._recorder.output(_unrounded(matrix, model.schema))
+        return table_of(values_of(matrix, model.schema), model.schema)
+
+    def _weighted(self, model: PateGanModel, n_rows: int, *, seed: int) -> pd.DataFrame:
+        """Samples a model of noisy marginals and records its candidates."""
+        schema = model.schema
+
+        def fed(candidates: Numbers) -> None:
+            order = Head(schema).order
+            self._recorder.fed(Stage.SAMPLING, encode_values(candidates, schema)[:, order])
+
+        values = model.weighted(n_rows, seed=seed, on_candidates=fed)
+        numeric = [column.kind.numeric for column in schema.columns]
+        self._recorder.output(values[:, numeric])
+        return table_of(values, schema)
+
+    def _inputs(self, noise: Noise) -> Numbers:
         """What records are made of, without given labels: random numbers, or candidates."""
         return noise.rows[0, :, : self._width].cpu().numpy().astype(np.float64)
 

@@ -1,9 +1,14 @@
-"""PATE-GAN's training loop (Jordon, Yoon and van der Schaar 2019, Algorithm 1), stacked."""
+"""PATE-GAN's training loop (Jordon, Yoon and van der Schaar 2019, Algorithm 1), stacked.
+
+In each round, whose random numbers are as many as public settings say, teachers learn, label
+records, and the student learns from released labels only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle, islice
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -11,17 +16,13 @@ from torch import Tensor
 
 from dpaudit.account import LabelBudget, LabelPlan
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.draws import Streams
-from dpaudit_generators.networks.rows import Head
-from dpaudit_generators.networks.stack import Critics, Generators, initial
+from dpaudit_generators.networks.model import Weights
+from dpaudit_generators.networks.source import Head, Noise, Streams
+from dpaudit_generators.networks.stack import Critics, Generators, initial, logistic
 from dpaudit_generators.pate import IndexArray, LabelReleases
-from dpaudit_generators.pate_gan.candidates import CandidateSource
-from dpaudit_generators.pate_gan.learning import LearningSource, Source
-from dpaudit_generators.pate_gan.rounds import Round, rounds
-from dpaudit_generators.pate_gan.settings import TrainingSettings
-from dpaudit_generators.pate_gan.student import StudentCritics
+from dpaudit_generators.pate_gan.settings import Trained, Trainee, TrainingSettings
+from dpaudit_generators.pate_gan.sources import CandidateSource, LearningSource, Source
 from dpaudit_generators.pate_gan.teachers import Teachers
-from dpaudit_generators.pate_gan.trainee import Trained, Trainee
 
 GAIN: Final = 2.0
 """Factor on the generator's last layer: spreads the first synthetic records over the bounds.
@@ -124,11 +125,9 @@ def train(
         The networks of each model, as they were when it stopped, and its labels.
     """
     seeds = [trainee.seed for trainee in trainees]
-    marginals = [trainee.start for trainee in trainees if trainee.start is not None]
+    calm = any(trainee.start is not None for trainee in trainees)
     start = [
-        InitialNetworks(
-            seed, head=head, teachers=plan.teachers, settings=settings, calm=bool(marginals)
-        )
+        InitialNetworks(seed, head=head, teachers=plan.teachers, settings=settings, calm=calm)
         for seed in seeds
     ]
     rate, betas, batch = settings.learning_rate, settings.betas, settings.batch
@@ -143,18 +142,7 @@ def train(
     budgets = [LabelBudget(trainee.labels) for trainee in trainees]
     releases = LabelReleases(plan.table, budgets, seeds=seeds)
     streams = Streams(seeds, "training", device=device)
-    source: Source
-    if marginals:
-        source = CandidateSource(marginals, head, streams, device=device)
-    else:
-        source = LearningSource(
-            Generators([one.generator for one in start], rate=rate, betas=betas, device=device),
-            head,
-            streams,
-            [trainee.proportions for trainee in trainees],
-            settings,
-            device=device,
-        )
+    source = _source(trainees, start, streams, head=head, settings=settings, device=device)
     teaching = settings.teacher_steps * batch
     fixed = teaching + source.steps * batch
 
@@ -190,3 +178,153 @@ def train(
         for first in range(teaching, fixed, batch):
             source.learn(drawn.noise.part(slice(first, first + batch)), student.slope)
     return [finished.get(i, last) for i, last in enumerate(trained(range(len(trainees))))]
+
+
+def _source(
+    trainees: Sequence[Trainee],
+    start: Sequence[InitialNetworks],
+    streams: Streams,
+    *,
+    head: Head,
+    settings: TrainingSettings,
+    device: torch.device,
+) -> Source:
+    """Noisy marginals if the models have them, else generator networks that learn."""
+    marginals = [trainee.start for trainee in trainees if trainee.start is not None]
+    if marginals:
+        return CandidateSource(marginals, head, streams, device=device)
+    rate, betas = settings.learning_rate, settings.betas
+    return LearningSource(
+        Generators([one.generator for one in start], rate=rate, betas=betas, device=device),
+        head,
+        streams,
+        [trainee.proportions for trainee in trainees],
+        settings,
+        device=device,
+    )
+
+
+_AHEAD: Final = 2**14
+"""Normal numbers of a model that are drawn at a time, for as many rounds as that suffices."""
+
+
+class Round(NamedTuple):
+    """The random numbers of one round of M models.
+
+    Attributes:
+        queries: How many labels the teachers are asked for.
+        minibatches: For the teachers' minibatches, integers in [0, 2**32), [M, steps, k, batch].
+        noise: For the records of the teachers' steps, of the generator's steps, and of the queries.
+        replay: For the student's replay, integers in [0, 2**32), [M, steps * batch], or none.
+    """
+
+    queries: int
+    minibatches: Tensor
+    noise: Noise
+    replay: Tensor
+
+
+def labels_per_round(labels: int, rounds: int) -> list[int]:
+    """Spreads labels evenly over rounds, at least one in each.
+
+    Args:
+        labels: How many the budget pays for.
+        rounds: Most rounds there may be.
+
+    Returns:
+        Labels of each round; they add up to `labels`.
+    """
+    rounds = min(rounds, labels)
+    return [labels * (r + 1) // rounds - labels * r // rounds for r in range(rounds)]
+
+
+def rounds(
+    streams: Streams,
+    draw: Callable[[int], Noise],
+    generator_steps: int,
+    *,
+    plan: LabelPlan,
+    settings: TrainingSettings,
+) -> Iterator[Round]:
+    """Draws the rounds of a training, a few at a time.
+
+    Args:
+        streams: The streams of the models.
+        draw: Draws from them what so many records are made of.
+        generator_steps: Steps of the generator in a round; 0 if it does not learn.
+        plan: How many labels may be released, by how many teachers.
+        settings: The public constants.
+
+    Yields:
+        Each round.
+    """
+    asked = labels_per_round(plan.labels, settings.rounds)
+    batch, steps = settings.batch, settings.teacher_steps
+    made = (steps + generator_steps) * batch + max(asked)
+    replayed = settings.student_steps * batch if settings.replay else 0
+    ahead = min(len(asked), 1 + _AHEAD // (made * settings.noise_width))
+    for first in range(0, len(asked), ahead):
+        minibatches = streams.integers(ahead, steps, plan.teachers, batch)
+        replay = streams.integers(ahead, replayed)
+        noise = draw(ahead * made)
+        for place, queries in enumerate(asked[first : first + ahead]):
+            own = noise.part(slice(place * made, (place + 1) * made))
+            yield Round(queries, minibatches[:, place], own, replay[:, place])
+
+
+class StudentCritics:
+    """The critic of each model that learns from released labels only.
+
+    Replay is post-processing. The paper's student sees each label once; a small budget buys too
+    few labels for that.
+
+    Args:
+        networks: One of each model.
+        settings: The public constants.
+    """
+
+    def __init__(self, networks: Critics, settings: TrainingSettings) -> None:
+        self._networks, self._settings = networks, settings
+        self._records: list[Tensor] = []
+        self._labels: list[Tensor] = []
+
+    def weights(self, models: Sequence[int] | None = None) -> list[Weights]:
+        """The weights of the students of some models, by default of all, without padding."""
+        return self._networks.weights(models)
+
+    def train(self, records: Tensor, labels: Tensor, drawn: Tensor) -> None:
+        """Takes all steps of a round.
+
+        Args:
+            records: Records with their ones whose labels were released, [M, n, padded(width)].
+            labels: Their labels [M, n], float32.
+            drawn: Uniform integers in [0, 2**32) for replay, [M, steps * batch].
+        """
+        if self._settings.replay:
+            records, labels = self._replayed(records, labels, drawn)
+        batch = self._settings.batch
+        minibatches = zip(
+            torch.split(records, batch, dim=1), torch.split(labels, batch, dim=1), strict=True
+        )
+        for rows, wanted in islice(cycle(minibatches), self._settings.student_steps):
+            values, logits = self._networks.forward(rows)
+            slope = logistic(logits).sub_(wanted).div_(wanted.shape[1])
+            self._networks.step(self._networks.gradients(values, slope))
+
+    def _replayed(self, records: Tensor, labels: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+        """Records and labels of all steps, drawn with replacement from all released so far."""
+        self._records.append(records.clone())  # the next round reuses its memory
+        self._labels.append(labels)
+        known_records, known_labels = torch.cat(self._records, 1), torch.cat(self._labels, 1)
+        models, known = known_labels.shape
+        own = torch.arange(models, device=labels.device)[:, None]
+        chosen = (drawn * known).bitwise_right_shift_(32)
+        return known_records[own, chosen], known_labels[own, chosen]
+
+    def slope(self, records: Tensor) -> Tensor:
+        """Gradient with respect to records of the generator's loss, the mean of -log S(G(z)).
+
+        This loss does not saturate (Goodfellow et al. 2014, section 3).
+        """
+        values, logits = self._networks.forward(records)
+        return self._networks.back(values, logistic(logits).sub_(1.0).div_(records.shape[1]))

@@ -2,8 +2,8 @@
 
 Two of the published PATE-GANs ("original" and "turing" in Ganev, Annamalai and De Cristofaro 2025)
 have no teachers' votes, no student and no accountant. In each iteration a Wasserstein critic with
-gradient penalty (Gulrajani et al. 2017) takes k steps on real and generated records; noise is
-added to their labels, 1 and 0, and thresholded at 1/2. Then the generator takes one.
+gradient penalty (Gulrajani et al. 2017) takes k steps on real and generated records; noise is added
+to their labels, 1 and 0, and thresholded at 1/2. Then the generator takes one.
 """
 
 from __future__ import annotations
@@ -21,21 +21,101 @@ from dpaudit.errors import SettingsError
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.perceptron import Float32Array
-from dpaudit_generators.networks.slices import padded, with_ones
+from dpaudit_generators.networks.model import Float32Array
+from dpaudit_generators.networks.stack import padded, with_ones
 from dpaudit_generators.pate import IndexArray
-from dpaudit_generators.pate_gan.trainee import Trained
-from dpaudit_generators.published.critic_draws import (
+from dpaudit_generators.pate_gan.settings import Trained
+from dpaudit_generators.published.accountant import gaussian_deviation
+from dpaudit_generators.published.critic_networks import (
     Minibatches,
+    TanhGenerators,
     Uniforms,
     UniformSource,
+    WassersteinCritics,
     flipped,
     noise_of,
 )
-from dpaudit_generators.published.critic_networks import TanhGenerators, WassersteinCritics
-from dpaudit_generators.published.recipes import Architecture, Start
-from dpaudit_generators.published.shown import ShownRecords
-from dpaudit_generators.published.starts import drawn as drawn_weights
+from dpaudit_generators.published.networks import drawn as drawn_weights
+from dpaudit_generators.published.recipes import Architecture, Recipe, Start
+from dpaudit_generators.published.student import ShownRecords
+from dpaudit_generators.published.switches import Switch
+from dpaudit_generators.published.teachers import Partition
+from dpaudit_generators.published.trainee import (
+    Form,
+    PublishedSettings,
+    PublishedTrainee,
+    TrainedAndShown,
+)
+
+PENALTY = 10.0
+"""Weight of the gradient penalty (Gulrajani et al. 2017)."""
+
+
+def train(
+    trainees: Sequence[PublishedTrainee],
+    *,
+    form: Form,
+    recipe: Recipe,
+    settings: PublishedSettings,
+    recorder: Recorder | None = None,
+) -> list[TrainedAndShown]:
+    """Trains M models; each is bit-identical to training alone.
+
+    Labels of the critic have Laplace noise of scale 1 / epsilon, or normal noise.
+
+    Args:
+        trainees: What each model is trained on; all of one shape.
+        form: The form of the records.
+        recipe: The hyperparameters.
+        settings: The public constants.
+        recorder: Records the training of the first model.
+
+    Returns:
+        The networks of each model, and what its critic, which stands for the student, was shown.
+    """
+    switches, k = settings.switches, settings.teachers
+    if Switch.NOISE_GAUSSIAN_ON_LABELS in switches:
+        law, scale = Mechanism.GAUSSIAN, gaussian_deviation(settings.inverse, settings.epsilon)
+    else:
+        law, scale = Mechanism.LAPLACE, 1.0 / settings.epsilon
+        if Switch.NOISE_SCALE_INVERTED in switches:
+            scale = settings.epsilon
+    subjects = [
+        CriticSubject(
+            rows=trainee.records[:, : form.made],
+            conditions=trainee.records[:, form.made :],
+            parts=Partition(
+                trainee.public,
+                teachers=k,
+                switches=switches,
+                larger=recipe.larger,
+                seed=trainee.seed,
+            ).parts,
+            positions=trainee.positions,
+            seed=trainee.seed,
+        )
+        for trainee in trainees
+    ]
+    shown = ShownRecords(len(trainees), width=form.width, hints=0, iterations=settings.iterations)
+    networks = train_critics(
+        subjects,
+        settings=CriticSettings(
+            iterations=settings.iterations,
+            batch=settings.batch,
+            noise_width=recipe.noise_width,
+            generator_hidden=recipe.generator.hidden,
+            critic_hidden=recipe.student.hidden,
+            rate=recipe.rate,
+            betas=recipe.betas,
+            penalty=float(k) if Switch.PENALTY_FROM_TEACHERS in switches else PENALTY,
+            law=law,
+            scale=scale,
+        ),
+        recorder=recorder,
+        shown=shown,
+    )
+    return [TrainedAndShown(one, shown.of(model)) for model, one in enumerate(networks)]
+
 
 AT_ONCE: Final = 2**20
 """Most numbers in the minibatches of an iteration, for all models that are trained side by side.

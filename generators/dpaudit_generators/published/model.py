@@ -16,7 +16,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit_generators.batches import TrainedTogether
-from dpaudit_generators.networks.perceptron import Weights, flat
+from dpaudit_generators.networks.model import Weights, flat
 from dpaudit_generators.published.recipes import Inputs, Recipe
 from dpaudit_generators.published.scaling import Scaling
 from dpaudit_generators.published.trainee import Form, PublishedSettings
@@ -71,7 +71,7 @@ class PublishedModel:
         """
         import torch
 
-        from dpaudit_generators.networks.slices import with_ones
+        from dpaudit_generators.networks.stack import with_ones
         from dpaudit_generators.published.networks import Networks
 
         records = torch.from_numpy(self.scaling.encode(rows)[:, self.form.order])[None]
@@ -144,8 +144,7 @@ class PublishedBatch(TrainedTogether[PublishedModel]):
         """
         import torch
 
-        from dpaudit_generators.published.networks import Networks
-        from dpaudit_generators.published.source import Feed, PublishedRecordSource
+        from dpaudit_generators.published.networks import Feed, Networks, PublishedRecordSource
 
         first = self.models[0]
         form, architecture = first.form, first.recipe.generator

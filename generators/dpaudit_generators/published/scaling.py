@@ -1,26 +1,224 @@
-"""How published PATE-GANs turn a table into scaled numbers, and these back into values."""
+"""How published PATE-GANs turn a table into scaled numbers, and these back into values.
+
+Xu et al. 2019, "Modeling Tabular Data using Conditional GAN", section 4.2 (mode-specific
+normalisation). A mixture that is fitted on a private table leaks, as its extremes would.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
-from typing import Final, TypeAlias
+from functools import cache, cached_property
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dpaudit.model.column import MISSING, Kind
+from dpaudit.model.column import MISSING, Column, Kind
 from dpaudit.model.encoding import EncodedColumn, encode, layout
 from dpaudit.model.encoding import width as encoded_width
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit_generators.pate_gan.bounds import schema_of_data
-from dpaudit_generators.published.levels import MOST, Levels, levels_of, public_levels
-from dpaudit_generators.published.mixture import COMPONENTS, PUBLIC, Mixture, fit_mixture
+from dpaudit_generators.pate_gan.releases import schema_of_data
 from dpaudit_generators.published.switches import Switch
+
+COMPONENTS: Final = 5
+"""Most components of a mixture: the length of the one-hot code that names one."""
+
+SPREAD: Final = 4.0
+"""Number of standard deviations of a component that is scaled to 1."""
+
+_CONCENTRATION: Final = 1e-3  # weight concentration prior, so that most components get no weight
+
+_LEAST_DEVIATION: Final = 1e-3
+
+_SEED: Final = 0
+
+_MOST_KEPT: Final = 4096  # mixtures: of two tables with 2,048 numeric columns
+
+_fitted: dict[bytes, Mixture] = {}
+
+
+class Component(NamedTuple):
+    """A normal distribution and its share of the mixture."""
+
+    mean: float
+    deviation: float
+    weight: float
+
+
+class Mixture(NamedTuple):
+    """At most `COMPONENTS` components, by ascending mean; those with hardly any weight as well."""
+
+    components: tuple[Component, ...]
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.components)
+
+    def encode(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Scales values by their most probable components.
+
+        Args:
+            values: Values [n].
+
+        Returns:
+            Places in [-1, 1], [n], and one-hot codes of the components, [n, size].
+        """
+        means, deviations, weights = np.array(self.components).T
+        scores = (values[:, None] - means) / deviations
+        likely = (np.log(weights / deviations) - scores**2 / 2.0).argmax(axis=1)
+        places = np.take_along_axis(scores, likely[:, None], axis=1)[:, 0] / SPREAD
+        return np.clip(places, -1.0, 1.0), np.eye(self.size)[likely]
+
+    def decode(self, places: FloatArray, slots: npt.NDArray[np.float32] | FloatArray) -> FloatArray:
+        """Turns places back into values.
+
+        Args:
+            places: Places [...], clipped to [-1, 1].
+            slots: One number for each component, [..., size]; the largest names it.
+
+        Returns:
+            Values [...].
+        """
+        means, deviations, _ = np.array(self.components).T
+        chosen = slots.argmax(axis=-1)
+        found: FloatArray = means[chosen] + SPREAD * deviations[chosen] * np.clip(places, -1, 1)
+        return found
+
+
+PUBLIC: Final = Mixture((Component(0.5, 0.5 / SPREAD, 1.0),))
+"""One component that covers [0, 1] and does not depend on data."""
+
+
+def fit_mixture(values: FloatArray) -> Mixture:
+    """Fits a Bayesian mixture to values in [0, 1], whose order does not matter.
+
+    Args:
+        values: The values [n], finite.
+
+    Returns:
+        Its components; `PUBLIC` if there are no values.
+    """
+    values = np.sort(values)
+    key = hashlib.blake2b(values.tobytes(), digest_size=32).digest()
+    found = _fitted.get(key)
+    if found is None:
+        found = _fit(values)
+        while len(_fitted) >= _MOST_KEPT:
+            _fitted.pop(next(iter(_fitted)))  # the oldest
+        _fitted[key] = found
+    return found
+
+
+@cache
+def _thread_pools() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()  # cached, because this takes longer than a fit
+
+
+def _fit(values: FloatArray) -> Mixture:
+    distinct = len(np.unique(values))
+    if distinct == 0:
+        return PUBLIC
+    if distinct == 1:
+        return Mixture((Component(float(values[0]), _LEAST_DEVIATION, 1.0),))
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import BayesianGaussianMixture
+
+    model = BayesianGaussianMixture(
+        n_components=min(COMPONENTS, distinct),
+        covariance_type="diag",  # of one column, "full" is the same and slower
+        weight_concentration_prior=_CONCENTRATION,
+        reg_covar=_LEAST_DEVIATION**2,
+        n_init=1,
+        random_state=_SEED,
+    )
+    # Several threads would add up in another order each time.
+    with _thread_pools().limit(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # as published, 100 rounds must do
+        model.fit(values[:, None])
+    means, deviations = model.means_[:, 0], np.sqrt(model.covariances_[:, 0])
+    # One that no value is near keeps its place: a generator may choose it all the same.
+    found = zip(means, deviations, model.weights_, strict=True)
+    return Mixture(tuple(sorted(Component(*map(float, numbers)) for numbers in found)))
+
+
+MOST: Final = 10
+"""Most distinct values of a column that is one-hot."""
+
+
+class Levels(NamedTuple):
+    """The values that a number may take, ascending places between its bounds in [0, 1]."""
+
+    places: tuple[float, ...]
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.places)
+
+    def encode(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Says which level is nearest.
+
+        Args:
+            values: Values [n].
+
+        Returns:
+            Zeros [n], because nothing but the level matters, and one-hot codes [n, size].
+        """
+        nearest = np.abs(values[:, None] - np.array(self.places)).argmin(axis=1)
+        return np.zeros(len(values)), np.eye(self.size)[nearest]
+
+    def decode(self, places: FloatArray, slots: npt.NDArray[np.float32] | FloatArray) -> FloatArray:
+        """Turns codes back into values.
+
+        Args:
+            places: Not read.
+            slots: One number for each level, [..., size]; the largest names the level.
+
+        Returns:
+            Values [...].
+        """
+        del places
+        found: FloatArray = np.array(self.places)[slots.argmax(axis=-1)]
+        return found
+
+
+def levels_of(values: FloatArray) -> Levels | None:
+    """The distinct values of a column.
+
+    Args:
+        values: Values [n] in [0, 1], none of them missing.
+
+    Returns:
+        Its levels; None if there are none, or more than `MOST`.
+    """
+    distinct = np.unique(values)
+    return Levels(tuple(map(float, distinct))) if 0 < len(distinct) <= MOST else None
+
+
+def public_levels(column: Column) -> Levels | None:
+    """The values that whole numbers may take within public bounds.
+
+    Args:
+        column: A numeric column.
+
+    Returns:
+        Its levels; None if it is continuous, or has more than `MOST`.
+    """
+    lower, upper = column.bounds
+    steps = int(upper - lower)
+    if column.kind is not Kind.INTEGER or steps != upper - lower or steps >= MOST:
+        return None
+    return Levels(tuple(step / steps for step in range(steps + 1)))
+
 
 Matrix = npt.NDArray[np.float32] | FloatArray
 

@@ -1,21 +1,27 @@
-"""The student of M models: what it is shown, and what it and the generator learn from it."""
+"""The student of M models: what it is shown, and what it and the generator learn from it.
+
+Papernot et al. 2017, section 2.2: the proof covers the answers to the student's queries, and
+whatever is made of them. So the records that the student is trained on may be public with their
+noisy labels; of a deviation that puts private records among them, the sums tell.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from dpaudit.plugins.protocols import IntArray
+from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.draws import Streams
-from dpaudit_generators.networks.perceptron import Weights
-from dpaudit_generators.networks.slices import logistic, padded, with_ones
-from dpaudit_generators.published.networks import Networks
+from dpaudit_generators.networks.model import Weights
+from dpaudit_generators.networks.source import Streams
+from dpaudit_generators.networks.stack import logistic, padded, with_ones
+from dpaudit_generators.published.networks import Networks, drawn
 from dpaudit_generators.published.recipes import Loss, Recipe
-from dpaudit_generators.published.starts import drawn
-from dpaudit_generators.published.trainee import Form
+from dpaudit_generators.published.trainee import Form, Shown, stretches
 
 
 class Students:
@@ -126,3 +132,125 @@ class Dropouts:
         factors = torch.ones(*kept.shape[:-1], padded(width))
         factors[..., :width] = kept / (1.0 - self._share)
         return factors
+
+
+_TO_GRID: Final = 192.0  # added and taken off again, leaves float32 a multiple of 2**-16
+
+
+class _Sums(NamedTuple):
+    counts: IntArray
+    records: FloatArray
+    hints: FloatArray
+    iterations: IntArray
+
+
+class ShownRecords:
+    """Sums over what the students of M models are trained on.
+
+    Args:
+        models: Their number M.
+        width: Columns of a record.
+        hints: Columns of a condition.
+        iterations: Most iterations of a training.
+    """
+
+    def __init__(self, models: int, *, width: int, hints: int, iterations: int) -> None:
+        self._most, self._width = iterations, width
+        self._sums = _Sums(
+            np.zeros((models, stretches(iterations), 2), dtype=np.int64),
+            np.zeros((models, 2, width)),
+            np.zeros((models, hints)),
+            np.zeros(models, dtype=np.int64),
+        )
+
+    def add(
+        self,
+        records: Tensor,
+        labels: Tensor,
+        *,
+        iteration: int,
+        hints: Tensor | None = None,
+        going: BoolArray | slice = slice(None),
+    ) -> None:
+        """Adds labelled records.
+
+        Args:
+            records: Those of some models [m, n, at least width].
+            labels: Their labels 0 or 1 [m, n].
+            iteration: The iteration, counted from 0.
+            hints: Conditions that they are shown with [m, n, hints]; None for none.
+            going: Which models are meant: a slice of m, or a mark for each of M = m models.
+        """
+        sums, stretch = self._sums, iteration * stretches(self._most) // self._most
+        chosen: Tensor | slice = slice(None)
+        if isinstance(going, np.ndarray):
+            chosen = torch.from_numpy(np.flatnonzero(going))
+        ones = labels[chosen].double()
+        weights = torch.stack([1.0 - ones, ones], dim=1)  # [m, 2, n]
+        found = torch.bmm(weights, _on_grid(records[chosen]))
+        sums.records[going] += found[..., : self._width].numpy()
+        sums.counts[going, stretch] += weights.sum(2).long().numpy()
+        sums.iterations[going] = iteration + 1
+        if hints is not None and hints.shape[-1]:
+            sums.hints[going] += _on_grid(hints[chosen]).sum(1).numpy()
+
+    def of(self, model: int) -> Shown:
+        """What one model's student was trained on."""
+        sums = self._sums
+        return Shown(
+            counts=sums.counts[model].copy(),
+            records=sums.records[model].copy(),
+            hints=sums.hints[model].copy(),
+            iterations=int(sums.iterations[model]),
+        )
+
+
+def _on_grid(values: Tensor) -> Tensor:
+    """Rounded, so that sums are exact: the same in whatever order, and in any stack of models."""
+    return values.add(_TO_GRID).sub_(_TO_GRID).double()
+
+
+_LEAST: Final = 1e-8  # added to a share before its logarithm is taken
+
+
+class Likeness:
+    """The loss of generated records that are unlike real ones.
+
+    It is the cross-entropy of the categories of as many real records, of each record in the column
+    that its condition is about, of all columns without conditions; where nothing is a category, the
+    mean square of all differences.
+
+    Args:
+        form: The form of the records.
+    """
+
+    def __init__(self, form: Form) -> None:
+        self._form = form
+        size = padded(form.width)
+        self._grouped = torch.zeros(size)
+        self._about = torch.zeros(max(1, form.hints), size)
+        start = 0
+        for part in form.conditions:
+            stop = start + part.stop - part.start
+            self._about[start:stop, part] = 1.0
+            start = stop
+        for group in form.groups:
+            self._grouped[group] = 1.0
+
+    def slope(self, fakes: Tensor, real: Tensor, hints: Tensor) -> Tensor:
+        """The loss's gradient with respect to generated records.
+
+        Args:
+            fakes: Generated records with their ones [M, n, padded(width)].
+            real: As many real records.
+            hints: The conditions of the generated ones [M, n, hints].
+        """
+        n = fakes.shape[1]
+        if not self._form.groups:
+            return 2.0 * (fakes - real) / (n * self._form.width)
+        about = self._grouped.expand_as(fakes)
+        if self._form.hints:
+            about = torch.bmm(hints, self._about.expand(len(hints), -1, -1)) * about
+        # Sums of zeros and ones are exact in any order.
+        counts = about.sum(dim=1, keepdim=True).clamp_min(1.0)
+        return -about * real / ((fakes + _LEAST) * counts * n)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dpaudit_generators.toys.histogram import HistogramModel, LaplaceHistogram
-from dpaudit_generators.toys.marginals import GaussianMarginals, MarginalsModel
+from dpaudit_generators.toys.counts import (
+    GaussianMarginals,
+    HistogramModel,
+    LaplaceHistogram,
+    MarginalsModel,
+)
 from dpaudit_generators.toys.planted import (
     Copycat,
     CopycatModel,
+    NullGenerator,
     RandomisedResponse,
     RepeatedRecord,
+    UniformModel,
 )
-from dpaudit_generators.toys.uniform import NullGenerator, UniformModel
 
 __all__ = [
     "Copycat",

@@ -1,22 +1,159 @@
-"""Toys whose output depends on whether one known record, the target, is in their data."""
+"""Toys that draw uniformly, but for what one known record, the target, changes.
+
+Their models disclose as much beside their rows that every attack has its controls.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import TargetError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.column import Column
-from dpaudit.model.schema import Schema
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.schema import Schema, canonical_table
 from dpaudit.seeds import rng_of
-from dpaudit_generators.toys.disclosing import DISCLOSES, FACTS, DisclosingModel, equal_rows
-from dpaudit_generators.toys.uniform import uniform_table
+
+DISCLOSES: Final = ("discriminator", "parameters")
+"""What these models disclose, besides released facts."""
+
+FACTS: Final = ("number",)
+"""Names of the released facts, where an audit has no others."""
+
+SHIFT: Final = 10.0
+"""By how much a number that gives the target away differs, in standard deviations of the others."""
+
+_PARAMETERS: Final = 8
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DisclosingModel:
+    """Discloses standard normal numbers, which are shifted where the target was seen.
+
+    Attributes:
+        schema: The public schema.
+        copied: The target if it was seen, a table of one row; else None.
+        fit_seed: Seed of the numbers.
+        released_facts: Names of the numbers that are released.
+    """
+
+    schema: Schema
+    copied: pd.DataFrame | None = None
+    fit_seed: int | None = None
+    released_facts: tuple[str, ...] = ()
+
+    def discriminate(self, rows: pd.DataFrame) -> npt.NDArray[np.float64]:
+        """Scores [n]: higher for the target if it was seen."""
+        seen = np.zeros(len(rows))
+        if self.copied is not None:
+            seen += equal_rows(rows, self.copied, self.schema)
+        return self._noise("discriminator", len(rows)) + SHIFT * seen
+
+    def parameters(self) -> npt.NDArray[np.float64]:
+        """Numbers [8] of no use."""
+        return self._shifted("parameters", _PARAMETERS)
+
+    def released(self) -> npt.NDArray[np.float64]:
+        """As many numbers as there are released facts."""
+        return self._shifted("released", len(self.released_facts))
+
+    def _shifted(self, purpose: str, n: int) -> npt.NDArray[np.float64]:
+        return self._noise(purpose, n) + SHIFT * (self.copied is not None)
+
+    def _noise(self, purpose: str, n: int) -> npt.NDArray[np.float64]:
+        return rng_of(self.fit_seed, purpose).standard_normal(n)
+
+
+def equal_rows(data: pd.DataFrame, target: pd.DataFrame, schema: Schema) -> npt.NDArray[np.bool_]:
+    """Whether each record of a table equals the target in all columns; missing equals missing.
+
+    Args:
+        data: A table [n].
+        target: A canonical table of one row.
+        schema: Their schema.
+    """
+    table = schema.canonical(data)
+    equal = np.ones(len(table), dtype=bool)
+    for name in schema.names:
+        wanted, values = target[name].iloc[0], table[name]
+        given = values.to_numpy()
+        equal &= np.asarray(values.isna() if pd.isna(wanted) else given == wanted, dtype=bool)
+    return equal
+
+
+MISSING_SHARE: Final = 0.1
+"""Share of missing values in a uniform column that may have them."""
+
+
+def uniform_values(column: Column, n: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Independent draws [n], uniform over bounds or categories; a public share is missing."""
+    lower, upper = column.bounds if column.kind.numeric else (0.0, len(column.categories) - 1.0)
+    if column.kind is Kind.CONTINUOUS:
+        drawn: npt.NDArray[Any] = rng.uniform(lower, upper, n)
+    else:
+        # The floor over a wider interval, whose end has no mass but may be hit by rounding.
+        drawn = np.minimum(np.floor(rng.uniform(lower, upper + 1.0, n)), upper)
+        if not column.kind.numeric:
+            categories = np.empty(len(column.categories), dtype=object)
+            categories[:] = column.categories
+            drawn = categories[drawn.astype(np.int64)]
+    if column.missing:
+        drawn[rng.random(n) < MISSING_SHARE] = np.nan
+    return column.canonical_numbers(drawn) if column.kind.numeric else drawn
+
+
+def uniform_table(schema: Schema, n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """A canonical table [n] of independent uniform columns, which depends on the schema only."""
+    return canonical_table({c.name: uniform_values(c, n, rng) for c in schema.columns})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UniformModel(DisclosingModel):
+    """A model that knows nothing but the schema."""
+
+    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
+        """Draws `n` uniform records."""
+        return uniform_table(self.schema, n, rng_of(seed, "sample"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NullGenerator:
+    """Ignores its data: its releases have the same distribution in both worlds.
+
+    Its true epsilon is 0, so whatever it claims is true; an audit that finds a violation is broken.
+
+    Attributes:
+        schema: The public schema.
+        epsilon: The epsilon that it claims.
+        released_facts: Names of the numbers that its models release.
+
+    Raises:
+        ClaimError: If epsilon is not positive.
+    """
+
+    schema: Schema
+    epsilon: float = 1.0
+    released_facts: tuple[str, ...] = FACTS
+
+    discloses: ClassVar[tuple[str, ...]] = DISCLOSES
+
+    def __post_init__(self) -> None:
+        _ = self.claim  # validates
+
+    @property
+    def claim(self) -> PrivacyClaim:
+        """(epsilon, 0), which holds because nothing is ever read."""
+        return PrivacyClaim(epsilon=self.epsilon, source="true of any epsilon: ignores its data")
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> UniformModel:
+        """Makes a model without reading the data."""
+        return UniformModel(schema=self.schema, fit_seed=seed, released_facts=self.released_facts)
 
 
 def contains(data: pd.DataFrame, target: pd.DataFrame, schema: Schema) -> bool:

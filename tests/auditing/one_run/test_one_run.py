@@ -24,18 +24,18 @@ from dpaudit.auditing.settings import CANARY_ATTACKS, AuditSettings
 from dpaudit.bounds import one_run_in_turn
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, InterruptedRunError, RunFolderError, SettingsError
-from dpaudit.game.canaries import choose_canaries
-from dpaudit.game.progress import TrialProgress
+from dpaudit.game.flight import TrialProgress
 from dpaudit.game.trial import Role
+from dpaudit.game.worlds import choose_canaries
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import encode
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load
-from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import GameView, World
+from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.results.schema import result_schema
-from dpaudit_generators.toys.histogram import LaplaceHistogram
+from dpaudit_generators.toys.counts import LaplaceHistogram
 
 CANARIES = 100
 ONE_RUN: dict[str, Any] = {"one_run": True, "canaries": CANARIES, "jobs": 1}

@@ -19,9 +19,9 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import fair_coin
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, InputError, InterruptedRunError, SettingsError
-from dpaudit.game.progress import TrialProgress
-from dpaudit.game.records import choose_records, draw_included
+from dpaudit.game.flight import TrialProgress
 from dpaudit.game.trial import Role
+from dpaudit.game.worlds import choose_records, draw_included
 from dpaudit.model.tables import load
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import World

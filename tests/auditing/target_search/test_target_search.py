@@ -22,19 +22,17 @@ from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec, can
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import InterruptedRunError, RunFolderError, SettingsError, TargetError
-from dpaudit.game.distances import neighbour_distances
-from dpaudit.game.exposure import exposure_scores, find_holders
+from dpaudit.game.flight import TrialProgress, ignore_progress
 from dpaudit.game.local import LocalEngine
-from dpaudit.game.progress import TrialProgress, ignore_progress
-from dpaudit.game.selection import halves
 from dpaudit.game.store import STORE_FILE, RunFolder
-from dpaudit.game.target import exposing_first
+from dpaudit.game.target import exposing_first, exposure_scores, find_holders, neighbour_distances
 from dpaudit.game.trial import Payload, Role, Trial
+from dpaudit.game.worlds import halves
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.encoding import encode
 from dpaudit.model.tables import load
-from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import GameView, World
+from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_markdown
 from dpaudit.results.schema import result_schema
 from dpaudit.versions import versions

@@ -18,9 +18,15 @@ from dpaudit.model.currencies import CurveClaim
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World
 from dpaudit_generators.gan import DpGan, GradientFlaw
-from dpaudit_generators.gan.flaws import DpSgd
-from dpaudit_generators.gan.gradients import ShallowCritics
-from dpaudit_generators.gan.steps import GanLoss, Objective, Scene, contributions, scene
+from dpaudit_generators.gan.gradients import (
+    GanLoss,
+    Objective,
+    Scene,
+    ShallowCritics,
+    contributions,
+    scene,
+)
+from dpaudit_generators.gan.settings import DpSgd
 from dpaudit_generators.gan.training import GanStep
 
 SCHEMA = Schema(

@@ -18,9 +18,14 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World
 from dpaudit.results.verdict import Verdict
 from dpaudit_generators.gan import WganGp, WganGpDpCritic
-from dpaudit_generators.gan.selu import SeluStack
-from dpaudit_generators.gan.wgan_training import NoisyLayer, critic_loss, scores, with_ones
-from dpaudit_generators.networks.draws import Streams
+from dpaudit_generators.gan.wgan_training import (
+    NoisyLayer,
+    SeluStack,
+    critic_loss,
+    scores,
+    with_ones,
+)
+from dpaudit_generators.networks.source import Streams
 from dpaudit_generators.networks.stack import initial
 
 SCHEMA = Schema(

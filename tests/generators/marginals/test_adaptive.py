@@ -13,9 +13,8 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job, World
-from dpaudit_generators.marginals import Marginals, Structure, adaptive, deviations
-from dpaudit_generators.marginals.adaptive import AdaptiveDeviations
-from dpaudit_generators.marginals.deviations import DeviationTree
+from dpaudit_generators.marginals import Marginals, Structure, deviations
+from dpaudit_generators.marginals.deviations import AdaptiveDeviations, DeviationTree
 
 SCHEMA = Schema(
     columns=(
@@ -86,7 +85,7 @@ def test_each_step_is_drawn_once(seed: int | None, monkeypatch: pytest.MonkeyPat
         opened.append((given, purpose))
         return np.random.default_rng(len(opened))
 
-    monkeypatch.setattr(adaptive, "rng_of", noted)
+    monkeypatch.setattr(deviations, "rng_of", noted)
     monkeypatch.setattr(deviations, "rng_of", noted)
     model = generator().fit(people(ill=9), seed=seed)
     assert opened == [(seed, "columns"), (seed, "deviations")]

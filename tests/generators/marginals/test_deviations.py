@@ -20,11 +20,9 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job, World
 from dpaudit_generators.marginals import Marginals, Structure
-from dpaudit_generators.marginals.choice import joint_counts
 from dpaudit_generators.marginals.deviations import Centre, DeviationTree
-from dpaudit_generators.marginals.domain import Domain
-from dpaudit_generators.marginals.shares import onto_simplex
-from dpaudit_generators.marginals.tables import TreeTables
+from dpaudit_generators.marginals.release import joint_counts, onto_simplex
+from dpaudit_generators.marginals.tables import Domain, TreeTables
 
 SCHEMA = Schema(
     columns=(

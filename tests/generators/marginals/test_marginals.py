@@ -25,11 +25,16 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Generator, Job, World, trains_many
 from dpaudit.trace import trace
 from dpaudit_generators.marginals import Marginals, Structure
-from dpaudit_generators.marginals.choice import choose_tree, distances, joint_counts
-from dpaudit_generators.marginals.domain import Domain
-from dpaudit_generators.marginals.release import ChosenTree, PublicTree
-from dpaudit_generators.marginals.shares import shares_along, total_of
-from dpaudit_generators.marginals.tables import ROOT, TreeTables
+from dpaudit_generators.marginals.release import (
+    ChosenTree,
+    PublicTree,
+    choose_tree,
+    distances,
+    joint_counts,
+    shares_along,
+    total_of,
+)
+from dpaudit_generators.marginals.tables import ROOT, Domain, TreeTables
 
 MIXED = Schema(
     columns=(

@@ -36,7 +36,7 @@ from dpaudit_generators.pate import (
     TorchClassifier,
     labelled,
 )
-from dpaudit_generators.pate.voter import fit_voter
+from dpaudit_generators.pate.ensemble import fit_voter
 
 Rows = npt.NDArray[np.float64]
 COLOURS = ("red", "green", "blue")

@@ -17,8 +17,7 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World
 from dpaudit.results.verdict import Verdict
-from dpaudit_generators.gan.selu import SeluStack
-from dpaudit_generators.gan.wgan_training import with_ones
+from dpaudit_generators.gan.wgan_training import SeluStack, with_ones
 from dpaudit_generators.networks.stack import initial
 from dpaudit_generators.pate_g import PateG
 from dpaudit_generators.pate_g.training import evidence, student_loss

@@ -14,7 +14,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.trace import Severity, TraceReport, trace
 from dpaudit.trace.collector import Collector
 from dpaudit_generators.pate import ensemble
-from dpaudit_generators.pate.partition import IndexArray
+from dpaudit_generators.pate.release import IndexArray
 from dpaudit_generators.pate_g import PateG
 
 SCHEMA = Schema(

@@ -19,15 +19,13 @@ from dpaudit.model.encoding import table_of
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World, trains_many
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.draws import Streams
-from dpaudit_generators.networks.perceptron import Weights
-from dpaudit_generators.networks.rows import Head
+from dpaudit_generators.networks.model import Weights
+from dpaudit_generators.networks.source import Head, Streams
 from dpaudit_generators.networks.stack import Critics, initial
 from dpaudit_generators.pate import IndexArray, LabelRelease, LabelReleases
 from dpaudit_generators.pate_gan import PUBLISHED, Origin, PateGan, PateGanModel, training
-from dpaudit_generators.pate_gan.settings import TrainingSettings
+from dpaudit_generators.pate_gan.settings import Records, Trained, Trainee, TrainingSettings
 from dpaudit_generators.pate_gan.teachers import Teachers
-from dpaudit_generators.pate_gan.trainee import Records, Trained, Trainee
 from samples import PEOPLE, people
 
 NUMBERS = Schema(

@@ -26,8 +26,8 @@ from dpaudit.plugins.protocols import Generator, Model
 from dpaudit_generators.networks.stack import Critics
 from dpaudit_generators.pate import LabelReleases
 from dpaudit_generators.pate_gan import Bounds, Origin, PateGan, PateGanModel, training
+from dpaudit_generators.pate_gan.settings import Records
 from dpaudit_generators.pate_gan.teachers import Teachers
-from dpaudit_generators.pate_gan.trainee import Records
 from dpaudit_generators.toys import NullGenerator
 from samples import people
 

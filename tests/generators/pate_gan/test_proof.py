@@ -16,19 +16,19 @@ import pytest
 import torch
 
 from dpaudit.account import LabelBudget, VoteTable
-from dpaudit.account.gaussian import gaussian_mu
+from dpaudit.account.conversion import gaussian_mu
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import encode, values_of_table
 from dpaudit.model.gaussian import gaussian_delta
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators import pate
-from dpaudit_generators.marginals import Marginals, TreeBatch, adaptive, deviations, release
+from dpaudit_generators.marginals import Marginals, TreeBatch, deviations, release
 from dpaudit_generators.networks.stack import Critics
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan import Origin, PateGan, PateGanModel, mechanism, training
+from dpaudit_generators.pate_gan.settings import Records
 from dpaudit_generators.pate_gan.teachers import Teachers
-from dpaudit_generators.pate_gan.trainee import Records
 
 SCHEMA = Schema(
     columns=(
@@ -316,7 +316,7 @@ def test_p8_a_trainer_that_asks_for_more_is_stopped(monkeypatch: pytest.MonkeyPa
     def greedy(labels: int, rounds: int) -> list[int]:
         return [labels // rounds + 1] * rounds
 
-    monkeypatch.setattr("dpaudit_generators.pate_gan.rounds.labels_per_round", greedy)
+    monkeypatch.setattr("dpaudit_generators.pate_gan.training.labels_per_round", greedy)
     gan = generator(epsilon=20.0)
     assert sum(greedy(gan.plan.labels, gan.rounds)) > gan.plan.labels
     spent = spending(gan)
@@ -379,7 +379,7 @@ def most_moved(gan: PateGan) -> float:
     """The most that a record of fifty moves the deviations by, over their radius."""
     assert gan.marginals is not None
     mechanism = gan.marginals.mechanism
-    assert isinstance(mechanism, adaptive.AdaptiveDeviations)
+    assert isinstance(mechanism, deviations.AdaptiveDeviations)
     rng = np.random.default_rng(4)
     moved = []
     for tree in (mechanism.few, mechanism.many):

@@ -14,7 +14,7 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit_generators.pate import IndexArray, RandomBits, cells, discrete_laplace
-from dpaudit_generators.pate_gan import PateGan, preparation, releases, training
+from dpaudit_generators.pate_gan import PateGan, mechanism, releases, training
 from dpaudit_generators.pate_gan.releases import (
     GRID,
     private_bounds,
@@ -199,8 +199,8 @@ def test_production_takes_partition_and_noise_from_the_system(
         sources.append(seed)
         return RandomBits(seed, purpose)
 
-    monkeypatch.setattr(preparation, "cells", dealing)
-    monkeypatch.setattr(preparation, "RandomBits", drawing)
+    monkeypatch.setattr(mechanism, "cells", dealing)
+    monkeypatch.setattr(mechanism, "RandomBits", drawing)
     gan = generator(**PRIVATE)
     for seed in (None, None, 0, 0, 1):
         gan.fit(table(50), seed=seed)

@@ -15,7 +15,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit_generators.marginals import Marginals, Structure
 from dpaudit_generators.pate_gan import PateGan
-from dpaudit_generators.pate_gan.start import CHOICES, sample_weighted
+from dpaudit_generators.pate_gan.model import CHOICES, sample_weighted
 from samples import PEOPLE, people
 
 COIN = Schema(columns=(Column(name="side", kind=Kind.BINARY, categories=(0, 1)),))

@@ -12,10 +12,10 @@ import pytest
 
 from dpaudit.account import VoteTable
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage, can_be_traced
-from dpaudit_generators.networks.rows import Head
+from dpaudit_generators.networks.source import Head
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import PateGan
-from dpaudit_generators.pate_gan.start import CHOICES
+from dpaudit_generators.pate_gan.model import CHOICES
 from samples import PEOPLE, people
 
 PRIVATE: dict[str, Any] = {"bounds": "private", "label_proportions": "private"}

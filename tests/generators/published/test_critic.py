@@ -17,14 +17,14 @@ from dpaudit.plugins.recorder import NoiseOn, Reader, Stage
 from dpaudit.seeds import rng_of
 from dpaudit_generators.published import critic
 from dpaudit_generators.published.critic import CriticSettings, CriticSubject, train_critics
-from dpaudit_generators.published.critic_draws import (
+from dpaudit_generators.published.critic_networks import (
     Minibatches,
     UniformSource,
     flipped,
     noise_of,
 )
+from dpaudit_generators.published.networks import drawn
 from dpaudit_generators.published.recipes import Architecture, Start
-from dpaudit_generators.published.starts import drawn
 
 SETTINGS = CriticSettings(
     iterations=20,

@@ -11,10 +11,9 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.trace.collector import Collector
 from dpaudit_generators.published import SwitchedPateGan
-from dpaudit_generators.published.facts import ONE_BY_ONE, released
 from dpaudit_generators.published.scaling import Span, fit_scaling
-from dpaudit_generators.published.shown import ShownRecords
-from dpaudit_generators.published.trainee import Form
+from dpaudit_generators.published.student import ShownRecords
+from dpaudit_generators.published.trainee import ONE_BY_ONE, Form, released
 from samples import PEOPLE, people
 
 

@@ -12,9 +12,16 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import encode, values_of, values_of_table
 from dpaudit.model.encoding import width as encoded_width
 from dpaudit.model.schema import Schema
-from dpaudit_generators.published import mixture
-from dpaudit_generators.published.mixture import COMPONENTS, PUBLIC, fit_mixture
-from dpaudit_generators.published.scaling import SLOTS, Scaling, Span, fit_scaling
+from dpaudit_generators.published import scaling as scalings
+from dpaudit_generators.published.scaling import (
+    COMPONENTS,
+    PUBLIC,
+    SLOTS,
+    Scaling,
+    Span,
+    fit_mixture,
+    fit_scaling,
+)
 from dpaudit_generators.published.switches import Switch
 
 SCHEMA = Schema(
@@ -227,7 +234,7 @@ def test_a_mixture_is_fitted_once_and_forgets_the_order() -> None:
     values = np.random.default_rng(0).random(300)
     first = fit_mixture(values)
     assert fit_mixture(values[::-1]) is first
-    mixture._fitted.clear()
+    scalings._fitted.clear()
     assert fit_mixture(values) == first
     assert fit_mixture(values[1:]) != first
 

@@ -9,11 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from dpaudit_generators.networks.slices import with_ones
+from dpaudit_generators.networks.stack import with_ones
 from dpaudit_generators.published import recipes
-from dpaudit_generators.published.likeness import Likeness
-from dpaudit_generators.published.networks import Networks
-from dpaudit_generators.published.partition import Partition
+from dpaudit_generators.published.networks import Networks, drawn
 from dpaudit_generators.published.recipes import (
     Activation,
     Architecture,
@@ -22,9 +20,8 @@ from dpaudit_generators.published.recipes import (
     Shortcut,
     Start,
 )
-from dpaudit_generators.published.starts import drawn
-from dpaudit_generators.published.student import Dropouts, Students
-from dpaudit_generators.published.teachers import NetworkTeachers
+from dpaudit_generators.published.student import Dropouts, Likeness, Students
+from dpaudit_generators.published.teachers import NetworkTeachers, Partition
 from dpaudit_generators.published.trainee import Form, PublishedTrainee
 
 SHAPES = [

@@ -13,8 +13,7 @@ from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec
 from dpaudit.errors import RunFolderError
 from dpaudit.game.engine import run_trials
-from dpaudit.game.flight import Engine
-from dpaudit.game.progress import OnProgress
+from dpaudit.game.flight import Engine, OnProgress
 from dpaudit.game.store import STORE_FILE, RunFolder
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.plugins.foreign import pickled

@@ -11,8 +11,8 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import RegistryError, SettingsError, TargetError
-from dpaudit.game.selection import SelectionGame, halves
 from dpaudit.game.target import exposing_first
+from dpaudit.game.worlds import SelectionGame, halves
 from dpaudit.model.choices import VULNERABLE
 from dpaudit.model.tables import Table
 from dpaudit.plugins.named import NamedAttack, named_generator

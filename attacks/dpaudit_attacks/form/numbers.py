@@ -1,0 +1,166 @@
+"""Numbers by themselves: how they are written, which are distinct, and their order statistics.
+
+Order statistics are those other than the smallest and the largest, which GroundHog has.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from dpaudit.model.column import Kind
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, IntArray
+from dpaudit_attacks.columns import slot_counts
+from dpaudit_attacks.form.rows import longest_run
+from dpaudit_attacks.form.view import Beside, FeatureGroup, flat, labelled, numeric_names
+
+DECIMALS: Final = (0, 1, 2, 3, 4, 6)
+MOST_DECIMALS: Final = DECIMALS[-1]
+CLOSE: Final = 1e-6
+"""How far from a whole number counts as whole, after the point was moved."""
+WRITTEN = (*(f"numbers of at most {k} decimals" for k in DECIMALS), "whole quarters")
+LAST = (*(f"last digit {digit}" for digit in range(10)), "even last digit")
+
+
+def digits_names(schema: Schema) -> list[FeatureName]:
+    """Names of the features; see `digits_values`."""
+    continuous = [c.name for c in schema.columns if c.kind is Kind.CONTINUOUS]
+    return labelled(continuous, WRITTEN) + labelled(numeric_names(schema), LAST)
+
+
+def digits_values(view: Beside) -> FloatArray:
+    """Counts of numbers by how they are written.
+
+    The last digit is read at as many decimals as the target's value has, at most 6.
+
+    Args:
+        view: M tables.
+
+    Returns:
+        Features [M, f]: for each continuous column how many numbers have at most so many decimals,
+        and how many are whole multiples of 1/4; then for each numeric column how often its last
+        digit is 0 to 9, and even.
+    """
+    continuous = np.array([c.kind is Kind.CONTINUOUS for c in view.schema.columns])
+    numeric = np.array([c.kind.numeric for c in view.schema.columns])
+    written = _written(view.stack.numbers[:, continuous[numeric]])
+    return np.concatenate([written, _last(view)], axis=1)
+
+
+DIGITS = FeatureGroup(digits_names, digits_values)
+
+
+def _whole(numbers: FloatArray) -> BoolArray:
+    found: BoolArray = np.abs(numbers - np.rint(numbers)) <= CLOSE
+    return found
+
+
+def _written(numbers: FloatArray) -> FloatArray:
+    scales = [*(10.0**k for k in DECIMALS), 4.0]
+    found = np.stack([_whole(numbers * scale).sum(axis=-1) for scale in scales], axis=-1)
+    return found.reshape(len(found), -1).astype(np.float64)
+
+
+def _last(view: Beside) -> FloatArray:
+    moved = view.stack.numbers * 10.0 ** _decimals(view.target.numbers[0])
+    digits = np.floor(np.abs(moved) + CLOSE) % 10
+    slots: IntArray = np.where(view.missing, 10, digits).astype(np.int64)
+    counts = slot_counts(slots.reshape(-1, view.n_rows), 11)[:, :10]
+    found = np.column_stack([counts, counts[:, ::2].sum(axis=1)])
+    return found.reshape(view.n_tables, -1).astype(np.float64)
+
+
+def _decimals(target: FloatArray) -> FloatArray:
+    """Decimals [numeric columns, 1] of the target's numbers; 0 if missing."""
+    places = np.arange(MOST_DECIMALS)
+    enough = _whole(target * 10.0**places) | np.isnan(target)
+    found: FloatArray = (~enough).cumprod(axis=1).sum(axis=1, keepdims=True).astype(np.float64)
+    return found
+
+
+QUANTILES: Final = (0.05, 0.1, 0.25, 0.75, 0.9, 0.95)
+LABELS = (
+    "distinct values",
+    "values that occur once",
+    "most copies of a value",
+    "smallest gap between values",
+    "largest gap between values",
+    "second smallest",
+    "third smallest",
+    "third largest",
+    "second largest",
+    *(f"{quantile:g} quantile" for quantile in QUANTILES),
+    "gap above the smallest",
+    "gap above the second smallest",
+    "gap below the second largest",
+    "gap below the largest",
+    "distance of the quartiles",
+    "values at or below the lower bound",
+    "values at or above the upper bound",
+)
+
+
+def spacing_names(schema: Schema) -> list[FeatureName]:
+    """Names of the features; see `spacing_values`."""
+    return labelled(numeric_names(schema), LABELS)
+
+
+def spacing_values(view: Beside) -> FloatArray:
+    """Facts about the sorted numbers of each column, in widths of its range.
+
+    Of a column with fewer than three numbers the order statistics repeat; 0 if it has none.
+
+    Args:
+        view: M tables.
+
+    Returns:
+        Features [M, f].
+    """
+    ordered = view.stack.ordered / view.widths
+    last = np.maximum(view.present - 1, 0)
+
+    def at(*places: IntArray) -> list[FloatArray]:
+        inside = np.minimum(np.maximum(np.stack(places, axis=-1), 0), last[..., None])
+        found = np.take_along_axis(ordered, inside, axis=-1)
+        return list(np.moveaxis(np.where(view.present[..., None] == 0, 0.0, found), -1, 0))
+
+    first = np.zeros_like(last)
+    lowest, second, third = at(first, first + 1, first + 2)
+    highest, next_highest, third_highest = at(last, last - 1, last - 2)
+    low, high = at(last // 4, last - last // 4)
+    quantiles = at(*(np.rint(last * quantile).astype(np.int64) for quantile in QUANTILES))
+    gaps = np.diff(ordered, axis=-1)
+    positive = gaps > 0  # not where a number is missing
+    there = np.arange(view.n_rows) < view.present[..., None]
+    new = np.concatenate([there[..., :1], positive], axis=-1)
+    final = np.concatenate([positive, there[..., -1:]], axis=-1)
+    final |= np.arange(view.n_rows) == last[..., None]
+    repeated = np.where(there[..., 1:], positive, True)
+    lower = np.array([c.bounds.lower for c in view.schema.columns if c.kind.numeric])
+    bottom = lower.reshape(-1, 1)
+    return flat(
+        [
+            new.sum(axis=-1),
+            (new & final & there).sum(axis=-1),
+            longest_run(repeated),
+            np.where(positive, gaps, 1.0).min(axis=-1, initial=1.0),
+            np.where(positive, gaps, 0.0).max(axis=-1, initial=0.0),
+            second,
+            third,
+            third_highest,
+            next_highest,
+            *quantiles,
+            second - lowest,
+            third - second,
+            next_highest - third_highest,
+            highest - next_highest,
+            high - low,
+            (view.stack.numbers <= bottom).sum(axis=-1),
+            (view.stack.numbers >= bottom + view.widths).sum(axis=-1),
+        ]
+    )
+
+
+SPACING = FeatureGroup(spacing_names, spacing_values)

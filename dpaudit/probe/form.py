@@ -1,0 +1,349 @@
+"""Probes of form: order and number of the records, scale and whole numbers of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dpaudit.bounds import one_run_p_value
+from dpaudit.model.claim import Neighbours
+from dpaudit.model.column import Column, Kind, as_numbers
+from dpaudit.model.encoding import values_of_table
+from dpaudit.model.schema import Schema
+from dpaudit.model.severity import Severity
+from dpaudit.plugins.protocols import FloatArray
+from dpaudit.probe.challenge import dropped, inserted, needed, one_coin, summary, unprovable
+from dpaudit.probe.result import NotApplicable, Observation
+from dpaudit.probe.subject import SCHEMA, Fit, Subject, Trainer
+
+_THRESHOLDS: Final = (1000, 2000)
+_DEEPEST: Final = 6
+_SIDE: Final = 7
+"""Fits in each order; 14 fits can be halved in 3432 ways."""
+_AWAY: Final = 100.0
+"""Ranges by which columns are moved away from 0."""
+_FITS: Final = 2
+_ROUNDING: Final = 1e-6
+"""Floating-point error of a whole number."""
+_MORE: Final = 13
+"""Rows asked for beyond those of the table."""
+
+
+def settings_follow_rows(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
+    """Checks whether the model's shape jumps where the repeated table passes a threshold."""
+    data = subject.data
+    most = max(_THRESHOLDS) + 2
+    repeated = pd.concat([data] * -(-most // len(data)), ignore_index=True).iloc[:most]
+    generator = subject.build()
+    seen = 0
+    for threshold in _THRESHOLDS:
+        sizes = (threshold - 2, threshold - 1, threshold, threshold + 1)
+        fits = [
+            Fit(tuple(range(size, most)), trainer.stream("fit", i).seed(), 0)
+            for size in sizes
+            for i in range(2)
+        ]
+        models = [_visible(model) for model in trainer.models(generator, repeated, fits)]
+        paths = set.intersection(*(set(model) for model in models))
+        everything = set.union(*(set(model) for model in models))
+        seen = max(seen, len(everything))
+        for path in sorted(everything):
+            low = {model.get(path) for model in models[:4]}
+            high = {model.get(path) for model in models[4:]}
+            if len(low) == len(high) == 1 and low != high:
+                before, after = low.pop(), high.pop()
+                return Observation(
+                    True,
+                    f"{path} is {before} for {threshold - 2} and {threshold - 1} records and "
+                    f"{after} for {threshold} and {threshold + 1}",
+                    {"threshold": threshold, "visible": len(paths)},
+                    certainty="the same for two seeds and two sizes on either side of one record",
+                )
+    if not seen:
+        return NotApplicable(
+            "the model shows no arrays, networks or whole numbers as plain attributes"
+        )
+    return Observation(
+        False,
+        f"{seen} visible shapes and whole numbers do not jump at "
+        f"{' or '.join(map(str, _THRESHOLDS))} records",
+        {"visible": seen},
+        certainty="the same for two seeds and two sizes on either side of one record",
+    )
+
+
+def row_order_matters(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
+    """Compares outputs for the same records in another order, with the same seed."""
+    generator, data = subject.build(), subject.data
+    order = trainer.stream("order").rng().permutation(len(data))
+    shuffled = data.iloc[order].reset_index(drop=True)
+
+    def tables(table: pd.DataFrame, fits: Sequence[Fit]) -> list[pd.DataFrame]:
+        return trainer.tables(generator, table, fits)
+
+    one, again = tables(data, [trainer.fit_of(0), trainer.fit_of(0)])
+    if one.equals(again):
+        [other] = tables(shuffled, [trainer.fit_of(0)])
+        same = alike(one, other, subject)
+        if same:  # with another seed too, or it is a constant
+            tables(data, [trainer.fit_of(1)])
+        return Observation(
+            not same,
+            "the same seed gives "
+            + ("the same table" if same else "another table")
+            + " for the records in another order",
+            certainty="the same order and seed give the same table twice",
+        )
+    sides = [
+        tables(table, [trainer.fit_of(_SIDE * i + j + 1) for j in range(_SIDE)])
+        for i, table in enumerate((data, shuffled))
+    ]
+    values = np.array([list(summary(table, subject).values()) for side in sides for table in side])
+    p_value = permutation_p(values)
+    words = f"{_SIDE} fits in each order, without usable seeds: exact permutation test"
+    return Observation(
+        p_value <= subject.settings.alpha, words, {"fits_of_each_order": _SIDE}, p_value
+    )
+
+
+def _visible(model: object) -> Mapping[str, object]:
+    """Shapes of arrays and networks, and whole numbers, by their path in an object."""
+    return dict(_walk(model, "model", _DEEPEST, set()))
+
+
+def _shape(value: Any) -> tuple[int | None, ...] | None:
+    """The shape of an array, None in it for a size that is left open; None if it is no array."""
+    try:
+        sizes = tuple(value.shape) if hasattr(value, "dtype") else None
+    except Exception:  # noqa: BLE001 - foreign: not every array of a framework has a shape yet
+        return None
+    if sizes is None:
+        return None
+    return tuple(int(size) if hasattr(size, "__index__") else None for size in sizes)
+
+
+def _walk(value: Any, path: str, depth: int, seen: set[int]) -> Iterator[tuple[str, object]]:
+    if isinstance(value, bool | str | bytes | float | pd.DataFrame | pd.Series) or value is None:
+        return
+    if isinstance(value, int | np.integer):
+        yield path, int(value)
+        return
+    if depth == 0 or id(value) in seen or (callable(value) and not hasattr(value, "state_dict")):
+        return
+    seen = seen | {id(value)}
+    shape = _shape(value)
+    if shape is not None:
+        yield path, shape
+    elif callable(getattr(value, "state_dict", None)):
+        for name, tensor in value.state_dict().items():
+            yield from _walk(tensor, f"{path}.{name}", depth - 1, seen)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _walk(item, f"{path}[{key!r}]", depth - 1, seen)
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield f"len({path})", len(value)
+        for position, item in enumerate(list(value)[:100]):
+            yield from _walk(item, f"{path}[{position}]", depth - 1, seen)
+    else:
+        for name, item in getattr(value, "__dict__", {}).items():
+            yield from _walk(item, f"{path}.{name}", depth - 1, seen)
+
+
+def scale_wrong(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
+    """Checks that the output moves with numbers and public bounds that are moved far from 0."""
+    moved = [c for c in subject.schema.columns if c.kind.numeric and c.name != subject.schema.label]
+    if not moved:
+        return NotApplicable("the table has no numeric column besides its label")
+    if SCHEMA not in subject.maker.takes:
+        return NotApplicable("the generator takes no schema, so its bounds cannot be moved")
+    schema, data = _away(subject.schema, subject.data, moved)
+    tables = trainer.tables(
+        subject.build(schema, data), data, [trainer.fit_of(i) for i in range(_FITS)], schema=schema
+    )
+    outside = {
+        column.name: min(_outside(table, column) for table in tables)
+        for column in schema.columns
+        if column.name in {c.name for c in moved}
+    }
+    wrong = [name for name, share in outside.items() if share > 0.5]
+    certainty = "a generator that keeps to public bounds produces no value outside them"
+    if not wrong:
+        words = "the output moves with the bounds when all numbers are moved far from 0"
+        read = tuple(column.name for column in moved)
+        return Observation(False, words, {"columns": len(moved)}, certainty=certainty, read=read)
+    [column] = [column for column in schema.columns if column.name == wrong[0]]
+    values = as_numbers(tables[0][column.name])
+    lower, upper = column.bounds
+    return Observation(
+        True,
+        f"{len(wrong)} of {len(moved)} columns lie mostly outside their bounds: {column.name} in "
+        f"[{np.nanmin(values):.4g}, {np.nanmax(values):.4g}], bounds [{lower:.6g}, {upper:.6g}]",
+        {"columns": len(wrong), "of": len(moved)},
+        certainty=certainty,
+    )
+
+
+def integers_truncated(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
+    """Compares whole numbers with the same column declared continuous, from the same seed.
+
+    Bins of whole numbers end one above the largest, those of a continuous column at it, so that
+    one drawn from a bin may look cut off in all bins but the last. An alarm is therefore checked
+    on a table whose whole numbers all are the largest.
+    """
+    whole = [
+        column
+        for column in subject.schema.columns
+        if column.kind is Kind.INTEGER and column.name != subject.schema.label
+    ]
+    if not whole:
+        return NotApplicable("the table has no column of whole numbers besides its label")
+    if SCHEMA not in subject.maker.takes:
+        return NotApplicable("the generator takes no schema, so kinds cannot be changed")
+    steps = _steps(subject, trainer, whole, subject.data)
+    if not len(steps) or np.abs(steps).max() >= 1.0 or not np.any(steps):
+        return NotApplicable(
+            "declared continuous, whole numbers are generated differently or stay whole: nothing "
+            "to compare"
+        )
+    mean, low, high = float(steps.mean()), float(steps.min()), float(steps.max())
+    down = high <= _ROUNDING and low < -0.6
+    if down:
+        largest = subject.data.assign(**{column.name: column.bounds.upper for column in whole})
+        down = not np.any(_steps(subject, trainer, whole, largest) > _ROUNDING)
+    return Observation(
+        down,
+        f"against the same column declared continuous, whole numbers differ by {low:.2f} to "
+        f"{high:.2f}, {mean:.3f} on average",
+        {"mean": mean, "smallest": low, "largest": high, "values": len(steps)},
+        certainty="rounding to the nearest moves no number by more than a half, and whole numbers "
+        "drawn from bins of their own reach the largest",
+    )
+
+
+def _steps(
+    subject: Subject, trainer: Trainer, whole: Sequence[Column], data: pd.DataFrame
+) -> npt.NDArray[np.float64]:
+    """By how much whole numbers differ from the same columns declared continuous, same seed."""
+    twin = replace(
+        subject.schema,
+        columns=tuple(
+            replace(column, kind=Kind.CONTINUOUS) if column in whole else column
+            for column in subject.schema.columns
+        ),
+    )
+    rounded, continuous = (
+        trainer.tables(
+            subject.build(schema), schema.canonical(data), [trainer.fit_of(0)], schema=schema
+        )[0]
+        for schema in (subject.schema, twin)
+    )
+    steps: npt.NDArray[np.float64] = np.concatenate(
+        [as_numbers(rounded[c.name]) - as_numbers(continuous[c.name]) for c in whole]
+    )
+    return steps[~np.isnan(steps)]
+
+
+def row_count_leaks(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
+    """Asks for another number of rows than the table has."""
+    generator, data, n = subject.build(), subject.data, len(subject.data)
+    asked = n + _MORE
+    coins = inserted([n - 1], [n], subject.claim)
+    with_base = pd.concat([data, data.iloc[[0]]], ignore_index=True)
+
+    def counts(heads: list[bool], first: int) -> list[int]:
+        fits = [
+            trainer.fit_of(first + i, dropped(coins, np.array([fell])))
+            for i, fell in enumerate(heads)
+        ]
+        models = trainer.models(generator, with_base, fits)
+        return [
+            len(model.sample(asked, seed=fit.sample_seed))
+            for model, fit in zip(models, fits, strict=True)
+        ]
+
+    found = counts([True, False], 0)
+    if found == [asked, asked]:
+        return Observation(False, "as many rows as asked for", {"asked": asked}, 1.0)
+    basis = f"asked for {asked} rows it gives {found[0]}, or {found[1]} for another table"
+    numbers = {"asked": asked, "given": found[0], "given_without_record": found[1]}
+    sizes = [n, n - 1]
+    if found != sizes or subject.claim.neighbours is Neighbours.REPLACE_ONE:
+        certainty = "a number of rows is the one asked for or it is not"
+        return Observation(True, basis, numbers, certainty=certainty, severity=Severity.BUG)
+    claim = one_coin(subject.claim)
+    guesses = needed(claim, subject.settings.alpha)
+    if guesses is None or guesses > subject.settings.fits:
+        return unprovable(claim, basis, guesses)
+    toss = [bool(x) for x in trainer.stream("coins").rng().random(guesses) < 0.5]
+    given = counts(toss, 2)
+    right = sum((count == n) == fell for count, fell in zip(given, toss, strict=True))
+    p_value = one_run_p_value(right, guesses, guesses, epsilon=claim.epsilon, delta=0.0)
+    words = f"{basis}: as many as it was trained on"
+    return Observation(
+        p_value <= subject.settings.alpha, words, numbers | {"right": right}, p_value
+    )
+
+
+def _away(schema: Schema, data: pd.DataFrame, moved: list[Column]) -> tuple[Schema, pd.DataFrame]:
+    columns, table = [], data.copy()
+    for column in schema.columns:
+        if column in moved:
+            lower, upper = column.bounds
+            shift = np.ceil(_AWAY * (upper - lower) - lower)
+            columns.append(replace(column, lower=lower + shift, upper=upper + shift))
+            table[column.name] = as_numbers(data[column.name]) + shift
+        else:
+            columns.append(column)
+    other = replace(schema, columns=tuple(columns))
+    canonical = other.canonical(table)
+    for column in columns:  # rounding must not push a value over its bound
+        if column.kind.numeric:
+            canonical[column.name] = canonical[column.name].clip(*column.bounds)
+    return other, other.canonical(canonical)
+
+
+def _outside(table: pd.DataFrame, column: Column) -> float:
+    values = as_numbers(table[column.name])
+    lower, upper = column.bounds
+    slack = 1e-6 * abs(upper)
+    return float(np.mean((values < lower - slack) | (values > upper + slack)))
+
+
+def alike(one: pd.DataFrame, other: pd.DataFrame, subject: Subject) -> bool:
+    """Whether two tables are equal up to the rounding of sums in another order.
+
+    Args:
+        one: A synthetic table.
+        other: Another one.
+        subject: What is probed, for the schema.
+
+    Returns:
+        True if no value differs by more than rounding.
+    """
+    first, second = (values_of_table(table, subject.schema) for table in (one, other))
+    return np.allclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
+
+
+def permutation_p(values: FloatArray) -> float:
+    """Exact p-value for the two halves of the rows [2 s, f] having the same distribution.
+
+    The statistic is the largest standardised difference of means over the f features.
+    """
+    total = len(values)
+    centred = values - values.mean(axis=0)
+    scale = centred.std(axis=0)
+    usable = scale > 1e-12 * (1.0 + np.abs(values).max(axis=0))
+    if not usable.any():
+        return 1.0
+    standard = centred[:, usable] / scale[usable]
+    deals = np.array(list(combinations(range(total), total // 2)))
+    picked = np.zeros((len(deals), total))
+    np.put_along_axis(picked, deals, 1.0, axis=1)
+    statistics = np.abs(picked @ standard).max(axis=1)
+    return float(np.mean(statistics >= statistics[0] * (1.0 - 1e-12)))

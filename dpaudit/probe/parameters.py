@@ -1,0 +1,289 @@
+"""Probes of a generator's inputs other than the table: epsilon, delta and seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import pandas as pd
+
+from dpaudit.errors import BudgetError, InputError
+from dpaudit.game.trial import reason_of
+from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.column import as_numbers
+from dpaudit.model.schema import Schema
+from dpaudit.model.severity import Severity
+from dpaudit.plugins.protocols import Generator, is_seedable
+from dpaudit.probe.challenge import Coin, challenge, inserted, single_coin, summary
+from dpaudit.probe.result import NotApplicable, Observation
+from dpaudit.probe.subject import Fit, Subject, Trainer
+
+_GROUP_EPSILON = 0.05
+"""Epsilon of all records together in the probe of epsilon."""
+_DELTAS = (1e-12, 0.1)
+"""Far apart, so that any noise that depends on delta differs."""
+REFUSALS: Final = (InputError, BudgetError, ValueError)
+"""What a generator raises when it refuses a setting."""
+_TRIED: Final = 3
+"""Records tried, one after another."""
+_PILOT: Final = 10
+"""Number of the first pilot fit; lower ones have been used by then."""
+
+
+def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
+    """Checks that at a tiny epsilon even an opposite table gives nearly the same output."""
+    if "epsilon" not in subject.maker.takes:
+        return NotApplicable("the generator is built without an epsilon")
+    n = len(subject.data)
+    steps = n if subject.claim.neighbours is Neighbours.REPLACE_ONE else 2 * n
+    epsilon = _GROUP_EPSILON / steps
+    try:
+        generator = subject.build(epsilon=epsilon)
+    except REFUSALS as error:
+        return _refused(f"epsilon {epsilon:.2g}", error)
+    own: PrivacyClaim | None = getattr(generator, "claim", None)
+    claim = replace(subject.claim, epsilon=epsilon) if own is None else own
+    if claim.epsilon > 2.0 * epsilon:
+        return Observation(
+            True,
+            f"built with epsilon {epsilon:.2g} it claims {claim.epsilon:.3g}",
+            {"asked": epsilon, "claimed": claim.epsilon},
+            certainty="stated by its own claim",
+            severity=Severity.BUG,
+        )
+    group = group_claim(claim, steps)
+    if group is None:
+        return NotApplicable(f"delta {claim.delta:g} for {steps} records at once limits nothing")
+    data = pd.concat([subject.data, turned(subject.data, subject.schema)], ignore_index=True)
+    data = subject.schema.canonical(data)
+    coin = Coin(tuple(range(n)), tuple(range(n, 2 * n)))
+    at = f"at epsilon {claim.epsilon:.2g}"
+    try:
+        found = single_coin(
+            subject,
+            trainer,
+            generator,
+            data,
+            coin,
+            lambda table: summary(table, subject),
+            claim=group,
+            basis=f"{at} the outputs of two opposite tables differ",
+        )
+    except REFUSALS as error:
+        own_fit = trainer.fit_of(0, coin.heads)  # raises what is no matter of epsilon
+        trainer.tables(subject.build(), data, [own_fit])
+        return _refused(f"epsilon {epsilon:.2g} when it is trained", error)
+    if found is None:
+        return Observation(False, f"{at} two opposite tables give similar outputs", {}, 1.0)
+    return found
+
+
+def delta_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
+    """Checks whether the claim and the output depend on delta."""
+    if "delta" not in subject.maker.takes:
+        return NotApplicable("the generator is built without a delta")
+    try:
+        others = [subject.build(delta=delta) for delta in _DELTAS]
+    except REFUSALS as error:
+        return _refused(f"delta {_DELTAS[0]:g} or {_DELTAS[1]:g}", error)
+    generators = [subject.build(), *others]
+    claims = [getattr(generator, "claim", None) for generator in generators]
+    claimed = {claim.delta for claim in claims if claim is not None}
+    if None not in claims and len(claimed) == 1:
+        [delta] = claimed
+        return Observation(
+            True,
+            f"built with delta {_DELTAS[0]:g} or {_DELTAS[1]:g} it claims {delta:.2g}",
+            {"claimed": delta},
+            certainty="stated by its own claim",
+        )
+
+    def table(generator: Generator) -> pd.DataFrame:
+        [made] = trainer.tables(generator, subject.data, [trainer.fit_of(0)])
+        return made
+
+    tables = [table(generators[0])]  # raises what is no matter of delta
+    try:
+        tables += [table(generator) for generator in others]
+    except REFUSALS as error:
+        return _refused(f"delta {_DELTAS[0]:g} or {_DELTAS[1]:g} when it is trained", error)
+    same = all(tables[0].equals(table) for table in tables[1:])
+    shown = "the same table: nothing but the claim depends on delta" if same else "other tables"
+    return Observation(
+        same,
+        f"with delta {_DELTAS[0]:g} and {_DELTAS[1]:g} the same seed gives {shown}",
+        certainty="the tables are compared bit by bit",
+        severity=Severity.NOTE,
+    )
+
+
+def _refused(what: str, error: Exception) -> NotApplicable:
+    return NotApplicable(f"the generator refuses {what}: {reason_of(error)}")
+
+
+def group_claim(claim: PrivacyClaim, steps: int) -> PrivacyClaim | None:
+    """What a claim implies for tables that are many steps apart.
+
+    (k ε, δ (e^(k ε) - 1) / (e^ε - 1)) (Dwork and Roth 2014, Theorem 2.2 with its δ).
+
+    Args:
+        claim: The claim for neighbouring tables.
+        steps: The number k of steps.
+
+    Returns:
+        The claim; None if its delta is not below 0.1 or its epsilon above 50.
+    """
+    epsilon = steps * claim.epsilon
+    if epsilon > 50.0:
+        return None
+    delta = claim.delta * math.expm1(epsilon) / math.expm1(claim.epsilon)
+    return replace(claim, epsilon=epsilon, delta=delta) if delta < 0.1 else None
+
+
+def turned(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """The most dissimilar table that the schema allows: numbers mirrored, categories shifted.
+
+    Args:
+        data: The table.
+        schema: Its schema.
+
+    Returns:
+        The canonical table, with as many rows.
+    """
+    table = {}
+    for column in schema.columns:
+        values = data[column.name]
+        if column.kind.numeric:
+            lower, upper = column.bounds
+            table[column.name] = pd.Series(lower + (upper - as_numbers(values)))
+        else:
+            following = dict(
+                zip(column.categories, (*column.categories[1:], column.categories[0]), strict=True)
+            )
+            table[column.name] = values.map(following).astype(object)
+    return schema.canonical(pd.DataFrame(table))
+
+
+class _Half(NamedTuple):
+    """One of the two seeds of a fit, varied alone.
+
+    Attributes:
+        fit: The fit that differs from the first in this seed only.
+        seed: Whose seed it is, in words.
+        other: Whose seed stays, in words.
+    """
+
+    fit: Fit
+    seed: str
+    other: str
+
+
+def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
+    """Checks whether another seed changes the table, and whether what stays reveals a record.
+
+    First the seeds of training and sampling both differ, because noise may be drawn with either;
+    then each alone: noise that is always the same hides behind the randomness of the other half.
+    """
+    if not is_seedable(subject.build()):
+        return NotApplicable("the generator says that it cannot be seeded")
+    first, second = trainer.fit_of(0), trainer.fit_of(1)
+    one, other = _tables(subject, trainer, [first, second])
+    if one.equals(other):
+        return _fixed(subject, trainer, one, "fits with different seeds", seeded=True)
+    halves = (
+        _Half(first._replace(seed=second.seed), "the fit", "the sample"),
+        _Half(first._replace(sample_seed=second.sample_seed), "the sample", "the fit"),
+    )
+    tables = _tables(subject, trainer, [half.fit for half in halves])
+    for half, table in zip(halves, tables, strict=True):
+        if one.equals(table):
+            return _hidden(subject, trainer, one, first, half)
+    words = "the seed of the fit and that of the sample each change the output"
+    return Observation(False, words, {}, 1.0)
+
+
+def nothing_random(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
+    """Checks without seeds, as in production, whether one output reveals a record."""
+    what = "fits called with seed=None"
+    one, other = _tables(subject, trainer, [trainer.fit_of(i, seeded=False) for i in range(2)])
+    if one.equals(other):
+        return _fixed(subject, trainer, one, what, seeded=False)
+    return Observation(False, f"two {what} give two outputs", {}, 1.0)
+
+
+def _fixed(
+    subject: Subject, trainer: Trainer, one: pd.DataFrame, what: str, *, seeded: bool
+) -> Observation | NotApplicable:
+    """Guesses coins from a fixed output; one that does not depend on the data is private."""
+    record = _revealed(
+        subject, trainer, one, lambda i, record: trainer.fit_of(2 + i, [record], seeded=seeded)
+    )
+    if record is None:
+        return Observation(False, f"{what} give one output; no record tried moves it", {}, 1.0)
+    return challenge(
+        subject,
+        trainer,
+        subject.build(),
+        _with_base(subject, record),
+        inserted([record], [len(subject.data)], subject.claim),
+        lambda table: [table.equals(one)],
+        basis=f"{what} give one output, and another without record {record}",
+        seeded=seeded,
+    )
+
+
+def _hidden(
+    subject: Subject, trainer: Trainer, one: pd.DataFrame, first: Fit, half: _Half
+) -> Observation | NotApplicable:
+    """Guesses coins where one seed changes nothing, so that all noise is drawn with the other.
+
+    That is no leak where the noise is enough: the fits of the test have fresh seeds of both kinds,
+    which the guesses do not know.
+    """
+    unused = f"the seed of {half.seed} alone changes nothing"
+    record = _revealed(subject, trainer, one, lambda _, record: first._replace(dropped=(record,)))
+    if record is None:
+        return Observation(False, f"{unused}; no record tried moves the output", {}, 1.0)
+    found = single_coin(
+        subject,
+        trainer,
+        subject.build(),
+        _with_base(subject, record),
+        inserted([record], [len(subject.data)], subject.claim)[0],
+        lambda table: summary(table, subject),
+        basis=f"{unused}, and record {record} moves the output",
+        first=_PILOT,
+    )
+    if found is None:
+        return NotApplicable(
+            f"{unused}, so that all noise is drawn with the seed of {half.other}; record {record} "
+            "moves the output, but in the pilot no more than that noise does: whether it is enough "
+            "is for an audit"
+        )
+    return found
+
+
+def _revealed(
+    subject: Subject, trainer: Trainer, one: pd.DataFrame, fit: Callable[[int, int], Fit]
+) -> int | None:
+    """A record without which the table is another; the target is tried first, if there is one."""
+    n = len(subject.data)
+    drawn = [int(trainer.stream("record", i).rng().integers(n)) for i in range(_TRIED)]
+    named = [] if subject.target is None else [subject.target]
+    for number, record in enumerate([*named, *drawn]):
+        [table] = _tables(subject, trainer, [fit(number, record)])
+        if not table.equals(one):
+            return record
+    return None
+
+
+def _tables(subject: Subject, trainer: Trainer, fits: Sequence[Fit]) -> list[pd.DataFrame]:
+    return trainer.tables(subject.build(), subject.data, fits)
+
+
+def _with_base(subject: Subject, record: int) -> pd.DataFrame:
+    """The table, followed by the record that may replace the given one."""
+    base = subject.data.iloc[[(record + 1) % len(subject.data)]]
+    return pd.concat([subject.data, base], ignore_index=True)

@@ -1,0 +1,209 @@
+"""Rows that are equal or near: keys of whole rows, and distances between encoded ones."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dpaudit.errors import MissingExtraError, SettingsError
+from dpaudit.model.encoding import encode_values, values_of_table, width
+from dpaudit.model.schema import Schema
+from dpaudit.plugins.protocols import FloatArray, IntArray
+
+Keys = npt.NDArray[np.uint64]
+_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
+Encoded = npt.NDArray[np.float32]
+FARTHEST: Final = 10.0
+"""Encoded values are clipped here: a table may hold any finite number."""
+LARGE: Final = 4 * 10**10
+"""Most pairs of rows that are compared one by one; beyond, an index is searched."""
+_ROWS_AT_ONCE: Final = 2**14
+_QUERIES_AT_ONCE: Final = 2**17
+_LISTS: Final = 2048
+_SEARCHED: Final = 8
+_PER_LIST: Final = 128
+
+
+def column_keys(values: FloatArray) -> Keys:
+    """A key of each value, other ones in each column.
+
+    The key of a row over some columns is the sum of their keys, modulo 2**64: so columns are left
+    out by subtraction.
+
+    Args:
+        values: Values [n, d], as `dpaudit.model.encoding.values_of_table` gives them.
+
+    Returns:
+        Keys [n, d].
+    """
+    keys = np.empty(values.shape, dtype=np.uint64)
+    for place in range(values.shape[1]):
+        numbers = values[:, place] + 0.0  # a negative zero is zero
+        numbers[np.isnan(numbers)] = np.nan  # one missing value, whatever its bits
+        own = np.uint64(int(_STEP) * (2 * place + 1) % 2**64)
+        keys[:, place] = _mixed(_mixed(numbers.view(np.uint64)) + own)
+    return keys
+
+
+def row_keys(values: FloatArray) -> Keys:
+    """Keys [n] of rows with values [n, d], over all columns."""
+    found: Keys = column_keys(values).sum(axis=1, dtype=np.uint64)
+    return found
+
+
+def _mixed(bits: Keys) -> Keys:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014), a permutation of 64 bits."""
+    bits = bits + _STEP
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Keys = bits ^ (bits >> np.uint64(31))
+    return mixed
+
+
+class NearestRows(NamedTuple):
+    """The nearest rows of a reference table to each query.
+
+    Attributes:
+        distances: Euclidean distances, ascending; shape (queries, neighbours).
+        indices: Rows of the reference table; shape (queries, neighbours).
+    """
+
+    distances: Encoded
+    indices: IntArray
+
+
+def encoded(table: pd.DataFrame, schema: Schema) -> Encoded:
+    """A table encoded as by `dpaudit.model.encoding.encode`, in single precision.
+
+    Args:
+        table: A canonical table.
+        schema: Its schema.
+
+    Returns:
+        Matrix [n, width], made block by block so that only it takes memory.
+    """
+    matrix = np.empty((len(table), width(schema)), dtype=np.float32)
+    for start in range(0, len(table), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        values = encode_values(values_of_table(table.iloc[rows], schema), schema)
+        matrix[rows] = np.clip(values, -FARTHEST, FARTHEST)
+    return matrix
+
+
+def nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> NearestRows:
+    """The nearest rows of a reference table to each query.
+
+    Up to `LARGE` pairs of rows the search is exact. Beyond, an inverted index of FAISS looks where
+    rows like the query are: it finds every exact copy, and nearly always the nearest row. No valid
+    limit relies on which.
+
+    Args:
+        queries: Rows [n, width], as `encoded` gives them.
+        reference: Rows [m, width] to search.
+        neighbours: How many to find of each query, from 1 to m.
+
+    Returns:
+        Their distances and rows.
+
+    Raises:
+        SettingsError: If `neighbours` is out of range.
+        MissingExtraError: If the tables are large and FAISS is not installed.
+    """
+    if not 1 <= neighbours <= len(reference):
+        raise SettingsError(
+            f"`neighbours` is {neighbours}; give a number from 1 to {len(reference)}, the rows"
+        )
+    if not len(queries):
+        return NearestRows(
+            np.empty((0, neighbours), np.float32), np.empty((0, neighbours), np.int64)
+        )
+    large = len(queries) * len(reference) > LARGE
+    indices = (_by_index if large else _exactly)(queries, reference, neighbours)
+    return _sorted(queries, reference, indices)
+
+
+def nearest_others(rows: Encoded, *, neighbours: int, of: IntArray | None = None) -> NearestRows:
+    """The nearest other rows of the same table to each row; a copy of a row is another row.
+
+    Args:
+        rows: Rows [n, width], at least 2.
+        neighbours: How many to find of each, from 1 to n - 1.
+        of: The rows whose neighbours are asked for; by default all.
+
+    Returns:
+        Their distances and rows.
+
+    Raises:
+        SettingsError: If `neighbours` is out of range.
+        MissingExtraError: As in `nearest`.
+    """
+    if not 1 <= neighbours <= len(rows) - 1:
+        raise SettingsError(
+            f"`neighbours` is {neighbours}; give a number from 1 to {len(rows) - 1}, the other rows"
+        )
+    asked = np.arange(len(rows)) if of is None else of
+    queries = rows if of is None else rows[asked]
+    distances, indices = nearest(queries, rows, neighbours=neighbours + 1)
+    itself = indices == asked[:, None]
+    itself[~itself.any(axis=1), -1] = True  # among many copies it may not be found
+    return NearestRows(
+        distances[~itself].reshape(len(asked), neighbours),
+        indices[~itself].reshape(len(asked), neighbours),
+    )
+
+
+def _exactly(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray:
+    from sklearn.neighbors import NearestNeighbors
+
+    search = NearestNeighbors(n_neighbors=neighbours, algorithm="brute").fit(reference)
+    return np.asarray(search.kneighbors(queries, return_distance=False), dtype=np.int64)
+
+
+def _by_index(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray:
+    try:
+        import faiss
+    except ImportError:
+        pairs = f"searching {len(reference):,} rows for {len(queries):,}"
+        raise MissingExtraError(pairs, "faiss-cpu", "large") from None
+
+    lists = min(_LISTS, max(1, len(reference) // _PER_LIST))
+    columns = reference.shape[1]
+    # `Any`, for the stubs have the C++ signature of `search_preassigned`.
+    index: Any = faiss.IndexIVFFlat(faiss.IndexFlatL2(columns), columns, lists)
+    index.cp.niter = 4
+    index.cp.max_points_per_centroid = _PER_LIST
+    # Evenly spread rows, for FAISS copies all that it is trained on.
+    step = max(1, len(reference) // (lists * _PER_LIST))
+    index.train(np.ascontiguousarray(reference[::step]))
+    index.add(reference)
+    index.nprobe = min(_SEARCHED, lists)
+    found = np.empty((len(queries), neighbours), dtype=np.int64)
+    for start in range(0, len(queries), _QUERIES_AT_ONCE):
+        asked = queries[start : start + _QUERIES_AT_ONCE]
+        apart, nearby = index.quantizer.search(asked, index.nprobe)
+        # Queries of one list after another: it stays in the cache, which takes a third of the time.
+        order = np.argsort(nearby[:, 0])
+        rows = index.search_preassigned(asked[order], neighbours, nearby[order], apart[order])[1]
+        found[start + order] = rows
+    # Lists with too few rows leave places empty: the last row that was found fills them.
+    for place in range(1, neighbours):
+        empty = found[:, place] < 0
+        found[empty, place] = found[empty, place - 1]
+    return np.maximum(found, 0)
+
+
+def _sorted(queries: Encoded, reference: Encoded, indices: IntArray) -> NearestRows:
+    """Distances from differences: a copy is at exactly 0, unlike with products of matrices."""
+    distances = np.empty(indices.shape, dtype=np.float32)
+    for start in range(0, len(queries), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        for place in range(indices.shape[1]):
+            differences = queries[rows] - reference[indices[rows, place]]
+            distances[rows, place] = np.sqrt(np.einsum("ij,ij->i", differences, differences))
+    order = np.argsort(distances, axis=1, kind="stable")
+    return NearestRows(
+        np.take_along_axis(distances, order, axis=1), np.take_along_axis(indices, order, axis=1)
+    )
