@@ -46,6 +46,7 @@ ROUNDING: Final = 1e-9
 """Values of both worlds that differ by less, relative to the larger one, are the same."""
 MOST_ASKED: Final = 200
 """Lines that may turn out to depend on the data before a fit is given up."""
+_NUDGE: Final = 1e-5
 OPPOSITE: Final = 1
 """Number of the coins that fall the other way than those of number 0, each of them."""
 
@@ -61,8 +62,9 @@ class Order(NamedTuple):
         base: The world whose law the answers are drawn from.
         tilt: How far they are moved towards where the worlds differ most; 0 for not at all.
         coins: Which of the replay's coins both worlds share.
-        nudged: Lines of noise whose answers world "out" gets a little changed, in the same order:
-            shows whether they are used as numbers.
+        nudged: Lines of noise whose answers world "out" gets a little changed: shows whether they
+            are used as numbers.
+        seed: Number of the seed that the generator is handed; that of the replay if None.
     """
 
     number: int
@@ -70,6 +72,7 @@ class Order(NamedTuple):
     tilt: float = 0.0
     coins: int = 0
     nudged: frozenset[Site] = frozenset()
+    seed: int | None = None
 
 
 class Played(NamedTuple):
@@ -179,7 +182,7 @@ class Worlds:
                 "rows": [lengths[world], lengths[other]],
             })
             control.receive()
-        seed = int(self.rng("seed", order.number).integers(2**31))
+        seed = int(self.rng("seed", order.number if order.seed is None else order.seed).integers(2**31))
         fits = {
             world: self._pool.submit(self._sides[world].session.synthesize, tables[world], rows=rows, seed=seed)
             for world in WORLDS
@@ -380,7 +383,7 @@ class _Match:
         if kind == "release":
             self.transcript.released.append(np.asarray(more["ids"], dtype=int).ravel())
         elif kind == "tell":
-            self.transcript.unfollowed.append(Unfollowed(site, more["text"]))
+            self._unfollowed(site, more["text"])
         elif kind == "derive":
             self.transcript.derived.append(
                 Derived(
@@ -426,7 +429,9 @@ class _Match:
     def _on_equal(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
         first, second = inside["value"], outside["value"]
         equal = same(first, second)
-        if not equal and inside["what"] == "operand":
+        if not equal and inside["what"] == "spend":
+            self._unfollowed(site, "noise or a coin is put together with data in a way that cannot be followed")
+        elif not equal:
             values = (shown(first), shown(second))
             raise _Parted(Parting(kind=PartKind.OPERANDS, sites=(site, site), values=values))
         return ({"equal": equal},) * 2
@@ -456,7 +461,7 @@ class _Match:
         sides = tuple(law_of_parts(side) for side in parts)
         if sides[0] is None or sides[1] is None:
             what = " and ".join(one["law"] for one in parts[0])
-            self.transcript.unfollowed.append(Unfollowed(site, f"noise of no known law: {what}"))
+            self._unfollowed(site, f"noise of no known law: {what}")
             raise _Parted(Parting(kind=PartKind.DRAWS, sites=(site, site), values=(what, what)))
         known: tuple[Law, Law] = (sides[0], sides[1])
         base = WORLDS.index(self.order.base)
@@ -489,7 +494,7 @@ class _Match:
             place = step.drawn.index(one)
             offsets.append((step.answer[place], step.before.inside[place], step.before.outside[place], at))
         if not offsets or len(offsets) != before.inside.size:
-            self.transcript.unfollowed.append(Unfollowed(site, "noise that is used more than once"))
+            self._unfollowed(site, "noise that is used more than once")
             return before.inside
         first = np.asarray([one[0] - one[1] for one in offsets]) + before.inside
         second = np.asarray([one[0] - one[2] for one in offsets]) + before.outside
@@ -582,6 +587,9 @@ class _Match:
         )  # fmt: skip
         return ({"equal": False, "value": value.reshape(np.shape(inside["other"]))},) * 2
 
+    def _unfollowed(self, site: Site, why: str) -> None:
+        self.transcript.unfollowed.append(Unfollowed(site, why))
+
     def _depends(self) -> None:
         """Something differs between the worlds: what coins came before may have mattered."""
         self.transcript.coin_before = self.transcript.coin_before or self.transcript.first_coin
@@ -594,16 +602,8 @@ class _Match:
 
 
 def nudged(value: Any, scale: float, rng: np.random.Generator) -> Any:
-    """Other answers in the same order."""
-    order = np.argsort(value, kind="stable")
-    steps = np.append(np.diff(value[order]), scale)
-    if np.all(value == np.rint(value)):
-        moved = 2.0 * value[order] + (np.arange(len(order)) >= len(order) // 2)
-    else:
-        moved = value[order] + steps * rng.uniform(0.2, 0.4, size=len(order))
-    found = np.empty_like(value)
-    found[order] = moved
-    return found
+    """Answers that differ by a little: too little for a comparison, enough for a number."""
+    return value + _NUDGE * scale * rng.uniform(0.5, 1.0, size=np.shape(value))
 
 
 def law_of_parts(parts: list[Any]) -> Law | None:

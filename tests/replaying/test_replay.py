@@ -54,6 +54,7 @@ def line_of(name: str, code: str) -> str:
     [
         ("LaplaceCounts", 1.0),
         ("FromPython", 1.0),
+        ("GlobalGenerator", 1.0),
         ("NoisyMax", 0.0),
         ("ExponentialMechanism", 0.0),
         ("SparseVector", 0.0),
@@ -122,11 +123,9 @@ def test_a_count_without_noise_is_seen_where_it_comes_out(name: str) -> None:
 
 def test_a_loop_that_the_data_ends_is_named() -> None:
     record = replayed("DataDecidesTheLoop", target=f"row:{int(np.argmin(table()['a']))}")
-    assert record.verdict is Verdict.VIOLATION
+    assert record.verdict is Verdict.INCONCLUSIVE  # something else could make up for it
     assert record.parting is not None
     assert record.parting.kind == "steps"
-    loose = replayed("DataDecidesTheLoop", delta=1e-5, target=record.target)
-    assert loose.verdict is Verdict.INCONCLUSIVE  # a threshold could hide it within delta
 
 
 @pytest.mark.parametrize(
@@ -136,12 +135,15 @@ def test_a_loop_that_the_data_ends_is_named() -> None:
         ("Copier", "no noise was heard"),
         ("RandomisedResponse", "coins"),
         ("Forgetful", "not repeatable"),
+        ("RandomProjection", ""),
+        ("Compiled", "does not hear"),
+        ("InThreads", "thread"),
     ],
 )
 def test_what_cannot_be_followed_is_inconclusive(name: str, said: str) -> None:
     record = replayed(name, epsilon=0.2)
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
-    assert said in record.reasons[0]
+    assert said in " ".join(record.reasons)
 
 
 def test_the_same_replay_gives_the_same_record() -> None:
@@ -154,7 +156,7 @@ def test_the_same_replay_gives_the_same_record() -> None:
 def test_the_worst_of_several_records_is_replayed() -> None:
     record = dpaudit.replay(listened.LaplaceCounts(), table(), schema=SCHEMA, replays=1, targets=3)
     assert record.target.startswith("row:")
-    assert record.fits == 8
+    assert record.fits == 10
 
 
 def test_reports_and_the_command_say_the_same(tmp_path: Path) -> None:

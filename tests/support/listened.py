@@ -208,3 +208,42 @@ class Forgetful(Counting):
         import os
 
         return shares(counts + (os.getpid() % 7) + self.rng.laplace(0.0, 1.0, size=CELLS))
+
+
+class Compiled(Counting):
+    """Noise of a sampler that nobody hooks, from the seed that it was handed."""
+
+    def train(self, counts: Any) -> Any:
+        words = np.random.MT19937(int(self.rng.integers(2**31)) * 0 + self.given).random_raw(CELLS)
+        return shares(counts + np.array([int(word) % 1000 / 100.0 for word in words]))
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Counting:
+        self.given = seed
+        return super().fit(data, seed=seed)
+
+
+class InThreads(Counting):
+    """Noise drawn in a thread."""
+
+    def train(self, counts: Any) -> Any:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1) as pool:
+            return shares(pool.submit(lambda: counts + self.rng.laplace(0.0, 1.0, size=CELLS)).result())
+
+
+SHARED = np.random.default_rng()
+
+
+class GlobalGenerator(Counting):
+    """Noise of a generator that is made once, when the module is imported."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(counts + SHARED.laplace(0.0, 1.0, size=CELLS))
+
+
+class RandomProjection(Counting):
+    """Multiplies data by secret noise, which may protect it."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(np.abs(self.rng.normal(size=(CELLS, CELLS)) @ counts))

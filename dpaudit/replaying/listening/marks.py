@@ -201,7 +201,7 @@ class Marked(np.ndarray):
             return function(*_bare(args), **kwargs)
         used = unmarked_all(args, where)
         others = [one for one in args if not isinstance(one, (Marked, MarkedNumber))]
-        _checked(others, where)
+        _checked(others, where, answers=any(isinstance(_array(one), Answer) for one in args))
         return function(*used, **{key: unmarked(one, where) for key, one in kwargs.items()})
 
     # methods of arrays that numpy does not send through the two above
@@ -615,10 +615,11 @@ def unmarked_all(args: Any, where: Site) -> Any:
     return tuple(unmarked(one, where) for one in args)
 
 
-def _checked(others: Any, where: Site) -> None:
+def _checked(others: Any, where: Site, *, answers: bool) -> None:
+    """What is put together with answers, or with noise and coins, which may then protect it."""
     for one in others:
         if isinstance(one, (np.ndarray, np.generic, float, int)) and not isinstance(one, bool):
-            world.equal("operand", where, one)
+            world.equal("operand" if answers else "spend", where, one)
 
 
 # -- operations ----------------------------------------------------------------------------------
@@ -641,7 +642,8 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         found = _summed(inputs[0], kwargs.get("axis", 0), bool(kwargs.get("keepdims", False)), where)
         if found is not NotImplemented:
             return found
-    _checked([one for one in inputs if not isinstance(one, Marked)], where)
+    answers = any(isinstance(one, Answer) for one in marked)
+    _checked([one for one in inputs if not isinstance(one, Marked)], where, answers=answers)
     used = unmarked_all(inputs, where)
     return getattr(ufunc, method)(*used, **_bare_out(kwargs))
 

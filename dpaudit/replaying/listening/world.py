@@ -35,6 +35,7 @@ class World:
         active: Whether a fit is under way; draws outside of fits are not heard.
         seed: Root of the streams that both worlds have in common.
         opposite: Whether every coin falls the other way than it would.
+        fit: Number of the fit: a generator's seed is its own only in the fit that seeded it.
         asked: Lines at which notes are questions.
         counted: Numbers of records, of this world's table and of the other's.
         next_answer: Number of the next answer.
@@ -43,6 +44,8 @@ class World:
     def __init__(self, name: str, events: Any) -> None:
         self.name, self.events = name, events
         self.process = os.getpid()
+        self.thread = threading.get_ident()
+        self.fit = 0
         self.active = False
         self.seed = 0
         self.opposite = False
@@ -66,6 +69,7 @@ class World:
     def begin(self, message: Dict[str, Any]) -> None:
         """Starts a fit."""
         with self._lock:
+            self.fit += 1
             self.seed, self.opposite = message["seed"], message["opposite"]
             self.asked = {(file, line) for file, line in message["asked"]}
             self.counted = tuple(message["rows"])
@@ -96,6 +100,8 @@ class World:
         if os.getpid() != self.process:
             self._report_child()
             return False
+        if threading.get_ident() != self.thread:
+            self.tell("thread", site(), "drawn in a thread, whose turn is not repeatable")
         return True
 
     def hushed(self) -> "_Hush":

@@ -43,7 +43,7 @@ def default_rng(seed: Any = None) -> Any:
     if isinstance(seed, PlainState):
         return HeardGenerator(seed._bit_generator)
     made = HeardGenerator(np.random.PCG64(seed))
-    made.dpaudit_seed = _seed_text(seed)
+    made.dpaudit_seeded(_seed_text(seed))
     return made
 
 
@@ -108,8 +108,18 @@ _WITHOUT_DATA = ("integers", "randint", "random_integers", "tomaxint", "bytes")
 class _Heard:
     """What both classes have in common: every draw is heard."""
 
-    dpaudit_seed: Optional[str] = None
     dpaudit_plain: Any = None
+    _dpaudit_seed: Tuple[int, Optional[str]] = (0, None)
+
+    def dpaudit_seeded(self, seed: Optional[str]) -> None:
+        """Remembers what it was seeded with, and in which fit."""
+        self._dpaudit_seed = (marks.world.fit if marks.world.active else 0, seed)
+
+    @property
+    def dpaudit_seed(self) -> Optional[str]:
+        """What it was seeded with in this fit; None if that was in another one."""
+        fit, seed = self._dpaudit_seed
+        return seed if fit == marks.world.fit else None
 
     def _stream(self, where: Site, size: Any) -> Any:
         return marks.world.stream(where, size, self.dpaudit_plain)
@@ -360,7 +370,7 @@ class HeardGenerator(_Heard, PlainGenerator):
     def __init__(self, bit_generator: Any = None) -> None:
         super().__init__(np.random.PCG64() if bit_generator is None else bit_generator)
         sequence = getattr(bit_generator, "seed_seq", None) or getattr(bit_generator, "_seed_seq", None)
-        self.dpaudit_seed = _seed_text(sequence)
+        self.dpaudit_seeded(_seed_text(sequence))
 
     def permuted(self, x: Any, axis: Any = None, out: Any = None) -> Any:
         """As numpy's, the same in both worlds."""
@@ -382,12 +392,12 @@ class HeardState(_Heard, PlainState):
 
     def __init__(self, seed: Any = None) -> None:
         super().__init__(seed)
-        self.dpaudit_seed = None if isinstance(seed, np.random.BitGenerator) else _seed_text(seed)
+        self.dpaudit_seeded(None if isinstance(seed, np.random.BitGenerator) else _seed_text(seed))
 
     def seed(self, seed: Any = None) -> None:
         """As numpy's; remembers what it was seeded with."""
         super().seed(seed)
-        self.dpaudit_seed = _seed_text(seed)
+        self.dpaudit_seeded(_seed_text(seed))
 
     def random_sample(self, size: Any = None) -> Any:
         """As numpy's."""

@@ -18,13 +18,20 @@ _Plain = plain_random.Random
 class HeardRandom(_Plain):
     """`random.Random`, heard; what it does not draw itself it makes of `random()` and `getrandbits`."""
 
-    dpaudit_seed: Any = None
+    _dpaudit_seed: Any = (0, None)
+
+    @property
+    def dpaudit_seed(self) -> Any:
+        """What it was seeded with in this fit; None if that was in another one."""
+        fit, seed = self._dpaudit_seed
+        return seed if fit == marks.world.fit else None
 
     def seed(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
         """As Python's; remembers what it was seeded with."""
         super().seed(*args, **kwargs)
         given = args[0] if args else kwargs.get("a")
-        self.dpaudit_seed = None if given is None else repr(given)[:200]
+        fit = marks.world.fit if marks.world.active else 0
+        self._dpaudit_seed = (fit, None if given is None else repr(given)[:200])
 
     def random(self) -> Any:
         """A coin."""
