@@ -39,6 +39,7 @@ class World:
         asked: Lines at which notes are questions.
         counted: Numbers of records, of this world's table and of the other's.
         next_answer: Number of the next answer.
+        beginnings: Called at the beginning of each fit.
     """
 
     def __init__(self, name: str, events: Any) -> None:
@@ -46,6 +47,7 @@ class World:
         self.process = os.getpid()
         self.thread = threading.get_ident()
         self.fit = 0
+        self.beginnings: List[Callable[[], None]] = []
         self.active = False
         self.seed = 0
         self.opposite = False
@@ -78,6 +80,8 @@ class World:
             self._settled = np.zeros(0, dtype=bool)
             self.released = np.zeros(0, dtype=bool)
             self._drawn_at, self._told = [], set()
+            for beginning in self.beginnings:
+                beginning()
             self.active = True
 
     def end(self) -> Dict[str, Any]:
