@@ -7,9 +7,9 @@ import math
 from dpaudit.comparison.compare import ComparedRun, Comparison
 from dpaudit.formatting import clipped, printable
 from dpaudit.report.figures import CLAIM, FAR, LETTER, MARGIN, WIDTH, SvgDrawing, bound_mark, framed
-from dpaudit.report.structure import Picture
 from dpaudit.report.svg import INK, Axes, Range, text
 from dpaudit.results.sentences import claim_and_proof
+from dpaudit.results.structure import Picture
 from dpaudit.results.verdict import Verdict
 
 _ROW = 36

@@ -7,8 +7,8 @@ from dpaudit.comparison.compare import ComparedRun, Comparison, Reference, RunCh
 from dpaudit.comparison.forest import draw_forest
 from dpaudit.formatting import auc_text, printable, rounded_down
 from dpaudit.report.render import Page, page_html, page_markdown
-from dpaudit.report.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.sentences import claim_and_proof
+from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
 

@@ -71,14 +71,8 @@ def reopen(path: Path) -> FinishedRun:
     result = AuditResult.load(path)
     folder = result.folder
     assert folder is not None  # it was loaded from one
-    if result.one_run is not None:
-        raise RunFolderError(
-            f"{folder} is a one-run audit: explain trains shadow models; audit without `one_run`"
-        )
-    if result.records is not None:
-        raise RunFolderError(
-            f"{folder} is an audit of many records: explain attacks one; audit without `records`"
-        )
+    if result.game.unexplained:
+        raise RunFolderError(f"{folder} is {result.game.unexplained}")
     if result.verdict is not Verdict.VIOLATION:
         raise RunFolderError(
             f"{folder} found no violation (verdict: {result.verdict}): there is nothing to explain"

@@ -6,7 +6,7 @@ from dpaudit.frontiers.picture import draw_frontier
 from dpaudit.frontiers.record import Frontier
 from dpaudit.frontiers.words import finding, frontier_table, notes
 from dpaudit.report.render import Page, page_html, page_markdown
-from dpaudit.report.structure import Block, Picture
+from dpaudit.results.structure import Block, Picture
 from dpaudit.versions import __version__
 
 

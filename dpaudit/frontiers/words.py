@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Final
 
 from dpaudit.formatting import TERMINAL_WIDTH, clipped, percent, printable, rounded, rounded_down
-from dpaudit.report.structure import ReportTable
+from dpaudit.results.structure import ReportTable
 from dpaudit.results.verdict import Verdict
 
 if TYPE_CHECKING:

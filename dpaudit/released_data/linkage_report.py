@@ -12,7 +12,7 @@ from dpaudit.released_data.excess import Excess, Hits
 from dpaudit.released_data.inference import Inference
 from dpaudit.released_data.linkage import Linkage
 from dpaudit.released_data.outliers import Outliers
-from dpaudit.report.structure import Block, ReportTable
+from dpaudit.results.structure import Block, ReportTable
 
 MOST_ROWS: Final = 10
 """Rows of each table that are shown."""

@@ -18,7 +18,7 @@ from dpaudit.released_data.controls import LEVEL
 from dpaudit.released_data.grades import p_text
 from dpaudit.released_data.linkage_report import linkage_blocks
 from dpaudit.report.render import Page, page_html, page_markdown
-from dpaudit.report.structure import Block, ReportTable
+from dpaudit.results.structure import Block, ReportTable
 
 if TYPE_CHECKING:  # results render themselves through this module
     from dpaudit.released_data.result import (

@@ -18,11 +18,11 @@ from dpaudit.game.store import LOG_FILE
 from dpaudit.model.choices import Access
 from dpaudit.model.claim import Neighbours
 from dpaudit.plugins.protocols import World
-from dpaudit.report.structure import MOST_ROWS, Block, ReportTable, left_out
 from dpaudit.results.leaks import TRIAL_OUTCOMES
 from dpaudit.results.probes import ProbeAlarm
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import claim_text, target
+from dpaudit.results.structure import MOST_ROWS, Block, ReportTable, left_out
 
 _LONGEST_ERROR = 300
 _WORLDS = {
@@ -49,21 +49,17 @@ def about_the_run(result: AuditRecord) -> tuple[Block, ...]:
 
 def threat_model(result: AuditRecord) -> Iterable[Block]:
     """Who sees what: what the attacker sees, knows and has to find out."""
-    one_run, records = result.one_run is not None, result.records is not None
-    attacked, unknown = "the target", "whether the target was in the table that a model came from"
-    if one_run or records:
-        attacked = "the canaries" if one_run else "the attacked records"
-        unknown = f"which of {attacked} were in the table that a model came from"
-    level = result.access or Access.OUTPUT
+    words, level = result.game.words, result.access or Access.OUTPUT
     rows = (
         ("Sees", f"{level.in_words} ({level}); {result.rows} synthetic rows of each model"),
         (
             "Knows",
-            f"all other records, {attacked}, the schema, and the generator with its parameters",
+            f"all other records, {words.attacked}, the schema, and the generator with its "
+            "parameters",
         ),
-        ("Does not know", f"{unknown}, and the random numbers of its training"),
+        ("Does not know", f"{words.unknown}, and the random numbers of its training"),
         *(() if result.target.tables is None else (("Both tables", result.target.tables),)),
-        ("Attacks", f"{result.one_run.canaries} canaries" if result.one_run else target(result)),
+        ("Attacks", target(result)),
         ("Distinguishes", _WORLDS[result.claim.neighbours]),
     )
     yield Block(
@@ -154,12 +150,7 @@ def _data(result: AuditRecord) -> Iterable[Block]:
 
 
 def _controls(result: AuditRecord) -> Iterable[Block]:
-    one_run = result.one_run is not None
-    copied = "releases its training rows" if one_run else "copies the target"
-    if result.records is not None:
-        copied = "copies the records that it saw"
-    coins = one_run or result.records is not None
-    separated = "guesses the coins" if coins else "tells its worlds apart"
+    words = result.game.words
     if result.controls is None:
         said = "None was run: every model that was trained before them failed."
         yield Block(title="Controls", paragraphs=(said,))
@@ -179,9 +170,9 @@ def _controls(result: AuditRecord) -> Iterable[Block]:
         title="Controls",
         paragraphs=(
             "The null control audits a generator that ignores its data: an attack that "
-            f"{separated} has learnt it from the game, not from the generator.",
-            f"The positive control audits a generator that {copied}: an audit that does not catch "
-            "it would catch nothing.",
+            f"{words.separates} has learnt it from the game, not from the generator.",
+            f"The positive control audits a generator that {words.copies}: an audit that does "
+            "not catch it would catch nothing.",
         ),
         table=ReportTable(
             ("Control", "Outcome", "Bound", "Provable", "AUC", "What was seen"),
@@ -197,9 +188,10 @@ def _failures(result: AuditRecord) -> Iterable[Block]:
         yield Block(title="Failed trials", paragraphs=("No trial failed.",))
         return
     trained = result.shadow_models
-    if result.one_run is not None:
-        error = clipped(one_line(reasons[0].error), _LONGEST_ERROR)
-        yield Block(title="Failed trials", paragraphs=(f"The one training failed: {error}",))
+    first = clipped(one_line(reasons[0].error), _LONGEST_ERROR) if reasons else ""
+    alone = result.game.failed(first)
+    if alone is not None:
+        yield Block(title="Failed trials", paragraphs=(alone,))
         return
     yield Block(
         title="Failed trials",
@@ -234,21 +226,16 @@ def _checks(result: AuditRecord) -> Iterable[Block]:
 
 
 def _settings(result: AuditRecord) -> Iterable[Block]:
-    generator, trained = result.generator, result.shadow_models
+    generator = result.generator
     parameters = ", ".join(f"{key}={_plain(of)}" for key, of in generator.parameters.items())
     unseeded = (
         "The generator cannot be seeded: its trials are independent, but another run gives "
         "other numbers."
     )
-    models = ("Shadow models", f"{trained[World.IN]} in, {trained[World.OUT]} out")
-    if result.records is not None:
-        models = ("Shadow models", f"{trained[World.OUT]}, each with about half of the records")
-    if result.one_run is not None:
-        models = ("One training", f"{result.one_run.canaries} canaries")
     rows = (
         ("Generator", generator.name),
         ("Parameters", parameters or "defaults"),
-        models,
+        result.game.models(result),
         ("Confidence", f"{percent(result.confidence)}, one-sided"),
         ("Synthetic rows per training", str(result.rows)),
         ("Seed", str(result.seed)),

@@ -15,7 +15,6 @@ from dpaudit.report.curves import (
     operating_point,
     shown_bounds,
 )
-from dpaudit.report.structure import MOST_ROWS, Block, Level, Picture, ReportTable, left_out
 from dpaudit.results.advice import next_step
 from dpaudit.results.leaks import (
     MANY,
@@ -26,7 +25,6 @@ from dpaudit.results.leaks import (
     carrier,
     feature,
 )
-from dpaudit.results.one_run import OneRunOutcome
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import (
     JUDGED_BEFORE,
@@ -35,6 +33,7 @@ from dpaudit.results.sentences import (
     claim_and_proof,
     withheld,
 )
+from dpaudit.results.structure import MOST_ROWS, Block, Level, Picture, ReportTable, left_out
 from dpaudit.results.verdict import Verdict
 
 
@@ -60,8 +59,7 @@ def blocks(result: AuditRecord) -> tuple[Block, ...]:
         threat_model,
         _claim_against_bound,
         _leaks,
-        _one_run,
-        _records,
+        _game,
         _attacks,
         _scores,
     )
@@ -147,76 +145,14 @@ def _claim_against_bound(result: AuditRecord) -> Iterable[Block]:
     )
 
 
-def _one_run(result: AuditRecord) -> Iterable[Block]:
-    found = result.one_run
-    if found is None or found.correct is None:
-        return
-    estimate = found.gaussian_estimate
-    rows = [
-        ("Canaries", str(found.canaries), "records far from others, each by its own fair coin"),
-        ("Included", str(found.included), "in the table that the generator was trained on"),
-        *(_fixed_guesses if found.attacks is None else _guesses_in_turn)(found),
-        ("AUC", auc_text(result.auc), "of the scores of all canaries; 0.5 is chance"),
-        *(
-            (f"Bound, {one.name}", rounded_down(one.bound), f"AUC {auc_text(one.auc)}")
-            for one in found.attacks or ()
-        ),
-    ]
-    if found.interference is not None:
-        meaning = "of what marginals say of a canary is lost because other coins are unknown"
-        rows.append(("Interference", f"{100.0 * found.interference:.0f} %", meaning))
-    if estimate is not None:
-        meaning = "assumes a Gaussian trade-off curve; an estimate, not a proof; never decides"
-        rows.append(("Epsilon, estimated", rounded_down(estimate), meaning))
-    yield Block(
-        title="One training, many canaries",
-        paragraphs=(
-            f"The generator was trained once. The attack {result.attack} looked for each "
-            "canary in the synthetic table and guessed which were in the training table; what "
-            "(epsilon, delta)-DP allows of right guesses gives the bound"
-            + ("." if found.attacks is None else ", after any number of them."),
-        ),
-        table=ReportTable(("Quantity", "Number", "Meaning"), tuple(rows), frozenset({1})),
-    )
-
-
-def _fixed_guesses(found: OneRunOutcome) -> Iterable[tuple[str, str, str]]:
-    yield "Guessed in", str(found.guesses), "a number fixed beforehand; no guess on the rest"
-    yield "Guessed right", str(found.correct), "by chance: half of the guesses"
-
-
-def _guesses_in_turn(found: OneRunOutcome) -> Iterable[tuple[str, str, str]]:
-    yield "Guesses", str(found.guesses), "the surest ones; the bound holds for any number"
-    yield "Guessed right", str(found.correct), "by chance: half of the guesses"
-
-
-def _records(result: AuditRecord) -> Iterable[Block]:
-    found = result.records
-    if found is None or not found.scored:
-        return
-    ordered = sorted(found.each, key=lambda one: (-one.correct, one.guesses, one.row))
-    yield Block(
-        title="Many records per shadow model",
-        paragraphs=(
-            f"Every model was trained with an independent fair coin for each of {len(found.each)} "
-            f"records. On {found.scored} models that nothing was learnt from, the attack "
-            f"{result.attack} guessed the coins where it was sure enough.",
-            *left_out(ordered, "records"),
-        ),
-        table=ReportTable(
-            ("Row", "Guesses", "Right"),
-            tuple(
-                (str(one.row), str(one.guesses), str(one.correct)) for one in ordered[:MOST_ROWS]
-            ),
-            frozenset({1, 2}),  # a row is a name
-        ),
-    )
+def _game(result: AuditRecord) -> Iterable[Block]:
+    return result.game.blocks(result)
 
 
 def _leaks(result: AuditRecord) -> Iterable[Block]:
     leaks = result.leaks
     violation = result.verdict is Verdict.VIOLATION
-    if result.counts is None or result.records is not None or not (leaks or violation):
+    if result.counts is None or not result.game.names_leaks or not (leaks or violation):
         return
     title = "Where the leak is" if violation else "What the attack relied on"
     if not leaks:
@@ -293,7 +229,7 @@ def _attacks(result: AuditRecord) -> Iterable[Block]:
 def _multiplicity(result: AuditRecord) -> str:
     """How the bounds are corrected, and which attacks were chosen on other trials."""
     rule, hypotheses = result.multiplicity.rule, result.multiplicity.hypotheses
-    turns = result.sequential.guessed_by if result.sequential else None
+    turns = result.game.turns
     if hypotheses > 1:
         corrected = f"They are corrected for {hypotheses} attacks (Bonferroni)."
     elif turns:
@@ -325,16 +261,9 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
     if not has_scores(result):
         return
     scores, claim = result.scores, result.claim
-    one_run = result.one_run is not None
-    trials = "Canaries" if one_run else "Trials"
-    say = (
-        "A high score says that a synthetic record lies near the canary. The better the attack, "
-        "the less included and excluded canaries overlap."
-        if one_run
-        else "A high score says that a shadow model looks trained with the target, a low one "
-        "without it. The better the attack, the less the two worlds overlap."
-    )
-    yield Block(title="Scores of the deciding attack", paragraphs=(say,))
+    words = result.game.words
+    trials = _capital(words.units)
+    yield Block(title="Scores of the deciding attack", paragraphs=(words.scores,))
     bins = histogram(scores)
     rows = tuple(
         (f"{rounded(float(low))} to {rounded(float(high))}", str(inside), str(outside))
@@ -344,7 +273,7 @@ def _scores(result: AuditRecord) -> Iterable[Block]:
         if inside or outside
     )
     yield Block(
-        title="Included and excluded canaries" if one_run else "Distribution in the two worlds",
+        title=words.panels,
         level=Level.SUBSECTION,
         picture=Picture.SCORES,
         table=ReportTable(("Score", f"{trials} in", f"{trials} out"), rows, frozenset({1, 2})),

@@ -12,10 +12,10 @@ from markupsafe import Markup
 from dpaudit.formatting import visible
 from dpaudit.report.content import blocks, subject
 from dpaudit.report.figures import draw
-from dpaudit.report.structure import Block, Picture
 from dpaudit.results.advice import in_odds
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import headline, lead
+from dpaudit.results.structure import Block, Picture
 from dpaudit.results.verdict import Verdict
 
 # Known by shape as well as by colour; a tick for "consistent" would say more than was found.

@@ -90,7 +90,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             plan if detect is None else f"{plan} --detect {detect}",
             (_spent(result),),
         )
-    if result.one_run is not None or result.records is not None:
+    if result.game.unexplained:
         return NextStep(
             "Find out why: an audit of one record can be explained, and dpaudit probe changes one "
             "thing at a time.",

@@ -1,8 +1,9 @@
 """Typed results to JSON documents and back; nothing is decided or computed here.
 
 Works on whatever frozen dataclasses, NamedTuples, enumerations, mappings and tuples a result is
-made of. A field whose metadata has `document: False` is left out; one with `optional: True` is
-absent where it is None.
+made of; the records of a union are told apart by a literal that each has, or by their keys. A field
+whose metadata has `document: False` is left out; one with `optional: True` is absent where it is
+None.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ def from_document(kind: Any, document: Any) -> Any:
         return None if document is None else from_document(present, document)
     if is_union(kind):
         return from_document(_alternative(arguments, document), document)
+    if origin is typing.Literal:
+        return document
     if origin is tuple:
         return tuple(from_document(arguments[0], item) for item in document)
     if origin is Mapping:
@@ -120,7 +123,8 @@ def completed(kind: Any, document: Any) -> Any:
         [present] = [one for one in arguments if one is not type(None)]
         return completed(present, document)
     if is_union(kind):
-        return document  # its alternatives are told apart by their keys
+        found = [one for one in arguments if is_record(one) and _is_of(one, document)]
+        return completed(found[0], document) if found else document
     if origin is tuple and isinstance(document, list):
         return [completed(arguments[0], item) for item in document]
     if not isinstance(document, dict):
@@ -150,15 +154,29 @@ def _may_be_null(kind: Any) -> bool:
 
 
 def _alternative(records: Sequence[Any], document: Any) -> Any:
-    """The record of a union whose keys a document has.
+    """The record of a union that a document describes.
 
     Raises:
         ValueError: If it has the keys of none.
     """
     for record in records:
-        if set(document) == {member.name for member in members(record)}:
+        if _is_of(record, document):
             return record
     raise ValueError(f"keys {', '.join(document)} are of none of the alternatives")
+
+
+def _is_of(record: Any, document: Any) -> bool:
+    """Whether a document has the literals of a record, or if that has none its keys."""
+    if not isinstance(document, dict):
+        return False
+    literals = {
+        member.name: typing.get_args(member.type)
+        for member in members(record)
+        if typing.get_origin(member.type) is typing.Literal
+    }
+    if literals:
+        return all(document.get(name) in values for name, values in literals.items())
+    return set(document) == {member.name for member in members(record)}
 
 
 def is_record(kind: Any) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
-from dpaudit.bounds import CoinGuesses, Counts, Threshold
+from dpaudit.bounds import Counts, Threshold
 from dpaudit.bounds.table import ValidBound
 from dpaudit.model.choices import Access, ThresholdRule
 from dpaudit.model.currencies import Claim
@@ -24,11 +25,13 @@ from dpaudit.results.fields import (
     Separation,
     Whole,
 )
+from dpaudit.results.game import AttackOutcome
 from dpaudit.results.one_run import OneRunOutcome
 from dpaudit.results.probes import ProbeAlarm, ProbesOutcome
 from dpaudit.results.reach import Reach
 from dpaudit.results.records import RecordsOutcome
 from dpaudit.results.target import TargetOfAudit
+from dpaudit.results.two_worlds import TwoWorldsOutcome
 from dpaudit.results.verdict import Check, Power, Verdict
 
 
@@ -45,24 +48,6 @@ class Correction:
 
     rule: str
     hypotheses: Positive
-
-
-@dataclass(frozen=True, kw_only=True)
-class SequentialOutcome:
-    """How a sequential audit ended.
-
-    Attributes:
-        trials: Trials run, of both worlds together; attacks were first fitted on 16 of them.
-        cap: Trials it would have run at most.
-        stopped_early: Whether a violation was proved before the cap.
-        guessed_by: Trials that each attack bet on for the sequential bound, where the selected
-            attack changed on the way; absent where one attack bet on all, or none.
-    """
-
-    trials: Whole
-    cap: Positive
-    stopped_early: bool
-    guessed_by: Mapping[str, Positive] | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,30 +82,6 @@ class Leak:
     feature: str
     importance: float
     separation: Separation | None = field(default=None, metadata=OPTIONAL)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AttackOutcome:
-    """What one attack achieved on the scored trials.
-
-    Attributes:
-        name: Its name.
-        auc: Area under its ROC curve; 0.5 is chance.
-        bounds: Lower bounds on epsilon, or on the quantity of the claim, from its errors or its
-            guesses, whichever was chosen on other trials; where the selected attack changed on the
-            way, the sequential one is from the bets of all that were selected.
-        counts: Its errors at its threshold.
-        threshold: Which scores it guesses in.
-        guesses: Its guesses by weight, where the fair-coin bound is the one that was computed;
-            absent where it was not.
-    """
-
-    name: str
-    auc: Probability
-    bounds: Mapping[ValidBound, NonNegative | None]
-    counts: Counts
-    threshold: Threshold
-    guesses: CoinGuesses | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,9 +177,7 @@ class AuditRecord(Document):
 
     It is what `result.json` of a run folder holds, and what `dpaudit audit --json` prints. Every
     key is always present. An audit that did not come to its end (a control failed) has null for the
-    numbers that it never reached, and empty lists of attacks, leaks and scores. A one-run audit has
-    null for counts, threshold and threshold_rule, and no attacks and leaks; its one training counts
-    as a trial of world in, and scores are of the canaries that were in and out.
+    numbers that it never reached, and empty lists of attacks, leaks and scores.
 
     Attributes:
         verdict: violation: the bound exceeds the claim. consistent: no violation found, which is
@@ -234,11 +193,8 @@ class AuditRecord(Document):
         multiplicity: How the hypotheses on the scored trials are counted.
         threshold_rule: Where thresholds were chosen: by cross-validation in the fitting part, or on
             a hold-out of it; null in a one-run audit.
-        sequential: Null unless the audit was sequential.
-        one_run: Null unless the generator was trained once, with many canaries.
-        records: How many records per shadow model were guessed; absent from other audits. All
-            models then count as trials of world out, and counts and scores are of the coins of all
-            records.
+        game: How its game ended: shadow models in two worlds, with many records each, or one
+            training with many canaries.
         max_provable_epsilon: The bound that a perfect attack would reach with this many trials, in
             nats; null if no trial was scored, or the claim is not stated in epsilon.
         detectable_epsilon: The smallest true epsilon that this audit exposes with 80 % power, in
@@ -284,7 +240,7 @@ class AuditRecord(Document):
         ValueError: If the verdict needs a number that is missing.
     """
 
-    schema_version = 2
+    schema_version = 3
 
     verdict: Verdict
     reasons: tuple[str, ...]
@@ -294,9 +250,7 @@ class AuditRecord(Document):
     bounds: Mapping[ValidBound, NonNegative | None] | None
     multiplicity: Correction
     threshold_rule: ThresholdRule | None
-    sequential: SequentialOutcome | None
-    one_run: OneRunOutcome | None
-    records: RecordsOutcome | None = field(default=None, metadata=OPTIONAL)
+    game: TwoWorldsOutcome | RecordsOutcome | OneRunOutcome
     max_provable_epsilon: NonNegative | None
     detectable_epsilon: NonNegative | None
     detectable_gaussian: NonNegative | None = field(default=None, metadata=OPTIONAL)
@@ -329,24 +283,9 @@ class AuditRecord(Document):
     def __post_init__(self) -> None:
         if self.verdict not in (Verdict.VIOLATION, Verdict.CONSISTENT):
             return
-        needed: dict[str, object] = {
-            "proved": self.proved,
-            "bounds": self.bounds,
-            "max_provable_epsilon" if self.reach is None else "reach.max_provable": self.power,
-            "auc": self.auc,
-            "attack": self.attack,
-        }
-        if self.one_run is None:
-            needed |= {
-                "counts": self.counts,
-                "attacks": self.attacks or None,
-                "threshold_rule": self.threshold_rule,
-                "threshold": self.threshold,
-                "scores": all(self.scores.values()) or None,
-            }
-        else:
-            needed["one_run.correct"] = self.one_run.correct
-        missing = [name for name, value in needed.items() if value is None]
+        limit = "max_provable_epsilon" if self.reach is None else "reach.max_provable"
+        needed = ("proved", "bounds", limit, "auc", "attack", *self.game.needed)
+        missing = [name for name in needed if _is_missing(attrgetter(name)(self))]
         if missing:
             raise ValueError(f"a result with verdict {self.verdict} lacks {', '.join(missing)}")
 
@@ -373,3 +312,8 @@ class AuditRecord(Document):
         controls = [f"the {name} control" for name, of in run.items() if not of.passed]
         checks = [f'the check "{of.name}"' for of in self.checks if of.invalidates]
         return (*controls, *checks)
+
+
+def _is_missing(value: object) -> bool:
+    """Whether it is None, an empty list, or a list of each world of which one is empty."""
+    return value in (None, ()) or (isinstance(value, Mapping) and () in value.values())

@@ -178,14 +178,14 @@ def _no_number(constant: str) -> NoReturn:
 
 
 def _of_closest(errors: Sequence[Any]) -> Iterator[Any]:
-    """The errors of one alternative: not of null, and not of a record with other keys."""
+    """The errors of one alternative: not of null, nor of a record with other keys or literals."""
     alternatives: dict[int, list[Any]] = {}
     for error in errors:
         if error.schema.get("type") != "null":
             alternatives.setdefault(error.schema_path[0], []).append(error)
 
     def strange(found: list[Any]) -> int:
-        return sum(error.validator == "additionalProperties" for error in found)
+        return sum(error.validator in ("additionalProperties", "enum") for error in found)
 
     yield from min(alternatives.values(), key=strange)
 

@@ -53,6 +53,8 @@ def schema_of(kind: Any) -> dict[str, Any]:
     if is_union(kind):
         [present] = [one for one in arguments if one is not type(None)]
         return {"oneOf": [{"type": "null"}, schema_of(present)]}
+    if origin is typing.Literal:
+        return {"enum": list(arguments)}
     if origin is tuple:
         return {"type": "array", "items": schema_of(arguments[0])}
     if origin is Mapping:

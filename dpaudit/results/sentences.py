@@ -299,8 +299,8 @@ def failed_part(result: Conclusion) -> str:
 def target(result: AuditRecord) -> str:
     """The target and how it was chosen: "exposing (row 3): sole maximum of age"."""
     choice, row, selection = result.target.choice, result.target.row, result.target.selection
-    if result.records is not None:
-        return f"{len(result.records.each)} records, each by a fair coin in every model"
+    if result.game.instead_of_target is not None:
+        return result.game.instead_of_target
     place = "not a row of the table" if row is None else f"row {row}"
     if selection is not None:
         return (

@@ -266,11 +266,14 @@ def test_a_sequential_run_is_explained_sequentially(folder: Path, plain: None) -
 # Refusals.
 
 ONE_RUN = {
+    "name": "one run",
     "canaries": 100,
     "included": 50,
     "guesses": 20,
     "correct": 20,
     "gaussian_estimate": None,
+    "interference": 0.0,
+    "attacks": [],
 }
 
 
@@ -302,7 +305,7 @@ def test_what_cannot_be_explained_is_refused_in_one_line(
     if case == "unfinished":
         result.unlink()
     elif case == "one-run":
-        document["one_run"] = ONE_RUN
+        document["game"] = ONE_RUN
     elif case == "no violation":
         document["verdict"] = "consistent"
     elif case == "in memory":

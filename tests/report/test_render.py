@@ -20,11 +20,11 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.report.curves import claim_region, largest_tpr
 from dpaudit.report.figures import draw
 from dpaudit.report.render import render_html, render_markdown
-from dpaudit.report.structure import Picture
 from dpaudit.report.write import write_reports
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
 from dpaudit.results.schema import result_schema
+from dpaudit.results.structure import Picture
 
 Make = Callable[..., AuditRecord]
 
@@ -56,14 +56,19 @@ INVALID: dict[str, Any] = {
 }
 ONE_RUN: dict[str, Any] = {
     "proved": 1.4,
-    "bounds": {**NO_BOUNDS, "one_run": 1.4},
+    "bounds": {**NO_BOUNDS, "one_run_in_turn": 1.4},
     "threshold_rule": None,
-    "one_run": {
+    "game": {
+        "name": "one run",
         "canaries": 100,
         "included": 52,
         "guesses": 20,
         "correct": 20,
         "gaussian_estimate": 2.9,
+        "interference": 0.2,
+        "attacks": [
+            {"name": "nearest", "auc": 0.9, "bound": 1.4, "right": [True] * 20 + [False] * 80}
+        ],
     },
     "shadow_models": {"in": 1, "out": 0},
     "failures": {"in": 0, "out": 0},

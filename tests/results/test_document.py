@@ -150,6 +150,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         return st.floats(low, high, allow_nan=False, allow_infinity=False)
     if origin in (typing.Union, types.UnionType):
         return st.one_of(*(st.none() if one is type(None) else values(one) for one in inner))
+    if origin is typing.Literal:
+        return st.sampled_from(inner)
     if origin is tuple:
         return st.lists(values(inner[0]), max_size=3).map(tuple)
     if origin is Mapping:

@@ -17,7 +17,7 @@ from dpaudit.results.result import AuditResult
 from dpaudit.results.schema import result_schema, schema_of
 
 NAMES = [field.name for field in fields(AuditRecord)]
-OPTIONAL = {"access", "date", "detectable_gaussian", "probes", "reach", "records"}
+OPTIONAL = {"access", "date", "detectable_gaussian", "probes", "reach"}
 """Absent where it is not known, or where none was run."""
 
 

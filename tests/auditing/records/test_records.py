@@ -83,7 +83,7 @@ def test_copied_records_are_proved_with_eight_trainings(
     assert result.controls.null.bound == 0
     document = result.to_document()
     jsonschema.validate(document, result_schema())
-    found = document["records"]
+    found = document["game"]
     assert found["scored"] == 4
     assert len(found["each"]) == RECORDS
     assert all(one["correct"] <= one["guesses"] <= 4 for one in found["each"])
