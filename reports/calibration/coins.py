@@ -16,7 +16,7 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from dpaudit.bounds import Grading, count_guesses, e_process, fair_coin_p_value
-from dpaudit.bounds.grading import WEIGHTS
+from dpaudit.bounds.calibration import WEIGHTS
 from reports.calibration.budget import Budget
 from reports.calibration.cells import NOMINALS, Cell, enumerated, simulated, stream
 from reports.calibration.mechanisms import BoolArray, FloatArray, Kind, Mechanism, few, mechanisms

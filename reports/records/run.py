@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpaudit.bounds import choose_grading, count_guesses, fair_coin
-from dpaudit.bounds.record_grading import count_record_guesses, promise_of_records
+from dpaudit.bounds.calibration import count_record_guesses, promise_of_records
 from dpaudit.plugins.protocols import BoolArray, FloatArray
 from dpaudit.seeds import Stream
 from dpaudit.versions import versions

@@ -18,7 +18,7 @@ from dpaudit.auditing.one_run.plan import power as one_run_power
 from dpaudit.auditing.records.plan import power as records_power
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import fair_coin_p_value
-from dpaudit.bounds.record_grading import count_record_guesses, promise_of_records
+from dpaudit.bounds.calibration import count_record_guesses, promise_of_records
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView
 from reports.calibration import honest

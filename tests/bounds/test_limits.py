@@ -10,14 +10,17 @@ import pytest
 from scipy.stats import beta, binom, norm
 
 from dpaudit.bounds import Counts, choose_threshold_by, exact, guarantee_of
-from dpaudit.bounds._worst_case import Boundary, certified
-from dpaudit.bounds.limits import level_limit, ranked_region, rejecting_region
 from dpaudit.bounds.table import ValidBound
 from dpaudit.bounds.trade_off import (
+    Boundary,
     ConcentratedTradeOff,
     CurveTradeOff,
     GaussianTradeOff,
     TradeOff,
+    certified,
+    level_limit,
+    ranked_region,
+    rejecting_region,
 )
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, CurvePoint, GaussianClaim
 

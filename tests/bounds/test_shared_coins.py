@@ -19,7 +19,7 @@ from dpaudit.bounds import (
     fair_coin_p_value,
     one_run,
 )
-from dpaudit.bounds.record_grading import count_record_guesses, promise_of_records
+from dpaudit.bounds.calibration import count_record_guesses, promise_of_records
 from dpaudit.errors import SettingsError
 
 LEVEL: dict[str, Any] = {"delta": 1e-5, "confidence": 0.95}

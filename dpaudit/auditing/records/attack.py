@@ -12,7 +12,7 @@ import pandas as pd
 from dpaudit.auditing.two_worlds.attacking.fitting import FOLDS, score, trained
 from dpaudit.auditing.two_worlds.attacking.parts import MIN_FITTED
 from dpaudit.bounds import CoinGuesses, Grading, auc
-from dpaudit.bounds.record_grading import count_record_guesses, promise_of_records
+from dpaudit.bounds.calibration import count_record_guesses, promise_of_records
 from dpaudit.bounds.table import Observed, ValidBound, proved, valid_bounds
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, GameView, IntArray, Scorer

@@ -1,6 +1,6 @@
-"""Which of two rules an attack is scored by, and what it promises: decided on the fitting part.
+"""Which of two rules an attack is scored by, and the bound that is forecast for it.
 
-The rules are the exact bound at one cut, and the fair-coin bound on weighted guesses. The first is
+Both are decided on the fitting part. The rules are the exact bound at one cut, and the fair-coin bound on weighted guesses. The first is
 better for leaks that show equally in all trials and for large δ, the second for leaks that show
 more clearly in some trials than in others. Only the chosen one is computed on the scored trials.
 """
@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpaudit.bounds._checks import BoolArray, FloatArray
-from dpaudit.bounds.counts import Counts
+from dpaudit.bounds.calibration import WEIGHTS, choose_grading, count_guesses
 from dpaudit.bounds.exact import exact
 from dpaudit.bounds.fair_coin import CoinGuesses, fair_coin
-from dpaudit.bounds.grading import WEIGHTS, choose_grading, count_guesses
+from dpaudit.bounds.inputs import BoolArray, Counts, FloatArray
 from dpaudit.bounds.threshold import choose_threshold, count_errors
 
 _PREFERENCE = 0.2

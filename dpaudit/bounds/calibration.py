@@ -1,17 +1,25 @@
-"""How much scores say about the coins of many records that share their trainings.
+"""Calibration of scores: log odds of a coin, and from them guesses that `fair_coin` weighs.
 
-As `bounds.grading`, for many records at once. Either one line of log odds serves all records, so
-that records that leak alike lend one another strength; or each has its own, drawn to abstention
-unless it separates its trainings by more than chance, so that a record that leaks alone is guessed
-where the others are not. The trainings that are never scored decide which of the two predicts coins
-better, and whether there is a margin of log odds below which the rule abstains. Of the margins the
-one that promises most always promises more than none, by chance alone: so there is none unless
-surer guesses are right more often, which they are not if a leak shows equally in all outputs, as
-that of randomised response does. Both are decided by cross-validation.
+A calibration is fixed on trials that are never scored. It turns a score into the log odds that the
+trial's world was "in", by logistic regression on winsorised scores, and those into a guess: "in",
+"out" or abstention, of a weight that grows with how far the odds exceed a margin. A guess whose log
+odds are no larger than ε speaks for (ε, δ)-DP, not against it: to abstain loses nothing there.
+
+Many records that share their trainings are calibrated at once. Either one line of log odds serves
+all records, so that records that leak alike strengthen one another; or each has its own, shrunk
+towards abstention unless it separates its trainings by more than chance, so that a record that
+leaks alone is guessed where the others are not. The trainings that are never scored decide which of
+the two predicts coins better, and whether there is a margin of log odds below which the rule
+abstains. Of the margins the one with the largest forecast always has a larger one than none, by
+chance alone: so there is none unless surer guesses are right more often, which they are not if a
+leak shows equally in all outputs, as that of randomised response does. Both are decided by
+cross-validation.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -19,16 +27,28 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logit, ndtri
 
-from dpaudit.bounds._checks import BoolArray, FloatArray, IntArray
-from dpaudit.bounds.fair_coin import CoinGuesses, any_revealed, fair_coin, set_aside
-from dpaudit.bounds.grading import WEIGHTS, Grading, weighed
+from dpaudit.bounds.fair_coin import CoinGuesses, any_revealed, fair_coin, set_aside, weight_bound
+from dpaudit.bounds.inputs import BoolArray, FloatArray, IntArray
+from dpaudit.bounds.threshold import checked
 from dpaudit.errors import SettingsError
 
+WEIGHTS = 8
+"""Weights that a guess can have."""
+_WINSOR = (0.01, 0.1, 0.2, 0.3, 0.4)
+"""Shares of the scores on either side that may count as no more extreme than the others."""
+_BY_CHANCE = 2.0
+"""By which the log likelihood of a larger share must be better, so that chance seldom takes it."""
 _RIDGE = 0.005
-"""Penalty of a slope, in guesses of unit variance: keeps a perfect separation finite."""
-_WINSOR = 0.001
+"""Penalty of a slope, in trials or guesses of unit variance: a perfect separation stays finite."""
+_STEPS, _LONGEST, _CLOSE = 50, 4.0, 1e-8
+"""Steps of the regression at most, the longest of one coefficient, and the last one."""
+_CAUTION = 0.84
+"""Standard deviations below the mean of what is counted on: four times in five there is more."""
+_SILENT = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Shares of the trials that may be met with silence, of which one, or none, is chosen."""
+_RECORD_WINSOR = 0.001
 """Share of all scores on either side that count as no more extreme than the others."""
-_BY_CHANCE = 4.0
+_SHRINKAGE = 4.0
 """Likelihood ratio statistic that own lines are shrunk by: 1 on average without a leak."""
 _SURER_BETTER = 1.5
 """Standard errors by which right guesses must correlate with larger odds for a rule to abstain."""
@@ -36,6 +56,173 @@ _FOLDS = 5
 """Parts of the trainings, each guessed by lines fitted on the others."""
 _ABSTAINING = (0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995)
 """Shares of all guesses that may be abstained from, of which one, or none, is chosen."""
+
+
+class Grading(NamedTuple):
+    """A rule that turns scores into weighted guesses.
+
+    Of many records that share their trainings, the first four have one entry for each; shape (k,).
+
+    Attributes:
+        low: Scores below it count as this.
+        high: Scores above it count as this.
+        intercept: Log odds of world "in" at score 0.
+        slope: Log odds of world "in" for a unit of the score.
+        margin: Log odds up to which nothing is guessed.
+        top: Log odds from which on a guess has the largest weight; above the margin.
+    """
+
+    low: float | FloatArray
+    high: float | FloatArray
+    intercept: float | FloatArray
+    slope: float | FloatArray
+    margin: float
+    top: float
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Log odds that each coin fell on "in"; same shape as the scores, (n,) or (n, k)."""
+        odds: FloatArray = self.intercept + self.slope * np.clip(scores, self.low, self.high)
+        return odds
+
+    def guesses(self, scores: FloatArray) -> IntArray:
+        """The guess on each trial, by its weight: positive for "in", negative for "out", or 0."""
+        return weighed(self.log_odds(scores), margin=self.margin, top=self.top)
+
+
+def weighed(odds: FloatArray, *, margin: float, top: float) -> IntArray:
+    """Guesses of coins by their weight: positive for "in", negative for "out", or 0.
+
+    Args:
+        odds: Log odds that each coin fell on "in"; any shape.
+        margin: Log odds up to which nothing is guessed.
+        top: Log odds from which on a guess has the largest weight; above the margin.
+    """
+    beyond = np.abs(odds) - margin
+    steps = np.ceil(WEIGHTS * beyond / (top - margin))
+    weights: IntArray = np.where(beyond > 0, np.clip(steps, 1, WEIGHTS), 0).astype(int)
+    return np.where(odds > 0, weights, -weights)
+
+
+def count_guesses(
+    scores: FloatArray, member: BoolArray, grading: Grading, *, failed: int = 0
+) -> CoinGuesses:
+    """Counts the guesses of a grading that was chosen on other scores.
+
+    Args:
+        scores: Attack scores of the scored trials; shape (n,).
+        member: Whether the trial's world is "in"; shape (n,).
+        grading: The rule, fixed beforehand.
+        failed: Trials without a score, on which nothing is guessed.
+
+    Returns:
+        The guesses, by weight.
+    """
+    guessed = grading.guesses(scores)
+    weights = np.abs(guessed)
+    size = WEIGHTS + 1
+    made = np.bincount(weights, minlength=size)[1:]
+    right = np.bincount(weights[(guessed > 0) == member], minlength=size)[1:]
+    return CoinGuesses(tuple(right.tolist()), tuple(made.tolist()), len(scores) + failed)
+
+
+def choose_grading(
+    scores: FloatArray, member: BoolArray, *, trials: int, delta: float, confidence: float
+) -> Grading:
+    """Chooses the grading that promises the largest bound.
+
+    Candidates differ in how many of the trials are met with silence. What each promises is a bound
+    that it reaches four times in five if guesses are right as often as their log odds say: the
+    regression is steadier than the few trials that it was fitted on. Among equals the one that
+    guesses more wins.
+
+    Args:
+        scores: Attack scores that are not scored later; shape (n,), finite.
+        member: Whether the trial's world is "in"; shape (n,), both worlds present.
+        trials: Trials that will be scored.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence of the bound to come, in (0, 1).
+
+    Returns:
+        The grading.
+
+    Raises:
+        SettingsError: If scores and membership do not fit, or a setting is out of range.
+    """
+    scores, member = checked(scores, member)
+    line = _log_odds_line(scores, member)
+    size = np.abs(line.log_odds(scores))
+    success = expit(size)
+    best, most = line, 0.0
+    for candidate in _candidates(line, size):
+        weights = np.abs(candidate.guesses(scores))
+        made = np.bincount(weights, minlength=WEIGHTS + 1)[1:]
+        scored = [int(trials * count / len(scores)) for count in made.tolist()]
+        share = float(np.arange(1, WEIGHTS + 1) @ scored) / max(1.0, float(weights.sum()))
+        mean = share * float(weights @ success)
+        variance = share * float(weights**2 @ (success * (1.0 - success)))
+        expected = round(mean - _CAUTION * math.sqrt(variance))
+        bound = weight_bound(
+            scored, expected, trials, delta=delta, confidence=confidence, at_least=most
+        )
+        if bound > most:
+            best, most = candidate, bound
+    return best
+
+
+class _Line(NamedTuple):
+    """A regression line and its penalised loss, in nats."""
+
+    grading: Grading
+    loss: float
+
+
+def _log_odds_line(scores: FloatArray, member: BoolArray) -> Grading:
+    """The regression alone: no silence, and hardly any difference in weight.
+
+    Odds that grow no further from some score on, as those of Laplace noise, are met by winsorising
+    more of the scores: a line that went on growing would give the tails a weight that they do not
+    deserve.
+    """
+    best, *others = (_fitted_line(scores, member, share) for share in _WINSOR)
+    for line in others:
+        if line.loss < best.loss - _BY_CHANCE:
+            best = line
+    return best.grading
+
+
+def _fitted_line(scores: FloatArray, member: BoolArray, share: float) -> _Line:
+    low, high = (float(edge) for edge in np.quantile(scores, [share, 1.0 - share]))
+    clipped = np.clip(scores, low, high)
+    centre, spread = float(clipped.mean()), float(clipped.std())
+    if spread <= 1e-12 * max(1.0, abs(centre)):
+        return _Line(Grading(low, high, 0.0, 0.0, 0.0, 1.0), math.inf)
+    unit = (clipped - centre) / spread
+    design = np.stack([np.ones_like(unit), unit])
+    ridge = np.array([0.0, 2.0 * _RIDGE])
+    line = np.zeros(2)
+    for _ in range(_STEPS):  # Newton's method
+        success = expit(line @ design)
+        down = design @ (success - member) + ridge * line
+        curve = (design * (success * (1.0 - success))) @ design.T + np.diag(ridge)
+        step = np.linalg.solve(curve, down)
+        line -= np.clip(step, -_LONGEST, _LONGEST)
+        if np.abs(step).max() < _CLOSE:
+            break
+    odds = line @ design
+    loss = np.logaddexp(0.0, np.where(member, -odds, odds)).sum() + _RIDGE * line[1] ** 2
+    intercept, slope = line[0], line[1] / spread
+    grading = Grading(low, high, float(intercept - slope * centre), float(slope), 0.0, 1.0)
+    return _Line(grading, float(loss))
+
+
+def _candidates(line: Grading, size: FloatArray) -> Iterator[Grading]:
+    """The line with every margin: those that leave a share of the trials in silence."""
+    ordered = np.sort(size)
+    top = float(ordered[-1])
+    margins = [0.0, *(float(ordered[int(share * len(ordered))]) for share in _SILENT)]
+    for margin in sorted(set(margins)):
+        if margin < top:
+            yield line._replace(margin=margin, top=top)
 
 
 class _Lines(Enum):
@@ -217,7 +404,11 @@ def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> Grading:
     varies = spread > 1e-12 * np.maximum(1.0, np.abs(centre))
     scale = np.where(varies, spread, 1.0)
     unit = np.where(varies, (scores - centre) / scale, 0.0)
-    low, high = np.quantile(unit[:, varies], [_WINSOR, 1.0 - _WINSOR]) if varies.any() else (0, 0)
+    low, high = (
+        np.quantile(unit[:, varies], [_RECORD_WINSOR, 1.0 - _RECORD_WINSOR])
+        if varies.any()
+        else (0, 0)
+    )
     unit = np.clip(unit, low, high)
     sign = np.where(included, 1.0, -1.0)
     lot = scores.shape[1] if lines is _Lines.OWN else 1
@@ -241,7 +432,7 @@ def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> Grading:
     intercept, slope = np.where(varies, line.reshape(2, lot), 0.0)
     if lines is _Lines.OWN:
         ratio = 2.0 * (losses(start) - losses(line))
-        kept = np.clip(1.0 - _BY_CHANCE / np.maximum(ratio, _BY_CHANCE), 0.0, 1.0)
+        kept = np.clip(1.0 - _SHRINKAGE / np.maximum(ratio, _SHRINKAGE), 0.0, 1.0)
         intercept, slope = kept * intercept, kept * slope
     fitted = Grading(
         low=centre + low * scale,
