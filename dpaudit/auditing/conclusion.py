@@ -14,7 +14,6 @@ from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import is_seedable
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
-from dpaudit.results.reach import Reach
 from dpaudit.results.record import (
     AuditedGenerator,
     AuditedTable,
@@ -22,6 +21,7 @@ from dpaudit.results.record import (
     ControlOutcome,
     Controls,
     Correction,
+    Reach,
     SchemaOrigin,
 )
 from dpaudit.results.verdict import Check, Power, SampleUnit, Verdict

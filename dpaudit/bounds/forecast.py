@@ -1,8 +1,9 @@
 """Which of two rules an attack is scored by, and the bound that is forecast for it.
 
-Both are decided on the fitting part. The rules are the exact bound at one cut, and the fair-coin bound on weighted guesses. The first is
-better for leaks that show equally in all trials and for large δ, the second for leaks that show
-more clearly in some trials than in others. Only the chosen one is computed on the scored trials.
+Both are decided on the fitting part. The rules are the exact bound at one cut, and the fair-coin
+bound on weighted guesses. The first is better for leaks that show equally in all trials and for
+large δ, the second for leaks that show more clearly in some trials than in others. Only the chosen
+one is computed on the scored trials.
 """
 
 from __future__ import annotations

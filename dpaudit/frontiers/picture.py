@@ -10,7 +10,7 @@ from dpaudit.formatting import clipped, printable, rounded, rounded_down
 from dpaudit.frontiers.record import Frontier, FrontierPoint, PointUtility
 from dpaudit.report.figures import CLAIM, LETTER, MARGIN, WIDTH, SvgDrawing, bound_mark, framed
 from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
-from dpaudit.results.brief import AuditBrief
+from dpaudit.results.record import AuditBrief
 from dpaudit.results.structure import Picture
 from dpaudit.results.verdict import Verdict
 

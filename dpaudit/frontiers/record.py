@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 
 from dpaudit.comparison.compare import gravest
 from dpaudit.frontiers.words import frontier_lines
-from dpaudit.results.brief import AuditBrief
-from dpaudit.results.document import Document
-from dpaudit.results.fields import Positive, Probability, Whole
-from dpaudit.results.schema import document_schema
+from dpaudit.results.document import Document, Positive, Probability, Whole, document_schema
+from dpaudit.results.record import AuditBrief
 from dpaudit.results.verdict import Verdict
 
 

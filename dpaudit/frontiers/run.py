@@ -27,7 +27,7 @@ from dpaudit.game.progress import OnProgress, ignore_progress
 from dpaudit.game.salt import SALT_FILE, Private, new_salt, salt_of
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest, load
-from dpaudit.results.brief import AuditBrief
+from dpaudit.results.record import AuditBrief
 from dpaudit.results.result import RESULT_FILE
 from dpaudit.usefulness.baselines import UniformRows
 from dpaudit.usefulness.experiment import HEADLINE, Experiment, Setting

@@ -13,8 +13,7 @@ from dpaudit.released_data.linkage import Linkage
 from dpaudit.released_data.membership import RateAtThreshold
 from dpaudit.released_data.riskiest import RiskyRow
 from dpaudit.released_data.tables import ReleasedSources
-from dpaudit.results.document import Document, Limits
-from dpaudit.results.schema import document_schema
+from dpaudit.results.document import Document, Limits, document_schema
 from dpaudit.results.verdict import Verdict
 
 

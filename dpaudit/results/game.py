@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from dpaudit.bounds import CoinGuesses, Counts, Threshold
 from dpaudit.bounds.table import Observed, ValidBound
 from dpaudit.plugins.protocols import World
-from dpaudit.results.fields import OPTIONAL, NonNegative, Probability
+from dpaudit.results.document import OPTIONAL, NonNegative, Probability
 from dpaudit.results.structure import Block
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from dpaudit.bounds.table import Observed
 from dpaudit.formatting import auc_text, rounded_down
-from dpaudit.results.fields import NonNegative, Positive, Probability, Whole
+from dpaudit.results.document import NonNegative, Positive, Probability, Whole
 from dpaudit.results.game import Evidence, GameOutcome, GameWords, Scored
 from dpaudit.results.structure import Block, ReportTable
 

@@ -1,7 +1,7 @@
 """The result of an audit as data: what `result.json` holds, by the same names.
 
-The JSON Schema of the document is made from these types and docstrings (`dpaudit.results.schema`):
-a new field is a line and its description here.
+Its JSON Schema is made from these types and docstrings (`dpaudit.results.document`): a new field is
+a line and its description here.
 """
 
 from __future__ import annotations
@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import Annotated, Any
 
 from dpaudit.bounds import Counts, Threshold
 from dpaudit.bounds.table import ValidBound
-from dpaudit.model.choices import Access, ThresholdRule
+from dpaudit.game.exposure import Exposure
+from dpaudit.model.choices import Access, ThresholdRule, WorstCase
+from dpaudit.model.claim import Quantity
 from dpaudit.model.currencies import Claim
+from dpaudit.model.severity import Severity
 from dpaudit.plugins.protocols import World
-from dpaudit.results.document import Document
-from dpaudit.results.fields import (
+from dpaudit.results.document import (
     OPTIONAL,
+    Document,
+    Limits,
     NonNegative,
     Positive,
     Probability,
@@ -27,12 +31,124 @@ from dpaudit.results.fields import (
 )
 from dpaudit.results.game import AttackOutcome
 from dpaudit.results.one_run import OneRunOutcome
-from dpaudit.results.probes import ProbeAlarm, ProbesOutcome
-from dpaudit.results.reach import Reach
 from dpaudit.results.records import RecordsOutcome
-from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.two_worlds import TwoWorldsOutcome
 from dpaudit.results.verdict import Check, Power, Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """What an audit of a claim that is not stated in epsilon could have proved.
+
+    Attributes:
+        quantity: What the claim limits, and `proved`, `bounds` and these numbers are of: mu, rho,
+            or factor, by which all epsilons of a privacy curve must be multiplied for it to hold.
+        claimed: The claim in that quantity; 1 of a privacy curve.
+        max_provable: The limit that a perfect attack would reach with this many trials; null if no
+            trial was scored.
+        detectable: The smallest true value that this audit exposes with 80 % power, of a mechanism
+            that shows as much at one threshold as that value allows; null if there is none, or if
+            no trial was scored.
+        detectable_gaussian: The same of a Gaussian mechanism; absent where that is the same, or
+            nothing is known of it.
+    """
+
+    quantity: Quantity
+    claimed: NonNegative
+    max_provable: NonNegative | None
+    detectable: NonNegative | None
+    detectable_gaussian: NonNegative | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """How the most vulnerable record was searched for.
+
+    Attributes:
+        candidates: Records compared.
+        trainings: Models trained for it; none of them is among the shadow models.
+    """
+
+    candidates: Annotated[int, Limits(minimum=2)]
+    trainings: Positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOfAudit:
+    """The record whose membership is attacked.
+
+    Attributes:
+        choice: How it was chosen: exposing, farthest, vulnerable, row:N, record:FILE,
+            worst-case:NAME or neighbours-file:FILE; canaries in a one-run audit, records in one
+            of many records per model.
+        row: Its row in the table, from 0; null if it is not a row of the table.
+        exposures: Of an exposing target, the facts that it was chosen for, what counts most first;
+            empty if nothing in the table exposes a record, so that the farthest was taken; absent
+            where it was chosen otherwise.
+        selection: How a vulnerable target was searched for; absent where it was named.
+        compared: Of a table too large to compare all records with each other, how many were
+            compared with all others to find the farthest; absent where all were, or none had to be.
+        worst_case: The name of the worst case; absent where there is none.
+        neighbours_file: The file of the neighbouring table; absent where there is none.
+        tables: Of a worst case or a pair of one's own: what both tables are and why they make a
+            valid game; absent where a target was chosen.
+    """
+
+    choice: str
+    row: Whole | None
+    exposures: tuple[Exposure, ...] | None = field(default=None, metadata=OPTIONAL)
+    selection: Selection | None = field(default=None, metadata=OPTIONAL)
+    compared: Positive | None = field(default=None, metadata=OPTIONAL)
+    worst_case: WorstCase | None = field(default=None, metadata=OPTIONAL)
+    neighbours_file: str | None = field(default=None, metadata=OPTIONAL)
+    tables: str | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeAlarm:
+    """What a probe before the audit saw that no generator should show.
+
+    The evidence may quote the table, so it is not here: `dpaudit probe --only ID` gives it.
+
+    Attributes:
+        id: Name of the probe.
+        severity: violation: the claim does not hold. bug: the generator does not do what it should.
+            note: worth knowing.
+        correct: What a correct generator does.
+        p_value: Largest probability of such evidence under the claim; null where no chance is
+            involved.
+    """
+
+    id: str
+    severity: Severity
+    correct: str
+    p_value: Probability | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbesOutcome:
+    """What the probes before the audit saw. They decide no verdict and spend none of its error.
+
+    Attributes:
+        alarms: Their alarms; the probability of any on a generator that keeps its claim is at most
+            1 - confidence.
+        passed: Names of the probes without alarm.
+        not_applicable: Names of those that say nothing about this table or this generator.
+        failed: Names of those whose trainings failed.
+        left_out: Names of those that were not run.
+        confidence: Probability with which a generator that keeps its claim raises no alarm.
+        fits: Models trained; none of them is among the shadow models.
+        why_left_out: Why some were not run; absent if all were.
+    """
+
+    alarms: tuple[ProbeAlarm, ...] = ()
+    passed: tuple[str, ...] = ()
+    not_applicable: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    confidence: Probability
+    fits: Whole = 0
+    why_left_out: str | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,3 +433,50 @@ class AuditRecord(Document):
 def _is_missing(value: object) -> bool:
     """Whether it is None, an empty list, or a list of each world of which one is empty."""
     return value in (None, ()) or (isinstance(value, Mapping) and () in value.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditBrief:
+    """What one of several audits found; its own result has the rest.
+
+    Attributes:
+        verdict: As in its own result.
+        reasons: Why this verdict, the most important first.
+        claim: The promise under audit.
+        proved: The lower bound on what the claim limits; null if no trial was scored.
+        confidence: One-sided confidence of the bound.
+        max_provable: The bound that a perfect attack would reach; null as above.
+        detectable: The smallest true epsilon, or other quantity of the claim, caught with 80 %
+            power; null if there is none.
+        auc: Of the deciding attack; 0.5 is chance. Null if no trial was scored.
+        shadow_models: Trials run, of both worlds together.
+        seconds: Time spent in trials over all workers, in seconds.
+    """
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    claim: Claim
+    proved: NonNegative | None
+    confidence: Probability
+    max_provable: NonNegative | None
+    detectable: NonNegative | None
+    auc: Probability | None
+    shadow_models: Whole
+    seconds: NonNegative
+
+    @classmethod
+    def of(cls, record: AuditRecord) -> AuditBrief:
+        """What a record says."""
+        power = record.power
+        return cls(
+            verdict=record.verdict,
+            reasons=record.reasons,
+            claim=record.claim,
+            proved=record.proved,
+            confidence=record.confidence,
+            max_provable=power and power.max_provable,
+            detectable=power and power.detectable,
+            auc=record.auc,
+            shadow_models=sum(record.shadow_models.values()),
+            seconds=record.seconds,
+        )

@@ -8,7 +8,7 @@ from typing import Literal
 
 from dpaudit.formatting import auc_text, clipped, printable
 from dpaudit.plugins.protocols import World
-from dpaudit.results.fields import Whole
+from dpaudit.results.document import Whole
 from dpaudit.results.game import GameOutcome, GameWords, Scored
 from dpaudit.results.structure import MOST_ROWS, Block, ReportTable, left_out
 

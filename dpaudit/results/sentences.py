@@ -19,8 +19,7 @@ from dpaudit.game.exposure import Exposure, Fact
 from dpaudit.model.choices import Access
 from dpaudit.model.claim import PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
-from dpaudit.results.probes import ProbeAlarm
-from dpaudit.results.record import AuditRecord
+from dpaudit.results.record import AuditRecord, ProbeAlarm
 from dpaudit.results.verdict import SampleUnit, Verdict
 
 NOT_EVIDENCE: Final = "not evidence of privacy"

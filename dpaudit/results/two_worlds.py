@@ -9,7 +9,7 @@ from typing import Literal
 from dpaudit.bounds.table import Observed, ValidBound
 from dpaudit.formatting import auc_text, clipped, printable
 from dpaudit.plugins.protocols import World
-from dpaudit.results.fields import OPTIONAL, Positive, Whole
+from dpaudit.results.document import OPTIONAL, Positive, Whole
 from dpaudit.results.game import Evidence, GameOutcome, GameWords, Scored
 
 

@@ -31,7 +31,7 @@ from dpaudit.game.store import RunFolder
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import load
 from dpaudit.plugins.modules import carry
-from dpaudit.results.probes import ProbesOutcome
+from dpaudit.results.record import ProbesOutcome
 from dpaudit.versions import versions
 
 

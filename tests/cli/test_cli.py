@@ -14,8 +14,7 @@ from typer.testing import CliRunner, Result
 
 from dpaudit.cli.console import ExitCode, FailOn, exit_code, messages, results
 from dpaudit.cli.main import app
-from dpaudit.results.result import AuditResult
-from dpaudit.results.schema import result_schema
+from dpaudit.results.result import AuditResult, result_schema
 from dpaudit.results.verdict import Verdict
 
 SMALL = ["--attack", "groundhog-naive", "--shadow-models", "40", "--jobs", "2"]

@@ -24,8 +24,15 @@ from dpaudit.cli.main import app
 from dpaudit.errors import InputError, InterruptedRunError, RegistryError
 from dpaudit.explain import ROW_ORDER, TOGETHER, Effect, explain, inquire
 from dpaudit.explain import run as run_module
-from dpaudit.explain.effect import FixedAudit, allowed_auc, auc_limits, judge_fix
-from dpaudit.explain.explanation import Before, Explanation, conclusion
+from dpaudit.explain.explanation import (
+    Before,
+    Explanation,
+    FixedAudit,
+    allowed_auc,
+    auc_limits,
+    conclusion,
+    judge_fix,
+)
 from dpaudit.explain.suspects import suspects_of, with_rows_shuffled
 from dpaudit.game.progress import TrialProgress
 from dpaudit.game.store import specification_of
@@ -141,7 +148,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """No figures are drawn: they take longer than the audits of toys."""
-    monkeypatch.setattr("dpaudit.report.write.write_reports", lambda result, folder: None)
+    monkeypatch.setattr("dpaudit.report.render.write_reports", lambda result, folder: None)
 
 
 def stored(run: Path) -> list[Any]:

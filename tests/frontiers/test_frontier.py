@@ -27,8 +27,8 @@ from dpaudit.frontiers.render import frontier_html, frontier_markdown
 from dpaudit.frontiers.settings import AUDIT_CHOICES, PointName
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.results.brief import AuditBrief
 from dpaudit.results.document import from_document
+from dpaudit.results.record import AuditBrief
 from dpaudit.results.verdict import Verdict
 from dpaudit.usefulness.experiment import Experiment
 from dpaudit.usefulness.settings import UtilitySettings

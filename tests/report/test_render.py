@@ -19,11 +19,9 @@ from dpaudit.errors import RunFolderError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.report.curves import claim_region, largest_tpr
 from dpaudit.report.figures import draw
-from dpaudit.report.render import render_html, render_markdown
-from dpaudit.report.write import write_reports
+from dpaudit.report.render import render_html, render_markdown, write_reports
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.result import AuditResult
-from dpaudit.results.schema import result_schema
+from dpaudit.results.result import AuditResult, result_schema
 from dpaudit.results.structure import Picture
 
 Make = Callable[..., AuditRecord]

@@ -24,7 +24,7 @@ from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.results.document import from_document, to_document
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.schema import result_schema
+from dpaudit.results.result import result_schema
 
 REPORTS = Path(__file__).parents[2] / "reports"
 COMMITTED = sorted(REPORTS.rglob("result.json"))

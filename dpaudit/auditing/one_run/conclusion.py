@@ -18,8 +18,8 @@ from dpaudit.results.record import (
     AuditRecord,
     ControlOutcome,
     FailureReason,
+    TargetOfAudit,
 )
-from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import Check, Power, SampleUnit
 
 

@@ -28,9 +28,9 @@ from dpaudit.results.game import AttackOutcome
 from dpaudit.results.record import (
     AuditRecord,
     ControlOutcome,
+    TargetOfAudit,
 )
 from dpaudit.results.records import RecordOutcome, RecordsOutcome
-from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
 
 EVEN_ODDS = Threshold(0.0, Direction.HIGHER)

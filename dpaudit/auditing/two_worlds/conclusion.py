@@ -13,8 +13,7 @@ from dpaudit.model.choices import VULNERABLE, Access
 from dpaudit.plugins.protocols import World
 from dpaudit.results.game import AttackOutcome
 from dpaudit.results.leaks import leak_reason
-from dpaudit.results.record import AuditRecord, ControlOutcome
-from dpaudit.results.target import TargetOfAudit
+from dpaudit.results.record import AuditRecord, ControlOutcome, TargetOfAudit
 from dpaudit.results.two_worlds import SequentialOutcome, TwoWorldsOutcome
 from dpaudit.results.verdict import Check
 

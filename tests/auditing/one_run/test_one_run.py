@@ -35,7 +35,7 @@ from dpaudit.plugins.modules import carry
 from dpaudit.plugins.protocols import GameView, World
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.results.one_run import OneRunOutcome
-from dpaudit.results.schema import result_schema
+from dpaudit.results.result import result_schema
 from dpaudit_generators.toys.histogram import LaplaceHistogram
 
 CANARIES = 100

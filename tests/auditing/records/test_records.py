@@ -26,7 +26,7 @@ from dpaudit.model.tables import load
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import World
 from dpaudit.report.render import render_html, render_markdown
-from dpaudit.results.schema import result_schema
+from dpaudit.results.result import result_schema
 
 RECORDS = 16
 FEW: dict[str, Any] = {
