@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dpaudit.auditing.controls import control_check
@@ -11,6 +12,7 @@ from dpaudit.bounds.table import ValidBound
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim
+from dpaudit.model.tables import IN_MEMORY
 from dpaudit.plugins.protocols import is_seedable
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
@@ -105,8 +107,18 @@ def conclude(
         versions=audit.versions,
         seconds=round(seconds, 3),
         reproduce=audit.reproduce,
+        fresh=_fresh(audit),
         **own,
     )
+
+
+def _fresh(audit: AuditSpec) -> str | None:
+    """The command with the next seed, unless the table is in memory or a seed changes nothing."""
+    if audit.table.source == IN_MEMORY:
+        return None
+    settings = replace(audit.settings, seed=audit.settings.seed + 1)
+    command = replace(audit, settings=settings).reproduce
+    return None if command == audit.reproduce else command
 
 
 def _reach(claim: Claim, power: Power | None) -> dict[str, Any]:

@@ -149,12 +149,12 @@ def completed(kind: Any, document: Any) -> Any:
         keys = {member.value: arguments[1] for member in arguments[0]}
     else:
         return document
-    later = {name: None for name, of in keys.items() if _may_be_null(of)}
+    later = [name for name, of in keys.items() if _may_be_null(of)]
     found = {
         name: completed(keys[name], item) if name in keys else item
         for name, item in document.items()
     }
-    return {**later, **found}
+    return found | {name: None for name in later if name not in found}
 
 
 def is_union(kind: Any) -> bool:

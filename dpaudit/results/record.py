@@ -351,6 +351,8 @@ class AuditRecord(Document):
         date: Day on which the audit ended, in UTC, such as 2026-07-01. Absent from results written
             before it was recorded.
         reproduce: The command that repeats the audit.
+        fresh: The command of the same audit with the next seed; absent where no command has its
+            table or its generator.
 
     Raises:
         ValueError: If the verdict needs a number that is missing.
@@ -395,6 +397,7 @@ class AuditRecord(Document):
     seconds: NonNegative
     date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
     reproduce: str
+    fresh: str | None = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         if self.verdict not in (Verdict.VIOLATION, Verdict.CONSISTENT):
