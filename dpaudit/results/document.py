@@ -144,17 +144,21 @@ def completed(kind: Any, document: Any) -> Any:
     if not isinstance(document, dict):
         return document
     if is_record(kind):
+        places = [member.name for member in members(kind)]
         keys = {member.name: member.type for member in members(kind) if not member.optional}
     elif origin is Mapping and issubclass(arguments[0], Enum):
-        keys = {member.value: arguments[1] for member in arguments[0]}
+        places = [member.value for member in arguments[0]]
+        keys = dict.fromkeys(places, arguments[1])
     else:
         return document
-    later = [name for name, of in keys.items() if _may_be_null(of)]
+    later = {name: None for name, of in keys.items() if _may_be_null(of)}
     found = {
         name: completed(keys[name], item) if name in keys else item
         for name, item in document.items()
     }
-    return found | {name: None for name in later if name not in found}
+    whole = {**later, **found}
+    known = [name for name in places if name in whole]
+    return {name: whole[name] for name in [*(name for name in whole if name not in known), *known]}
 
 
 def is_union(kind: Any) -> bool:
