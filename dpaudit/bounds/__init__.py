@@ -1,12 +1,12 @@
 """Lower bounds on epsilon from the errors of a membership inference attack.
 
 Everything here is a pure function of counts and scores. A bound is valid for counts that come
-from a threshold or a grading fixed before the counted trials were scored.
+from a threshold or a calibration fixed before the counted trials were scored.
 """
 
 from __future__ import annotations
 
-from dpaudit.bounds.calibration import Grading, choose_grading, count_guesses
+from dpaudit.bounds.calibration import GuessCalibration, choose_calibration, count_guesses
 from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic, upper_limits
 from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import (
@@ -26,7 +26,7 @@ from dpaudit.bounds.fair_coin import (
     fair_coin,
     fair_coin_p_value,
 )
-from dpaudit.bounds.forecast import FailedTrials, Promised, promise, scaled_errors
+from dpaudit.bounds.forecast import FailedTrials, Forecast, choose_rule, scaled_errors
 from dpaudit.bounds.guarantee import Detectable, EpsilonGuarantee, Guarantee, guarantee_of
 from dpaudit.bounds.inputs import Counts
 from dpaudit.bounds.multiplicity import Hypotheses, attack_confidence, bonferroni
@@ -61,11 +61,11 @@ __all__ = [
     "Direction",
     "EpsilonGuarantee",
     "FailedTrials",
-    "Grading",
+    "Forecast",
     "Guarantee",
+    "GuessCalibration",
     "Hypotheses",
     "Prefix",
-    "Promised",
     "RocCurve",
     "ScoredBlock",
     "Threshold",
@@ -74,7 +74,8 @@ __all__ = [
     "auc",
     "aucs",
     "bonferroni",
-    "choose_grading",
+    "choose_calibration",
+    "choose_rule",
     "choose_threshold",
     "choose_threshold_by",
     "clopper_pearson",
@@ -104,7 +105,6 @@ __all__ = [
     "one_run_in_turn_p_value",
     "one_run_p_value",
     "p_value",
-    "promise",
     "refit_schedule",
     "roc",
     "scaled_errors",

@@ -44,8 +44,8 @@ _STEPS, _LONGEST, _CLOSE = 50, 4.0, 1e-8
 """Steps of the regression at most, the longest of one coefficient, and the last one."""
 _CAUTION = 0.84
 """Standard deviations below the mean of what is counted on: four times in five there is more."""
-_SILENT = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-"""Shares of the trials that may be met with silence, of which one, or none, is chosen."""
+_ABSTAINED = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Shares of the trials that may be abstained from, of which one, or none, is chosen."""
 _RECORD_WINSOR = 0.001
 """Share of all scores on either side that count as no more extreme than the others."""
 _SHRINKAGE = 4.0
@@ -58,7 +58,7 @@ _ABSTAINING = (0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99,
 """Shares of all guesses that may be abstained from, of which one, or none, is chosen."""
 
 
-class Grading(NamedTuple):
+class GuessCalibration(NamedTuple):
     """A rule that turns scores into weighted guesses.
 
     Of many records that share their trainings, the first four have one entry for each; shape (k,).
@@ -104,20 +104,20 @@ def weighed(odds: FloatArray, *, margin: float, top: float) -> IntArray:
 
 
 def count_guesses(
-    scores: FloatArray, member: BoolArray, grading: Grading, *, failed: int = 0
+    scores: FloatArray, member: BoolArray, calibration: GuessCalibration, *, failed: int = 0
 ) -> CoinGuesses:
-    """Counts the guesses of a grading that was chosen on other scores.
+    """Counts the guesses of a calibration that was chosen on other scores.
 
     Args:
         scores: Attack scores of the scored trials; shape (n,).
         member: Whether the trial's world is "in"; shape (n,).
-        grading: The rule, fixed beforehand.
+        calibration: The rule, fixed beforehand.
         failed: Trials without a score, on which nothing is guessed.
 
     Returns:
         The guesses, by weight.
     """
-    guessed = grading.guesses(scores)
+    guessed = calibration.guesses(scores)
     weights = np.abs(guessed)
     size = WEIGHTS + 1
     made = np.bincount(weights, minlength=size)[1:]
@@ -125,12 +125,12 @@ def count_guesses(
     return CoinGuesses(tuple(right.tolist()), tuple(made.tolist()), len(scores) + failed)
 
 
-def choose_grading(
+def choose_calibration(
     scores: FloatArray, member: BoolArray, *, trials: int, delta: float, confidence: float
-) -> Grading:
-    """Chooses the grading that promises the largest bound.
+) -> GuessCalibration:
+    """Chooses the calibration with the largest forecast of the bound.
 
-    Candidates differ in how many of the trials are met with silence. What each promises is a bound
+    Candidates differ in how many of the trials they abstain from. The forecast of each is a bound
     that it reaches four times in five if guesses are right as often as their log odds say: the
     regression is steadier than the few trials that it was fitted on. Among equals the one that
     guesses more wins.
@@ -143,7 +143,7 @@ def choose_grading(
         confidence: One-sided confidence of the bound to come, in (0, 1).
 
     Returns:
-        The grading.
+        The calibration.
 
     Raises:
         SettingsError: If scores and membership do not fit, or a setting is out of range.
@@ -172,12 +172,12 @@ def choose_grading(
 class _Line(NamedTuple):
     """A regression line and its penalised loss, in nats."""
 
-    grading: Grading
+    calibration: GuessCalibration
     loss: float
 
 
-def _log_odds_line(scores: FloatArray, member: BoolArray) -> Grading:
-    """The regression alone: no silence, and hardly any difference in weight.
+def _log_odds_line(scores: FloatArray, member: BoolArray) -> GuessCalibration:
+    """The regression alone: no abstention, and hardly any difference in weight.
 
     Odds that grow no further from some score on, as those of Laplace noise, are met by winsorising
     more of the scores: a line that went on growing would give the tails a weight that they do not
@@ -187,7 +187,7 @@ def _log_odds_line(scores: FloatArray, member: BoolArray) -> Grading:
     for line in others:
         if line.loss < best.loss - _BY_CHANCE:
             best = line
-    return best.grading
+    return best.calibration
 
 
 def _fitted_line(scores: FloatArray, member: BoolArray, share: float) -> _Line:
@@ -195,7 +195,7 @@ def _fitted_line(scores: FloatArray, member: BoolArray, share: float) -> _Line:
     clipped = np.clip(scores, low, high)
     centre, spread = float(clipped.mean()), float(clipped.std())
     if spread <= 1e-12 * max(1.0, abs(centre)):
-        return _Line(Grading(low, high, 0.0, 0.0, 0.0, 1.0), math.inf)
+        return _Line(GuessCalibration(low, high, 0.0, 0.0, 0.0, 1.0), math.inf)
     unit = (clipped - centre) / spread
     design = np.stack([np.ones_like(unit), unit])
     ridge = np.array([0.0, 2.0 * _RIDGE])
@@ -211,15 +211,17 @@ def _fitted_line(scores: FloatArray, member: BoolArray, share: float) -> _Line:
     odds = line @ design
     loss = np.logaddexp(0.0, np.where(member, -odds, odds)).sum() + _RIDGE * line[1] ** 2
     intercept, slope = line[0], line[1] / spread
-    grading = Grading(low, high, float(intercept - slope * centre), float(slope), 0.0, 1.0)
-    return _Line(grading, float(loss))
+    calibration = GuessCalibration(
+        low, high, float(intercept - slope * centre), float(slope), 0.0, 1.0
+    )
+    return _Line(calibration, float(loss))
 
 
-def _candidates(line: Grading, size: FloatArray) -> Iterator[Grading]:
-    """The line with every margin: those that leave a share of the trials in silence."""
+def _candidates(line: GuessCalibration, size: FloatArray) -> Iterator[GuessCalibration]:
+    """The line with every margin: those that abstain from a share of the trials."""
     ordered = np.sort(size)
     top = float(ordered[-1])
-    margins = [0.0, *(float(ordered[int(share * len(ordered))]) for share in _SILENT)]
+    margins = [0.0, *(float(ordered[int(share * len(ordered))]) for share in _ABSTAINED)]
     for margin in sorted(set(margins)):
         if margin < top:
             yield line._replace(margin=margin, top=top)
@@ -240,16 +242,16 @@ _COSTS = {_Lines.ALIKE: 0.0, _Lines.COMMON: 0.0, _Lines.OWN: 2.0}
 """By which lines must predict held-out coins better, in nats, so that chance seldom takes OWN."""
 
 
-class RecordPromise(NamedTuple):
-    """A grading and what it promises.
+class CalibratedRecords(NamedTuple):
+    """A calibration and the bound that is forecast for it.
 
     Attributes:
-        grading: The rule, fixed on all trainings handed in.
+        calibration: The rule, fixed on all trainings handed in.
         bound: The bound on epsilon if the scored trainings are guessed as these were, each part of
             them by lines fitted on the others.
     """
 
-    grading: Grading
+    calibration: GuessCalibration
     bound: float
 
 
@@ -257,7 +259,7 @@ def count_record_guesses(guessed: IntArray, included: BoolArray, *, failed: int 
     """Counts guesses of coins that share trainings.
 
     Args:
-        guessed: Guesses by weight, as `Grading.guesses` gives them; shape (n, k).
+        guessed: Guesses by weight, as `GuessCalibration.guesses` gives them; shape (n, k).
         included: Which records each training had; shape (n, k).
         failed: Trainings without scores, on whose k coins nothing is guessed.
 
@@ -272,7 +274,7 @@ def count_record_guesses(guessed: IntArray, included: BoolArray, *, failed: int 
     return CoinGuesses(tuple(right.tolist()), tuple(made.tolist()), trials, tuple(by_training))
 
 
-def promise_of_records(
+def calibrate_records(
     scores: FloatArray,
     included: BoolArray,
     *,
@@ -280,7 +282,7 @@ def promise_of_records(
     delta: float,
     confidence: float,
     rng: np.random.Generator,
-) -> RecordPromise:
+) -> CalibratedRecords:
     """Chooses the lines, and whether the rule abstains, on trainings that are never scored.
 
     Args:
@@ -292,7 +294,7 @@ def promise_of_records(
         rng: Draws the parts of the cross-validation.
 
     Returns:
-        The grading and its promise.
+        The calibration and its forecast.
 
     Raises:
         SettingsError: If the shapes differ, there are fewer than two trainings, or a setting is out
@@ -311,13 +313,13 @@ def promise_of_records(
     }
     lines = min(tried, key=lambda one: _loss(tried[one], included) + _COSTS[one])
     odds = tried[lines]
-    grading = _fitted(scores, included, lines)
+    calibration = _fitted(scores, included, lines)
     if _surer_are_right_more_often(odds, included):
-        grading = _with_margin(grading, scores, **asked)
-    guessed = weighed(odds, margin=grading.margin, top=grading.top)
+        calibration = _with_margin(calibration, scores, **asked)
+    guessed = weighed(odds, margin=calibration.margin, top=calibration.top)
     again = _spread_over(len(scores), trainings)
     counted = count_record_guesses(guessed[again], included[again])
-    return RecordPromise(grading, fair_coin(*counted, delta=delta, confidence=confidence))
+    return CalibratedRecords(calibration, fair_coin(*counted, delta=delta, confidence=confidence))
 
 
 def _held_out(scores: FloatArray, included: BoolArray, lines: _Lines, fold: IntArray) -> FloatArray:
@@ -347,9 +349,9 @@ def _surer_are_right_more_often(odds: FloatArray, included: BoolArray) -> bool:
 
 
 def _with_margin(
-    lines: Grading, scores: FloatArray, *, trainings: int, delta: float, confidence: float
-) -> Grading:
-    """The lines with the margin that promises most if guesses are as often right as they say."""
+    lines: GuessCalibration, scores: FloatArray, *, trainings: int, delta: float, confidence: float
+) -> GuessCalibration:
+    """The lines with the margin of the largest forecast, if guesses are right as they say."""
     odds, top = lines.log_odds(scores), lines.top
     size = np.abs(odds)
     best, most = lines, 0.0
@@ -368,9 +370,9 @@ def _with_margin(
         uncertain = weights.ravel().copy()
         uncertain[sure] = 0
         right = float((weights * chances).sum()) - float(weights.ravel()[sure].sum())
-        promised = _approximate(right, uncertain, z)
-        if promised > most:
-            best, most = lines._replace(margin=margin), promised
+        forecast = _approximate(right, uncertain, z)
+        if forecast > most:
+            best, most = lines._replace(margin=margin), forecast
     return best
 
 
@@ -391,7 +393,7 @@ def _spread_over(known: int, wanted: int) -> IntArray:
     return stands
 
 
-def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> Grading:
+def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> GuessCalibration:
     """Logistic regression, of all records together or of each; without a margin yet.
 
     Unless records are alike, the middle and the spread of each record's scores are taken out first,
@@ -434,7 +436,7 @@ def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> Grading:
         ratio = 2.0 * (losses(start) - losses(line))
         kept = np.clip(1.0 - _SHRINKAGE / np.maximum(ratio, _SHRINKAGE), 0.0, 1.0)
         intercept, slope = kept * intercept, kept * slope
-    fitted = Grading(
+    fitted = GuessCalibration(
         low=centre + low * scale,
         high=centre + high * scale,
         intercept=intercept - slope * centre / scale,

@@ -62,7 +62,7 @@ _LARGEST_EPSILON = 36.0
 _CERTAIN_LEAK = 60.0
 # Two normal scores this many standard deviations apart are confused with probability < 1e-80.
 _CERTAIN_SHIFT = 40.0
-# Margins of silence that are tried for a Gaussian leak, in standard deviations of the score.
+# Margins of abstention that are tried for a Gaussian leak, in standard deviations of the score.
 _MARGINS = np.linspace(0.0, 4.0, 81)
 # The number of guesses is taken at the middles of this many parts of its distribution.
 _PARTS = 41
@@ -182,7 +182,7 @@ def fair_coin(
         confidence: One-sided confidence, in (0, 1).
 
     Returns:
-        The bound, at least 0; 0 for an attack no better than chance, or one that is silent.
+        The bound, at least 0; 0 for an attack no better than chance, or one that abstains.
 
     Raises:
         SettingsError: If an argument is out of range.

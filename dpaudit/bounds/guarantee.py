@@ -63,7 +63,9 @@ class Guarantee(ABC):
     def statistic(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
         """The level that upper limits on both error rates prove, not clipped at 0."""
 
-    def promise(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
+    def threshold_statistic(
+        self, fn_upper: FloatArray, fp_upper: FloatArray
+    ) -> FloatArray | np.float64:
         """What a threshold is chosen by, given upper limits on its error rates: the level."""
         return self.statistic(fn_upper, fp_upper)
 
@@ -195,14 +197,16 @@ class TradeOffGuarantee(Guarantee):
     measures_gaussian: bool = False
     delta: None = field(default=None, init=False)
 
-    def promise(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
+    def threshold_statistic(
+        self, fn_upper: FloatArray, fp_upper: FloatArray
+    ) -> FloatArray | np.float64:
         """How far both rates together are below chance.
 
-        Not the level: a Gaussian leak promises nearly the same level at every threshold, so that
+        Not the level: a Gaussian leak gives nearly the same level at every threshold, so that
         the largest one would be an accident of the trials that it was chosen on.
         """
-        promised: FloatArray = 1.0 - fn_upper - fp_upper
-        return promised
+        below: FloatArray = 1.0 - fn_upper - fp_upper
+        return below
 
     def statistic(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
         """The smallest level that allows these rates."""

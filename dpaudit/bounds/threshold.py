@@ -84,7 +84,7 @@ class CutErrors(NamedTuple):
 def choose_threshold(
     scores: FloatArray, member: BoolArray, *, delta: float, confidence: float
 ) -> Threshold:
-    """Chooses the threshold and direction that promise the largest bound on epsilon.
+    """Chooses the threshold and direction with the largest forecast of the bound on epsilon.
 
     The scores must be ones that are not scored later (the fitting part of the trials, for
     example cross-validated scores of the attack's own training trials). Candidates are the cuts
@@ -159,7 +159,7 @@ def best_cut(
     Args:
         cuts: The candidates; m of them.
         directions: Directions to cut in; d of them.
-        evidence: Bound on epsilon that each cut promises, not clipped; shape (d, m).
+        evidence: Forecast of the bound on epsilon of each cut, not clipped; shape (d, m).
         centre: Among equals the cut closest to this wins.
 
     Returns:
