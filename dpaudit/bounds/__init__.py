@@ -31,6 +31,7 @@ from dpaudit.bounds.guarantee import Detectable, EpsilonGuarantee, Guarantee, gu
 from dpaudit.bounds.inputs import Counts
 from dpaudit.bounds.multiplicity import Hypotheses, attack_confidence, bonferroni
 from dpaudit.bounds.one_run import (
+    GuessesInTurn,
     Prefix,
     one_run,
     one_run_gaussian,
@@ -64,6 +65,7 @@ __all__ = [
     "Forecast",
     "Guarantee",
     "GuessCalibration",
+    "GuessesInTurn",
     "Hypotheses",
     "Prefix",
     "RocCurve",

@@ -254,6 +254,18 @@ class Prefix(NamedTuple):
     correct: int
 
 
+class GuessesInTurn(NamedTuple):
+    """Guesses of all coins in the order in which they are looked at.
+
+    Attributes:
+        order: Positions of the coins, the surest guess first; shape (m,).
+        inside: Whether each is guessed in, in this order; shape (m,).
+    """
+
+    order: IntArray
+    inside: BoolArray
+
+
 def one_run_in_turn(right: npt.ArrayLike, *, delta: float, confidence: float) -> float:
     """A lower bound on epsilon from guesses in one run, over all numbers of guesses at once.
 
