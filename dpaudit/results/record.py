@@ -300,7 +300,7 @@ class AuditRecord(Document):
             not evidence of privacy. inconclusive: the audit was too small or too weak to contradict
             the claim. invalid: a control or a check of the audit itself failed.
         reasons: Why this verdict, one sentence each, the most important first.
-        claim: The promise under audit.
+        claim: The claim under audit.
         confidence: One-sided confidence of every bound, a probability such as 0.95.
         proved: The lower bound on the true epsilon that decides the verdict, in nats; null if no
             trial was scored. Of a claim in another quantity (`reach`) it is a bound on that.
@@ -445,7 +445,7 @@ class AuditBrief:
     Attributes:
         verdict: As in its own result.
         reasons: Why this verdict, the most important first.
-        claim: The promise under audit.
+        claim: The claim under audit.
         proved: The lower bound on what the claim limits; null if no trial was scored.
         confidence: One-sided confidence of the bound.
         max_provable: The bound that a perfect attack would reach; null as above.

@@ -22,7 +22,7 @@ from dpaudit import AuditResult, Verdict
 from dpaudit.bounds import CoinGuesses, Counts
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
-from dpaudit.results.document import from_document, to_document
+from dpaudit.results.document import completed, from_document, to_document
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import result_schema
 
@@ -58,7 +58,13 @@ def test_a_committed_result_is_read_and_written_byte_by_byte_but_for_later_keys(
 
 
 @pytest.mark.parametrize(
-    "place", [("proved",), ("bounds", "one_run"), ("attacks", 0, "bounds", "exact")]
+    "place",
+    [
+        ("proved",),
+        ("bounds", "one_run"),
+        ("attacks", 0, "bounds", "exact"),
+        ("game", "sequential"),
+    ],
 )
 def test_a_key_that_came_later_is_read_as_null(
     place: tuple[Any, ...], example: dict[str, Any], tmp_path: Path
@@ -72,6 +78,11 @@ def test_a_key_that_came_later_is_read_as_null(
     assert functools.reduce(operator.getitem, place, written) is None
     part[key] = None
     assert written == example
+    del part[key]
+    whole = completed(AuditRecord, example)
+    assert list(functools.reduce(operator.getitem, inside, whole)) == list(
+        functools.reduce(operator.getitem, inside, written)
+    )
 
 
 def test_the_folder_is_not_in_the_document(example: dict[str, Any]) -> None:
