@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from dpaudit.released_data.audit import audit_data
     from dpaudit.released_data.result import ReleasedDataResult
     from dpaudit.released_data.split import CoinFile, CoinSplit, split
-    from dpaudit.results.result import AuditResult
-    from dpaudit.results.schema import result_schema
+    from dpaudit.results.result import AuditResult, result_schema
     from dpaudit.results.verdict import Verdict
     from dpaudit.usefulness.report import UtilityReport
     from dpaudit.usefulness.run import UtilitySettings, utility
@@ -37,7 +36,7 @@ _MODULE_OF = {
     "AuditSettings": "auditing.settings",
     "AuditResult": "results.result",
     "Verdict": "results.verdict",
-    "result_schema": "results.schema",
+    "result_schema": "results.result",
     # several results
     "compare": "comparison",
     "Comparison": "comparison",

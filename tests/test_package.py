@@ -50,7 +50,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 def test_the_program_starts_without_what_few_commands_need() -> None:
     code = (
         "import sys; import dpaudit.cli.main, dpaudit.auditing.two_worlds.session; "
-        "import dpaudit.report.write; "
+        "import dpaudit.report.render; "
         "heavy = {'joblib', 'matplotlib', 'scipy.stats', 'sklearn', 'torch'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -131,7 +131,7 @@ def run_audit(
         InterruptedRunError: On Ctrl-C; the same call resumes.
     """
     check_trial_timeout(trial_timeout)
-    from dpaudit.report.write import write_reports
+    from dpaudit.report.render import write_reports
 
     with (
         opened_engine(engine, jobs=jobs, scheduler=scheduler) as chosen,

@@ -30,7 +30,7 @@ from dpaudit.probe.catalogue import PROBES, ProbeSettings
 from dpaudit.probe.result import ProbeResult, ProbeStatus
 from dpaudit.probe.run import run_probes
 from dpaudit.results.document import from_document, to_document
-from dpaudit.results.probes import ProbeAlarm, ProbesOutcome
+from dpaudit.results.record import ProbeAlarm, ProbesOutcome
 
 PROBES_FILE: Final = "probes.json"
 """Name of the file of a run folder that keeps what the probes saw."""

@@ -28,7 +28,7 @@ from dpaudit.auditing.two_worlds.pairs import audited_table
 from dpaudit.errors import InputError
 from dpaudit.files import write_whole
 from dpaudit.plugins.source import source_digest
-from dpaudit.report.write import write_reports
+from dpaudit.report.render import write_reports
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
 

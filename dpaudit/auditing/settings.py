@@ -93,7 +93,7 @@ class AuditSettings:
         rows: Synthetic rows requested of every model; those of the table if None.
         confidence: One-sided confidence of the bound, over all attacks together; in (0.5, 1).
         threshold: "cross-validated", or "hold-out" as in published audits.
-        multiplicity: "bonferroni" scores every attack; "select" scores only the one that promises
+        multiplicity: "bonferroni" scores every attack; "select" scores only the one that forecasts
             most on the fitting part, and corrects for nothing.
         sequential: Whether to test after every batch of trials and to stop as soon as a violation
             is proved; `shadow_models` is then the cap.

@@ -91,7 +91,7 @@ def configured(file: Path) -> dict[str, Any]:
 def configuration_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the table, made from the types of the settings."""
     from dpaudit.auditing.settings import AuditSettings
-    from dpaudit.results.schema import attributes_of, schema_of
+    from dpaudit.results.document import attributes_of, schema_of
 
     described = attributes_of(AuditSettings)
     hints = get_type_hints(AuditSettings, localns={"AnyAttack": object})

@@ -41,7 +41,7 @@ from dpaudit.game.store import (
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest, load
 from dpaudit.plugins.protocols import FloatArray, Generator
-from dpaudit.results.brief import AuditBrief
+from dpaudit.results.record import AuditBrief
 from dpaudit.results.result import RESULT_FILE
 from dpaudit.usefulness.experiment import HEADLINE, Experiment, Measure, Setting
 from dpaudit.usefulness.report import score_interval, welch_p_value

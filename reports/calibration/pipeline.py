@@ -15,8 +15,8 @@ from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED
 from dpaudit.bounds import (
     Counts,
     EpsilonGuarantee,
-    Grading,
     Guarantee,
+    GuessCalibration,
     count_errors,
 )
 from dpaudit.model.choices import Multiplicity
@@ -56,11 +56,11 @@ class Scored(NamedTuple):
         return score(self.fitted.scorer, self.trials.scored.features)
 
     @property
-    def grading(self) -> Grading:
+    def calibration(self) -> GuessCalibration:
         """What its guesses weigh, where the claim is one in epsilon."""
-        if self.fitted.grading is None:
+        if self.fitted.calibration is None:
             raise ValueError("of these trials no guesses are weighed")
-        return self.fitted.grading
+        return self.fitted.calibration
 
     @property
     def counts(self) -> Counts:
@@ -105,7 +105,7 @@ def features_of(
 def scored_attacks(
     mechanism: Mechanism, *, settings: AuditSettings, rng: np.random.Generator
 ) -> list[Scored]:
-    """Fits every attack, and keeps all of them or the one that promises most."""
+    """Fits every attack, and keeps all of them or the one with the largest forecast."""
     member = worlds_of(settings, rng)
     fixed = [
         fixed_on(
@@ -114,7 +114,7 @@ def scored_attacks(
         for scores in features_of(mechanism, member, len(settings.attacks), rng)
     ]
     if settings.multiplicity is Multiplicity.SELECT:
-        return [max(fixed, key=lambda one: one.fitted.promise)]
+        return [max(fixed, key=lambda one: one.fitted.forecast)]
     return fixed
 
 

@@ -15,7 +15,7 @@ from dpaudit.auditing.records.plan import power as records_power
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import plan
 from dpaudit.bounds.guarantee import TradeOffGuarantee, guarantee_of
-from dpaudit.bounds.limits import rejecting_region
+from dpaudit.bounds.trade_off import rejecting_region
 from dpaudit.game.worlds import draw_included
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim

@@ -14,7 +14,7 @@ from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED
 from dpaudit.bounds import (
     Direction,
     EpsilonGuarantee,
-    choose_grading,
+    choose_calibration,
     clopper_pearson,
     coin_bound,
     count_guesses,
@@ -40,7 +40,7 @@ class Simulated(NamedTuple):
     Attributes:
         scores: Of all trials; shape (n,).
         member: Whether the world of each is "in"; shape (n,).
-        fixed: Threshold, grading and choice of the bound, with the trials in two parts.
+        fixed: Threshold, calibration and choice of the bound, with the trials in two parts.
         mechanism: What they are drawn from.
         rng: For rules that split the trials, or draw others: a stream of their own.
     """
@@ -85,7 +85,7 @@ def _settings(models: int, *, sequential: bool) -> AuditSettings:
 
 def _fair_coin(audit: Simulated) -> float:
     fixed = audit.fixed
-    guesses = count_guesses(fixed.scores, fixed.trials.scored.member, fixed.grading)
+    guesses = count_guesses(fixed.scores, fixed.trials.scored.member, fixed.calibration)
     return fair_coin(*guesses, **audit.asked)
 
 
@@ -110,7 +110,7 @@ def _betting(audit: Simulated) -> float:
     for block in refit_schedule(len(member), first=FIRST_FITTED):
         past = slice(block.start)
         # `trials` sets the margin of silence, which odds do not have: the least is the fastest.
-        line = choose_grading(scores[past], member[past], trials=1, **audit.asked)
+        line = choose_calibration(scores[past], member[past], trials=1, **audit.asked)
         log_odds.append(line.log_odds(scores[block.start : block.stop]))
     return coin_bound(np.concatenate(log_odds), member[FIRST_FITTED:], **audit.asked)
 

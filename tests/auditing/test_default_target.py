@@ -14,7 +14,7 @@ import dpaudit
 from dpaudit.game.target import Exposure, Fact
 from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_html, render_markdown
-from dpaudit.results.schema import result_schema
+from dpaudit.results.result import result_schema
 
 RICHEST, ODD = 11, 7
 SCHEMA = dpaudit.Schema(

@@ -15,7 +15,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.pairs import audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import DataError, SchemaError, SettingsError
-from dpaudit.explain.reopen import reopen
+from dpaudit.explain.run import reopen
 from dpaudit.game.store import Private
 from dpaudit.model.choices import WorstCase
 from dpaudit.model.claim import Neighbours

@@ -30,7 +30,7 @@ from dpaudit.game.store import RunFolder, Salt
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import load
 from dpaudit.plugins.registry import carry
-from dpaudit.results.probes import ProbesOutcome
+from dpaudit.results.record import ProbesOutcome
 from dpaudit.versions import versions
 
 

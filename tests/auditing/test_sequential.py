@@ -21,6 +21,7 @@ from dpaudit.plugins.protocols import World
 from dpaudit.report.render import render_markdown
 from dpaudit.results.document import from_document
 from dpaudit.results.record import AuditRecord
+from dpaudit.results.two_worlds import SequentialOutcome, TwoWorldsOutcome
 
 FAST: dict[str, Any] = {"attacks": ("groundhog-naive", "query-target"), "jobs": 2}
 
@@ -39,7 +40,7 @@ def test_a_gross_leak_stops_the_audit_early(table: pd.DataFrame, tmp_path: Path)
     )
     document = result.to_document()
     assert result.verdict is dpaudit.Verdict.VIOLATION
-    assert document["sequential"] == {"trials": 32, "cap": 400, "stopped_early": True}
+    assert document["game"]["sequential"] == {"trials": 32, "cap": 400, "stopped_early": True}
     assert sum(document["shadow_models"].values()) == 32
     for fixed in ("exact", "fair_coin"):
         assert document["bounds"][fixed] is None, "a fixed-n bound after stopping is no bound"
@@ -62,7 +63,10 @@ def test_a_sequential_audit_resumes_with_the_same_numbers(
 def test_at_the_cap_both_bounds_are_taken_with_half_of_the_error_each(table: pd.DataFrame) -> None:
     result = dpaudit.audit("null", table, sequential=True, shadow_models=60, **FAST)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
-    assert result.to_document()["sequential"] == {"trials": 60, "cap": 60, "stopped_early": False}
+    assert result.to_document()["game"] == {
+        "name": "two worlds",
+        "sequential": {"trials": 60, "cap": 60, "stopped_early": False},
+    }
     assert result.proved == 0.0 == result.bounds["sequential"]
     assert 0.0 in (result.bounds["exact"], result.bounds["fair_coin"])
     settings = AuditSettings(shadow_models=60, sequential=True, attacks=FAST["attacks"])
@@ -122,16 +126,22 @@ def _switching() -> dict[str, Any]:
     return {"attacks": attacks, "sequential": True, "multiplicity": "select", "jobs": 2}
 
 
+def sequential_of(result: AuditRecord) -> SequentialOutcome:
+    assert isinstance(result.game, TwoWorldsOutcome)
+    assert result.game.sequential is not None
+    return result.game.sequential
+
+
 def test_the_selected_attack_may_change_on_the_way(table: pd.DataFrame) -> None:
     result = dpaudit.audit(_copies_target, table, epsilon=3.5, shadow_models=400, **_switching())
     assert result.verdict is dpaudit.Verdict.VIOLATION
-    assert result.sequential is not None
-    assert result.sequential.stopped_early
-    assert result.sequential.guessed_by is not None
-    (first, early), (second, late) = result.sequential.guessed_by.items()
+    sequential = sequential_of(result)
+    assert sequential.stopped_early
+    assert sequential.guessed_by is not None
+    (first, early), (second, late) = sequential.guessed_by.items()
     assert (first.endswith("_First"), second.endswith("_Second")) == (True, True)
     assert early == 48  # from trial 16 to 64, fitted on 48 at most
-    assert 16 + early + late == result.sequential.trials
+    assert 16 + early + late == sequential.trials
     # Errors, scores and leaks are of the attack that is named; its bound is that of all bets.
     assert result.attack == second
     assert result.counts.n_in + result.counts.n_out == late
@@ -143,15 +153,15 @@ def test_the_selected_attack_may_change_on_the_way(table: pd.DataFrame) -> None:
     assert 3.5 < result.proved <= perfect
     assert "bet on 48 trials" in render_markdown(result)
     again = from_document(AuditRecord, json.loads(result.to_json()))
-    assert again.sequential == result.sequential
+    assert again.game == result.game
 
 
 def test_at_the_cap_the_sequential_bound_is_that_of_all_selected(table: pd.DataFrame) -> None:
     result = dpaudit.audit(_copies_target, table, epsilon=3.5, shadow_models=80, **_switching())
-    assert result.sequential is not None
-    assert not result.sequential.stopped_early
-    assert result.sequential.guessed_by is not None
-    assert list(result.sequential.guessed_by.values()) == [48, 16]
+    sequential = sequential_of(result)
+    assert not sequential.stopped_early
+    assert sequential.guessed_by is not None
+    assert list(sequential.guessed_by.values()) == [48, 16]
     assert result.attack is not None
     assert result.attack.endswith("_First")  # selected on the fitting part, 32 trials
     assert result.bounds is not None

@@ -18,7 +18,7 @@ from dpaudit.auditing.one_run.plan import power as one_run_power
 from dpaudit.auditing.records.plan import power as records_power
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import fair_coin_p_value
-from dpaudit.bounds.record_grading import count_record_guesses, promise_of_records
+from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView
 from reports.calibration import honest
@@ -47,16 +47,16 @@ class Simulated:
 
     def _audit(self, gaussian: bool) -> tuple[bool, bool]:
         scored = self.settings.scored
-        fixed = promise_of_records(
+        fixed = calibrate_records(
             *self._scores(2 * self.settings.fitted, gaussian),
             trainings=scored,
             rng=self.rng,
             **LEVEL,
         )
         scores, included = self._scores(scored, gaussian)
-        guesses = count_record_guesses(fixed.grading.guesses(scores), included)
+        guesses = count_record_guesses(fixed.calibration.guesses(scores), included)
         p_value = fair_coin_p_value(*guesses, epsilon=CLAIM.epsilon, **LEVEL)
-        return p_value < 0.05, fixed.grading.margin == 0.0
+        return p_value < 0.05, fixed.calibration.margin == 0.0
 
     def _scores(self, models: int, gaussian: bool) -> tuple[FloatArray, BoolArray]:
         included = self.rng.random((models, self.settings.records)) < 0.5

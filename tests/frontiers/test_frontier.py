@@ -26,8 +26,8 @@ from dpaudit.frontiers.plan import AUDIT_CHOICES, PointName
 from dpaudit.frontiers.record import Frontier, PointUtility
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.results.brief import AuditBrief
 from dpaudit.results.document import from_document
+from dpaudit.results.record import AuditBrief
 from dpaudit.results.verdict import Verdict
 from dpaudit.usefulness.experiment import Experiment
 from dpaudit.usefulness.run import UtilitySettings

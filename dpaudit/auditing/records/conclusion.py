@@ -24,13 +24,13 @@ from dpaudit.game.outcomes import StoredOutcome
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import BoolArray, World, is_seedable, trains_many
+from dpaudit.results.game import AttackOutcome
 from dpaudit.results.record import (
-    AttackOutcome,
     AuditRecord,
     ControlOutcome,
+    TargetOfAudit,
 )
 from dpaudit.results.records import RecordOutcome, RecordsOutcome
-from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
 
 EVEN_ODDS = Threshold(0.0, Direction.HIGHER)
@@ -96,9 +96,7 @@ def conclude_records(
         seconds=seconds,
         bounds=recorded_bounds(best.bounds) if best else None,
         threshold_rule=settings.threshold,
-        sequential=None,
-        one_run=None,
-        records=_records(audit, best),
+        game=_records(audit, best),
         auc=best.auc if best else None,
         counts=_counts(best) if best else None,
         shadow_models={World.IN: 0, World.OUT: len(outcomes)},

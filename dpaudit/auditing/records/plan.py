@@ -15,7 +15,7 @@ from dpaudit.results.verdict import POWER, Power
 _LEARNT_FROM = 40
 """Coins of the fitting part at which an audit misses twice as many leaks as with a known rule.
 
-Measured by simulating fitting and grading; `tests/auditing/test_stated_power.py` repeats it.
+Measured by simulating fitting and calibration; `tests/auditing/test_stated_power.py` repeats it.
 """
 
 

@@ -146,7 +146,7 @@ class RecordsSession(Session[RecordsSpec, RecordsFindings]):
             )
             fixed.append((found, features[1]))
         if settings.multiplicity is Multiplicity.SELECT:
-            fixed = [max(fixed, key=lambda one: one[0].promise)]
+            fixed = [max(fixed, key=lambda one: one[0].forecast)]
         failed = settings.scored - len(parts[1])
         return [
             evaluate_records(found, features, coins[1], failed=failed, **asked)

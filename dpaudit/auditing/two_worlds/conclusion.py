@@ -11,9 +11,10 @@ from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import VULNERABLE, Access
 from dpaudit.plugins.protocols import World
+from dpaudit.results.game import AttackOutcome
 from dpaudit.results.leaks import leak_reason
-from dpaudit.results.record import AttackOutcome, AuditRecord, ControlOutcome, SequentialOutcome
-from dpaudit.results.target import TargetOfAudit
+from dpaudit.results.record import AuditRecord, ControlOutcome, TargetOfAudit
+from dpaudit.results.two_worlds import SequentialOutcome, TwoWorldsOutcome
 from dpaudit.results.verdict import Check
 
 
@@ -53,8 +54,9 @@ def conclude_two_worlds(
         seconds=seconds,
         bounds=recorded_bounds(evaluation.bounds) if evaluation else None,
         threshold_rule=audit.settings.threshold,
-        sequential=_sequential(audit, findings) if findings is not None else None,
-        one_run=None,
+        game=TwoWorldsOutcome(
+            sequential=_sequential(audit, findings) if findings is not None else None
+        ),
         auc=evaluation.auc if evaluation else None,
         counts=evaluation.counts if evaluation else None,
         shadow_models=shown.counts.run,

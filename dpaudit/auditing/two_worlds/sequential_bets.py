@@ -50,8 +50,10 @@ class AttackBets:
         if finished:
             values = score(self.fitted.scorer, self.features.rows(self.outcomes, finished))
             self.scores.update(zip(finished, values.tolist(), strict=True))
-            assert self.fitted.grading is not None  # worlds are coins, the claim is of epsilon
-            odds.update(zip(finished, self.fitted.grading.log_odds(values).tolist(), strict=True))
+            assert self.fitted.calibration is not None  # worlds are coins, the claim is of epsilon
+            odds.update(
+                zip(finished, self.fitted.calibration.log_odds(values).tolist(), strict=True)
+            )
             guessed = self.fitted.threshold.guesses_in(values)
             right.update(zip(finished, (guessed == _member(finished)).tolist(), strict=True))
         found = [odds.get(trial, 0.0) for trial in batch]

@@ -33,7 +33,7 @@ from dpaudit.plugins.named import (
 from dpaudit.plugins.protocols import Generator
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.plugins.source import source_digest
-from dpaudit.results.target import Selection
+from dpaudit.results.record import Selection
 from dpaudit.seeds import Stream
 
 

@@ -34,7 +34,8 @@ from dpaudit.model.tables import load
 from dpaudit.plugins.protocols import GameView, World
 from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_html, render_markdown
-from dpaudit.results.schema import result_schema
+from dpaudit.results.one_run import OneRunOutcome
+from dpaudit.results.result import result_schema
 from dpaudit_generators.toys.counts import LaplaceHistogram
 
 CANARIES = 100
@@ -85,7 +86,7 @@ def test_resampling_is_a_violation_with_the_bound_of_its_guesses(
     document = result.to_document()
     jsonschema.validate(document, result_schema())
     assert result.verdict is dpaudit.Verdict.VIOLATION
-    found = document["one_run"]
+    found = document["game"]
     each = {attack["name"]: attack for attack in found["attacks"]}
     assert list(each) == list(CANARY_ATTACKS)
     for attack in each.values():
@@ -243,9 +244,8 @@ def test_noisy_counts_are_proved_where_no_row_is_near(towns: pd.DataFrame) -> No
     result = dpaudit.audit(fixed_noise, towns, **options)
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert result.attack == "canary-marginals"
-    assert result.one_run is not None
-    assert result.one_run.attacks is not None
-    nearest = next(one for one in result.one_run.attacks if one.name == "closest-record")
+    assert isinstance(result.game, OneRunOutcome)
+    nearest = next(one for one in result.game.attacks if one.name == "closest-record")
     assert nearest.bound < 1
 
 

@@ -26,7 +26,7 @@ from dpaudit.model.tables import load
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import World
 from dpaudit.report.render import render_html, render_markdown
-from dpaudit.results.schema import result_schema
+from dpaudit.results.result import result_schema
 
 RECORDS = 16
 FEW: dict[str, Any] = {
@@ -83,7 +83,7 @@ def test_copied_records_are_proved_with_eight_trainings(
     assert result.controls.null.bound == 0
     document = result.to_document()
     jsonschema.validate(document, result_schema())
-    found = document["records"]
+    found = document["game"]
     assert found["scored"] == 4
     assert len(found["each"]) == RECORDS
     assert all(one["correct"] <= one["guesses"] <= 4 for one in found["each"])

@@ -34,7 +34,7 @@ from dpaudit.model.tables import load
 from dpaudit.plugins.protocols import GameView, World
 from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_markdown
-from dpaudit.results.schema import result_schema
+from dpaudit.results.result import result_schema
 from dpaudit.versions import versions
 
 FARTHEST, RICHEST, COPIED = 7, 11, 23

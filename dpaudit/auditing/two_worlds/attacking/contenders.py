@@ -93,9 +93,9 @@ class Contender:
     hypothesis: str
 
     @property
-    def promise(self) -> FittingScore:
+    def forecast(self) -> FittingScore:
         """What it reached on the trials that it was fixed on."""
-        return self.fitted.promise
+        return self.fitted.forecast
 
 
 def feature_slices(audit: TwoWorldSpec) -> list[FeatureSlice]:
@@ -120,8 +120,8 @@ def contenders(
     """The attacks that are scored, one for each hypothesis, each fixed on the fitting part.
 
     How trials end is attacked where some of the fitting part failed. That is no further hypothesis:
-    on the fitting part it takes the place of the attack that promises least, if it promises more.
-    Where attacks are selected, only the one that promises most is scored.
+    on the fitting part it takes the place of the attack with the least forecast, if its own is
+    larger. Where attacks are selected, only the one with the largest forecast is scored.
 
     Args:
         audit: The audit.
@@ -163,7 +163,7 @@ def contenders(
         assert on_endings is not None  # it uses every trial
         found = _with_endings(found, on_endings, audit, settings)
     if found and settings.multiplicity is Multiplicity.SELECT:
-        return [max(found, key=lambda one: one.promise)]
+        return [max(found, key=lambda one: one.forecast)]
     return found
 
 
@@ -175,8 +175,8 @@ def _with_endings(
         return [replace(endings, hypothesis=audit.attacks[0].name)]
     if settings.multiplicity is Multiplicity.SELECT:
         return [*found, endings]
-    least = min(found, key=lambda one: one.promise)
-    if endings.promise <= least.promise:
+    least = min(found, key=lambda one: one.forecast)
+    if endings.forecast <= least.forecast:
         return list(found)
     seated = replace(endings, hypothesis=least.hypothesis)
     return [seated if one is least else one for one in found]

@@ -17,7 +17,7 @@ from dpaudit.model.choices import VULNERABLE
 from dpaudit.model.tables import Table
 from dpaudit.plugins.named import NamedAttack, named_generator
 from dpaudit.plugins.protocols import GameView
-from dpaudit.results.target import Selection
+from dpaudit.results.record import Selection
 
 MOST_CANDIDATES = 64
 """As in the published audits of PATE-GAN."""
