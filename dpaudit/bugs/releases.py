@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dpaudit.auditing.bisection import ReleasedSubject
-from dpaudit.auditing.games import build_spec
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.bugs.bug import Bug
 from dpaudit.bugs.run import library_of
@@ -30,7 +29,7 @@ def subject_of_bug(bug: Bug, *, seed: int = 0) -> ReleasedSubject:
     if case is None:
         raise RegistryError(f"{bug.id} cannot be run ({bug.status}): {bug.note}")
     given = {**case.settings, "neighbours_file": str(case.neighbour), "seed": seed, "probe": False}
-    settings = AuditSettings(**given)
+    settings = audit_settings(**given)
     table = load(case.table, case.schema)
     library = library_of(bug, case, case.broken)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from dpaudit.auditing.entry import audit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.bugs.bug import Bug, Case, Release
 from dpaudit.errors import RegistryError
 from dpaudit.external.environments import create_environment
@@ -108,7 +108,7 @@ def _audited(
 ) -> AuditResult:
     library = library_of(bug, case, release)
     schema = load(case.table, case.schema).schema
-    return audit(
+    return audit_by_keywords(
         library.generator(case.method, schema=schema, parameters=release.parameters),
         case.table,
         schema=case.schema,
@@ -116,7 +116,7 @@ def _audited(
         seed=seed,
         jobs=jobs,
         out=out,
-        on_progress=on_progress,
+        progress=on_progress,
         probe=False,
         **dict(case.settings),
     )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dpaudit.auditing.games import audit_settings, audited_table, build_spec, keywords
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.pairs import audited_table
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import InputError, RunFolderError
 from dpaudit.game.salt import SALTED, salt_of
 from dpaudit.game.store import STORE_FILE, RunFolder, changed_keys, specification_of
@@ -101,7 +100,7 @@ def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
     """The audit of a specification, whose settings stand there and in its result."""
     target = result.target
     try:
-        plain = {one.name: spec[one.name] for one in fields(AuditSettings) if one.name in spec}
+        plain = {name: spec[name] for name in keywords() if name in spec}
         described = {
             "parameters": spec["generator"]["parameters"],
             "target": spec["target"]["choice"] if target.tables is None else EXPOSING,
@@ -109,9 +108,11 @@ def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
             "neighbours_file": target.neighbours_file,
             "attacks": tuple(attack["name"] for attack in spec["attacks"]),
         }
-        settings = AuditSettings(**(plain | described))
+        settings = audit_settings(**(plain | described))
         table = _table(spec["schema"], result, settings)
-        return build_two_worlds(spec["generator"]["name"], table, settings)
+        built = build_spec(spec["generator"]["name"], table, settings)
+        assert isinstance(built, TwoWorldSpec)  # its target is a row
+        return built
     except InputError as error:
         raise RunFolderError(f"the audit cannot be built again: {error}") from error
 
@@ -119,7 +120,7 @@ def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
 def _table(stored: Mapping[str, Any], result: AuditResult, settings: AuditSettings) -> Table:
     """The table with its schema; an inferred one was not stored, so it is inferred again."""
     source = result.data.source
-    if settings.worst_case is not None:
+    if result.target.worst_case is not None:
         return audited_table(None, Schema.from_document(stored), settings)
     if SALTED not in stored:
         return load(source, Schema.from_document(stored))

@@ -8,9 +8,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dpaudit.auditing.entry import folder_usable, run_audit
+from dpaudit.auditing.entry import Machine, folder_usable, run_audit
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.run import attack_all, best
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import SettingsError
 from dpaudit.explain.effect import FixedAudit, allowed_auc, judge_fix
@@ -74,7 +75,7 @@ class Inquiry:
 
     run: FinishedRun
     claim: PrivacyClaim
-    settings: AuditSettings
+    settings: AuditSettings[TwoWorlds]
     before: Before
     suspects: Mapping[str, Generator]
     reproduce: str
@@ -108,14 +109,13 @@ class Inquiry:
             AttackError: If an attack fails on a valid synthetic table.
             InterruptedRunError: On Ctrl-C; the same call resumes.
         """
-        place = Path(FOLDER) / suspect / str(self.settings.shadow_models)
+        place = Path(FOLDER) / suspect / str(self.settings.game.shadow_models)
         result = run_audit(
             self._fixed(suspect),
             self.run.folder / place,
-            jobs=jobs,
-            engine=engine,
-            scheduler=scheduler,
-            trial_timeout=trial_timeout,
+            jobs=Machine(
+                jobs=jobs, engine=engine, scheduler=scheduler, trial_timeout=trial_timeout
+            ),
             on_progress=on_progress,
         )
         return judge_fix(suspect, result, self.claim, folder=place.as_posix())
@@ -126,7 +126,7 @@ class Inquiry:
             generator=self.run.audit.generator.name,
             claim=self.claim,
             confidence=self.settings.confidence,
-            shadow_models=self.settings.shadow_models,
+            shadow_models=self.settings.game.shadow_models,
             allowed_auc=allowed_auc(self.claim),
             before=self.before,
             conclusion=conclusion(self.before, fixed),
@@ -148,10 +148,10 @@ class Inquiry:
             ),
             "claim": self.claim,  # whatever the fixed one claims
             "settings": replace(
-                self.settings,
-                epsilon=self.claim.epsilon,
-                delta=self.claim.delta,
-                probe=False,  # the question is what becomes of one leak
+                self.settings.with_game(probe=False),  # the question is what becomes of one leak
+                claim=replace(
+                    self.settings.claim, epsilon=self.claim.epsilon, delta=self.claim.delta
+                ),
             ),
         }
         return FixedSpec(**own, suspect=suspect, command=self.reproduce)
@@ -198,7 +198,7 @@ def inquire(
         settings=settings,
         before=before,
         suspects=chosen,
-        reproduce=shlex.join([*words, "--shadow-models", str(settings.shadow_models)]),
+        reproduce=shlex.join([*words, "--shadow-models", str(settings.game.shadow_models)]),
     )
 
 
@@ -252,15 +252,15 @@ def explain(
 
 def _enough_models(
     run: FinishedRun, claim: PrivacyClaim, asked: int | None
-) -> tuple[AuditSettings, Before]:
+) -> tuple[AuditSettings[TwoWorlds], Before]:
     """Settings with as many models as each suspect is given, and the leak with that many.
 
     With fewer models than it takes to find the leak, any fix would seem to remove it.
     """
-    most = run.audit.settings.shadow_models
+    most = run.audit.settings.game.shadow_models
     models = min(DEFAULT_MODELS, most) if asked is None else asked
     while True:
-        settings = replace(run.audit.settings, shadow_models=models)
+        settings = run.audit.settings.with_game(shadow_models=models)
         before = _before(run, claim, settings)
         if before is not None and before.proved > claim.epsilon:
             return settings, before
@@ -272,9 +272,11 @@ def _enough_models(
         models = min(2 * models, most)  # that of the run found it
 
 
-def _before(run: FinishedRun, claim: PrivacyClaim, settings: AuditSettings) -> Before | None:
+def _before(
+    run: FinishedRun, claim: PrivacyClaim, settings: AuditSettings[TwoWorlds]
+) -> Before | None:
     """The leak as the run would have found it with that many models, whose outcomes it has."""
-    if settings.shadow_models >= run.models:
+    if settings.game.shadow_models >= run.models:
         found = run.result
         if found.attack is None or found.proved is None or found.auc is None:
             return None

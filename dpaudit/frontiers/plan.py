@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 
 import loky
 
-from dpaudit.auditing.games import GAMES, build_spec
+from dpaudit.auditing.games import build_spec, kind_of
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.timing import time_one
-from dpaudit.auditing.two_worlds.spec import build_two_worlds
 from dpaudit.errors import ClaimError, DpauditError, InterruptedRunError
 from dpaudit.formatting import duration
 from dpaudit.frontiers.settings import FrontierSettings, PointName
-from dpaudit.model.choices import EXPOSING, VULNERABLE
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
@@ -70,7 +68,7 @@ def planned_points(
         check_table(named.generator, experiment.train)
         chosen = replace(settings.audit, parameters=name.parameters)
         if not _claims_epsilon(named, chosen):
-            chosen = replace(chosen, epsilon=name.epsilon)
+            chosen = replace(chosen, claim=replace(chosen.claim, epsilon=name.epsilon))
         audit = build_spec(name.generator, table, chosen)
         points.append(PlannedPoint(name=name, generator=named, settings=chosen, audit=audit))
     return tuple(points)
@@ -79,7 +77,7 @@ def planned_points(
 def _claims_epsilon(named: NamedGenerator, settings: AuditSettings) -> bool:
     """Whether a generator claims an epsilon itself; else it is held to the one it was given."""
     try:
-        claim = claim_under_audit(named, settings.stated_claim)
+        claim = claim_under_audit(named, settings.claim)
     except ClaimError:
         return False
     return isinstance(claim, PrivacyClaim)
@@ -117,24 +115,21 @@ def cost(
     failed = []
     for dearest in _largest_budgets(points):
         settings = dearest.settings
-        target = EXPOSING if settings.target == VULNERABLE else settings.target
         try:
-            one = time_one(
-                build_two_worlds(dearest.name.generator, table, replace(settings, target=target))
-            )
+            one = time_one(dearest.audit)
         except InterruptedRunError:
             raise
         except DpauditError as error:  # it may fare better at another epsilon
             failed.append(f"; not known of {dearest.name.asked}: {error}")
             continue
         together = trains_many(dearest.generator.generator)
-        planned = GAMES[settings.game].trainings(settings, together)
-        searched = settings.shadow_models if settings.target == VULNERABLE else 0
+        planned = kind_of(settings.game).trainings(settings, together)
         alike = sum(point.name.asked == dearest.name.asked for point in points)
-        seconds = planned.seconds(per_model=one.model, per_control=one.control or one.model)
-        audits += alike * (seconds + searched * one.model) / workers
+        audits += alike * planned.seconds(
+            per_model=one.model, per_control=one.control or one.model, workers=workers
+        )
         tables += alike * repeats * (one.model + per_table)
-        models += alike * (planned.models + searched)
+        models += alike * (planned.models + planned.searches)
     count = len(points)
     what = f"{count} point{'s' if count > 1 else ''}"
     return (

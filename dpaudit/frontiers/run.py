@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from dpaudit.auditing.entry import folder_usable, run_audit
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.errors import DpauditError, InterruptedRunError, RunFolderError
 from dpaudit.files import write_whole
@@ -86,7 +87,7 @@ def frontier(
     settings = FrontierSettings(
         generators=generators,
         epsilons=epsilons,
-        audit=audit or AuditSettings(),
+        audit=audit or audit_settings(),
         utility=utility or UtilitySettings(),
     )
     run = partial(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
+from dpaudit.auditing.games import audit_settings, keywords_of
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.errors import SettingsError
 from dpaudit.plugins.registry import parse_parameters
@@ -63,7 +64,7 @@ class FrontierSettings:
 
     generators: Sequence[str]
     epsilons: Sequence[float]
-    audit: AuditSettings = field(default_factory=AuditSettings)
+    audit: AuditSettings = field(default_factory=audit_settings)
     utility: UtilitySettings = field(default_factory=UtilitySettings)
 
     def __post_init__(self) -> None:
@@ -77,11 +78,10 @@ class FrontierSettings:
             raise SettingsError(
                 f"`epsilons` must be one or more positive numbers, got {list(self.epsilons)}"
             )
-        for one in fields(AuditSettings):
-            changed = getattr(self.audit, one.name) != getattr(AuditSettings(), one.name)
-            if changed and one.name not in AUDIT_CHOICES:
+        for name in keywords_of(self.audit):
+            if name not in AUDIT_CHOICES:
                 raise SettingsError(
-                    f"`{one.name}` is of one audit, not of a frontier: leave it out, or run that "
+                    f"`{name}` is of one audit, not of a frontier: leave it out, or run that "
                     "point by `dpaudit audit`"
                 )
         for name in ("rows", "confidence", "seed"):
@@ -121,11 +121,12 @@ class FrontierSettings:
         words += [] if schema is None else ["--schema", schema]
         words += [] if test is None else ["--test", test]
         words += ["--epsilons", ",".join(f"{one:g}" for one in self.epsilons)]
-        for settings, names in ((self.audit, AUDIT_CHOICES), (self.utility, UTILITY_CHOICES)):
-            for one in fields(settings):
-                value = getattr(settings, one.name)
-                if one.name in names and value != one.default:
-                    words += _words(one.name, value)
+        for name, value in keywords_of(self.audit).items():
+            words += _words(name, value)
+        for one in fields(self.utility):
+            value = getattr(self.utility, one.name)
+            if one.name in UTILITY_CHOICES and value != one.default:
+                words += _words(one.name, value)
         return shlex.join(words)
 
 

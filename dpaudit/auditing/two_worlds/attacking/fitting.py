@@ -8,6 +8,7 @@ import numpy as np
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.parts import FeatureRows, Part
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.bounds import (
     FailedTrials,
     Grading,
@@ -73,7 +74,7 @@ def fit_attack(
     attack: AnyAttack,
     fitting: Part,
     *,
-    settings: AuditSettings,
+    settings: AuditSettings[TwoWorlds],
     failed: FailedTrials = NONE_FAILED,
     guarantee: Guarantee,
     rng: np.random.Generator,
@@ -96,7 +97,7 @@ def fit_attack(
         AttackError: If its `fit` raises, or its scorer does not give one finite score per trial.
     """
     features, member = fitting.features[:], fitting.member
-    held_out = settings.threshold is ThresholdRule.HOLD_OUT
+    held_out = settings.game.threshold is ThresholdRule.HOLD_OUT
     if held_out:
         chosen = _held_out(member, rng)
         share = np.count_nonzero(chosen) / len(member)
@@ -112,14 +113,16 @@ def fit_attack(
     if held_out or guarantee.delta is None:
         grading = None
         counts = scaled_errors(
-            count_errors(scores, member, threshold), failed, scored=settings.scored
+            count_errors(scores, member, threshold), failed, scored=settings.game.scored
         )
         limit = guarantee.clopper_pearson(counts, confidence=confidence)
         promised = Promised(limit, by_coins=False)
     else:
         asked = {"delta": guarantee.delta, "confidence": confidence}
-        grading = choose_grading(scores, member, trials=settings.scored, **asked)
-        promised = promise(scores, member, failed=failed, scored=settings.scored, rng=rng, **asked)
+        grading = choose_grading(scores, member, trials=settings.game.scored, **asked)
+        promised = promise(
+            scores, member, failed=failed, scored=settings.game.scored, rng=rng, **asked
+        )
     reached = FittingScore(promised.bound, abs(auc(scores, member) - 0.5))
     return Fitted(scorer, threshold, grading, promised.by_coins, reached)
 
