@@ -218,12 +218,11 @@ def _game_of(asked: Mapping[str, Any]) -> type[GameSettings]:
 
 
 def _is_answered(name: str, value: object, game: type[GameSettings]) -> bool:
-    """Whether a keyword has said all that it has to say: which game it is."""
+    """Whether a keyword asks a game for nothing: a switch has said which it is, no is no."""
+    if name in _fields(game):
+        return False
     switches = [one.SWITCH for one in GAMES if one.SWITCH and one.SWITCH.keyword == name]
-    return any(
-        value == switch.off or (switch is game.SWITCH and name not in _fields(game))
-        for switch in switches
-    )
+    return value is False or any(value == one.off or one is game.SWITCH for one in switches)
 
 
 def _of_another_game(wrong: Sequence[str], game: type[GameSettings]) -> str:
