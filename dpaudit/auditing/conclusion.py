@@ -80,7 +80,7 @@ def conclude(
         proved=proved,
         confidence=settings.confidence,
         multiplicity=Correction(
-            rule=settings.multiplicity.value, hypotheses=settings.hypotheses.count
+            rule=settings.game.correction.value, hypotheses=settings.game.hypotheses.count
         ),
         **_reach(claim, power if reached else None),
         controls=Controls(

@@ -9,11 +9,12 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpaudit.auditing.entry import folder_usable, run_audit
+from dpaudit.auditing.entry import Machine, folder_usable, run_audit
+from dpaudit.auditing.games import audit_settings, audited_table, build_spec, keywords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.run import attack_all, best
-from dpaudit.auditing.two_worlds.pairs import audited_table
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import InputError, RunFolderError, SettingsError
 from dpaudit.explain.explanation import (
     Before,
@@ -94,7 +95,7 @@ class Inquiry:
 
     run: FinishedRun
     claim: PrivacyClaim
-    settings: AuditSettings
+    settings: AuditSettings[TwoWorlds]
     before: Before
     suspects: Mapping[str, Generator]
     reproduce: str
@@ -128,14 +129,13 @@ class Inquiry:
             AttackError: If an attack fails on a valid synthetic table.
             InterruptedRunError: On Ctrl-C; the same call resumes.
         """
-        place = Path(FOLDER) / suspect / str(self.settings.shadow_models)
+        place = Path(FOLDER) / suspect / str(self.settings.game.shadow_models)
         result = run_audit(
             self._fixed(suspect),
             self.run.folder / place,
-            jobs=jobs,
-            engine=engine,
-            scheduler=scheduler,
-            trial_timeout=trial_timeout,
+            jobs=Machine(
+                jobs=jobs, engine=engine, scheduler=scheduler, trial_timeout=trial_timeout
+            ),
             on_progress=on_progress,
         )
         return judge_fix(suspect, result, self.claim, folder=place.as_posix())
@@ -146,7 +146,7 @@ class Inquiry:
             generator=self.run.audit.generator.name,
             claim=self.claim,
             confidence=self.settings.confidence,
-            shadow_models=self.settings.shadow_models,
+            shadow_models=self.settings.game.shadow_models,
             allowed_auc=allowed_auc(self.claim),
             before=self.before,
             conclusion=conclusion(self.before, fixed),
@@ -168,10 +168,10 @@ class Inquiry:
             ),
             "claim": self.claim,  # whatever the fixed one claims
             "settings": replace(
-                self.settings,
-                epsilon=self.claim.epsilon,
-                delta=self.claim.delta,
-                probe=False,  # the question is what becomes of one leak
+                self.settings.with_game(probe=False),  # the question is what becomes of one leak
+                claim=replace(
+                    self.settings.claim, epsilon=self.claim.epsilon, delta=self.claim.delta
+                ),
             ),
         }
         return FixedSpec(**own, suspect=suspect, command=self.reproduce)
@@ -218,7 +218,7 @@ def inquire(
         settings=settings,
         before=before,
         suspects=chosen,
-        reproduce=shlex.join([*words, "--shadow-models", str(settings.shadow_models)]),
+        reproduce=shlex.join([*words, "--shadow-models", str(settings.game.shadow_models)]),
     )
 
 
@@ -272,15 +272,15 @@ def explain(
 
 def _enough_models(
     run: FinishedRun, claim: PrivacyClaim, asked: int | None
-) -> tuple[AuditSettings, Before]:
+) -> tuple[AuditSettings[TwoWorlds], Before]:
     """Settings with as many models as each suspect is given, and the leak with that many.
 
     With fewer models than it takes to find the leak, any fix would seem to remove it.
     """
-    most = run.audit.settings.shadow_models
+    most = run.audit.settings.game.shadow_models
     models = min(DEFAULT_MODELS, most) if asked is None else asked
     while True:
-        settings = replace(run.audit.settings, shadow_models=models)
+        settings = run.audit.settings.with_game(shadow_models=models)
         before = _before(run, claim, settings)
         if before is not None and before.proved > claim.epsilon:
             return settings, before
@@ -292,9 +292,11 @@ def _enough_models(
         models = min(2 * models, most)  # that of the run found it
 
 
-def _before(run: FinishedRun, claim: PrivacyClaim, settings: AuditSettings) -> Before | None:
+def _before(
+    run: FinishedRun, claim: PrivacyClaim, settings: AuditSettings[TwoWorlds]
+) -> Before | None:
     """The leak as the run would have found it with that many models, whose outcomes it has."""
-    if settings.shadow_models >= run.models:
+    if settings.game.shadow_models >= run.models:
         found = run.result
         if found.attack is None or found.proved is None or found.auc is None:
             return None
@@ -381,7 +383,7 @@ def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
     """The audit of a specification, whose settings stand there and in its result."""
     target = result.target
     try:
-        plain = {one.name: spec[one.name] for one in fields(AuditSettings) if one.name in spec}
+        plain = {name: spec[name] for name in keywords() if name in spec}
         described = {
             "parameters": spec["generator"]["parameters"],
             "target": spec["target"]["choice"] if target.tables is None else EXPOSING,
@@ -389,9 +391,11 @@ def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
             "neighbours_file": target.neighbours_file,
             "attacks": tuple(attack["name"] for attack in spec["attacks"]),
         }
-        settings = AuditSettings(**(plain | described))
+        settings = audit_settings(**(plain | described))
         table = _table(spec["schema"], result, settings)
-        return build_two_worlds(spec["generator"]["name"], table, settings)
+        built = build_spec(spec["generator"]["name"], table, settings)
+        assert isinstance(built, TwoWorldSpec)  # its target is a row
+        return built
     except InputError as error:
         raise RunFolderError(f"the audit cannot be built again: {error}") from error
 
@@ -399,7 +403,7 @@ def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
 def _table(stored: Mapping[str, Any], result: AuditResult, settings: AuditSettings) -> Table:
     """The table with its schema; an inferred one was not stored, so it is inferred again."""
     source = result.data.source
-    if settings.worst_case is not None:
+    if result.target.worst_case is not None:
         return audited_table(None, Schema.from_document(stored), settings)
     if SALTED not in stored:
         return load(source, Schema.from_document(stored))

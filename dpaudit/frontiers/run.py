@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.auditing.entry import folder_usable, run_audit
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.errors import (
     DpauditError,
@@ -99,7 +100,7 @@ def frontier(
     settings = FrontierSettings(
         generators=generators,
         epsilons=epsilons,
-        audit=audit or AuditSettings(),
+        audit=audit or audit_settings(),
         utility=utility or UtilitySettings(),
     )
     run = partial(

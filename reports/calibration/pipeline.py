@@ -74,12 +74,12 @@ class Scored(NamedTuple):
 
 def worlds_of(settings: AuditSettings, rng: np.random.Generator) -> BoolArray:
     """Whether the world of each trial is "in", the fitting part first, as audits plan it."""
-    places = np.arange(settings.shadow_models)
+    places = np.arange(settings.game.shadow_models)
     alternating: BoolArray = places % 2 == 0
-    if not settings.fair_coins:
+    if not settings.game.fair_coins:
         return alternating
-    balanced = FIRST_FITTED if settings.sequential else 2 * settings.fitted
-    coins = rng.random(settings.shadow_models) < 0.5
+    balanced = FIRST_FITTED if settings.game.sequential else 2 * settings.game.fitted
+    coins = rng.random(settings.game.shadow_models) < 0.5
     return np.where(places < balanced, alternating, coins)
 
 
@@ -109,11 +109,16 @@ def scored_attacks(
     member = worlds_of(settings, rng)
     fixed = [
         fixed_on(
-            scores, member, 2 * settings.fitted, settings, EpsilonGuarantee(mechanism.delta), rng
+            scores,
+            member,
+            2 * settings.game.fitted,
+            settings,
+            EpsilonGuarantee(mechanism.delta),
+            rng,
         )
-        for scores in features_of(mechanism, member, len(settings.attacks), rng)
+        for scores in features_of(mechanism, member, len(settings.game.attacks), rng)
     ]
-    if settings.multiplicity is Multiplicity.SELECT:
+    if settings.game.multiplicity is Multiplicity.SELECT:
         return [max(fixed, key=lambda one: one.fitted.forecast)]
     return fixed
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED
 from dpaudit.bounds import (
@@ -70,12 +71,12 @@ def simulate(mechanism: Mechanism, models: int, stream: Stream) -> Simulated:
     member = worlds_of(settings, rng)
     scores = mechanism.seen(member, rng)
     guarantee = EpsilonGuarantee(mechanism.delta)
-    fixed = fixed_on(scores, member, 2 * settings.fitted, settings, guarantee, rng)
+    fixed = fixed_on(scores, member, 2 * settings.game.fitted, settings, guarantee, rng)
     return Simulated(scores, member, fixed, mechanism, others)
 
 
 def _settings(models: int, *, sequential: bool) -> AuditSettings:
-    return AuditSettings(
+    return audit_settings(
         shadow_models=models,
         attacks=(FirstFeature(),),
         confidence=CONFIDENCE,

@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.entry import audit_by_keywords
+from dpaudit.auditing.games import audit_settings
 from dpaudit.bounds import coin_bound
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Multiplicity
@@ -35,7 +36,7 @@ def table() -> pd.DataFrame:
 
 
 def test_a_gross_leak_stops_the_audit_early(table: pd.DataFrame, tmp_path: Path) -> None:
-    result = dpaudit.audit(
+    result = audit_by_keywords(
         "copycat", table, sequential=True, shadow_models=400, probe=False, out=tmp_path, **FAST
     )
     document = result.to_document()
@@ -53,15 +54,15 @@ def test_a_sequential_audit_resumes_with_the_same_numbers(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
     options = {**FAST, "sequential": True, "shadow_models": 60}
-    first = dpaudit.audit("null", table, out=tmp_path, **options)
-    again = dpaudit.audit("null", table, out=tmp_path, **options)
-    alone = dpaudit.audit("null", table, **{**options, "jobs": 1})
+    first = audit_by_keywords("null", table, out=tmp_path, **options)
+    again = audit_by_keywords("null", table, out=tmp_path, **options)
+    alone = audit_by_keywords("null", table, **{**options, "jobs": 1})
     assert replace(first, seconds=0.0) == replace(again, seconds=0.0)
     assert replace(first, seconds=0.0) == replace(alone, seconds=0.0)
 
 
 def test_at_the_cap_both_bounds_are_taken_with_half_of_the_error_each(table: pd.DataFrame) -> None:
-    result = dpaudit.audit("null", table, sequential=True, shadow_models=60, **FAST)
+    result = audit_by_keywords("null", table, sequential=True, shadow_models=60, **FAST)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.to_document()["game"] == {
         "name": "two worlds",
@@ -69,16 +70,16 @@ def test_at_the_cap_both_bounds_are_taken_with_half_of_the_error_each(table: pd.
     }
     assert result.proved == 0.0 == result.bounds["sequential"]
     assert 0.0 in (result.bounds["exact"], result.bounds["fair_coin"])
-    settings = AuditSettings(shadow_models=60, sequential=True, attacks=FAST["attacks"])
+    settings = audit_settings(shadow_models=60, sequential=True, attacks=FAST["attacks"])
     assert math.isclose(settings.attack_confidence, 1 - 0.05 / 4)
 
 
 def test_one_attack_can_be_selected_and_nothing_is_corrected(table: pd.DataFrame) -> None:
-    result = dpaudit.audit("copycat", table, multiplicity="select", shadow_models=60, **FAST)
+    result = audit_by_keywords("copycat", table, multiplicity="select", shadow_models=60, **FAST)
     document = result.to_document()
     assert document["multiplicity"] == {"rule": "select", "hypotheses": 1}
     assert len(document["attacks"]) == 1
-    both = dpaudit.audit("copycat", table, shadow_models=60, **FAST)
+    both = audit_by_keywords("copycat", table, shadow_models=60, **FAST)
     assert both.to_document()["multiplicity"] == {"rule": "bonferroni", "hypotheses": 2}
     assert result.epsilon_lower_bound > both.epsilon_lower_bound
 
@@ -133,7 +134,9 @@ def sequential_of(result: AuditRecord) -> SequentialOutcome:
 
 
 def test_the_selected_attack_may_change_on_the_way(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(_copies_target, table, epsilon=3.5, shadow_models=400, **_switching())
+    result = audit_by_keywords(
+        _copies_target, table, epsilon=3.5, shadow_models=400, **_switching()
+    )
     assert result.verdict is dpaudit.Verdict.VIOLATION
     sequential = sequential_of(result)
     assert sequential.stopped_early
@@ -157,7 +160,7 @@ def test_the_selected_attack_may_change_on_the_way(table: pd.DataFrame) -> None:
 
 
 def test_at_the_cap_the_sequential_bound_is_that_of_all_selected(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(_copies_target, table, epsilon=3.5, shadow_models=80, **_switching())
+    result = audit_by_keywords(_copies_target, table, epsilon=3.5, shadow_models=80, **_switching())
     sequential = sequential_of(result)
     assert not sequential.stopped_early
     assert sequential.guessed_by is not None
@@ -170,7 +173,7 @@ def test_at_the_cap_the_sequential_bound_is_that_of_all_selected(table: pd.DataF
 
 
 def test_a_hold_out_scores_less_than_cross_validation(table: pd.DataFrame) -> None:
-    result = dpaudit.audit("copycat", table, threshold="hold-out", shadow_models=60, **FAST)
+    result = audit_by_keywords("copycat", table, threshold="hold-out", shadow_models=60, **FAST)
     assert (result.counts.n_in, result.counts.n_out) == (12, 12)
     assert result.bounds["fair_coin"] is None
     assert result.threshold_rule == "hold-out"
@@ -189,12 +192,14 @@ def test_rules_that_do_not_exist_are_refused(
     table: pd.DataFrame, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(SettingsError, match=message):
-        dpaudit.audit("null", table, **FAST, **options)
+        audit_by_keywords("null", table, **FAST, **options)
 
 
 def test_hypotheses_are_counted_in_one_place() -> None:
-    assert AuditSettings(attacks=("a", "b", "c")).hypotheses.count == 3
+    assert audit_settings(attacks=("a", "b", "c")).game.hypotheses.count == 3
     assert (
-        AuditSettings(attacks=("a", "b", "c"), multiplicity=Multiplicity.SELECT).hypotheses.count
+        audit_settings(
+            attacks=("a", "b", "c"), multiplicity=Multiplicity.SELECT
+        ).game.hypotheses.count
         == 1
     )

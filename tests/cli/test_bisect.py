@@ -15,8 +15,7 @@ from typer.testing import CliRunner, Result
 
 from dpaudit.auditing import bisection
 from dpaudit.auditing.bisection import AuditedRelease, gravest_verdict, verdict_changes
-from dpaudit.auditing.games import build_spec
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.bugs.bug import Bug, Case, Release, Status
 from dpaudit.cli.bisect import _conclusion, _table
 from dpaudit.cli.main import app
@@ -133,7 +132,7 @@ def test_releases_that_do_the_same_have_the_same_streams(
     def spec(version: str) -> tuple[str, str]:
         place = toy.with_release(version).environment.folder
         place.symlink_to(python)
-        found = build_spec(f"toy@{version}:rows", table(files), AuditSettings(probe=False))
+        found = build_spec(f"toy@{version}:rows", table(files), audit_settings(probe=False))
         return found.id, str(found.default_folder)
 
     toy.adapter.write_text(toy.adapter.read_text().replace("import toylib", ""))

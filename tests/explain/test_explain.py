@@ -256,7 +256,7 @@ def test_a_size_that_would_not_find_the_leak_again_is_refused(
         inquire("second", shadow_models=20)
     monkeypatch.setattr(run_module, "DEFAULT_MODELS", 20)
     found = inquire("second")
-    assert found.settings.shadow_models == 40  # doubled until it does
+    assert found.settings.game.shadow_models == 40  # doubled until it does
     assert 2.0 < found.before.proved < json.loads(Path("second/result.json").read_text())["proved"]
 
 
@@ -588,7 +588,7 @@ def test_the_audit_of_a_fixed_generator_is_not_that_of_the_run(folder: Path) -> 
     assert fixed.specification["fixed"] == "label"
     assert fixed.reproduce == "dpaudit explain run --suspect label --shadow-models 200"
     assert fixed.claim == inquiry.claim
-    assert not fixed.settings.probe
+    assert not fixed.settings.game.probe
     assert dpaudit.AuditResult.load(Path("run")).claimed_epsilon == inquiry.claim.epsilon
 
 

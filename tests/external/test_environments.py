@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.cli.doctor import _environment_findings
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError
@@ -140,7 +140,7 @@ def test_a_library_is_audited_by_name(
         r"^  toy:rows +Rows of the table \(ready\)$", run("list", "libraries").stdout, re.M
     )
 
-    result = dpaudit.audit(
+    result = audit_by_keywords(
         "toy:rows", table(), schema=SCHEMA, shadow_models=80, attacks=("query-target",),
         target="row:7", probe=False, jobs=1,
     )  # fmt: skip

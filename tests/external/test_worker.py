@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.cli.main import app
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.model.column import Column, Kind
@@ -143,7 +143,7 @@ def test_only_what_runs_in_this_environment_has_imports_that_are_known(
 
 def test_an_audit_is_the_same_for_any_number_of_workers(file: Path, tmp_path: Path) -> None:
     found = [
-        dpaudit.audit(
+        audit_by_keywords(
             f"worker:{command(file)}",
             table(),
             schema=SCHEMA,

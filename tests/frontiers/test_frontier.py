@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import dpaudit
 import dpaudit.frontiers.run as running
+from dpaudit.auditing.games import audit_settings
 from dpaudit.cli.main import app
 from dpaudit.cli.options import REPEATABLE
 from dpaudit.errors import InputError, RunFolderError, SettingsError
@@ -40,7 +41,7 @@ SCHEMA = Schema(
     ),
     label="sick",
 )
-AUDIT = dpaudit.AuditSettings(shadow_models=40, attacks=("query-target",), target="row:0")
+AUDIT = audit_settings(shadow_models=40, attacks=("query-target",), target="row:0")
 UTILITY = UtilitySettings(repeats=3, classifiers=("logistic-regression", "gaussian-naive-bayes"))
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -138,7 +139,7 @@ def test_another_experiment_in_the_same_folder_is_refused(
 ) -> None:
     _, out, _ = found
     with pytest.raises(RunFolderError, match="shadow_models"):
-        ran("Rows", out=out, audit=replace(AUDIT, shadow_models=60))
+        ran("Rows", out=out, audit=AUDIT.with_game(shadow_models=60))
     with pytest.raises(RunFolderError, match="repeats is 3 there and 4 here"):
         ran("Rows", out=out, utility=replace(UTILITY, repeats=4))
     noise = out / "noise.json"
@@ -272,7 +273,7 @@ def test_the_command_repeats_the_run(found: tuple[Frontier, Path, list[str]]) ->
     settings = FrontierSettings(
         generators=("marginals,bins=8",),
         epsilons=(3, 1),
-        audit=replace(AUDIT, probe=False, sequential=True),
+        audit=AUDIT.with_game(probe=False, sequential=True),
         utility=UTILITY,
     )
     command = settings.command("table.csv", "schema.json", None)
@@ -301,8 +302,8 @@ def test_the_command_repeats_the_run(found: tuple[Frontier, Path, list[str]]) ->
         ({"epsilons": (1, 0)}, "positive"),
         ({"epsilons": (1, float("inf"))}, "positive"),
         ({"epsilons": (1, 1.0)}, "twice"),
-        ({"audit": dpaudit.AuditSettings(epsilon=1)}, "`epsilon` is of one audit"),
-        ({"audit": dpaudit.AuditSettings(one_run=True)}, "`one_run` is of one audit"),
+        ({"audit": audit_settings(epsilon=1)}, "`epsilon` is of one audit"),
+        ({"audit": audit_settings(one_run=True)}, "`one_run` is of one audit"),
         ({"utility": UtilitySettings(seed=7)}, "`seed` is that of the audit"),
     ],
 )

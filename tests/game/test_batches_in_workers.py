@@ -33,6 +33,7 @@ from batch_toys import (
     played,
     seed_of,
 )
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.game.engine import run_trials
 from dpaudit.game.flight import TrialProgress
 from dpaudit.game.local import LocalEngine
@@ -194,7 +195,7 @@ class OfTheDroppedRow(Together):
 def test_a_batch_that_breaks_its_contract_makes_an_invalid_audit(
     kind: type[Together], told: str
 ) -> None:
-    result = dpaudit.audit(
+    result = audit_by_keywords(
         kind(),
         TABLE,
         schema=SCHEMA,

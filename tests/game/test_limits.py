@@ -18,8 +18,8 @@ import pandas as pd
 import pytest
 
 import batch_toys
-import dpaudit
 from batch_toys import TRIALS, Model, Together, features, played, seed_of
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.errors import SettingsError
 from dpaudit.game.flight import FACTOR, FIRST_SECONDS, FLOOR_SECONDS, Stopwatch, TimeLimit
 from dpaudit.game.pool import kill_workers
@@ -112,7 +112,7 @@ def test_time_in_which_the_coordinator_was_suspended_does_not_count() -> None:
 @pytest.mark.parametrize("seconds", [0.5, -1, math.nan])
 def test_a_limit_of_no_time_is_refused(seconds: float) -> None:
     with pytest.raises(SettingsError, match="`trial_timeout` must be at least 1 second, got "):
-        dpaudit.audit("null", "sample:breast-cancer", trial_timeout=seconds)
+        audit_by_keywords("null", "sample:breast-cancer", trial_timeout=seconds)
 
 
 FAMILY = """

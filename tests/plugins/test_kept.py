@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.session import TwoWorldSession
 from dpaudit.game.trial import Role, Trial
@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def audited(folder: Path, name: str, *, jobs: int) -> dict[str, Any]:
-    document: dict[str, Any] = dpaudit.audit(
+    document: dict[str, Any] = audit_by_keywords(
         f"{folder / 'my.py'}:{name}",
         folder / "table.csv",
         epsilon=1.0,

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpaudit.auditing.one_run.marginals import CanaryMarginals
 from dpaudit.auditing.one_run.matches import CanaryMatches
-from dpaudit.auditing.settings import CANARY_ATTACKS
+from dpaudit.auditing.one_run.settings import CANARY_ATTACKS
 from dpaudit.bounds import GuessesInTurn, Prefix, auc, one_run_in_turn, strongest_prefix
 from dpaudit.game.features import FeatureMaker
 from dpaudit.model.encoding import encode

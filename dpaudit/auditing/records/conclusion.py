@@ -78,7 +78,7 @@ def conclude_records(
     settings = audit.settings
     claim = findings.claim if findings else audit.claim
     outcomes = findings.outcomes if findings else ()
-    fitted = 2 * settings.fitted
+    fitted = 2 * settings.game.fitted
     lost = sum(not end.finished for end in outcomes if end.trial.number >= fitted)
     left = power(settings, claim, failed=lost)
     attacked = findings.attacked if findings else ()
@@ -95,7 +95,7 @@ def conclude_records(
         checks=checks,
         seconds=seconds,
         bounds=recorded_bounds(best.bounds) if best else None,
-        threshold_rule=settings.threshold,
+        threshold_rule=settings.game.rule,
         game=_records(audit, best),
         auc=best.auc if best else None,
         counts=_counts(best) if best else None,

@@ -15,12 +15,13 @@ from scipy.special import expit
 from typer.testing import CliRunner
 
 import dpaudit
-from dpaudit.auditing.entry import run_audit
+from dpaudit.auditing.entry import audit_by_keywords, run_audit
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.one_run.attack import ATTACKS, ClosestRecord, guess, in_then_out, surest_first
 from dpaudit.auditing.one_run.marginals import CanaryMarginals, extra_variance, interference
 from dpaudit.auditing.one_run.matches import CanaryMatches
+from dpaudit.auditing.one_run.settings import CANARY_ATTACKS
 from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
-from dpaudit.auditing.settings import CANARY_ATTACKS, AuditSettings
 from dpaudit.bounds import one_run_in_turn
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, InterruptedRunError, RunFolderError, SettingsError
@@ -64,15 +65,15 @@ def broken(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
 
 def spec(generator: object, table: pd.DataFrame, **changes: Any) -> OneRunSpec:
     given = {"epsilon": 1.0, "delta": 1e-5, "one_run": True, "canaries": CANARIES, **changes}
-    return build_one_run(generator, load(table, None), AuditSettings(**given))
+    return build_one_run(generator, load(table, None), audit_settings(**given))
 
 
 def test_null_is_consistent_with_bound_0_where_there_are_enough_canaries(
     table: pd.DataFrame,
 ) -> None:
-    fewer = dpaudit.audit("null", table, **{**ONE_RUN, "canaries": 20})
+    fewer = audit_by_keywords("null", table, **{**ONE_RUN, "canaries": 20})
     assert fewer.verdict is dpaudit.Verdict.INCONCLUSIVE
-    result = dpaudit.audit("null", table, **ONE_RUN)
+    result = audit_by_keywords("null", table, **ONE_RUN)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.epsilon_lower_bound == 0
     assert result.controls.null.bound == 0
@@ -82,7 +83,7 @@ def test_null_is_consistent_with_bound_0_where_there_are_enough_canaries(
 def test_resampling_is_a_violation_with_the_bound_of_its_guesses(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
-    result = dpaudit.audit(resample, table, epsilon=1, delta=1e-5, out=tmp_path, **ONE_RUN)
+    result = audit_by_keywords(resample, table, epsilon=1, delta=1e-5, out=tmp_path, **ONE_RUN)
     document = result.to_document()
     jsonschema.validate(document, result_schema())
     assert result.verdict is dpaudit.Verdict.VIOLATION
@@ -120,13 +121,13 @@ def test_resampling_is_a_violation_with_the_bound_of_its_guesses(
 
 def test_too_few_canaries_for_the_claim_are_inconclusive(table: pd.DataFrame) -> None:
     options = {**ONE_RUN, "canaries": 20}
-    result = dpaudit.audit("null", table, epsilon=3, **options)
+    result = audit_by_keywords("null", table, epsilon=3, **options)
     assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
     assert "audit with more canaries" in result.reasons[0]
 
 
 def test_a_failed_training_is_an_outcome_that_invalidates(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(broken, table, epsilon=1, **ONE_RUN)
+    result = audit_by_keywords(broken, table, epsilon=1, **ONE_RUN)
     jsonschema.validate(result.to_document(), result_schema())
     assert result.verdict is dpaudit.Verdict.INVALID
     assert "RuntimeError" in result.reasons[0]
@@ -136,7 +137,7 @@ def test_a_failed_training_is_an_outcome_that_invalidates(table: pd.DataFrame) -
 
 
 def test_a_failed_control_stops_before_the_training(table: pd.DataFrame) -> None:
-    result = dpaudit.audit("null", table, rows=5, **ONE_RUN)
+    result = audit_by_keywords("null", table, rows=5, **ONE_RUN)
     jsonschema.validate(result.to_document(), result_schema())
     assert result.verdict is dpaudit.Verdict.INVALID
     assert not result.controls.positive.passed
@@ -241,7 +242,7 @@ def fixed_noise(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
 
 def test_noisy_counts_are_proved_where_no_row_is_near(towns: pd.DataFrame) -> None:
     options = {**ONE_RUN, "epsilon": 1, "schema": TOWN_SCHEMA, "rows": 3000}
-    result = dpaudit.audit(fixed_noise, towns, **options)
+    result = audit_by_keywords(fixed_noise, towns, **options)
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert result.attack == "canary-marginals"
     assert isinstance(result.game, OneRunOutcome)
@@ -323,7 +324,7 @@ def test_a_run_folder_resumes_and_jobs_do_not_matter(table: pd.DataFrame, tmp_pa
 @pytest.mark.parametrize("canaries", [0, 19, 121, -20])
 def test_impossible_numbers_of_canaries_are_refused(table: pd.DataFrame, canaries: int) -> None:
     with pytest.raises(SettingsError, match=r"`canaries` must be a number from 20 to half"):
-        dpaudit.audit("null", table, one_run=True, canaries=canaries)
+        audit_by_keywords("null", table, one_run=True, canaries=canaries)
 
 
 @pytest.mark.parametrize(
@@ -341,17 +342,17 @@ def test_options_of_shadow_models_are_refused_by_name(
     table: pd.DataFrame, option: str, value: Any
 ) -> None:
     with pytest.raises(SettingsError, match=f"leave out `{option}`, or leave out `one_run`"):
-        dpaudit.audit("null", table, one_run=True, **{option: value})
+        audit_by_keywords("null", table, one_run=True, **{option: value})
 
 
 def test_canaries_need_one_run(table: pd.DataFrame) -> None:
     with pytest.raises(SettingsError, match="`canaries` is for `one_run`"):
-        dpaudit.audit("null", table, canaries=100)
+        audit_by_keywords("null", table, canaries=100)
 
 
 def test_replace_one_is_refused(table: pd.DataFrame) -> None:
     with pytest.raises(ClaimError, match="replace-one"):
-        dpaudit.audit("null", table, neighbours="replace-one", **ONE_RUN)
+        audit_by_keywords("null", table, neighbours="replace-one", **ONE_RUN)
 
 
 def test_the_command_line_runs_it_and_says_how_to_repeat_it(
@@ -367,4 +368,4 @@ def test_the_command_line_runs_it_and_says_how_to_repeat_it(
     assert done.stdout.splitlines()[-1].endswith("--one-run --canaries 120")
     refused = CliRunner().invoke(app, [*words, "--sequential", "--attack", "groundhog-naive"])
     assert refused.exit_code == 2
-    assert "leave out --sequential, --attack" in refused.stderr
+    assert "leave out --attack, --sequential" in refused.stderr

@@ -14,6 +14,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.endings import ENDINGS, features_of_ending
 from dpaudit.auditing.two_worlds.attacking.fitting import Fitted, FittingScore, fit_attack
 from dpaudit.auditing.two_worlds.attacking.parts import FeatureRows, gather
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.bounds import FailedTrials, guarantee_of
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
@@ -112,7 +113,7 @@ def contenders(
     outcomes: StoredOutcomes,
     worlds: Sequence[Sequence[StoredOutcome]],
     fitting: Sequence[BoolArray],
-    settings: AuditSettings,
+    settings: AuditSettings[TwoWorlds],
     claim: Claim,
     *,
     purpose: str,
@@ -162,18 +163,21 @@ def contenders(
         on_endings = fixed(EndingFeatures(audit.game.view.n_rows), lost=(0, 0))
         assert on_endings is not None  # it uses every trial
         found = _with_endings(found, on_endings, audit, settings)
-    if found and settings.multiplicity is Multiplicity.SELECT:
+    if found and settings.game.multiplicity is Multiplicity.SELECT:
         return [max(found, key=lambda one: one.forecast)]
     return found
 
 
 def _with_endings(
-    found: Sequence[Contender], endings: Contender, audit: TwoWorldSpec, settings: AuditSettings
+    found: Sequence[Contender],
+    endings: Contender,
+    audit: TwoWorldSpec,
+    settings: AuditSettings[TwoWorlds],
 ) -> list[Contender]:
     """The attacks with the one on how trials end among them, if that is worth a place."""
     if not found:
         return [replace(endings, hypothesis=audit.attacks[0].name)]
-    if settings.multiplicity is Multiplicity.SELECT:
+    if settings.game.multiplicity is Multiplicity.SELECT:
         return [*found, endings]
     least = min(found, key=lambda one: one.forecast)
     if endings.forecast <= least.forecast:

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.parts import FeatureRows, Part
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.bounds import (
     FailedTrials,
     Forecast,
@@ -73,7 +74,7 @@ def fit_attack(
     attack: AnyAttack,
     fitting: Part,
     *,
-    settings: AuditSettings,
+    settings: AuditSettings[TwoWorlds],
     failed: FailedTrials = NONE_FAILED,
     guarantee: Guarantee,
     rng: np.random.Generator,
@@ -96,7 +97,7 @@ def fit_attack(
         AttackError: If its `fit` raises, or its scorer does not give one finite score per trial.
     """
     features, member = fitting.features[:], fitting.member
-    held_out = settings.threshold is ThresholdRule.HOLD_OUT
+    held_out = settings.game.threshold is ThresholdRule.HOLD_OUT
     if held_out:
         chosen = _held_out(member, rng)
         share = np.count_nonzero(chosen) / len(member)
@@ -114,15 +115,15 @@ def fit_attack(
     if held_out or guarantee.delta is None:
         calibration = None
         counts = scaled_errors(
-            count_errors(scores, member, threshold), failed, scored=settings.scored
+            count_errors(scores, member, threshold), failed, scored=settings.game.scored
         )
         limit = guarantee.clopper_pearson(counts, confidence=confidence)
         forecast = Forecast(limit, by_coins=False)
     else:
         asked = {"delta": guarantee.delta, "confidence": confidence}
-        calibration = choose_calibration(scores, member, trials=settings.scored, **asked)
+        calibration = choose_calibration(scores, member, trials=settings.game.scored, **asked)
         forecast = choose_rule(
-            scores, member, failed=failed, scored=settings.scored, rng=rng, **asked
+            scores, member, failed=failed, scored=settings.game.scored, rng=rng, **asked
         )
     reached = FittingScore(forecast.bound, abs(auc(scores, member) - 0.5))
     return Fitted(scorer, threshold, calibration, forecast.by_coins, reached)
