@@ -17,7 +17,8 @@ import pandas as pd
 
 rng = np.random.default_rng(0)
 data = pd.DataFrame({"age": rng.integers(20, 60, 30), "income": rng.normal(30, 5, 30)})
-OPTIONS = dict(shadow_models=40, attacks=["groundhog-naive"], jobs=1)
+QUICK = ["groundhog-naive,classifier=logistic-regression"]
+OPTIONS = dict(shadow_models=40, attacks=QUICK, jobs=1)
 """
 
 LEAKING = (
@@ -124,7 +125,7 @@ def test_other():
     if how == "ini":
         pytester.makeini("[pytest]\ndpaudit_skip = true\n")
     arguments = ["--dpaudit-skip"] if how == "option" else []
-    result = pytester.runpytest_subprocess(*arguments, "--strict-markers")
+    result = pytester.runpytest_inprocess(*arguments, "--strict-markers")
     result.assert_outcomes(skipped=2, passed=1)
     result.stdout.fnmatch_lines(
         ["*= privacy audits =*", "NOT RUN: 2 privacy audits, by dpaudit_skip"]
@@ -168,7 +169,8 @@ def test_slow_audits_run_in_ci_or_where_they_are_asked_for(
             pass
         """
     )
-    result = pytester.runpytest_subprocess("-W", "error", "--strict-markers", *arguments)
+    run = pytester.runpytest_subprocess if "-n" in arguments else pytester.runpytest_inprocess
+    result = run("-W", "error", "--strict-markers", *arguments)
     result.assert_outcomes(passed=1 + runs, skipped=1 - runs)
     said = "NOT RUN: 1 privacy audit, marked slow, run in CI or by --dpaudit-slow"
     assert (said in result.stdout.lines) is not runs
@@ -317,7 +319,7 @@ def test_options_without_meaning_are_usage_errors(
     pytester: pytest.Pytester, ini: str, arguments: list[str], said: str
 ) -> None:
     pytester.makeini(f"[pytest]\n{ini}\n")
-    result = pytester.runpytest_subprocess(*arguments)
+    result = pytester.runpytest_inprocess(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([said])
 

@@ -29,7 +29,7 @@ MODELS = 100
 
 def audited(generator: object, **settings: Any) -> dpaudit.AuditResult:
     data = table_of_bits()
-    given = {"shadow_models": MODELS, "target": "row:11", "jobs": 2, "probe": False} | settings
+    given = {"shadow_models": MODELS, "target": "row:11", "jobs": 1, "probe": False} | settings
     return dpaudit.audit(generator, data, schema=schema_of_bits(), **given)
 
 

@@ -25,19 +25,20 @@ from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.verdict import Verdict
+from samples import QUICK_ATTACKS
 
 FAST: dict[str, Any] = {
-    "attacks": ("groundhog-naive", "query-target"),
+    "attacks": QUICK_ATTACKS,
     "shadow_models": 100,
     "epsilon": 1.0,
-    "jobs": 2,
+    "jobs": 1,
 }
 RULES: tuple[dict[str, Any], ...] = (
     {},
     {"multiplicity": "select"},
     {"sequential": True},
     {"sequential": True, "multiplicity": "select"},
-    {"attacks": ("query-target",)},
+    {"attacks": QUICK_ATTACKS[1:]},
 )
 
 

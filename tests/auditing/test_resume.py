@@ -237,7 +237,7 @@ def kill_at_random_moments(
 
 
 def test_kills_lose_no_trial_and_change_no_number(table: Path, whole: Path) -> None:
-    kill_at_random_moments(table, whole, kills=5, trials=60, seed=1)
+    kill_at_random_moments(table, whole, kills=3, trials=60, seed=1)
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ FAST: dict[str, Any] = {
     "attacks": ("groundhog-naive,classifier=logistic-regression",),
     "shadow_models": 60,
     "epsilon": 1.0,
-    "jobs": 2,
+    "jobs": 1,
 }
 
 
