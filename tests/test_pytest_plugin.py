@@ -186,7 +186,7 @@ def constant(data, n_rows, seed):
     noise = np.random.default_rng(seed).normal(30, 5, n_rows)
     return pd.DataFrame({"age": 30, "income": noise}, index=range(n_rows))
 
-@pytest.mark.dpaudit(epsilon=1.0, attacks=["groundhog-naive"], shadow_models=40, seed=7)
+@pytest.mark.dpaudit(epsilon=1.0, attacks=QUICK, shadow_models=40, seed=7)
 def test_marked(dp_audit):
     result = dp_audit(constant, data, seed=8)
     assert (result.seed, result.claim.epsilon, sum(result.shadow_models.values())) == (8, 1.0, 40)

@@ -21,6 +21,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.reached import reached
 from dpaudit.plugins.source import source_digest
 from dpaudit.seeds import rng_of
+from samples import QUICK_ATTACKS
 
 SCHEMA = Schema(
     columns=(
@@ -151,7 +152,7 @@ def test_an_audit_is_the_same_for_any_number_of_workers(file: Path, tmp_path: Pa
             epsilon=1.0,
             delta=1e-5,
             shadow_models=20,
-            attacks=("query-target",),
+            attacks=QUICK_ATTACKS[1:],
             probe=False,
             jobs=jobs,
             out=tmp_path / str(jobs),

@@ -25,6 +25,7 @@ from dpaudit.game.limits import FACTOR, FIRST_SECONDS, FLOOR_SECONDS, Stopwatch,
 from dpaudit.game.pool import kill_workers
 from dpaudit.game.trial import Outcome, TrialStatus
 from dpaudit.plugins.protocols import Job
+from samples import QUICK_ATTACKS
 
 cloudpickle.register_pickle_by_value(batch_toys)
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -152,7 +153,7 @@ def starts(data, n_rows, seed):
 """
 COMMAND = (
     *(sys.executable, "-m", "dpaudit", "audit", "g.py:starts", "--data", "tiny.csv"),
-    *("--target", "row:10", "--epsilon", "1", "--attack", "groundhog-naive", "--jobs", "2"),
+    *("--target", "row:10", "--epsilon", "1", "--attack", QUICK_ATTACKS[0], "--jobs", "2"),
     *("--shadow-models", "20", "--out", "run"),
 )
 
