@@ -99,6 +99,7 @@ def test_a_violation_fails_with_everything_needed(pytester: pytest.Pytester) -> 
     )
 
 
+@pytest.mark.ci
 def test_an_honest_generator_passes_with_warnings_as_errors_in_parallel(
     pytester: pytest.Pytester,
 ) -> None:

@@ -118,10 +118,13 @@ def test_failing_alike_in_both_worlds_is_no_violation_and_costs_power(
         assert result.verdict is Verdict.INCONCLUSIVE
 
 
-def test_a_leak_through_failing_that_keeps_the_claim_is_no_violation(table: pd.DataFrame) -> None:
+@pytest.mark.parametrize("audits", [3, pytest.param(8, marks=pytest.mark.ci)])
+def test_a_leak_through_failing_that_keeps_the_claim_is_no_violation(
+    table: pd.DataFrame, audits: int
+) -> None:
     honest = Fails(np.e / (1 + np.e), 1 / (1 + np.e))  # randomised response at epsilon 1
     verdicts = Counter(
-        dpaudit.audit(honest.__call__, table, **FAST, seed=seed).verdict for seed in range(8)
+        dpaudit.audit(honest.__call__, table, **FAST, seed=seed).verdict for seed in range(audits)
     )
     assert verdicts[Verdict.VIOLATION] <= 1  # more than one by chance: P < 0.06
 
