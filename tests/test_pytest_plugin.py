@@ -137,7 +137,8 @@ def test_other():
     ("ci", "ini", "arguments", "runs"),
     [
         ("", "", [], False),
-        ("false", "", ["-n", "2"], False),
+        pytest.param("false", "", ["-n", "2"], False, marks=pytest.mark.ci),
+        ("false", "", [], False),
         ("", "dpaudit_scale = smoke", [], False),
         ("true", "", [], True),
         ("", "", ["--dpaudit-slow"], True),
@@ -264,6 +265,7 @@ def synthesize(data, n_rows, seed):
 """
 
 
+@pytest.mark.ci
 def test_an_upgrade_of_the_library_under_test_is_audited(pytester: pytest.Pytester) -> None:
     """Version 2.0 prints whether the record is there."""
     site = pytester.mkdir("site-packages")
@@ -299,6 +301,7 @@ def test_mine(dp_audit):
     assert "VIOLATION test_an_upgrade" in after
 
 
+@pytest.mark.ci
 def test_why_a_result_is_not_kept_is_said(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(HONEST + "\n\ndef unused(name):\n    return __import__(name)\n")
     for _ in range(2):

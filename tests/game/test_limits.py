@@ -201,7 +201,11 @@ def test_whatever_a_generator_starts_ends_with_the_run(folder: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only process groups end")
 @pytest.mark.parametrize(
     ("number", "whole_group"),
-    [(signal.SIGKILL, False), (signal.SIGKILL, True), (signal.SIGTERM, False)],
+    [
+        (signal.SIGKILL, False),
+        pytest.param(signal.SIGKILL, True, marks=pytest.mark.ci),
+        (signal.SIGTERM, False),
+    ],
 )
 def test_whatever_a_generator_started_ends_with_a_killed_coordinator(
     folder: Path, number: int, whole_group: bool
