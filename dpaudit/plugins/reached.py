@@ -193,7 +193,7 @@ class _Walk:
         files = self._files_of(name)
         if files is None and not owners:
             self._missing.add(name)
-        inside = []
+        inside: list[Path] = []
         for file in files or ():
             (self._todo if self._installed_module(file) is None else inside).append(file)
         if inside:
