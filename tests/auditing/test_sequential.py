@@ -24,6 +24,7 @@ from dpaudit.results.record import AuditRecord
 from samples import QUICK_ATTACKS
 
 FAST: dict[str, Any] = {"attacks": QUICK_ATTACKS, "jobs": 1}
+FORESTS: dict[str, Any] = {**FAST, "attacks": ("groundhog-naive", "query-target")}
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +62,12 @@ def test_a_sequential_audit_resumes_with_the_same_numbers(
 
 
 def test_at_the_cap_both_bounds_are_taken_with_half_of_the_error_each(table: pd.DataFrame) -> None:
-    result = dpaudit.audit("null", table, sequential=True, shadow_models=60, **FAST)
+    result = dpaudit.audit("null", table, sequential=True, shadow_models=60, **FORESTS)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.to_document()["sequential"] == {"trials": 60, "cap": 60, "stopped_early": False}
     assert result.proved == 0.0 == result.bounds["sequential"]
     assert 0.0 in (result.bounds["exact"], result.bounds["fair_coin"])
-    settings = AuditSettings(shadow_models=60, sequential=True, attacks=FAST["attacks"])
+    settings = AuditSettings(shadow_models=60, sequential=True, attacks=FORESTS["attacks"])
     assert math.isclose(settings.attack_confidence, 1 - 0.05 / 4)
 
 

@@ -22,7 +22,6 @@ from dpaudit_generators.gan.selu import SeluStack
 from dpaudit_generators.gan.wgan_training import NoisyLayer, critic_loss, scores, with_ones
 from dpaudit_generators.networks.draws import Streams
 from dpaudit_generators.networks.stack import initial
-from samples import QUICK_ATTACKS
 
 SCHEMA = Schema(
     columns=(
@@ -173,7 +172,6 @@ def test_an_audit_refutes_a_claim_that_was_never_made(name: str, tmp_path: Path)
         epsilon=1.0,
         worst_case="opposite",
         shadow_models=80,
-        attacks=QUICK_ATTACKS,
         probe=False,
         out=tmp_path / "run",
         jobs=1,
