@@ -90,6 +90,15 @@ def one_pool() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def shared_by_replays(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So do their replays, but for tests marked `new_workers`: those of what a process keeps."""
+    from dpaudit.game.local import LocalEngine
+
+    if "new_workers" not in request.keywords:
+        monkeypatch.setattr(LocalEngine, "renewed", lambda engine, trials: engine)
+
+
 @pytest.fixture(scope="session")
 def accounting_vectors() -> dict[str, Any]:
     """Reference values of privacy accounting; `vectors/README.md` names their sources."""

@@ -30,7 +30,7 @@ MODELS = 100
 
 def audited(generator: object, **settings: Any) -> dpaudit.AuditResult:
     data = table_of_bits()
-    given = {"shadow_models": MODELS, "target": "row:11", "jobs": 2, "probe": False} | settings
+    given = {"shadow_models": MODELS, "target": "row:11", "jobs": 1, "probe": False} | settings
     return audit_by_keywords(generator, data, schema=schema_of_bits(), **given)
 
 
@@ -142,7 +142,9 @@ def test_a_model_that_lacks_what_its_generator_promises_fails_its_trials() -> No
 
 
 @pytest.mark.parametrize("access", ["model", "released"])
-@pytest.mark.parametrize("name", ["pate-gan", "pate-gan-switched"])
+@pytest.mark.parametrize(
+    "name", ["pate-gan", pytest.param("pate-gan-switched", marks=pytest.mark.ci)]
+)
 def test_the_reference_pate_gan_is_consistent(name: str, access: str) -> None:
     schema: Schema = schema_of_bits()
     gan: object = PateGan(schema=schema, teachers=4, rounds=3)

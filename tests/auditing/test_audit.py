@@ -22,8 +22,10 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import load
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import carry
+from samples import QUICK_ATTACKS
 
-FAST = {"attacks": ("groundhog-naive", "query-target"), "shadow_models": 60, "jobs": 2}
+FAST = {"attacks": QUICK_ATTACKS, "shadow_models": 60, "jobs": 1}
+FORESTS = {**FAST, "attacks": ("groundhog-naive", "query-target")}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def table() -> pd.DataFrame:
 
 
 def test_copycat_is_a_violation_close_to_the_largest_provable(table: pd.DataFrame) -> None:
-    result = audit_by_keywords("copycat", table, **FAST)
+    result = audit_by_keywords("copycat", table, **FORESTS)
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert result.max_provable_epsilon is not None
     assert result.max_provable_epsilon - result.epsilon_lower_bound < 0.05
@@ -94,7 +96,7 @@ def test_a_game_that_asks_for_unequal_rows_fails_its_null_control(
     audit = build_two_worlds("null", load(table, None), settings)
     carry(_UnequalGame)
     broken = _UnequalGame(**vars(audit.game))
-    result = run_audit(replace(audit, game=broken), tmp_path, jobs=2)
+    result = run_audit(replace(audit, game=broken), tmp_path, jobs=1)
     assert result.verdict is dpaudit.Verdict.INVALID
     assert not result.controls.null.passed
     assert result.bounds is None
@@ -187,15 +189,18 @@ def test_too_few_models_for_the_claim_is_inconclusive_and_fails_a_test(table: pd
 def test_same_call_same_document_and_another_seed_another(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
-    first = audit_by_keywords("randomised-response", table, out=tmp_path / "a", **FAST)
-    again = audit_by_keywords("randomised-response", table, **{**FAST, "jobs": 1})
-    other = audit_by_keywords("randomised-response", table, seed=1, **FAST)
+    few = {**FAST, "shadow_models": 30}
+    first = audit_by_keywords(
+        "randomised-response", table, out=tmp_path / "a", **{**few, "jobs": 2}
+    )
+    again = audit_by_keywords("randomised-response", table, **few)
+    other = audit_by_keywords("randomised-response", table, seed=1, **few)
     assert replace(first, seconds=0.0) == replace(again, seconds=0.0)
     assert first.scores != other.scores
     stored = json.loads((tmp_path / "a" / "result.json").read_text())
     assert stored == json.loads(first.to_json())
     with pytest.raises(RunFolderError, match="seed is 0 there and 1 here"):
-        audit_by_keywords("randomised-response", table, seed=1, out=tmp_path / "a", **FAST)
+        audit_by_keywords("randomised-response", table, seed=1, out=tmp_path / "a", **few)
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,9 @@ from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.probe import probe
 from dpaudit.report.render import render_html, render_markdown
+from samples import QUICK_ATTACKS
 
-FAST: dict[str, Any] = {"attacks": ("query-target",), "shadow_models": 60, "jobs": 1}
+FAST: dict[str, Any] = {"attacks": QUICK_ATTACKS[1:], "shadow_models": 60, "jobs": 1}
 POINTS = ((0.5, 1e-3), (1.0, 1e-5))
 
 

@@ -59,7 +59,9 @@ carry(reads_range)
 
 
 def test_ranges_read_off_the_data_are_proved_by_default(table: pd.DataFrame) -> None:
-    result = audit_by_keywords(reads_range, table, schema=SCHEMA, epsilon=1.0, probe=False)
+    result = audit_by_keywords(
+        reads_range, table, schema=SCHEMA, epsilon=1.0, probe=False, shadow_models=100
+    )
     assert result.verdict is dpaudit.Verdict.VIOLATION
     target = result.target
     assert (target.choice, target.row) == ("exposing", RICHEST)

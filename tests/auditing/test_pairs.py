@@ -23,6 +23,7 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import World
 from dpaudit.results.verdict import Verdict
+from samples import QUICK_ATTACKS
 
 SCHEMA = Schema(
     columns=(
@@ -34,7 +35,7 @@ SCHEMA = Schema(
 )
 SMALL: dict[str, Any] = {
     "shadow_models": 40,
-    "attacks": ["query-target"],
+    "attacks": QUICK_ATTACKS[1:],
     "jobs": 1,
     "epsilon": 1.0,
 }
@@ -125,7 +126,7 @@ def test_the_report_says_what_was_built_and_the_command_builds_it_again(files: P
 
 def spec_of_run(result: dpaudit.AuditResult, name: str) -> TwoWorldSpec:
     settings = audit_settings(
-        epsilon=1.0, shadow_models=40, attacks=("query-target",), worst_case=WorstCase(name)
+        epsilon=1.0, shadow_models=40, attacks=QUICK_ATTACKS[1:], worst_case=WorstCase(name)
     )
     table = audited_table(None, "schema.json", settings)
     spec = build_spec(result.generator.name, table, settings)

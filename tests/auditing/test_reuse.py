@@ -24,7 +24,7 @@ from dpaudit.model.tables import load
 from dpaudit.results.result import RESULT_FILE
 from dpaudit.results.verdict import FRESH_TRIALS, Check, Verdict
 from dpaudit.versions import versions
-from samples import PEOPLE, people
+from samples import PEOPLE, QUICK_ATTACKS, people
 
 
 def fresh(
@@ -36,7 +36,7 @@ def fresh(
     **settings: object,
 ) -> Check:
     """Starts an audit in a folder, and judges it; how its check ended."""
-    chosen = {"shadow_models": 20, "attacks": ("query-target",), "epsilon": 1.0} | settings
+    chosen = {"shadow_models": 20, "attacks": QUICK_ATTACKS[1:], "epsilon": 1.0} | settings
     table = load(people(12) if data is None else data, PEOPLE)
     spec = build_spec(generator, table, audit_settings(**chosen))  # type: ignore[arg-type]
     with RunFolder(out, spec=spec.stored_specification, versions=versions()) as store:
@@ -48,7 +48,7 @@ def fresh(
 
 def audited(out: Path | None, **settings: object) -> dpaudit.AuditResult:
     """Runs a whole audit."""
-    chosen = {"shadow_models": 20, "attacks": ("query-target",), "epsilon": 1.0} | settings
+    chosen = {"shadow_models": 20, "attacks": QUICK_ATTACKS[1:], "epsilon": 1.0} | settings
     return audit_by_keywords(
         "randomised-response", people(12), schema=PEOPLE, out=out, jobs=1, **chosen
     )  # type: ignore[arg-type]
@@ -81,9 +81,9 @@ def test_a_larger_audit_after_a_look_is_noted_in_the_result_and_its_reports(tmp_
     assert check_of(audited(tmp_path / "seed", shadow_models=30, seed=1)).passed
 
 
-LEAKING = {"attacks": ("query-target",), "epsilon": 1.0, "shadow_models": 40}
+LEAKING = {"attacks": QUICK_ATTACKS[1:], "epsilon": 1.0, "shadow_models": 40}
 MANY = {
-    "attacks": ("query-target,classifier=logistic-regression",),
+    "attacks": QUICK_ATTACKS[1:],
     "epsilon": 1.0,
     "records": 8,
     "shadow_models": 8,
@@ -155,7 +155,7 @@ def test_a_known_result_that_is_handed_out_again_is_found_as_any_other(tmp_path:
             people(12),
             {
                 "schema": PEOPLE,
-                "attacks": ("query-target",),
+                "attacks": QUICK_ATTACKS[1:],
                 "epsilon": 1.0,
                 "shadow_models": models,
                 "jobs": 1,
@@ -188,7 +188,7 @@ def test_a_violation_stays_one_in_its_folder_whatever_comes_after(tmp_path: Path
     "other",
     [
         {"sequential": True, "shadow_models": 40},
-        {"attacks": ("groundhog-naive",)},
+        {"attacks": QUICK_ATTACKS[:1]},
         {"threshold": "hold-out"},
         {"epsilon": 0.5},
         {"confidence": 0.9},

@@ -30,13 +30,14 @@ from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
 from dpaudit.seeds import rng_of
+from samples import QUICK_ATTACKS
 from toy_library import RELEASES, registered, toy_index, toy_library
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SCHEMA = Schema(
     columns=tuple(Column(name=n, kind=Kind.CONTINUOUS, lower=0.0, upper=1.0) for n in "xy")
 )
-AUDIT = ("--shadow-models", "80", "--attack", "query-target", "--target", "row:7", "--jobs", "1")
+AUDIT = ("--shadow-models", "80", "--attack", QUICK_ATTACKS[1], "--target", "row:7", "--jobs", "1")
 
 
 @pytest.fixture
@@ -154,7 +155,7 @@ def test_a_bug_is_looked_for_in_other_releases(
         adapter=toy.adapter,
         method="Rows",
         tables=tmp_path / "table",
-        settings={"shadow_models": 80, "attacks": ["query-target"]},
+        settings={"shadow_models": 80, "attacks": QUICK_ATTACKS[1:]},
     )
     bug = Bug(
         id="toy-copies",

@@ -34,6 +34,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.source import source_digest
 from dpaudit.seeds import rng_of
+from samples import QUICK_ATTACKS
 from toy_library import registered, toy_index, toy_library
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -141,7 +142,7 @@ def test_a_library_is_audited_by_name(
     )
 
     result = audit_by_keywords(
-        "toy:rows", table(), schema=SCHEMA, shadow_models=80, attacks=("query-target",),
+        "toy:rows", table(), schema=SCHEMA, shadow_models=80, attacks=QUICK_ATTACKS[1:],
         target="row:7", probe=False, jobs=1,
     )  # fmt: skip
     assert result.verdict == "violation"

@@ -32,6 +32,7 @@ from dpaudit.results.record import AuditBrief
 from dpaudit.results.verdict import Verdict
 from dpaudit.usefulness.experiment import Experiment
 from dpaudit.usefulness.run import UtilitySettings
+from samples import QUICK_ATTACKS
 
 TOYS = Path(__file__).with_name("frontier_toys.py")
 SCHEMA = Schema(
@@ -41,7 +42,7 @@ SCHEMA = Schema(
     ),
     label="sick",
 )
-AUDIT = audit_settings(shadow_models=40, attacks=("query-target",), target="row:0")
+AUDIT = audit_settings(shadow_models=40, attacks=QUICK_ATTACKS[1:], target="row:0")
 UTILITY = UtilitySettings(repeats=3, classifiers=("logistic-regression", "gaussian-naive-bayes"))
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -281,7 +282,7 @@ def test_the_command_repeats_the_run(found: tuple[Frontier, Path, list[str]]) ->
         "dpaudit frontier marginals,bins=8 --data table.csv --schema schema.json --epsilons 1,3 "
     )
     for words in (
-        *("--shadow-models 40", "--attack query-target", "--target row:0", "--no-probe"),
+        *("--shadow-models 40", f"--attack {QUICK_ATTACKS[1]}", "--target row:0", "--no-probe"),
         *("--sequential", "--repeats 3", "--classifier gaussian-naive-bayes"),
     ):
         assert words in command
@@ -325,7 +326,7 @@ def test_the_command_ends_with_what_was_found(tmp_path: Path) -> None:
     data, schema = tmp_path / "table.csv", tmp_path / "schema.json"
     table().to_csv(data, index=False)
     SCHEMA.save(schema)
-    words = ["frontier", "--data", str(data), "--schema", str(schema), "--attack", "query-target"]
+    words = ["frontier", "--data", str(data), "--schema", str(schema), "--attack", QUICK_ATTACKS[1]]
     words += ["--target", "row:0", "--shadow-models", "40", "--repeats", "2", "--jobs", "1"]
     words += ["--classifier", "logistic-regression", "--out", str(tmp_path / "out")]
     caught = CliRunner().invoke(app, [*words, toy("Rows"), "--epsilons", "0.1", "--json"])

@@ -42,6 +42,7 @@ def audited(
         access="released",
         shadow_models=models,
         probe=False,
+        jobs=1,
         out=folder,
         **(stated or {}),
     )
