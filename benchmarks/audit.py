@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from training import COLUMNS, ROWS, published
 
-import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.versions import versions
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -91,7 +91,7 @@ def measure(*, models: int, iterations: int, jobs: int, attack: str) -> dict[str
     monitor, start, used = MemoryMonitor(), time.perf_counter(), cpu()
     monitor.start()
     with tempfile.TemporaryDirectory() as folder:
-        result = dpaudit.audit(
+        result = audit_by_keywords(
             generator,
             data,
             schema=generator.schema,

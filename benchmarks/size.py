@@ -26,8 +26,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.auditing.entry import run_audit
-from dpaudit.auditing.games import build_spec
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.auditing.two_worlds.trial_plan import plan_trials
 from dpaudit.game.store import RunFolder
@@ -67,7 +66,7 @@ class Wide:
 def small_spec(trials: int, **settings: Any) -> TwoWorldSpec:
     """An audit of `null` on 20 rows of 3 columns, with 4 synthetic rows."""
     data = pd.DataFrame({"x": np.linspace(0, 1, 20), "k": np.arange(20), "b": [0, 1] * 10})
-    chosen = AuditSettings(shadow_models=trials, rows=4, probe=False, **settings)
+    chosen = audit_settings(shadow_models=trials, rows=4, probe=False, **settings)
     spec = build_spec("null", load(data, None), chosen)
     assert isinstance(spec, TwoWorldSpec)
     return spec
@@ -142,7 +141,7 @@ def table(rows: int, folder: Path) -> None:
     plain = step("canonical", lambda: schema.canonical(data))
     step("digest", lambda: data_digest(plain))
     step("farthest", lambda: farthest_first(plain, schema, np.arange(rows))[0])
-    chosen = AuditSettings(shadow_models=28, rows=1000)
+    chosen = audit_settings(shadow_models=28, rows=1000)
     spec = step("spec", lambda: build_spec("null", load(data, schema), chosen))
     step("audit of 28 models", lambda: run_audit(spec, folder, jobs=2))
 

@@ -10,8 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpaudit.auditing.entry import audit
+    from dpaudit.auditing.entry import Machine, audit
+    from dpaudit.auditing.games import audit_settings
+    from dpaudit.auditing.one_run.settings import OneRun
+    from dpaudit.auditing.records.settings import ManyRecords
     from dpaudit.auditing.settings import AuditSettings
+    from dpaudit.auditing.two_worlds.settings import TwoWorlds
     from dpaudit.comparison import Comparison, compare
     from dpaudit.errors import DpauditError, InputError
     from dpaudit.frontiers.record import Frontier
@@ -20,14 +24,14 @@ if TYPE_CHECKING:
     from dpaudit.model.column import Column, Kind
     from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
     from dpaudit.model.schema import Schema
+    from dpaudit.model.stated_claim import StatedClaim
     from dpaudit.plugins.protocols import Attack, FeatureName, GameView, Generator, Model, Scorer
     from dpaudit.released_data.audit import audit_data
     from dpaudit.released_data.result import ReleasedDataResult
     from dpaudit.released_data.split import CoinFile, CoinSplit, split
     from dpaudit.replaying.record import ReplayRecord
     from dpaudit.replaying.run import replay
-    from dpaudit.results.result import AuditResult
-    from dpaudit.results.schema import result_schema
+    from dpaudit.results.result import AuditResult, result_schema
     from dpaudit.results.verdict import Verdict
     from dpaudit.usefulness.report import UtilityReport
     from dpaudit.usefulness.run import UtilitySettings, utility
@@ -36,10 +40,15 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     # running an audit
     "audit": "auditing.entry",
+    "TwoWorlds": "auditing.two_worlds.settings",
+    "ManyRecords": "auditing.records.settings",
+    "OneRun": "auditing.one_run.settings",
+    "Machine": "auditing.entry",
     "AuditSettings": "auditing.settings",
+    "audit_settings": "auditing.games",
     "AuditResult": "results.result",
     "Verdict": "results.verdict",
-    "result_schema": "results.schema",
+    "result_schema": "results.result",
     # replaying a generator with the same noisy answers in both worlds
     "replay": "replaying.run",
     "ReplayRecord": "replaying.record",
@@ -66,6 +75,7 @@ _MODULE_OF = {
     "GaussianClaim": "model.currencies",
     "ConcentratedClaim": "model.currencies",
     "CurveClaim": "model.currencies",
+    "StatedClaim": "model.stated_claim",
     "Neighbours": "model.claim",
     # contracts for generators and attacks of one's own
     "Generator": "plugins.protocols",
@@ -98,19 +108,25 @@ __all__ = [
     "Generator",
     "InputError",
     "Kind",
+    "Machine",
+    "ManyRecords",
     "Model",
     "Neighbours",
+    "OneRun",
     "PrivacyClaim",
     "ReleasedDataResult",
     "ReplayRecord",
     "Schema",
     "Scorer",
+    "StatedClaim",
+    "TwoWorlds",
     "UtilityReport",
     "UtilitySettings",
     "Verdict",
     "__version__",
     "audit",
     "audit_data",
+    "audit_settings",
     "compare",
     "frontier",
     "replay",

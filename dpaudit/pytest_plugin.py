@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 
@@ -29,20 +29,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpaudit.auditing.recall import Memory
-    from dpaudit.auditing.settings import SettingsGiven
-    from dpaudit.game.flight import OnProgress
-    from dpaudit.model.schema import Schema
+    from dpaudit.replaying.record import ReplayRecord
     from dpaudit.results.result import AuditResult
-
-    class AuditOptions(SettingsGiven, total=False):
-        """What an audit in a test takes: all of `dpaudit.audit` but its folder."""
-
-        schema: Schema | str | Path | None
-        jobs: int | None
-        engine: str
-        scheduler: str | None
-        trial_timeout: float | None
-        on_progress: OnProgress
 
     DpAudit = Callable[..., AuditResult]
 
@@ -164,7 +152,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
     """Audits a generator inside a test.
 
-    Returns a function with the arguments of `dpaudit.audit`. How many shadow models it trains
+    Returns a function that takes a generator, a table, `schema` and what else an audit may be told
+    in plain keywords (`dpaudit.auditing.games.audit_settings`). How many shadow models it trains
     depends on `--dpaudit-scale` unless the test or its marker says so; what it returns has
     `assert_no_violation()`. The report of each audit stays in the test's temporary folder. An audit
     that nothing has changed since it was run is not run again (`dpaudit.auditing.recall`).
@@ -175,17 +164,19 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
     def audit(
         generator: object,
         data: pd.DataFrame | str | Path | None = None,
-        **options: Unpack[AuditOptions],
+        **options: Any,
     ) -> AuditResult:
         __tracebackhide__ = True
+        from dpaudit.auditing.games import keywords_of_game
         from dpaudit.auditing.recall import audit_or_recall
 
         given: dict[str, Any] = {**_marked(node), **options}
         folders.append(tmp_path / f"dpaudit-{len(folders) + 1}")
         if "PYTEST_XDIST_WORKER" in os.environ and given.get("engine") != "dask":
             given.setdefault("jobs", 1)  # xdist already keeps every core busy
-        if not given.get("one_run"):
-            given.setdefault("shadow_models", SCALES[_asked(config, "scale")])
+        size = {"shadow_models": SCALES[_asked(config, "scale")]}
+        if "effort" not in given and set(size) <= keywords_of_game(given):
+            given = size | given
         name = f"{node.nodeid} #{len(folders)}"
         result, cached, unkept = audit_or_recall(
             generator, data, given, out=folders[-1], memory=_memory(config, node, name)
@@ -261,10 +252,10 @@ def _marked(item: pytest.Item) -> dict[str, Any]:
         given = {**marker.kwargs, **given}
     given.pop("slow", None)
     if given:
-        from dpaudit.auditing.settings import AuditSettings
+        from dpaudit.auditing.games import keywords
         from dpaudit.formatting import did_you_mean
 
-        known = [*AuditSettings.__dataclass_fields__, "schema", "jobs", "trial_timeout"]
+        known = [*keywords(), "schema", "jobs", "trial_timeout"]
         wrong = next((name for name in given if name not in known), None)
         if wrong is not None:
             raise pytest.UsageError(

@@ -90,6 +90,15 @@ def one_pool() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def shared_by_replays(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So do their replays, but for tests marked `new_workers`: those of what a process keeps."""
+    from dpaudit.game.local import LocalEngine
+
+    if "new_workers" not in request.keywords:
+        monkeypatch.setattr(LocalEngine, "renewed", lambda engine, trials: engine)
+
+
 @pytest.fixture(scope="session")
 def accounting_vectors() -> dict[str, Any]:
     """Reference values of privacy accounting; `vectors/README.md` names their sources."""
@@ -125,9 +134,16 @@ def proc() -> Path:
 
 @pytest.fixture
 def example() -> dict[str, Any]:
-    """The document of an invented violation with every part that a two-world audit may have."""
-    found: dict[str, Any] = json.loads((HERE / "results" / "example.json").read_text("utf-8"))
-    return found
+    """The document of an invented violation with every part that a two-world audit may have.
+
+    Keys that came later and may be null are null, as in any result of before.
+    """
+    from dpaudit.results.document import completed
+    from dpaudit.results.record import AuditRecord
+
+    found = json.loads((HERE / "results" / "example.json").read_text("utf-8"))
+    document: dict[str, Any] = completed(AuditRecord, found)
+    return document
 
 
 @pytest.fixture

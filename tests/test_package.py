@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
-from dataclasses import MISSING, fields
 from importlib.metadata import version
 
+import pytest
+
 import dpaudit
-from dpaudit import AuditSettings
 
 
 def test_completion_offers_every_public_name() -> None:
@@ -27,15 +27,47 @@ def test_the_version_is_the_installed_one_everywhere() -> None:
     assert done.stderr == ""
 
 
-def test_the_signature_of_audit_lists_every_setting_with_its_default() -> None:
+def test_audit_has_at_most_fourteen_parameters_with_the_defaults_of_the_settings() -> None:
     shown = inspect.signature(dpaudit.audit).parameters
-    own = ["generator", "data", "schema", "jobs", "engine", "scheduler", "trial_timeout"]
-    own += ["out", "progress", "on_progress"]
-    assert list(shown) == [*own, *(one.name for one in fields(AuditSettings))]
-    for one in fields(AuditSettings):
-        default = one.default if one.default_factory is MISSING else one.default_factory()
-        assert shown[one.name].default == default
-        assert shown[one.name].kind is inspect.Parameter.KEYWORD_ONLY
+    assert len(shown) <= 14
+    for name in ("rows", "confidence", "seed"):
+        assert shown[name].default == getattr(dpaudit.audit_settings(), name)
+    for name, one in shown.items():
+        if name not in ("generator", "data"):
+            assert one.kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_a_claim_and_a_game_are_objects_or_plain_keywords(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[dpaudit.AuditSettings] = []
+
+    def stop(generator: object, table: object, settings: dpaudit.AuditSettings) -> None:
+        built.append(settings)
+        raise dpaudit.InputError("enough")
+
+    monkeypatch.setattr("dpaudit.auditing.entry.build_spec", stop)
+    monkeypatch.setattr("dpaudit.auditing.entry.audited_table", lambda *_: None)
+    machine = dpaudit.Machine(jobs=2, worker_memory=4.0)
+    stated = dpaudit.PrivacyClaim(epsilon=1.0, delta=1e-5)
+    points = dpaudit.CurveClaim(points=((1.0, 1e-5),))  # type: ignore[arg-type]
+    few = dpaudit.TwoWorlds(shadow_models=40, target="row:3")
+    for given in (
+        {"epsilon": 1.0, "delta": 1e-5},
+        {"claim": stated, "game": few, "jobs": machine},
+        {"claim": dpaudit.GaussianClaim(mu=1.0), "game": dpaudit.OneRun(canaries=30)},
+        {"claim": points, "game": dpaudit.ManyRecords(records=4)},
+    ):
+        with pytest.raises(dpaudit.InputError, match="enough"):
+            dpaudit.audit("null", **given)  # type: ignore[arg-type]
+    plain = dpaudit.audit_settings
+    added = {"neighbours": "add-remove"}
+    assert built == [
+        plain(epsilon=1.0, delta=1e-5),
+        plain(epsilon=1.0, delta=1e-5, shadow_models=40, target=3, worker_memory=4.0, **added),
+        plain(mu=1.0, one_run=True, canaries=30, **added),
+        plain(curve="1:1e-5", records=4, **added),
+    ]
+    with pytest.raises(dpaudit.InputError, match="`claim` and `epsilon` state one claim each"):
+        dpaudit.audit("null", claim=stated, epsilon=1.0)
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
@@ -50,7 +82,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 def test_the_program_starts_without_what_few_commands_need() -> None:
     code = (
         "import sys; import dpaudit.cli.main, dpaudit.auditing.two_worlds.session; "
-        "import dpaudit.report.write; "
+        "import dpaudit.report.render; "
         "heavy = {'joblib', 'matplotlib', 'scipy.stats', 'sklearn', 'torch'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -17,7 +17,8 @@ import pandas as pd
 
 rng = np.random.default_rng(0)
 data = pd.DataFrame({"age": rng.integers(20, 60, 30), "income": rng.normal(30, 5, 30)})
-OPTIONS = dict(shadow_models=40, attacks=["groundhog-naive"], jobs=1)
+QUICK = ["groundhog-naive,classifier=logistic-regression"]
+OPTIONS = dict(shadow_models=40, attacks=QUICK, jobs=1)
 """
 
 LEAKING = (
@@ -98,6 +99,7 @@ def test_a_violation_fails_with_everything_needed(pytester: pytest.Pytester) -> 
     )
 
 
+@pytest.mark.ci
 def test_an_honest_generator_passes_with_warnings_as_errors_in_parallel(
     pytester: pytest.Pytester,
 ) -> None:
@@ -124,7 +126,7 @@ def test_other():
     if how == "ini":
         pytester.makeini("[pytest]\ndpaudit_skip = true\n")
     arguments = ["--dpaudit-skip"] if how == "option" else []
-    result = pytester.runpytest_subprocess(*arguments, "--strict-markers")
+    result = pytester.runpytest_inprocess(*arguments, "--strict-markers")
     result.assert_outcomes(skipped=2, passed=1)
     result.stdout.fnmatch_lines(
         ["*= privacy audits =*", "NOT RUN: 2 privacy audits, by dpaudit_skip"]
@@ -135,7 +137,8 @@ def test_other():
     ("ci", "ini", "arguments", "runs"),
     [
         ("", "", [], False),
-        ("false", "", ["-n", "2"], False),
+        pytest.param("false", "", ["-n", "2"], False, marks=pytest.mark.ci),
+        ("false", "", [], False),
         ("", "dpaudit_scale = smoke", [], False),
         ("true", "", [], True),
         ("", "", ["--dpaudit-slow"], True),
@@ -168,7 +171,8 @@ def test_slow_audits_run_in_ci_or_where_they_are_asked_for(
             pass
         """
     )
-    result = pytester.runpytest_subprocess("-W", "error", "--strict-markers", *arguments)
+    run = pytester.runpytest_subprocess if "-n" in arguments else pytester.runpytest_inprocess
+    result = run("-W", "error", "--strict-markers", *arguments)
     result.assert_outcomes(passed=1 + runs, skipped=1 - runs)
     said = "NOT RUN: 1 privacy audit, marked slow, run in CI or by --dpaudit-slow"
     assert (said in result.stdout.lines) is not runs
@@ -184,7 +188,7 @@ def constant(data, n_rows, seed):
     noise = np.random.default_rng(seed).normal(30, 5, n_rows)
     return pd.DataFrame({"age": 30, "income": noise}, index=range(n_rows))
 
-@pytest.mark.dpaudit(epsilon=1.0, attacks=["groundhog-naive"], shadow_models=40, seed=7)
+@pytest.mark.dpaudit(epsilon=1.0, attacks=QUICK, shadow_models=40, seed=7)
 def test_marked(dp_audit):
     result = dp_audit(constant, data, seed=8)
     assert (result.seed, result.claim.epsilon, sum(result.shadow_models.values())) == (8, 1.0, 40)
@@ -261,6 +265,7 @@ def synthesize(data, n_rows, seed):
 """
 
 
+@pytest.mark.ci
 def test_an_upgrade_of_the_library_under_test_is_audited(pytester: pytest.Pytester) -> None:
     """Version 2.0 prints whether the record is there."""
     site = pytester.mkdir("site-packages")
@@ -296,6 +301,7 @@ def test_mine(dp_audit):
     assert "VIOLATION test_an_upgrade" in after
 
 
+@pytest.mark.ci
 def test_why_a_result_is_not_kept_is_said(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(HONEST + "\n\ndef unused(name):\n    return __import__(name)\n")
     for _ in range(2):
@@ -317,7 +323,7 @@ def test_options_without_meaning_are_usage_errors(
     pytester: pytest.Pytester, ini: str, arguments: list[str], said: str
 ) -> None:
     pytester.makeini(f"[pytest]\n{ini}\n")
-    result = pytester.runpytest_subprocess(*arguments)
+    result = pytester.runpytest_inprocess(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([said])
 

@@ -150,6 +150,7 @@ def test_every_command_is_in_the_reference() -> None:
         assert f"\n### dpaudit {name}\n" in page
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("page", RUN)
 def test_a_page_does_what_it_says(page: str, tmp_path: Path) -> None:
     assert run_page(DOCS / page, tmp_path) > 0

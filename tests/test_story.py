@@ -53,6 +53,7 @@ import pytest
 from dpaudit import Column, Kind, Schema
 from people import NoisyAges
 
+QUICK = "groundhog-naive,classifier=logistic-regression"
 rng = np.random.default_rng(0)
 ages = np.append(rng.integers(20, 60, 79), 97)
 people = pd.DataFrame({"age": ages, "sex": rng.integers(0, 2, 80)})
@@ -64,7 +65,7 @@ schema = Schema(
 )
 
 
-@pytest.mark.dpaudit(epsilon=1.0, attacks=["groundhog-naive"], schema=schema, jobs=1)
+@pytest.mark.dpaudit(epsilon=1.0, attacks=[QUICK], schema=schema, jobs=1)
 def test_promise(dp_audit):
     dp_audit(NoisyAges(1.0, bounds=(0, 100)), people).assert_no_violation()
 """

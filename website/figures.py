@@ -1,4 +1,4 @@
-"""Tables of figures, from the committed results of the studies; nobody types them."""
+"""Tables from the code and from the committed results of the studies; nobody types them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from dpaudit.bounds.table import BOUNDS
 from reports import markdown
 from reports.calibration import pages as calibration
 from reports.calibration.audits import rates
@@ -20,6 +21,15 @@ _RESULTS: Final = ROOT / "reports"
 
 def _read(study: str, file: str) -> Any:
     return json.loads((_RESULTS / study / "results" / file).read_text(encoding="utf-8"))
+
+
+def bounds_table() -> str:
+    """Every bound and estimate, as `dpaudit.bounds.table` has them."""
+    rows = [
+        (f"`{one.key}`", one.label, "valid" if one.valid else "estimate", one.source)
+        for one in BOUNDS
+    ]
+    return markdown.table(("key", "label", "kind", "source"), rows)
 
 
 def calibration_table() -> str:
@@ -399,6 +409,7 @@ TABLES: Final[dict[tuple[str, str], Callable[[], str]]] = {
     ("performance.md", "real-tables"): real_tables,
     ("performance.md", "released"): released_table,
     ("released-data.md", "copies"): copies_sentence,
+    ("statistics.md", "bounds"): bounds_table,
     ("statistics.md", "mu"): mu_sentence,
 }
 """The tables by page and mark: `<!-- figures: MARK -->` stands before and after each."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from os.path import relpath
 from pathlib import Path
 from typing import Final
 
+from dpaudit.cli.configuration import SCHEMA_FILE, configuration_schema
 from website import api, command_line, figures, plugins
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 
 
 def made() -> dict[str, str]:
-    """The pages as they should be, by their paths below `docs`."""
+    """The pages as they should be, and the schema that editors read, by their paths from `docs`."""
     pages = {
         "reference/command-line.md": command_line.page(),
         "reference/python.md": api.main_page(),
@@ -19,6 +22,8 @@ def made() -> dict[str, str]:
         "reference/generators.md": plugins.generators_page(),
         "reference/attacks.md": plugins.attacks_page(),
     }
+    schema = relpath(SCHEMA_FILE, DOCS)
+    pages[schema] = json.dumps(configuration_schema(), indent=2) + "\n"
     for name in dict.fromkeys(page for page, _ in figures.TABLES):
         pages[name] = figures.filled(name, (DOCS / name).read_text(encoding="utf-8"))
     return pages

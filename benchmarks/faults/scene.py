@@ -26,9 +26,9 @@ import sklearn.ensemble
 from dpaudit.auditing import entry, progress_bar
 from dpaudit.cli.main import main
 from dpaudit.game.store import STORE_FILE
-from dpaudit.report import write
+from dpaudit.report import render
 
-_WARM = (entry, loky, progress_bar, sklearn.ensemble, write)
+_WARM = (entry, loky, progress_bar, sklearn.ensemble, render)
 """What a command imports late: once here, for all forks."""
 PATIENCE_SECONDS = 90.0
 """How long a command may take before it counts as hanging; an undisturbed one takes seconds."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
-from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
+from dpaudit.auditing.settings import ATTACKS_AT
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Access
 from dpaudit.plugins.access import (
+    AnyAttack,
     Disclosure,
     ModelAttack,
     access_of,
@@ -23,42 +23,43 @@ class Seen(NamedTuple):
     """What the attacker of an audit sees.
 
     Attributes:
-        settings: Those of the audit, with its attacks.
         attacks: The attacks, each of which sees something that the generator discloses.
         facts: Names of the released facts, where attacks see them.
     """
 
-    settings: AuditSettings
     attacks: tuple[NamedAttack, ...]
     facts: tuple[str, ...]
 
 
-def attacks_with_access(generator: NamedGenerator, settings: AuditSettings) -> Seen:
+def attacks_with_access(
+    generator: NamedGenerator,
+    chosen: tuple[str | AnyAttack, ...],
+    level: Access = Access.OUTPUT,
+) -> Seen:
     """The attacks of an audit, checked against its access level and its generator.
-
-    Of the default attacks of a level, those that see nothing of this generator are left out.
 
     Args:
         generator: The generator under audit.
-        settings: Every choice of the audit.
+        chosen: Registered names or objects; of the default attacks of the level, those that see
+            nothing of the generator are left out.
+        level: What the attacker sees.
 
     Raises:
         SettingsError: If an attack sees more than the level allows or the generator discloses, or
             none looks at what the level adds.
         RegistryError: If an attack cannot be built.
     """
-    level, name = settings.access, generator.name
+    name = generator.name
     disclosed = disclosed_by(generator.generator, name=name)
-    attacks = named_attacks(settings.attacks)
+    attacks = named_attacks(chosen)
     if level is not Access.OUTPUT and not any(one.access is level for one in disclosed):
         ways = " or ".join(one.how for one in Disclosure if one.access is level)
         raise SettingsError(
             f'`access="{level}"`: {name} discloses nothing of the kind; give it {ways}, or leave '
             "out `access`"
         )
-    if settings.attacks == ATTACKS_AT[level]:
+    if chosen == ATTACKS_AT[level]:
         attacks = tuple(one for one in attacks if _unseen(one, disclosed) is None)
-        settings = replace(settings, attacks=tuple(one.name for one in attacks))
     for one in attacks:
         needed, unseen = access_of(one.attack), _unseen(one, disclosed)
         if not level.includes(needed):
@@ -74,7 +75,7 @@ def attacks_with_access(generator: NamedGenerator, settings: AuditSettings) -> S
     _require_use(attacks, level)
     sees_facts = any(access_of(one.attack) is Access.RELEASED for one in attacks)
     facts = tuple(released_facts(generator.generator, name=name)) if sees_facts else ()
-    return Seen(settings, attacks, facts)
+    return Seen(attacks, facts)
 
 
 def _unseen(one: NamedAttack, disclosed: frozenset[Disclosure]) -> Disclosure | None:

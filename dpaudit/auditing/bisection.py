@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from dpaudit.auditing.entry import run_audit
+from dpaudit.auditing.entry import Machine, run_audit
 from dpaudit.auditing.games import build_spec
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
@@ -126,9 +126,8 @@ def audit_releases(
                 continue
             folder = spec.default_folder if out is None else out / version
             on_step(f"auditing {subject.package} {version}; run folder {folder}")
-            result = run_audit(
-                spec, folder, jobs=jobs, trial_timeout=trial_timeout, on_progress=on_progress
-            )
+            machine = Machine(jobs=jobs, trial_timeout=trial_timeout)
+            result = run_audit(spec, folder, jobs=machine, on_progress=on_progress)
             yield AuditedRelease(version, result)
 
 

@@ -28,7 +28,7 @@ def effective_claim(audit: AuditSpec, outcomes: Iterable[TrialEnd]) -> Claim:
         The claim.
     """
     claim = audit.claim
-    if audit.settings.states_claim or not isinstance(claim, PrivacyClaim):
+    if audit.settings.claim.is_stated or not isinstance(claim, PrivacyClaim):
         return claim
     made = {one.claimed for one in outcomes if one.claimed is not None}
     if not made:

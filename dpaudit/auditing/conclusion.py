@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dpaudit.auditing.controls import control_check
@@ -11,10 +12,10 @@ from dpaudit.bounds.table import ValidBound
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim
+from dpaudit.model.tables import IN_MEMORY
 from dpaudit.plugins.protocols import is_seedable
 from dpaudit.results import sentences
 from dpaudit.results.decide import decide
-from dpaudit.results.reach import Reach
 from dpaudit.results.record import (
     AuditedGenerator,
     AuditedTable,
@@ -22,6 +23,7 @@ from dpaudit.results.record import (
     ControlOutcome,
     Controls,
     Correction,
+    Reach,
     SchemaOrigin,
 )
 from dpaudit.results.verdict import Check, Power, SampleUnit, Verdict
@@ -78,7 +80,7 @@ def conclude(
         proved=proved,
         confidence=settings.confidence,
         multiplicity=Correction(
-            rule=settings.multiplicity.value, hypotheses=settings.hypotheses.count
+            rule=settings.game.correction.value, hypotheses=settings.game.hypotheses.count
         ),
         **_reach(claim, power if reached else None),
         controls=Controls(
@@ -105,8 +107,18 @@ def conclude(
         versions=audit.versions,
         seconds=round(seconds, 3),
         reproduce=audit.reproduce,
+        fresh=_fresh(audit),
         **own,
     )
+
+
+def _fresh(audit: AuditSpec) -> str | None:
+    """The command with the next seed, unless the table is in memory or a seed changes nothing."""
+    if audit.table.source == IN_MEMORY:
+        return None
+    settings = replace(audit.settings, seed=audit.settings.seed + 1)
+    command = replace(audit, settings=settings).reproduce
+    return None if command == audit.reproduce else command
 
 
 def _reach(claim: Claim, power: Power | None) -> dict[str, Any]:

@@ -3,51 +3,70 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime
-from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
-import pandas as pd
-
-from dpaudit.auditing.games import GAMES, build_spec
+from dpaudit.auditing.game import Data, SchemaGiven
+from dpaudit.auditing.games import audit_settings, audited_table, build_spec, kind_of
 from dpaudit.auditing.probing import probe_first
 from dpaudit.auditing.reuse import check_reuse
-from dpaudit.auditing.settings import AuditSettings, SettingsGiven
-from dpaudit.auditing.signature import with_fields_of
+from dpaudit.auditing.settings import AuditSettings, GameSettings
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.two_worlds.pairs import audited_table
-from dpaudit.auditing.two_worlds.target_search.search import find_target
-from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec
-from dpaudit.errors import RunFolderError
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
+from dpaudit.errors import RunFolderError, SettingsError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.game.engine import opened_engine
 from dpaudit.game.flight import OnProgress, check_trial_timeout, ignore_progress
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.model.choices import EngineName
-from dpaudit.model.schema import Schema
+from dpaudit.model.currencies import Claim
+from dpaudit.model.stated_claim import StatedClaim
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import RESULT_FILE, AuditResult
 
 
-@with_fields_of(AuditSettings)
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Where and how trials run; nothing of it changes a result.
+
+    Attributes:
+        jobs: Worker processes; one per available core if None.
+        engine: "local" for processes of this machine, "dask" for the workers of a dask cluster.
+        scheduler: Address of the dask scheduler, or the JSON file that it writes.
+        trial_timeout: Seconds after which a trial is stopped and has failed; if None, 20 times the
+            slowest so far, at least an hour, and a day until one has finished.
+        worker_memory: Gigabytes of address space that a generator in a process of its own may take
+            (Linux).
+    """
+
+    jobs: int | None = None
+    engine: str = EngineName.LOCAL
+    scheduler: str | None = None
+    trial_timeout: float | None = None
+    worker_memory: float | None = None
+
+
 def audit(
     generator: object,
-    data: pd.DataFrame | str | Path | None = None,
+    data: Data = None,
     *,
-    schema: Schema | str | Path | None = None,
-    jobs: int | None = None,
-    engine: str = EngineName.LOCAL,
-    scheduler: str | None = None,
-    trial_timeout: float | None = None,
+    schema: SchemaGiven = None,
+    claim: Claim | StatedClaim | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    game: GameSettings | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    rows: int | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    jobs: int | Machine | None = None,
     out: str | Path | None = None,
-    progress: bool | None = None,
-    on_progress: OnProgress = ignore_progress,
-    **settings: Unpack[SettingsGiven],
+    progress: bool | OnProgress | None = None,
 ) -> AuditResult:
     """Audits a generator's privacy claim by running the distinguishing game against it.
 
@@ -57,18 +76,20 @@ def audit(
         data: The table: a DataFrame, a CSV or Parquet file, or "sample:breast-cancer";
             None for a worst case, which has its own.
         schema: Its public schema (or a schema file); inferred if None, and then marked so.
-        jobs: Worker processes; one per available core if None. Does not change the result.
-        engine: "local" for processes of this machine, "dask" for the workers of a dask cluster.
-            Does not change the result.
-        scheduler: Address of the dask scheduler, or the JSON file that it writes.
-        trial_timeout: Seconds after which a trial is stopped and has failed; if None, 20 times the
-            slowest so far, at least an hour, and a day until one has finished. No setting of the
-            audit: like `jobs` it suits the machine, and a run may be resumed with another.
+        claim: The claim under audit: a `PrivacyClaim` of epsilon and delta, a `GaussianClaim` of
+            mu, a `ConcentratedClaim` of rho or a `CurveClaim`; the generator's own if None.
+        epsilon: Epsilon of the claim, in short.
+        delta: Its delta; the generator's own, else 0, if None.
+        game: The game with its choices: `TwoWorlds` (the default), `ManyRecords` or `OneRun`.
+        parameters: Constructor parameters of a generator given by name.
+        rows: Synthetic rows requested of every model; those of the table if None.
+        confidence: One-sided confidence of the bound, over all attacks together; in (0.5, 1).
+        seed: Root of every random stream, in [0, 2**63).
+        jobs: Worker processes, one per available core if None; or a `Machine`, for a cluster or for
+            limits of time and memory. Does not change the result.
         out: Run folder, which makes the run resumable; kept in a temporary folder if None.
         progress: Whether to show bars, or a line for every tenth, on standard error; if None, on a
-            terminal and in a notebook.
-        on_progress: Called after every trial.
-        settings: Every other choice of the audit: the fields of `dpaudit.AuditSettings`.
+            terminal and in a notebook. Or a function that is called after every trial.
 
     Returns:
         The result; with `out`, also written there as `result.json` and reports.
@@ -78,23 +99,79 @@ def audit(
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C; with `out`, the same call resumes.
     """
+    if claim is None:
+        claim = StatedClaim(epsilon=epsilon, delta=delta)
+    elif epsilon is not None or delta is not None:
+        raise SettingsError("`claim` and `epsilon` state one claim each: give one of them")
+    machine = _machine(jobs)
+    settings = AuditSettings(
+        game=TwoWorlds() if game is None else game,
+        claim=claim,  # type: ignore[arg-type]  # a claim states itself
+        parameters=parameters or {},
+        rows=rows,
+        confidence=confidence,
+        worker_memory=machine.worker_memory,
+        seed=seed,
+    )
+    return _audited(generator, data, schema, settings, machine, out, progress)
+
+
+def audit_by_keywords(
+    generator: object,
+    data: Data = None,
+    *,
+    schema: SchemaGiven = None,
+    out: str | Path | None = None,
+    progress: bool | OnProgress | None = None,
+    **keywords: Any,
+) -> AuditResult:
+    """Audits as `audit` does, with choices in plain keywords, as the command line spells them.
+
+    Args:
+        generator: As for `audit`.
+        data: As for `audit`.
+        schema: As for `audit`.
+        out: As for `audit`.
+        progress: As for `audit`.
+        keywords: Those of `dpaudit.auditing.games.audit_settings`, and the fields of `Machine`.
+
+    Returns:
+        The result.
+
+    Raises:
+        InputError: If anything is unusable, before any training.
+        AttackError: If an attack fails on a valid synthetic table.
+        InterruptedRunError: On Ctrl-C; with `out`, the same call resumes.
+    """
+    names = {one.name for one in fields(Machine)}
+    machine = Machine(**{name: keywords[name] for name in names & set(keywords)})
+    names.remove("worker_memory")  # which is a setting, as it builds the generator
+    settings = audit_settings(
+        **{name: value for name, value in keywords.items() if name not in names}
+    )
+    return _audited(generator, data, schema, settings, machine, out, progress)
+
+
+def _audited(
+    generator: object,
+    data: Data,
+    schema: SchemaGiven,
+    settings: AuditSettings,
+    machine: Machine,
+    out: str | Path | None,
+    progress: bool | OnProgress | None,
+) -> AuditResult:
     from dpaudit.auditing.progress_bar import shown
 
-    chosen = AuditSettings(**settings)  # type: ignore[arg-type]  # it takes names of choices
-    spec = build_spec(generator, audited_table(data, schema, chosen), chosen)
-    run = partial(
-        run_audit,
-        spec,
-        jobs=jobs,
-        engine=engine,
-        scheduler=scheduler,
-        trial_timeout=trial_timeout,
-    )
-    with shown(on_progress, asked=progress) as on_event:
+    spec = build_spec(generator, audited_table(data, schema, settings), settings)
+    asked = progress if isinstance(progress, bool) else None
+    on_progress = progress if callable(progress) else ignore_progress
+    with shown(on_progress, asked=asked) as on_event:
         if out is not None:
-            return run(Path(out), on_progress=on_event)
-        with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
-            result = run(Path(folder) / "run", on_progress=on_event)  # beside nobody else's folders
+            return run_audit(spec, Path(out), jobs=machine, on_progress=on_event)
+        with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:  # beside nobody else's
+            run = Path(folder) / "run"
+            result = run_audit(spec, run, jobs=machine, on_progress=on_event)
     return AuditResult.of(result, folder=None)
 
 
@@ -102,10 +179,7 @@ def run_audit(
     spec: AuditSpec,
     folder: Path,
     *,
-    jobs: int | None = None,
-    engine: str = EngineName.LOCAL,
-    scheduler: str | None = None,
-    trial_timeout: float | None = None,
+    jobs: int | Machine | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> AuditResult:
     """Runs an audit in a run folder, or resumes it there.
@@ -113,11 +187,7 @@ def run_audit(
     Args:
         spec: The audit, or the search for its target that comes first.
         folder: Its run folder.
-        jobs: Worker processes; one per available core if None.
-        engine: As for `audit`.
-        scheduler: As for `audit`.
-        trial_timeout: Seconds after which a trial has failed; if None, 20 times the slowest so far,
-            at least an hour, and a day until one has finished.
+        jobs: As for `audit`; the memory of workers is a setting of the audit.
         on_progress: Called after every trial.
 
     Returns:
@@ -130,25 +200,22 @@ def run_audit(
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C; the same call resumes.
     """
-    check_trial_timeout(trial_timeout)
-    from dpaudit.report.write import write_reports
+    machine = _machine(jobs)
+    check_trial_timeout(machine.trial_timeout)
+    from dpaudit.report.render import write_reports
 
+    kind, limit = kind_of(spec.settings.game), machine.trial_timeout
     with (
-        opened_engine(engine, jobs=jobs, scheduler=scheduler) as chosen,
+        opened_engine(machine.engine, jobs=machine.jobs, scheduler=machine.scheduler) as chosen,
         folder_usable(folder),
         workers_ended(),
     ):
-        if isinstance(spec, TargetSearchSpec):
-            spec = find_target(
-                spec, folder, engine=chosen, trial_timeout=trial_timeout, on_progress=on_progress
-            )
+        spec = kind.prepared(spec, folder, chosen, limit, on_progress)
         with RunFolder(folder, spec=spec.stored_specification, versions=spec.software) as store:
-            local = chosen.workers if engine == EngineName.LOCAL else 1
+            local = chosen.workers if machine.engine == EngineName.LOCAL else 1
             probes = probe_first(spec, store, jobs=local)
             reuse = check_reuse(spec, store)
-            session = GAMES[spec.settings.game].session(
-                spec, store, chosen, trial_timeout, on_progress
-            )
+            session = kind.session(spec, store, chosen, limit, on_progress)
             record = _shareable(session.run(reuse), store)
             record = replace(record, probes=probes, date=_date(folder))
             result = AuditResult.of(record, folder=folder)
@@ -156,6 +223,10 @@ def run_audit(
             result.save(folder)
             write_reports(result, folder)
     return result
+
+
+def _machine(jobs: int | Machine | None) -> Machine:
+    return jobs if isinstance(jobs, Machine) else Machine(jobs=jobs)
 
 
 @contextmanager

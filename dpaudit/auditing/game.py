@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import pandas as pd
 
 from dpaudit.auditing.session import Session
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.model.tables import Table
+from dpaudit.errors import SettingsError
+from dpaudit.game.flight import Engine, OnProgress
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import Table, load
+
+Data: TypeAlias = pd.DataFrame | str | Path | None
+"""A table, as a caller hands it in; None for a game that has its own."""
+SchemaGiven: TypeAlias = Schema | str | Path | None
+"""Its schema, as a caller hands it in; None to infer it."""
 
 
 class TrainingCount(NamedTuple):
@@ -19,26 +30,61 @@ class TrainingCount(NamedTuple):
         repeats: Of these, trained a second time to see whether they come out the same.
         controls: Of the controls, which train nothing: they are sampled and attacked only. A
             small one that does not pass at once is run again with more, which is not counted.
+        searches: Trained before the audit, to find its target.
+        at_most: Whether the audit may stop before all are trained.
+        alone: Whether they are trained one after the other, however many workers there are.
     """
 
     models: int
     repeats: int
     controls: int
+    searches: int = 0
+    at_most: bool = False
+    alone: bool = False
 
-    def seconds(self, *, per_model: float, per_control: float) -> float:
-        """Time of all, one after the other, in seconds."""
-        return (self.models + self.repeats) * per_model + self.controls * per_control
+    def seconds(self, *, per_model: float, per_control: float, workers: int) -> float:
+        """Wall time of all in seconds."""
+        trained = (self.models + self.repeats + self.searches) * per_model
+        return (trained + self.controls * per_control) / (1 if self.alone else workers)
+
+
+def given_table(data: Data, schema: SchemaGiven, settings: AuditSettings) -> Table:
+    """The table that is handed in.
+
+    Raises:
+        DataError: If the table cannot be read or does not fit.
+        SchemaError: If the schema is malformed.
+        SettingsError: If the table is missing.
+    """
+    del settings
+    if data is None:
+        raise SettingsError("no table to audit on: give `data`")
+    return load(data, schema)
+
+
+def prepared_already(
+    spec: AuditSpec, folder: Path, engine: Engine, timeout: float | None, progress: OnProgress
+) -> AuditSpec:
+    """The audit itself, of a game that trains nothing before it."""
+    del folder, engine, timeout, progress
+    return spec
 
 
 class GameKind(NamedTuple):
-    """One game.
+    """One game: `KIND` in the module `game` of its package.
 
     Attributes:
         build: Makes a complete, validated audit of a generator, a table and settings.
         session: Runs it.
         trainings: Counts what it trains, given whether the generator trains many models at once.
+        table: Takes or makes its table.
+        prepared: Runs, in the run folder, what comes before the audit, and makes the audit.
     """
 
-    build: Callable[[object, Table, AuditSettings], AuditSpec]
+    build: Callable[[object, Table, AuditSettings[Any]], AuditSpec]
     session: type[Session[Any, Any]]
-    trainings: Callable[[AuditSettings, bool], TrainingCount]
+    trainings: Callable[[AuditSettings[Any], bool], TrainingCount]
+    table: Callable[[Data, SchemaGiven, AuditSettings[Any]], Table] = given_table
+    prepared: Callable[[AuditSpec, Path, Engine, float | None, OnProgress], AuditSpec] = (
+        prepared_already
+    )

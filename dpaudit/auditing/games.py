@@ -1,23 +1,179 @@
-"""The games that an audit can play: a new one is a package beside these and a line here."""
+"""The games that an audit can play, and the plain keywords that ask for one and set its choices.
+
+A new game is a package beside these with the modules `settings`, `plan` and `game`, and its line
+here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from dpaudit.auditing.game import GameKind
-from dpaudit.auditing.one_run.game import ONE_RUN
-from dpaudit.auditing.records.game import MANY_RECORDS
-from dpaudit.auditing.settings import AuditSettings, GameName
-from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.two_worlds.game import TWO_WORLDS
-from dpaudit.model.tables import Table
+from dpaudit.auditing.one_run.settings import OneRun
+from dpaudit.auditing.records.settings import ManyRecords
+from dpaudit.auditing.settings import AuditSettings, GameSettings
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
+from dpaudit.errors import SettingsError
+from dpaudit.formatting import did_you_mean
+from dpaudit.model.stated_claim import StatedClaim
 
-GAMES: Final[Mapping[GameName, GameKind]] = {
-    GameName.TWO_WORLDS: TWO_WORLDS,
-    GameName.MANY_RECORDS: MANY_RECORDS,
-    GameName.ONE_RUN: ONE_RUN,
-}
+if TYPE_CHECKING:
+    from dpaudit.auditing.game import Data, GameKind, SchemaGiven
+    from dpaudit.auditing.plan import PlanQuestion, PlanSubject, Sizing
+    from dpaudit.auditing.spec import AuditSpec
+    from dpaudit.model.tables import Table
+
+GAMES: Final[tuple[type[GameSettings], ...]] = (TwoWorlds, ManyRecords, OneRun)
+"""The settings of every game; the first is run unless another is asked for."""
+EFFORT: Final = "effort"
+EFFORT_DESCRIPTION: Final = (
+    '"quick", "standard" (the defaults) or "thorough": how many shadow models or canaries, where '
+    "their number is not given."
+)
+
+
+class Keyword(NamedTuple):
+    """A plain keyword of an audit.
+
+    Attributes:
+        default: What it is where it is not given; None for no value.
+        owner: The class whose field it is; None for `effort` and a switch that is no field.
+        games: The games that know it; None if every audit does.
+    """
+
+    default: object
+    owner: type | None = None
+    games: tuple[type[GameSettings], ...] | None = None
+
+
+@cache
+def keywords() -> Mapping[str, Keyword]:
+    """Every plain keyword, those of claims first: the fields of all settings, and switches."""
+    found: dict[str, Keyword] = {}
+    for name, default in _fields(StatedClaim).items():
+        found[name] = Keyword(default, StatedClaim)
+    found[EFFORT] = Keyword(None)
+    for game in GAMES:
+        own = _fields(game)
+        switch = game.SWITCH
+        if switch is not None:
+            owner = game if switch.keyword in own else None
+            own.pop(switch.keyword, None)
+            found[switch.keyword] = Keyword(switch.off, owner, (game,))
+        for name, default in own.items():
+            before = found.get(name, Keyword(default, game, ()))
+            found[name] = before._replace(games=(*(before.games or ()), game))
+    for name, default in _fields(AuditSettings).items():
+        if name not in ("game", "claim"):
+            found[name] = Keyword(default, AuditSettings)
+    return found
+
+
+def audit_settings(**given: Any) -> AuditSettings[Any]:
+    """The settings that plain keywords stand for, as the command line and pytest spell them.
+
+    Args:
+        given: Keywords: fields of a claim, of `AuditSettings` and of the settings of one game, the
+            switch that asks for that game, and `effort`. None is as if it were not given.
+
+    Returns:
+        The settings, of the game that a switch asks for, else of two worlds.
+
+    Raises:
+        SettingsError: If one is unknown or out of range, or is of another game than is asked for.
+    """
+    known = keywords()
+    for name in given:
+        if name not in known:
+            raise SettingsError(
+                f"`{name}` is no setting of an audit{did_you_mean(name, list(known))}"
+            )
+    asked = {name: value for name, value in given.items() if value is not None}
+    game = _game_of(asked)
+    asked = {name: value for name, value in asked.items() if not _is_answered(name, value, game)}
+    of_game = {name: asked.pop(name) for name in _fields(game) if name in asked}
+    of_claim = {name: asked.pop(name) for name in _fields(StatedClaim) if name in asked}
+    effort = asked.pop(EFFORT, None)
+    wrong = [name for name in known if name in asked and known[name].games is not None]
+    if wrong:
+        raise SettingsError(_of_another_game(wrong, game))
+    chosen = game(**of_game) if effort is None else game.sized(effort, **of_game)
+    return AuditSettings(game=chosen, claim=StatedClaim(**of_claim), **asked)
+
+
+def keywords_of(settings: AuditSettings) -> dict[str, Any]:
+    """The plain keywords that settings differ in from what no keyword stands for."""
+    values: dict[str, Any] = {}
+    for part in (settings.claim, settings.game, settings):
+        values |= {one.name: getattr(part, one.name) for one in fields(part)}
+    switch = settings.game.SWITCH
+    if switch is not None and switch.keyword not in values:
+        values[switch.keyword] = not switch.off
+    return {
+        name: values[name]
+        for name, keyword in keywords().items()
+        if name in values and values[name] != keyword.default
+    }
+
+
+def keywords_of_game(given: Mapping[str, Any]) -> frozenset[str]:
+    """The keywords that belong to the game which some keywords ask for.
+
+    Args:
+        given: The keywords.
+    """
+    return frozenset(_fields(_game_of(given)))
+
+
+def size_keywords() -> frozenset[str]:
+    """The keywords that ask for a game, and those of its sizes."""
+    switches = (game.SWITCH.keyword for game in GAMES if game.SWITCH)
+    return frozenset(switches).union(*(sizes for game in GAMES for sizes in game.SIZES.values()))
+
+
+def kind_of(game: GameSettings) -> GameKind:
+    """What runs a game."""
+    kind: GameKind = _module_of(game, "game").KIND
+    return kind
+
+
+def sizing_of(subject: PlanSubject, settings: AuditSettings, question: PlanQuestion) -> Sizing:
+    """What sizes of an audit can prove, before anything is trained.
+
+    Args:
+        subject: What is to be audited.
+        settings: Every choice of the audit.
+        question: What it is to be large enough for.
+
+    Raises:
+        SettingsError: If there can be no such audit, or the question is none of its game.
+        ClaimError: If the game cannot be about such a claim.
+    """
+    sizing: Sizing = _module_of(settings.game, "plan").sizing(subject, settings, question)
+    return sizing
+
+
+def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings) -> Table:
+    """The table that an audit is about: that handed in, or that of its game.
+
+    Args:
+        data: As for `dpaudit.audit`.
+        schema: As for `dpaudit.audit`.
+        settings: Every choice of the audit.
+
+    Returns:
+        The table with its schema.
+
+    Raises:
+        DataError: If the table cannot be read or does not fit.
+        SchemaError: If the schema is malformed, or not public where it must be.
+        SettingsError: If the table is missing, or one too many.
+    """
+    return kind_of(settings.game).table(data, schema, settings)
 
 
 def build_spec(generator: object, table: Table, settings: AuditSettings) -> AuditSpec:
@@ -34,4 +190,49 @@ def build_spec(generator: object, table: Table, settings: AuditSettings) -> Audi
     Raises:
         InputError: If anything is unusable; says what and how to fix it.
     """
-    return GAMES[settings.game].build(generator, table, settings)
+    return kind_of(settings.game).build(generator, table, settings)
+
+
+def _module_of(game: GameSettings, name: str) -> ModuleType:
+    """A module of a game's package, loaded when it is needed: options are made of settings."""
+    package, _, _ = type(game).__module__.rpartition(".")
+    return import_module(f"{package}.{name}")
+
+
+def _fields(of: type) -> dict[str, Any]:
+    """The fields of settings with their defaults."""
+    found = {}
+    for one in fields(of):
+        made = one.default_factory() if one.default_factory is not MISSING else one.default
+        found[one.name] = None if made is MISSING else made
+    return found
+
+
+def _game_of(asked: Mapping[str, Any]) -> type[GameSettings]:
+    """The game whose switch is on, else the first."""
+    for game in GAMES:
+        switch = game.SWITCH
+        if switch is not None and asked.get(switch.keyword) not in (None, switch.off):
+            return game
+    return GAMES[0]
+
+
+def _is_answered(name: str, value: object, game: type[GameSettings]) -> bool:
+    """Whether a keyword asks a game for nothing: a switch has said which it is, no is no."""
+    if name in _fields(game):
+        return False
+    switches = [one.SWITCH for one in GAMES if one.SWITCH and one.SWITCH.keyword == name]
+    return value is False or any(value == one.off or one is game.SWITCH for one in switches)
+
+
+def _of_another_game(wrong: Sequence[str], game: type[GameSettings]) -> str:
+    """Says of keywords that the game does not have them."""
+    named = ", ".join(f"`{name}`" for name in wrong)
+    if game.SWITCH is not None:
+        return (
+            f"an audit of {game.NAME} has no {named}: leave out {named}, or leave out "
+            f"`{game.SWITCH.keyword}`"
+        )
+    others = keywords()[wrong[0]].games or ()
+    switches = " or ".join(f"`{one.SWITCH.keyword}`" for one in others if one.SWITCH)
+    return f"{named} is for {switches}: set that too, or leave it out"

@@ -1,11 +1,135 @@
-"""How large an audit must be, whatever its game."""
+"""How large an audit must be, and what sizes can prove, whatever its game."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dpaudit.bounds import guarantee_of
+from dpaudit.model.claim import Quantity
+from dpaudit.model.currencies import Claim
+from dpaudit.results.verdict import Power
+
+if TYPE_CHECKING:
+    from dpaudit.model.tables import Table
 
 MOST_PLANNED = 200_000
 """Shadow models that a plan looks up to."""
+SHADOW_MODELS = (50, 100, 200, 400, 1000, 2000)
+"""Shadow models of which a plan always says what they can prove."""
+
+
+class AssumedAttack(NamedTuple):
+    """The attack that a plan counts on: its rates on the scored trials."""
+
+    fpr: float
+    tpr: float
+
+    @classmethod
+    def of_leak(cls, level: float, claim: Claim) -> AssumedAttack:
+        """The balanced attack on the worst mechanism of that level, in the claim's quantity.
+
+        Of epsilon that is randomised response.
+        """
+        error = guarantee_of(claim).balanced_error(level)
+        return cls(fpr=error, tpr=1 - error)
+
+
+class PlanSubject(NamedTuple):
+    """What is to be audited.
+
+    Attributes:
+        claim: The claim.
+        table: The table; None if none was handed in.
+        together: Whether the generator trains many models at once.
+    """
+
+    claim: Claim
+    table: Table | None = None
+    together: bool = False
+
+    @property
+    def table_rows(self) -> int | None:
+        """Rows of the table; None if none was handed in."""
+        return None if self.table is None else len(self.table.data)
+
+
+class PlanQuestion(NamedTuple):
+    """What an audit is to be large enough for.
+
+    Attributes:
+        detect: A true number of the claim's quantity that is to be proved, if one was given.
+        assumed: The attack that is counted on: that on such a leak, or one given by its rates.
+    """
+
+    detect: float | None = None
+    assumed: AssumedAttack | None = None
+
+
+class Needed(NamedTuple):
+    """The answer to a question.
+
+    Attributes:
+        size: Shadow models or canaries; None if more than are planned.
+        purpose: What they are enough for, in words.
+    """
+
+    size: int | None
+    purpose: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizing:
+    """Sizes of one kind of audit, and what each can prove.
+
+    Attributes:
+        unit: What a size counts, as the key of a row.
+        scored: Key of what is scored for it.
+        asked: The size that was asked for.
+        rows: What each size can prove.
+        needed: How large it must be; None if that was not asked.
+        of: What else the bounds depend on, in words.
+        attacks: How many there are.
+        most: The largest size that `needed` looks at.
+        cost: What is known of its cost before a model is timed, in words; empty if nothing is.
+        details: Lines about what else decides; they name settings in backquotes.
+        advice: A line about what to do with it; may be empty.
+        document: What else of it there is, for JSON.
+    """
+
+    unit: str
+    scored: str
+    asked: int
+    rows: Sequence[Mapping[str, Any]]
+    needed: Needed | None
+    of: str
+    attacks: int
+    most: int = MOST_PLANNED
+    cost: str = ""
+    details: Sequence[str] = ()
+    advice: str = ""
+    document: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def asked_row(self) -> Mapping[str, Any]:
+        """The row of the size that was asked for."""
+        return next(row for row in self.rows if row[self.unit] == self.asked)
+
+
+def proves(reached: Power, claim: Claim) -> dict[str, Any]:
+    """What a size proves; the keys are of epsilon, or of the quantity beside the row."""
+    suffix = "_epsilon" if claim.quantity is Quantity.EPSILON else ""
+    return {
+        f"max_provable{suffix}": reached.max_provable,
+        f"detectable{suffix}": reached.detectable,
+        "detectable_gaussian": reached.detectable_gaussian,
+    }
+
+
+def rows_of(row: Callable[[int], dict[str, Any]], sizes: set[int]) -> list[dict[str, Any]]:
+    """A row for each size, the smallest first."""
+    return [row(size) for size in sorted(sizes)]
 
 
 def fewest(enough: Callable[[int], bool], *, least: int, most: int) -> int | None:

@@ -16,9 +16,7 @@ from typing import Final
 
 import pandas as pd
 
-from dpaudit.auditing.settings import AuditSettings, GameName
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.files import parse_json, write_whole
 from dpaudit.game.errand import run_errand
 from dpaudit.game.store import PRIVATE_FILE, RunFolder
@@ -30,14 +28,10 @@ from dpaudit.probe.catalogue import PROBES, ProbeSettings
 from dpaudit.probe.result import ProbeResult, ProbeStatus
 from dpaudit.probe.run import run_probes
 from dpaudit.results.document import from_document, to_document
-from dpaudit.results.probes import ProbeAlarm, ProbesOutcome
+from dpaudit.results.record import ProbeAlarm, ProbesOutcome
 
 PROBES_FILE: Final = "probes.json"
 """Name of the file of a run folder that keeps what the probes saw."""
-MODELS_PER_FIT: Final = 10
-"""The audit trains this many models for each that the probes may train."""
-FEWEST_FITS: Final = 40
-"""With fewer no alarm could contradict epsilon 1, which takes 32 right guesses of coins."""
 MOST_SECONDS: Final = 60.0
 """What the probes may take, estimated from their first trainings."""
 STOPPED_AFTER: Final = 3 * MOST_SECONDS
@@ -57,12 +51,6 @@ STOPPED: Final = (
 )
 
 
-def is_probed(settings: AuditSettings) -> bool:
-    """Whether probes are to run before an audit: one that is large beside them."""
-    of_one_target = settings.game is GameName.TWO_WORLDS
-    return settings.probe and of_one_target and _most_fits(settings) >= FEWEST_FITS
-
-
 def probe_first(audit: AuditSpec, store: RunFolder, *, jobs: int) -> ProbesOutcome | None:
     """Runs the probes in a worker, or takes what the run folder has of them.
 
@@ -79,7 +67,7 @@ def probe_first(audit: AuditSpec, store: RunFolder, *, jobs: int) -> ProbesOutco
         InterruptedRunError: On Ctrl-C; the same call runs them again.
         OSError: If the outcome cannot be written.
     """
-    if not isinstance(audit, TwoWorldSpec) or not is_probed(audit.settings):
+    if not audit.settings.game.probe_fits:
         return None
     file = store.path / PROBES_FILE
     outcome = _stored(file)
@@ -145,27 +133,23 @@ class _Probing:
         return report.probes[0]
 
 
-def _errand(audit: TwoWorldSpec) -> _Probing:
-    settings, row = audit.settings, audit.target.row
+def _errand(audit: AuditSpec) -> _Probing:
+    settings, row = audit.settings, audit.target_row
     return _Probing(
         generator=pickled(audit.given, name=audit.generator.name),
         parameters=dict(settings.parameters),
         data=audit.table.data,
         schema=audit.table.schema,
         settings={
-            "epsilon": settings.epsilon,
-            "delta": settings.delta,
-            "neighbours": settings.neighbours,
+            "epsilon": settings.claim.epsilon,
+            "delta": settings.claim.delta,
+            "neighbours": settings.claim.neighbours,
             "target": None if row is None else f"row:{row}",
             "worker_memory": settings.worker_memory,
             "seed": settings.seed,
         },
-        most_fits=_most_fits(settings),
+        most_fits=settings.game.probe_fits,
     )
-
-
-def _most_fits(settings: AuditSettings) -> int:
-    return settings.shadow_models // MODELS_PER_FIT
 
 
 def _outcome(results: list[ProbeResult], *, confidence: float, why: str | None) -> ProbesOutcome:

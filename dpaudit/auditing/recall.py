@@ -19,21 +19,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from dpaudit.auditing.entry import run_audit
-from dpaudit.auditing.games import build_spec
+from dpaudit.auditing.entry import Machine, run_audit
+from dpaudit.auditing.games import audit_settings, audited_table, build_spec
 from dpaudit.auditing.reuse import mark_judged
-from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.two_worlds.pairs import audited_table
 from dpaudit.errors import InputError
 from dpaudit.files import write_whole
+from dpaudit.game.flight import ignore_progress
 from dpaudit.plugins.source import source_digest
-from dpaudit.report.write import write_reports
+from dpaudit.report.render import write_reports
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
 
-_OF_THE_RUN = ("jobs", "engine", "scheduler", "trial_timeout", "on_progress")
-"""Arguments of `dpaudit.audit` that change no result."""
+_OF_THE_RUN = frozenset(("jobs", "engine", "scheduler", "trial_timeout"))
+"""Keywords that change no result."""
 
 
 class Memory(NamedTuple):
@@ -77,7 +76,7 @@ def audit_or_recall(
     Args:
         generator: As for `dpaudit.audit`.
         data: As there.
-        options: Its other arguments, without `out`.
+        options: Keywords as of `audit_by_keywords`, `on_progress` among them.
         out: Run folder; of a known result it holds document and reports alone.
         memory: Where results are kept; None to audit in any case.
 
@@ -90,9 +89,10 @@ def audit_or_recall(
         InterruptedRunError: On Ctrl-C.
     """
     given = dict(options)
-    of_run = {name: given.pop(name) for name in _OF_THE_RUN if name in given}
+    machine = Machine(**{name: given.pop(name) for name in _OF_THE_RUN & set(given)})
+    on_progress = given.pop("on_progress", ignore_progress)
     schema = given.pop("schema", None)
-    settings = AuditSettings(**given)
+    settings = audit_settings(**given)
     table: Any = data
     spec = build_spec(generator, audited_table(table, schema, settings), settings)
     place = None if memory is None else _place(memory, spec, generator)
@@ -105,7 +105,7 @@ def audit_or_recall(
             result.save(out)
             write_reports(result, out)
             return Recalled(result, True)
-    result = run_audit(spec, out, **of_run)
+    result = run_audit(spec, out, jobs=machine, on_progress=on_progress)
     if memory is not None and file is not None and _stays_true(result):
         for older in memory.folder.glob(f"{_slot(memory.name)}-*.json"):
             older.unlink(missing_ok=True)
@@ -122,7 +122,7 @@ def _stays_true(result: AuditResult) -> bool:
 
 def _place(memory: Memory, spec: AuditSpec, generator: object) -> Path | str:
     """Where a result is kept, or why it cannot be known whether it stays true."""
-    states = [_state(of) for of in (generator, *spec.settings.attacks)]
+    states = [_state(of) for of in (generator, *(one.attack for one in spec.all_attacks))]
     if None in states:
         return "what the generator or an attack holds cannot be pickled"
     modules = {module for state in states if state for module in state.modules}

@@ -30,6 +30,8 @@ class AuditSpec(ABC):
     """What every complete audit has, whatever its game.
 
     Attributes:
+        given: The generator as the caller handed it in; who builds it with other settings, or for
+            another target, does so from this.
         generator: What is audited.
         table: The table handed in.
         settings: Every choice of the audit.
@@ -39,6 +41,7 @@ class AuditSpec(ABC):
     TRAINED: ClassVar[tuple[str, ...]]
     """Keys of the specification that decide what is trained on what."""
 
+    given: object
     generator: NamedGenerator
     table: Table
     settings: AuditSettings
@@ -49,6 +52,21 @@ class AuditSpec(ABC):
         """Synthetic rows requested of every model."""
         given = self.settings.rows
         return len(self.table.data) if given is None else given
+
+    @property
+    def target_row(self) -> int | None:
+        """The row of the one record that is attacked, if it is one and in the table."""
+        return None
+
+    @property
+    def before(self) -> str:
+        """What is trained before this audit, in one line; empty if nothing is."""
+        return ""
+
+    @property
+    def like_it(self) -> AuditSpec:
+        """An audit that costs what this one costs for each model, with nothing before it."""
+        return self
 
     @property
     def versions(self) -> dict[str, str]:
@@ -161,18 +179,27 @@ class AuditSpec(ABC):
     @property
     def reproduce(self) -> str:
         """The command that gives this result again."""
+        return self.command("audit", self.own_options)
+
+    def command(self, name: str, own: Sequence[str]) -> str:
+        """A command on the same generator, table and claim.
+
+        Args:
+            name: The command.
+            own: Its further words.
+        """
         settings = self.settings
         given = [f"{key}={_text(value)}" for key, value in self.generator.parameters.items()]
-        words = ["dpaudit", "audit", self.generator.name]
+        words = ["dpaudit", name, self.generator.name]
         words += [word for pair in given for word in ("-p", pair)]
         words += self.table_options
         if self.table.schema_source is not None:
             words += ["--schema", self.table.schema_source]
-        if settings.states_claim:
+        if settings.claim.is_stated:
             words += _stating(self.claim)
         words += ["--neighbours", self.claim.neighbours.value, "--rows", str(self.rows)]
         words += ["--confidence", f"{settings.confidence!r}", "--seed", str(settings.seed)]
-        return shlex.join([*words, *self.own_options])
+        return shlex.join([*words, *own])
 
 
 def _stating(claim: Claim) -> list[str]:

@@ -6,9 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from dpaudit.auditing.games import GAMES
+from dpaudit.auditing.games import kind_of
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec
 from dpaudit.errors import InputError
 from dpaudit.game.local import LocalEngine
 from dpaudit.game.pool import largest_child, workers_ended
@@ -46,8 +45,7 @@ def time_one(audit: AuditSpec) -> ModelCost:
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C.
     """
-    if isinstance(audit, TargetSearchSpec):
-        audit = audit.first
+    audit = audit.like_it
     seconds = []
     with (
         tempfile.TemporaryDirectory(prefix="dpaudit-") as folder,
@@ -56,7 +54,7 @@ def time_one(audit: AuditSpec) -> ModelCost:
         ) as store,
         workers_ended(),
     ):
-        session = GAMES[audit.settings.game].session(audit, store, LocalEngine(1))
+        session = kind_of(audit.settings.game).session(audit, store, LocalEngine(1))
         # The control first: what a new worker imports is not the generator's time.
         for role in (Role.NULL_CONTROL, session.AUDITED):
             outcome = session.train_one(role)

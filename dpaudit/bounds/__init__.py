@@ -1,46 +1,47 @@
 """Lower bounds on epsilon from the errors of a membership inference attack.
 
 Everything here is a pure function of counts and scores. A bound is valid for counts that come
-from a threshold or a grading fixed before the counted trials were scored.
+from a threshold or a calibration fixed before the counted trials were scored.
 """
 
 from __future__ import annotations
 
+from dpaudit.bounds.calibration import GuessCalibration, choose_calibration, count_guesses
 from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic, upper_limits
-from dpaudit.bounds.counts import Counts
 from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
-from dpaudit.bounds.exact import exact, p_value
-from dpaudit.bounds.fair_coin import CoinGuesses, fair_coin, fair_coin_p_value
-from dpaudit.bounds.fair_coin_power import (
+from dpaudit.bounds.exact import (
+    detectable_epsilon,
+    detectable_gaussian,
+    detection_power,
+    exact,
+    max_provable,
+    p_value,
+)
+from dpaudit.bounds.fair_coin import (
+    CoinGuesses,
     coin_detectable,
     coin_detectable_gaussian,
     coin_detectable_shift,
     coin_provable,
+    fair_coin,
+    fair_coin_p_value,
 )
-from dpaudit.bounds.grading import Grading, choose_grading, count_guesses
+from dpaudit.bounds.forecast import FailedTrials, Forecast, choose_rule, scaled_errors
 from dpaudit.bounds.guarantee import Detectable, EpsilonGuarantee, Guarantee, guarantee_of
+from dpaudit.bounds.inputs import Counts
 from dpaudit.bounds.multiplicity import Hypotheses, attack_confidence, bonferroni
 from dpaudit.bounds.one_run import (
+    GuessesInTurn,
+    Prefix,
     one_run,
     one_run_gaussian,
-    one_run_p_value,
-)
-from dpaudit.bounds.one_run_in_turn import (
-    Prefix,
     one_run_in_turn,
     one_run_in_turn_detectable,
     one_run_in_turn_p_value,
+    one_run_p_value,
     strongest_prefix,
 )
-from dpaudit.bounds.power import (
-    detectable_epsilon,
-    detectable_gaussian,
-    detection_power,
-    max_provable,
-)
-from dpaudit.bounds.promise import FailedTrials, Promised, promise, scaled_errors
-from dpaudit.bounds.sequential import coin_bound, e_process
-from dpaudit.bounds.sequential_schedule import ScoredBlock, refit_schedule
+from dpaudit.bounds.sequential import ScoredBlock, coin_bound, e_process, refit_schedule
 from dpaudit.bounds.threshold import (
     Direction,
     RocCurve,
@@ -61,11 +62,12 @@ __all__ = [
     "Direction",
     "EpsilonGuarantee",
     "FailedTrials",
-    "Grading",
+    "Forecast",
     "Guarantee",
+    "GuessCalibration",
+    "GuessesInTurn",
     "Hypotheses",
     "Prefix",
-    "Promised",
     "RocCurve",
     "ScoredBlock",
     "Threshold",
@@ -74,7 +76,8 @@ __all__ = [
     "auc",
     "aucs",
     "bonferroni",
-    "choose_grading",
+    "choose_calibration",
+    "choose_rule",
     "choose_threshold",
     "choose_threshold_by",
     "clopper_pearson",
@@ -104,7 +107,6 @@ __all__ = [
     "one_run_in_turn_p_value",
     "one_run_p_value",
     "p_value",
-    "promise",
     "refit_schedule",
     "roc",
     "scaled_errors",

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from dpaudit.bounds import binomial
-from dpaudit.bounds._checks import BoolArray, FloatArray, IntArray
+from dpaudit.bounds.inputs import BoolArray, FloatArray, IntArray
 
 # Outcomes this close to the boundary of a region count as inside: ties survive rounding, and a
 # region that is too large only makes a p-value larger.

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc, gammaln
 
-from dpaudit.bounds._checks import BoolArray, FloatArray, IntArray
+from dpaudit.bounds.inputs import BoolArray, FloatArray, IntArray
 
 # Hoeffding: a binomial count strays further than sqrt(20 n) from its mean with probability
 # below 2 exp(-40) < 1e-17, less than the rounding of the sums.

@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainccinv
 
-from dpaudit.bounds._checks import FloatArray, check_confidence, check_delta
-from dpaudit.bounds.counts import Counts
+from dpaudit.bounds.inputs import Counts, FloatArray, check_confidence, check_delta
 
 
 def clopper_pearson(

@@ -13,14 +13,14 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc, betainccinv, betaincinv, ndtri
 
-from dpaudit.bounds._checks import (
+from dpaudit.bounds.clopper_pearson import statistic, upper_limits
+from dpaudit.bounds.inputs import (
+    Counts,
     FloatArray,
     check_confidence,
     check_delta,
     check_positive_delta,
 )
-from dpaudit.bounds.clopper_pearson import statistic, upper_limits
-from dpaudit.bounds.counts import Counts
 from dpaudit.errors import SettingsError
 from dpaudit.model.gaussian import gaussian_epsilon
 

@@ -1,16 +1,50 @@
-"""The exact lower bound on epsilon: Buehler's bound for the two-world experiment."""
+"""Buehler's exact lower bound on epsilon from two worlds, and what an audit can prove by it."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
 
-from dpaudit.bounds._checks import check_confidence, check_delta, check_epsilon
-from dpaudit.bounds._ordering import Ordering, steps
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, ndtr
+
 from dpaudit.bounds._region import RejectionRegion
-from dpaudit.bounds.counts import Counts
+from dpaudit.bounds.clopper_pearson import statistic, upper_limits
+from dpaudit.bounds.inputs import (
+    Counts,
+    FloatArray,
+    check_confidence,
+    check_delta,
+    check_epsilon,
+    check_power,
+)
+from dpaudit.errors import SettingsError
+from dpaudit.model.gaussian import gaussian_epsilon
 
 # e to the power of more overflows; no audit of fewer than e^700 trials proves more.
 _LARGEST_EXPONENT = 700.0
+_RELATIVE_TOLERANCE = 1e-9
+# Randomised response with this much more epsilon than the claim errs with probability < 1e-26.
+_CERTAIN_LEAK = 60.0
+# Two normal scores this many standard deviations apart are confused with probability < 1e-80.
+_CERTAIN_SHIFT = 40.0
+# Cuts that are tried for a Gaussian leak, and how far they reach beyond the two means.
+_CUTS = 401
+_TAIL = 4.0
+# The exact bound ranks outcomes by statistics that do not depend on the requested confidence:
+# otherwise more confidence could raise a bound (by up to 0.2 at 30 trials), because outcomes
+# overtake one another.
+_REFERENCE_CONFIDENCE = 0.95
+# A ranking loses power at a δ that is further from its own than √(δ/n), by which the rates stray
+# at which a claim is tightest: at δ = .1, 269 errors of 1000 in each world are worth .705 by the
+# ranking of δ = 0 and .750 by their own. A ranking of its own for every δ would let outcomes
+# overtake one another as δ grows.
+_STEPS_PER_ONE = 200
+# A δ that is a step up to rounding is that step.
+_STEP_SLACK = 1e-9
 
 
 def exact(
@@ -59,7 +93,7 @@ def exact(
     check_confidence(confidence)
     trials = {"n_in": counts.n_in, "n_out": counts.n_out}
     bound = math.inf
-    for step in reversed(steps(confidence, delta=delta, **trials)):
+    for step in reversed(_steps(confidence, delta=delta, **trials)):
         ranked = step.reference.no_lower_than(counts)
         bound = _bound(counts, step.asked, ranked, 1.0 - confidence, most=bound)
     return bound
@@ -102,8 +136,8 @@ def p_value(
     check_confidence(confidence)
     trials = {"n_in": counts.n_in, "n_out": counts.n_out}
     worst = 0.0
-    for step in steps(confidence, delta=delta, **trials):
-        first = reaching(epsilon, step.asked)
+    for step in _steps(confidence, delta=delta, **trials):
+        first = _reaching(epsilon, step.asked)
         ranked = step.reference.no_lower_than(counts)
         is_first = step.asked.statistic(counts) >= epsilon
         region = ranked & first if is_first else ranked | first
@@ -111,13 +145,13 @@ def p_value(
     return worst
 
 
-def reaching(epsilon: float, ordering: Ordering) -> RejectionRegion:
+def _reaching(epsilon: float, ordering: _Ordering) -> RejectionRegion:
     """The outcomes whose Clopper-Pearson bound is at least ε."""
     return ordering.at_least(math.exp(min(epsilon, _LARGEST_EXPONENT)))
 
 
 def _bound(
-    counts: Counts, asked: Ordering, ranked: RejectionRegion, alpha: float, *, most: float
+    counts: Counts, asked: _Ordering, ranked: RejectionRegion, alpha: float, *, most: float
 ) -> float:
     """Where the p-value first exceeds α, given the outcomes that rank no lower by reference.
 
@@ -134,10 +168,317 @@ def _bound(
     high = math.log(remaining / corner - 1.0) if 2.0 * corner < remaining else 0.0
     high = min(high, most)
     low = min(max(0.0, asked.statistic(counts)), most)
-    region = ranked | reaching(low, asked)
+    region = ranked | _reaching(low, asked)
     while True:
         low = region.largest_epsilon(alpha, delta=asked.delta, low=low, high=high)
-        smaller = ranked | reaching(low, asked)
+        smaller = ranked | _reaching(low, asked)
         if smaller.contains(region):
             return low
         region = smaller
+
+
+def max_provable(
+    n_in: int,
+    n_out: int,
+    *,
+    delta: float,
+    confidence: float,
+    false_negatives: int = 0,
+    false_positives: int = 0,
+) -> float:
+    """Largest `exact` bound that an audit of this size can reach: that of a perfect attack.
+
+    Without failed trials, and unless one world has more than e^ε times the trials
+    of the other, it is ln((1 − δ)/(1 − (1 − confidence)^(1/(n_in + n_out))) − 1).
+
+    Args:
+        n_in: Scored trials of the "in" world.
+        n_out: Scored trials of the "out" world.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+        false_negatives: Trials of the "in" world that failed, and so count as errors.
+        false_positives: Trials of the "out" world that failed, and so count as errors.
+
+    Returns:
+        The bound of an attack that errs on the failed trials only.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    return exact(false_negatives, false_positives, n_in, n_out, delta=delta, confidence=confidence)
+
+
+def detectable_epsilon(
+    *,
+    claim_epsilon: float,
+    n_in: int,
+    n_out: int,
+    delta: float,
+    confidence: float,
+    power: float = 0.8,
+    false_negatives: int = 0,
+    false_positives: int = 0,
+) -> float | None:
+    """Smallest true epsilon that the audit would expose with the given probability.
+
+    The leak is that of randomised response, the mechanism that dominates every (ε, δ)-DP one
+    (Kairouz, Oh and Viswanath 2015, Theorem 2.5), attacked at the corner of its trade-off curve:
+    both error rates are (1 − δ)/(1 + e^ε). Power is computed by exact enumeration. An attack
+    that does not reach this corner needs a larger leak.
+
+    Args:
+        claim_epsilon: Claimed ε, finite and not negative.
+        n_in: Scored trials of the "in" world.
+        n_out: Scored trials of the "out" world.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+        power: Probability that the `exact` bound exceeds the claim, in (1 − confidence, 1).
+        false_negatives: Trials of the "in" world that failed, and so count as errors.
+        false_positives: Trials of the "out" world that failed, and so count as errors.
+
+    Returns:
+        The smallest such ε, or None where no leak, however large, is exposed.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    region = _exposing(
+        claim_epsilon, n_in, n_out, delta, confidence, power, false_negatives, false_positives
+    )
+    if region.is_empty:
+        return None
+
+    def shortfall(epsilon: float) -> float:
+        rate = np.array([(1.0 - delta) * expit(-epsilon)])
+        return float(region.probability(rate, rate)[0]) - power
+
+    return float(brentq(shortfall, claim_epsilon, claim_epsilon + _CERTAIN_LEAK, xtol=1e-9))
+
+
+def detectable_gaussian(
+    *,
+    claim_epsilon: float,
+    n_in: int,
+    n_out: int,
+    delta: float,
+    confidence: float,
+    power: float = 0.8,
+    false_negatives: int = 0,
+    false_positives: int = 0,
+) -> float | None:
+    """Smallest true epsilon of a Gaussian leak that the audit would expose with that probability.
+
+    The leak shifts a normal score by mu standard deviations (mu-GDP: Dong, Roth and Su 2022), and
+    the attack guesses at the cut that is best for the audit. Such a leak shows less of its epsilon
+    at any one cut than randomised response does, so this is larger than `detectable_epsilon`.
+
+    Args:
+        claim_epsilon: Claimed ε, finite and not negative.
+        n_in: Scored trials of the "in" world.
+        n_out: Scored trials of the "out" world.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+        power: Probability that the `exact` bound exceeds the claim, in (1 − confidence, 1).
+        false_negatives: Trials of the "in" world that failed, and so count as errors.
+        false_positives: Trials of the "out" world that failed, and so count as errors.
+
+    Returns:
+        ε at δ of the smallest such shift; None at δ = 0, where every Gaussian leak is infinite, and
+        where no leak is exposed.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    region = _exposing(
+        claim_epsilon, n_in, n_out, delta, confidence, power, false_negatives, false_positives
+    )
+    if region.is_empty or delta == 0.0:
+        return None
+
+    def shortfall(mu: float) -> float:
+        cuts = np.linspace(-_TAIL, mu + _TAIL, _CUTS)
+        reached = region.probability(ndtr(-cuts), ndtr(cuts - mu))
+        return float(reached.max()) - power
+
+    return gaussian_epsilon(float(brentq(shortfall, 0.0, _CERTAIN_SHIFT, xtol=1e-6)), delta)
+
+
+def detection_power(
+    *,
+    claim_epsilon: float,
+    n_in: int,
+    n_out: int,
+    delta: float,
+    confidence: float,
+    fpr: float,
+    tpr: float,
+) -> float:
+    """Probability that an attack with known rates makes the `exact` bound exceed a claim.
+
+    Args:
+        claim_epsilon: Claimed ε, finite and not negative.
+        n_in: Scored trials of the "in" world.
+        n_out: Scored trials of the "out" world.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+        fpr: The attack's false-positive rate, in [0, 1].
+        tpr: Its true-positive rate, in [0, 1].
+
+    Returns:
+        The power, by exact enumeration.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    check_epsilon(claim_epsilon)
+    check_delta(delta)
+    check_confidence(confidence)
+    Counts(0, 0, n_in, n_out)
+    for name, rate in (("fpr", fpr), ("tpr", tpr)):
+        if not 0.0 <= rate <= 1.0:
+            raise SettingsError(f"`{name}` is {rate}; give a rate from 0 to 1")
+    region = _rejecting(claim_epsilon, n_in, n_out, delta, confidence)
+    if region.is_empty:
+        return 0.0
+    return float(region.probability(np.array([fpr]), np.array([1.0 - tpr]))[0])
+
+
+def _exposing(
+    claim_epsilon: float,
+    n_in: int,
+    n_out: int,
+    delta: float,
+    confidence: float,
+    power: float,
+    false_negatives: int,
+    false_positives: int,
+) -> RejectionRegion:
+    """The outcomes of the trials that did not fail whose `exact` bound exceeds the claim.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    check_epsilon(claim_epsilon)
+    check_delta(delta)
+    check_confidence(confidence)
+    Counts(false_negatives, false_positives, n_in, n_out)
+    check_power(power, confidence=confidence)
+    region = _rejecting(claim_epsilon, n_in, n_out, delta, confidence)
+    return region.after_errors(false_negatives=false_negatives, false_positives=false_positives)
+
+
+@lru_cache(maxsize=8)
+def _rejecting(
+    claim_epsilon: float, n_in: int, n_out: int, delta: float, confidence: float
+) -> RejectionRegion:
+    """The outcomes whose `exact` bound exceeds the claim.
+
+    In each ranking they are those that rank high enough: the outcomes whose Clopper-Pearson
+    bound exceeds the claim, whose probability is within 1 − confidence by the validity of that
+    bound, and beyond them as many as keep it there.
+    """
+    alpha = 1.0 - confidence
+    region = RejectionRegion(np.full(n_out + 1, n_in), n_in)
+    for step in reversed(_steps(confidence, n_in=n_in, n_out=n_out, delta=delta)):
+        first = _reaching(claim_epsilon, step.asked)
+
+        def rejects(ratio: float, step: _Step = step, first: RejectionRegion = first) -> bool:
+            ranked = first | step.reference.at_least(ratio)
+            return ranked.worst_case(claim_epsilon, step.delta) < alpha
+
+        # Most _steps reject all that the later ones do; of the others the lowest ratio is sought.
+        low = step.reference.lowest(region, outside=first)
+        if rejects(low):
+            continue
+        # Above the largest ratio, that of no errors, only the first group is left.
+        high = math.exp(step.reference.statistic(Counts(0, 0, n_in, n_out))) * (1.0 + 1e-9)
+        most, least = step.reference.at_least(low), step.reference.at_least(high)
+        while high - low > _RELATIVE_TOLERANCE * high:
+            middle = (low + high) / 2.0
+            ranked = step.reference.at_least(middle)
+            # Where no outcome lies between two ratios, the answer for one is that for the other.
+            if least.contains(ranked) or (not ranked.contains(most) and rejects(middle)):
+                high, least = middle, ranked
+            else:
+                low, most = middle, ranked
+        region &= first | least
+    return region
+
+
+@dataclass(frozen=True, eq=False)
+class _Ordering:
+    """Ranks outcomes by their Clopper-Pearson statistic; fewer errors never rank lower.
+
+    Attributes:
+        fn_upper: Upper limits on the false-negative rate; shape (n_in + 1,), increasing.
+        fp_upper: Upper limits on the false-positive rate; shape (n_out + 1,), increasing.
+        delta: δ of the statistic.
+    """
+
+    fn_upper: FloatArray
+    fp_upper: FloatArray
+    delta: float
+
+    @classmethod
+    def at(cls, confidence: float, *, n_in: int, n_out: int, delta: float) -> _Ordering:
+        """Ranks by the bound that holds with this confidence."""
+        tail = (1.0 - confidence) / 2.0
+        return cls(upper_limits(n_in, tail), upper_limits(n_out, tail), delta)
+
+    def statistic(self, counts: Counts) -> float:
+        """Log of the larger privacy ratio at the limits, not clipped at 0."""
+        fn_upper = self.fn_upper[counts.false_negatives]
+        fp_upper = self.fp_upper[counts.false_positives]
+        return float(statistic(fn_upper, fp_upper, self.delta))
+
+    def at_least(self, ratio: float) -> RejectionRegion:
+        """The outcomes whose statistic is at least ln ratio."""
+        return RejectionRegion.of_ratio(
+            ratio, fn_upper=self.fn_upper, fp_upper=self.fp_upper, delta=self.delta
+        )
+
+    def no_lower_than(self, counts: Counts) -> RejectionRegion:
+        """The outcomes that rank at least as high as this one."""
+        return self.at_least(math.exp(self.statistic(counts)))
+
+    def lowest(self, outcomes: RejectionRegion, *, outside: RejectionRegion) -> float:
+        """The smallest ratio of these outcomes outside a region; infinite if there are none."""
+        fp = np.flatnonzero(outcomes.most_fn > outside.most_fn)
+        # Among outcomes with as many false positives the one of most false negatives ranks last.
+        lowest = statistic(self.fn_upper[outcomes.most_fn[fp]], self.fp_upper[fp], self.delta)
+        return float(np.exp(np.min(lowest, initial=math.inf)))
+
+
+class _Step(NamedTuple):
+    """One of the tests that the exact bound must pass.
+
+    Attributes:
+        asked: Ranks by the Clopper-Pearson bound at the confidence and δ of the test.
+        reference: Ranks by the Clopper-Pearson bound at 95 % and the δ where the step begins.
+    """
+
+    asked: _Ordering
+    reference: _Ordering
+
+    @property
+    def delta(self) -> float:
+        """δ of the test."""
+        return self.asked.delta
+
+
+def _steps(confidence: float, *, n_in: int, n_out: int, delta: float) -> list[_Step]:
+    """The tests of the exact bound, by rising δ; the last one is of δ itself.
+
+    Each step of δ has a ranking of its own, that of where it begins. A step that δ has passed is
+    tested where it ends: the bounds of all tests but the last do not depend on δ, and the smallest
+    bound never rises with it. It is valid because it is no larger than that of the last test,
+    whose ranking was fixed before the outcome.
+    """
+    asked = _Ordering.at(confidence, n_in=n_in, n_out=n_out, delta=delta)
+    reference = _Ordering.at(_REFERENCE_CONFIDENCE, n_in=n_in, n_out=n_out, delta=0.0)
+    last = math.floor(delta * _STEPS_PER_ONE + _STEP_SLACK)
+    begins = [step / _STEPS_PER_ONE for step in range(last + 1)]
+    return [
+        _Step(replace(asked, delta=end), replace(reference, delta=begin))
+        for begin, end in zip(begins, [*begins[1:], delta], strict=True)
+    ]

@@ -14,20 +14,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, ndtr
 
-from dpaudit.bounds._checks import FloatArray, check_power
 from dpaudit.bounds._region import RejectionRegion
-from dpaudit.bounds._worst_case import Boundary
 from dpaudit.bounds.clopper_pearson import statistic, upper_limits
-from dpaudit.bounds.counts import Counts
-from dpaudit.bounds.exact import exact
-from dpaudit.bounds.limits import level_limit, rejecting_region, smallest
-from dpaudit.bounds.power import detectable_epsilon, detectable_gaussian, detection_power
-from dpaudit.bounds.table import Observed, ValidBound, valid_bounds
+from dpaudit.bounds.exact import detectable_epsilon, detectable_gaussian, detection_power, exact
+from dpaudit.bounds.inputs import Counts, FloatArray, check_power
+from dpaudit.bounds.table import Observed, ValidBound, valid_bounds, valid_levels
 from dpaudit.bounds.trade_off import (
+    Boundary,
     ConcentratedTradeOff,
     CurveTradeOff,
     GaussianTradeOff,
     TradeOff,
+    level_limit,
+    rejecting_region,
+    smallest,
 )
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
@@ -63,7 +63,9 @@ class Guarantee(ABC):
     def statistic(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
         """The level that upper limits on both error rates prove, not clipped at 0."""
 
-    def promise(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
+    def threshold_statistic(
+        self, fn_upper: FloatArray, fp_upper: FloatArray
+    ) -> FloatArray | np.float64:
         """What a threshold is chosen by, given upper limits on its error rates: the level."""
         return self.statistic(fn_upper, fp_upper)
 
@@ -111,12 +113,9 @@ class Guarantee(ABC):
         fp_upper = upper_limits(counts.n_out, tail)[counts.false_positives]
         return max(0.0, float(self.statistic(fn_upper, fp_upper)))
 
+    @abstractmethod
     def bounds(self, counts: Counts, *, confidence: float) -> dict[ValidBound, float]:
         """Every valid lower limit on the level from error counts, by its method."""
-        return {
-            ValidBound.EXACT: self.exact(counts, confidence=confidence),
-            ValidBound.CLOPPER_PEARSON: self.clopper_pearson(counts, confidence=confidence),
-        }
 
 
 @dataclass(frozen=True)
@@ -198,22 +197,28 @@ class TradeOffGuarantee(Guarantee):
     measures_gaussian: bool = False
     delta: None = field(default=None, init=False)
 
-    def promise(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
+    def threshold_statistic(
+        self, fn_upper: FloatArray, fp_upper: FloatArray
+    ) -> FloatArray | np.float64:
         """How far both rates together are below chance.
 
-        Not the level: a Gaussian leak promises nearly the same level at every threshold, so that
+        Not the level: a Gaussian leak gives nearly the same level at every threshold, so that
         the largest one would be an accident of the trials that it was chosen on.
         """
-        promised: FloatArray = 1.0 - fn_upper - fp_upper
-        return promised
+        below: FloatArray = 1.0 - fn_upper - fp_upper
+        return below
 
     def statistic(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
         """The smallest level that allows these rates."""
         return self.trade_off.level(fn_upper, fp_upper)
 
     def exact(self, counts: Counts, *, confidence: float) -> float:
-        """`dpaudit.bounds.limits.level_limit`."""
+        """`dpaudit.bounds.trade_off.level_limit`."""
         return level_limit(counts, self.trade_off, confidence=confidence)
+
+    def bounds(self, counts: Counts, *, confidence: float) -> dict[ValidBound, float]:
+        """Those of the table of bounds that have a form for levels: all from counts."""
+        return valid_levels(counts, self.trade_off, confidence=confidence)
 
     def detectable(
         self, claimed: float, failed: Counts, *, confidence: float, power: float

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from dpaudit.bounds._checks import check_confidence, whole_number
+from dpaudit.bounds.inputs import check_confidence, whole_number
 from dpaudit.errors import SettingsError
 
 

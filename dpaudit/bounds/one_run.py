@@ -1,31 +1,76 @@
 """Lower bounds on epsilon from one training with many canaries.
 
-Each of m canaries is included by an independent fair coin; the attack sees the output and
-guesses the coins of as many canaries as it likes. How many it guesses must not depend on which
-guesses are right: a number tuned on the result needs a correction.
+Each of m canaries is included by an independent fair coin; the attack sees the output and guesses
+the coins of as many canaries as it likes.
+
+A fixed number of guesses. How many `one_run` is given must not depend on which guesses are right:
+a number tuned on the result needs a correction.
+
+Guesses in turn. `one_run_in_turn` looks at the coins of the canaries in turn, the surest guess
+first, and takes the evidence after any number of them. Which canary comes next, and what is guessed
+of it, may depend on the output and on the coins seen so far.
+
+Theorem. Let each of m coins be fair and independent, and M be (ε, δ)-DP in each coin. Then every
+turn k is revealed or not, N turns in all with E[N] ≤ m δ, and a guess that is not revealed is right
+with probability at most p = e^ε/(1 + e^ε), whatever happened before it.
+
+Proof. Let coin i be the k-th, and s the coins seen before it. Write a(y), b(y) for the densities of
+the output given s and that the guess of coin i is right, or wrong; the coins yet unseen are
+averaged over. Reveal the turn with probability (a - e^ε b)⁺/a if the guess is right, never if not.
+Given y, s, which turns before were revealed, and that this one is not, the odds of the guess are
+min(a, e^ε b) : b, at most e^ε : 1. At δ = 0 nothing is revealed. Else the probability that coin i
+has turn k and is revealed is half of the integral of (a - e^ε b)⁺, averaged over s, over the
+outputs that bring coin i to that turn. (·)⁺ is convex, so it grows if all other coins are
+conditioned on instead of s. Given these, every output brings coin i to one turn: the turns'
+integrals add up to at most one over the outputs on which "in" is guessed of it and one over those
+with "out". By (ε, δ)-DP each is at most δ, so that coin i adds at most δ/2 + δ/2 to E[N].  ∎
+
+Steinke, Nasr and Jagielski 2023, Theorem 5.2, has the case of an order and guesses that depend on
+the output alone, and a number of guesses fixed beforehand.
+
+The bound. Of the first k guesses at most N + S(k - N) are right, where S is a walk of independent
+Bernoulli(p) steps. With r fixed beforehand, N > r has probability at most m δ/(r + 1) (Markov),
+which is taken off the error probability; else the right guesses are at most r + S(k - r), and
+everything that grows with them is dominated by the same of the walk. The statistic is the smallest
+binomial tail probability over all numbers of guesses. Its p-value, that the walk ever comes as
+high, is computed exactly, step by step, where a union bound over the numbers, or Ville's inequality
+for an e-process, would only limit it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import betainc, expit, ndtr, ndtri
 
-from dpaudit.bounds._checks import (
+from dpaudit.bounds.fair_coin import SetAside
+from dpaudit.bounds.inputs import (
+    BoolArray,
+    FloatArray,
+    IntArray,
     check_confidence,
     check_delta,
     check_epsilon,
     check_positive_delta,
+    check_power,
     whole_number,
 )
 from dpaudit.errors import SettingsError
 from dpaudit.model.gaussian import gaussian_epsilon
 
 _TOLERANCE = 1e-10
+# The claims that the bound tries; a block of them is tried at once.
+_STEP = 0.01
+_BLOCK = 64
+# Rounding of a binomial tail: what is this near to the observed one counts as as small.
+_TIE = 1.0 + 1e-9
+_CERTAIN_LEAK = 60.0
 
 
 class _Guesses(NamedTuple):
@@ -57,13 +102,13 @@ def one_run(correct: int, guesses: int, canaries: int, *, delta: float, confiden
     Raises:
         SettingsError: If an argument is out of range.
     """
-    outcome = _checked(correct, guesses, canaries)
+    outcome = _checked_counts(correct, guesses, canaries)
     check_delta(delta)
     check_confidence(confidence)
     alpha = 1.0 - confidence
 
     def excess(epsilon: float) -> float:
-        return _p_value(outcome, epsilon, delta) - alpha
+        return _count_p_value(outcome, epsilon, delta) - alpha
 
     # Even all guesses right have probability expit(epsilon)^guesses under pure DP.
     log_most = math.log(alpha) / outcome.guesses
@@ -94,10 +139,10 @@ def one_run_p_value(
     Raises:
         SettingsError: If an argument is out of range.
     """
-    outcome = _checked(correct, guesses, canaries)
+    outcome = _checked_counts(correct, guesses, canaries)
     check_epsilon(epsilon)
     check_delta(delta)
-    return min(1.0, _p_value(outcome, epsilon, delta))
+    return min(1.0, _count_p_value(outcome, epsilon, delta))
 
 
 def one_run_gaussian(
@@ -123,7 +168,7 @@ def one_run_gaussian(
     Raises:
         SettingsError: If an argument is out of range.
     """
-    outcome = _checked(correct, guesses, canaries)
+    outcome = _checked_counts(correct, guesses, canaries)
     check_positive_delta(delta)
     check_confidence(confidence)
 
@@ -138,7 +183,7 @@ def one_run_gaussian(
     return gaussian_epsilon(_below_root(slack, high), delta)
 
 
-def _p_value(outcome: _Guesses, epsilon: float, delta: float) -> float:
+def _count_p_value(outcome: _Guesses, epsilon: float, delta: float) -> float:
     """Largest probability of this many right guesses under (ε, δ)-DP, not clipped at 1."""
     correct, guesses, canaries = outcome
     if correct == 0:
@@ -176,7 +221,7 @@ def _below_root(excess: Callable[[float], float], high: float) -> float:
     return max(0.0, float(brentq(excess, 0.0, high, xtol=_TOLERANCE)) - 2.0 * _TOLERANCE)
 
 
-def _checked(correct: int, guesses: int, canaries: int) -> _Guesses:
+def _checked_counts(correct: int, guesses: int, canaries: int) -> _Guesses:
     """Returns the counts as ints, or names the one that is impossible."""
     outcome = _Guesses(
         whole_number("correct", correct),
@@ -195,3 +240,261 @@ def _checked(correct: int, guesses: int, canaries: int) -> _Guesses:
             f"`correct` is {outcome.correct}; give a count from 0 to {outcome.guesses}, the guesses"
         )
     return outcome
+
+
+class Prefix(NamedTuple):
+    """The guesses, from the surest on, that speak most against a claim.
+
+    Attributes:
+        guesses: How many.
+        correct: How many of them are right.
+    """
+
+    guesses: int
+    correct: int
+
+
+class GuessesInTurn(NamedTuple):
+    """Guesses of all coins in the order in which they are looked at.
+
+    Attributes:
+        order: Positions of the coins, the surest guess first; shape (m,).
+        inside: Whether each is guessed in, in this order; shape (m,).
+    """
+
+    order: IntArray
+    inside: BoolArray
+
+
+def one_run_in_turn(right: npt.ArrayLike, *, delta: float, confidence: float) -> float:
+    """A lower bound on epsilon from guesses in one run, over all numbers of guesses at once.
+
+    The claims ε = 0.01, 0.02, … are tried in order until one survives; the bound is the last one
+    refuted. No correction for the many claims is due, nor monotonicity of the p-value in ε: the
+    bound exceeds the true ε only where the first claim of the list at or above it, a true claim,
+    was refuted (fixed-sequence testing).
+
+    Args:
+        right: Whether the guess of each canary's coin is right, in the order in which they are
+            looked at; shape (m,), at least 1.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+
+    Returns:
+        The bound, a multiple of 0.01, at least 0.
+
+    Raises:
+        SettingsError: If an argument is out of range.
+    """
+    guessed = _checked_guesses(right)
+    check_delta(delta)
+    check_confidence(confidence)
+    aside = set_aside_in_turn(len(guessed), delta=delta, confidence=confidence)
+    if aside is None:
+        return 0.0
+    alpha = 1.0 - confidence - aside.probability
+    counts = _without_revealed(guessed, aside)
+    refuted = 0
+    while True:
+        claims = _STEP * np.arange(refuted + 1.0, refuted + 1.0 + _BLOCK)
+        for claim, least in zip(claims, _least_tails(counts, claims), strict=True):
+            if not _is_refuted(len(counts), float(least), float(claim), alpha):
+                return round(refuted * _STEP, 2)
+            refuted += 1
+
+
+def one_run_in_turn_p_value(
+    right: npt.ArrayLike, *, epsilon: float, delta: float, confidence: float
+) -> float:
+    """Largest probability, under an (ε, δ)-DP claim, of guesses that speak as much against it.
+
+    Args:
+        right: As for `one_run_in_turn`.
+        epsilon: ε of the claim, finite and not negative.
+        delta: δ of the claim, in [0, 1).
+        confidence: Confidence of the test, which says what is set aside for δ, in (0, 1).
+
+    Returns:
+        The p-value, at most 1.
+
+    Raises:
+        SettingsError: If an argument is out of range.
+    """
+    guessed = _checked_guesses(right)
+    check_epsilon(epsilon)
+    check_delta(delta)
+    check_confidence(confidence)
+    aside = set_aside_in_turn(len(guessed), delta=delta, confidence=confidence)
+    if aside is None:
+        return 1.0
+    counts = _without_revealed(guessed, aside)
+    [least] = _least_tails(counts, np.array([epsilon]))
+    if least * _TIE >= 1.0:  # not one guess was right
+        return 1.0
+    reached = _ever_reached(_heights(len(counts), float(least), epsilon), epsilon)
+    return min(1.0, reached + aside.probability)
+
+
+def strongest_prefix(right: npt.ArrayLike, *, epsilon: float) -> Prefix:
+    """After how many guesses the evidence against a claim is strongest.
+
+    Args:
+        right: As for `one_run_in_turn`.
+        epsilon: ε of the claim, finite and not negative.
+
+    Returns:
+        The number of guesses with the smallest binomial tail probability, and of right ones.
+    """
+    counts: IntArray = np.cumsum(_checked_guesses(right))
+    place = int(_tails(counts, np.array([epsilon]))[0].argmin())
+    return Prefix(place + 1, int(counts[place]))
+
+
+@lru_cache(maxsize=64)
+def one_run_in_turn_detectable(
+    *, claim_epsilon: float, canaries: int, delta: float, confidence: float, power: float = 0.8
+) -> float | None:
+    """Smallest true epsilon that the bound would expose with the given probability.
+
+    The leak is randomised response on every canary's coin, which no attack on an ε-DP mechanism
+    exceeds: the walk of right guesses that the theorem compares with.
+
+    Args:
+        claim_epsilon: Claimed ε, finite and not negative.
+        canaries: Canaries, at least 1.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+        power: Probability that the bound exceeds the claim, in (1 - confidence, 1).
+
+    Returns:
+        The smallest such ε, or None where no leak, however large, is exposed.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+    check_epsilon(claim_epsilon)
+    check_delta(delta)
+    check_confidence(confidence)
+    check_power(power, confidence=confidence)
+    aside = set_aside_in_turn(canaries, delta=delta, confidence=confidence)
+    if aside is None:
+        return None
+    alpha = 1.0 - confidence - aside.probability
+    # The first claim of the bound's list that is above this one has to be refuted.
+    refuted = _STEP * (math.floor(claim_epsilon / _STEP + 1e-9) + 1)
+    steps = canaries - aside.revealed
+    low, high = math.log(alpha / steps), math.log(alpha)
+    while high - low > 1e-3:
+        middle = (low + high) / 2.0
+        within = _ever_reached(_heights(steps, math.exp(middle), refuted), refuted) <= alpha
+        low, high = (middle, high) if within else (low, middle)
+    heights = np.concatenate(
+        [
+            np.arange(aside.revealed) + 2,  # the first guesses prove nothing
+            _heights(steps, math.exp(low), refuted) + aside.revealed,
+        ]
+    )
+
+    def excess(epsilon: float) -> float:
+        return _ever_reached(heights, epsilon) - power
+
+    if excess(_CERTAIN_LEAK) < 0.0:
+        return None
+    return float(brentq(excess, 0.0, _CERTAIN_LEAK, xtol=1e-6))
+
+
+@lru_cache(maxsize=256)
+def set_aside_in_turn(canaries: int, *, delta: float, confidence: float) -> SetAside | None:
+    """What is set aside for δ: what costs right guesses of a fifth of the coins least.
+
+    Args:
+        canaries: Canaries, at least 1.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence, in (0, 1).
+
+    Returns:
+        The right guesses taken for revealed, and the probability that δ gives away more; None where
+        nothing is left to prove anything with.
+    """
+    if delta == 0.0:
+        return SetAside(0, 0.0)
+    alpha, guesses = 1.0 - confidence, max(1, round(0.2 * canaries))
+    best, least = None, math.inf
+    for revealed in range(guesses):
+        probability = canaries * delta / (revealed + 1)
+        if probability >= alpha:
+            continue
+        # Of n guesses all right, p^n is within what is left: the smaller -log p, the larger ε.
+        cost = -math.log(alpha - probability) / (guesses - revealed)
+        if cost >= least:
+            break
+        best, least = SetAside(revealed, probability), cost
+    return best
+
+
+def _without_revealed(guessed: BoolArray, aside: SetAside) -> IntArray:
+    """Right guesses after each, the first of them taken for revealed; shape (m - r,)."""
+    counts: IntArray = np.cumsum(guessed)[aside.revealed :] - aside.revealed
+    return counts
+
+
+def _is_refuted(canaries: int, least: float, epsilon: float, alpha: float) -> bool:
+    """Whether a smallest tail probability refutes a claim; the walk is only followed in doubt."""
+    if least > alpha:
+        return False
+    if canaries * least <= alpha:  # Boole's inequality
+        return True
+    return _ever_reached(_heights(canaries, least, epsilon), epsilon) <= alpha
+
+
+def _tails(counts: IntArray, claims: FloatArray) -> FloatArray:
+    """Probability of at least so many right guesses after each; shape (claims, m)."""
+    made = np.arange(1, len(counts) + 1)
+    positive = np.maximum(counts, 1)
+    tails = betainc(positive, made - positive + 1.0, expit(claims)[:, None])
+    found: FloatArray = np.where(counts >= 1, tails, 1.0)
+    return found
+
+
+def _least_tails(counts: IntArray, claims: FloatArray) -> FloatArray:
+    least: FloatArray = _tails(counts, claims).min(axis=1)
+    return least
+
+
+def _heights(canaries: int, least: float, epsilon: float) -> IntArray:
+    """The fewest right guesses after each whose tail probability is at most this; shape (m,).
+
+    They never fall, and grow by at most one from guess to guess; m + 1 where no number is enough.
+    """
+    success, level, height = float(expit(epsilon)), least * _TIE, 1
+    heights = np.empty(canaries, dtype=np.int64)
+    for made in range(1, canaries + 1):
+        if height <= made and betainc(height, made - height + 1.0, success) > level:
+            height += 1
+        heights[made - 1] = height
+    return heights
+
+
+def _ever_reached(heights: Sequence[int] | IntArray, epsilon: float) -> float:
+    """Probability that a walk of independent right guesses ever reaches the heights."""
+    success = float(expit(epsilon))
+    failure = float(expit(-epsilon))
+    mass = np.zeros(len(heights) + 2)
+    mass[0], reached = 1.0, 0.0
+    for made, height in enumerate(np.asarray(heights).tolist(), start=1):
+        top = min(height, made)  # below it the walk is still on its way
+        right = mass[:top] * success
+        mass[:top] *= failure
+        mass[1 : top + 1] += right
+        if top == height:
+            reached += float(mass[top])
+            mass[top] = 0.0
+    return min(1.0, reached)
+
+
+def _checked_guesses(right: npt.ArrayLike) -> BoolArray:
+    guessed = np.asarray(right)
+    if guessed.ndim != 1 or not guessed.size or not np.isin(guessed, (0, 1)).all():
+        raise SettingsError("`right` must say true or false of each guess, of at least 1")
+    found: BoolArray = guessed.astype(np.bool_)
+    return found

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from scipy.special import logsumexp
 
-from dpaudit.bounds._checks import FloatArray
+from dpaudit.bounds.inputs import FloatArray
 from dpaudit.errors import SettingsError
 
 _BETS: Final = 1.0 - np.geomspace(1e-3, 0.999, 24)
@@ -54,7 +54,9 @@ def mean_lower(values: FloatArray, *, confidence: float) -> float:
         return 0.0
     for _ in range(_STEPS):
         middle = math.sqrt(low) * math.sqrt(high)
-        low, high = (middle, high) if mean_exceeds(values, middle, confidence=confidence) else (low, middle)
+        low, high = (
+            (middle, high) if mean_exceeds(values, middle, confidence=confidence) else (low, middle)
+        )
     return low
 
 

@@ -18,7 +18,7 @@ nothing but revealed coins would gain otherwise.
 Odds may be wrong in scale, above all those of an attack that has learnt from few trials. Three
 gamblers share the first wealth and take the log odds at half, once and three times their value.
 
-`sequential_schedule` says when the attack may change. No fixed-n bound takes what these functions
+`refit_schedule` says when the attack may change. No fixed-n bound takes what these functions
 return: a bound such as `exact`, recomputed at every check, fails more often than its confidence
 admits.
 """
@@ -26,12 +26,13 @@ admits.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_expit
 
-from dpaudit.bounds._checks import (
+from dpaudit.bounds.inputs import (
     BoolArray,
     FloatArray,
     check_confidence,
@@ -152,3 +153,54 @@ def _bets(log_odds: npt.ArrayLike, member: npt.ArrayLike) -> tuple[FloatArray, B
             raise SettingsError("`member` must be true or false")
         worlds = worlds.astype(np.bool_)
     return odds, worlds
+
+
+class ScoredBlock(NamedTuple):
+    """Trials that one frozen attack bets on; trials are numbered from 0.
+
+    Attributes:
+        start: The attack is fitted on the trials before this one, and bets from it on.
+        stop: The first trial that it does not bet on.
+    """
+
+    start: int
+    stop: int
+
+
+def refit_schedule(cap: int, *, first: int) -> tuple[ScoredBlock, ...]:
+    """Blocks of trials between refits of the attack, each about half of the trials before it.
+
+    The first `first` trials are fitted on and never bet on. Every later trial is bet on once, by
+    the attack fitted on the trials before its block, and is fitted on from the next block on.
+
+    Why the e-process stays valid while the attack changes: a bet must be *predictable*. Given all
+    trials before the block, the attack is a fixed function of the output of a trial yet to come,
+    which is independent of it; the coin of that trial is guessed right, given its output, with no
+    larger probability than the claim allows, whatever function it is. All of classifier, features
+    and odds must hence come from trials before `start`, and bets once made are never revised.
+    Blocks are multiples of `first` that grow by half: from the third one on the attack is fitted on
+    two thirds of the trials at hand at any time, and few fits are enough.
+
+    Args:
+        cap: Trials at most, those that the first attack is fitted on included.
+        first: Trials that the first attack is fitted on, at least 1.
+
+    Returns:
+        Adjacent blocks from `first` to `cap`.
+
+    Raises:
+        SettingsError: If first is below 1, or the cap leaves no trial to bet on.
+    """
+    if first < 1:
+        raise SettingsError(f"`first` is {first}; fit the first attack on at least 1 trial")
+    if cap <= first:
+        raise SettingsError(
+            f"`cap` is {cap}; give more than the {first} trials that the first attack is fitted on"
+        )
+    blocks = []
+    start = first
+    while start < cap:
+        stop = min(start + first * max(1, start // (2 * first)), cap)
+        blocks.append(ScoredBlock(start, stop))
+        start = stop
+    return tuple(blocks)

@@ -15,9 +15,10 @@ from dpaudit.bounds.clopper_pearson import clopper_pearson
 from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import exact
 from dpaudit.bounds.fair_coin import fair_coin
-from dpaudit.bounds.one_run import one_run, one_run_gaussian
-from dpaudit.bounds.one_run_in_turn import one_run_in_turn
+from dpaudit.bounds.inputs import Counts
+from dpaudit.bounds.one_run import one_run, one_run_gaussian, one_run_in_turn
 from dpaudit.bounds.sequential import coin_bound
+from dpaudit.bounds.trade_off import TradeOff, level_clopper_pearson, level_limit
 from dpaudit.model.choices import Assumption
 
 
@@ -66,12 +67,15 @@ class BoundEntry:
         meaning: What it says, as a reader of a report needs it.
         observed: What it is computed from.
         function: Called with what was observed and with `delta` and `confidence`.
+        level: The same for claims in mu, in rho or by a curve: called with `Counts`, the family of
+            trade-off functions and `confidence`. A valid bound from counts has one.
         decides: Whether it may decide a verdict; only a valid bound may.
         assumption: What it takes for granted; None if nothing.
         source: Where it is proved or proposed.
 
     Raises:
-        ValueError: If an estimate is to decide a verdict.
+        ValueError: If an estimate is to decide a verdict, or a valid bound from counts lacks
+            `level`, so that audits of such claims would be without it.
     """
 
     key: ValidBound | Estimate
@@ -79,6 +83,7 @@ class BoundEntry:
     meaning: str
     observed: Observed
     function: Callable[..., float]
+    level: Callable[..., float] | None = None
     decides: bool = False
     assumption: Assumption | None = None
     source: str
@@ -86,6 +91,8 @@ class BoundEntry:
     def __post_init__(self) -> None:
         if self.decides and not self.valid:
             raise ValueError(f"{self.key} is an estimate: it cannot decide a verdict")
+        if self.valid and self.observed is Observed.COUNTS and self.level is None:
+            raise ValueError(f"{self.key} lacks `level`: what it is for mu, rho and curves")
 
     @property
     def valid(self) -> bool:
@@ -100,6 +107,7 @@ BOUNDS: tuple[BoundEntry, ...] = (
         meaning="by inverting the exact test on both error counts",
         observed=Observed.COUNTS,
         function=exact,
+        level=level_limit,
         decides=True,
         source="Buehler 1957, on the region of Kairouz, Oh and Viswanath 2015",
     ),
@@ -118,6 +126,7 @@ BOUNDS: tuple[BoundEntry, ...] = (
         meaning="by the customary method, for comparison",
         observed=Observed.COUNTS,
         function=clopper_pearson,
+        level=level_clopper_pearson,
         source="Clopper and Pearson 1934, as in Nasr et al. 2021",
     ),
     BoundEntry(
@@ -211,6 +220,29 @@ def valid_bounds(
         entry.key: entry.function(*given, delta=delta, confidence=confidence)
         for entry in entries_for(observed)
         if isinstance(entry.key, ValidBound)
+    }
+
+
+def valid_levels(
+    counts: Counts, trade_off: TradeOff, *, confidence: float
+) -> dict[ValidBound, float]:
+    """Every valid lower limit on the level of a trade-off function from error counts.
+
+    Args:
+        counts: Errors of the attack.
+        trade_off: The family.
+        confidence: One-sided confidence of each limit, in (0, 1).
+
+    Returns:
+        The limits by key.
+
+    Raises:
+        SettingsError: If `confidence` is out of range.
+    """
+    return {
+        entry.key: entry.level(counts, trade_off, confidence=confidence)
+        for entry in entries_for(Observed.COUNTS)
+        if isinstance(entry.key, ValidBound) and entry.level is not None
     }
 
 

@@ -15,16 +15,16 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.bounds._checks import (
+from dpaudit.bounds.clopper_pearson import statistic, upper_limits
+from dpaudit.bounds.inputs import (
     BoolArray,
+    Counts,
     FloatArray,
     IntArray,
     check_confidence,
     check_delta,
 )
-from dpaudit.bounds._cuts import Cuts, checked, cuts_of
-from dpaudit.bounds.clopper_pearson import statistic, upper_limits
-from dpaudit.bounds.counts import Counts
+from dpaudit.errors import SettingsError
 
 # Statistics that agree to this many digits are tied: the choice must not hang on rounding.
 _DIGITS = 12
@@ -84,7 +84,7 @@ class CutErrors(NamedTuple):
 def choose_threshold(
     scores: FloatArray, member: BoolArray, *, delta: float, confidence: float
 ) -> Threshold:
-    """Chooses the threshold and direction that promise the largest bound on epsilon.
+    """Chooses the threshold and direction with the largest forecast of the bound on epsilon.
 
     The scores must be ones that are not scored later (the fitting part of the trials, for
     example cross-validated scores of the attack's own training trials). Candidates are the cuts
@@ -159,7 +159,7 @@ def best_cut(
     Args:
         cuts: The candidates; m of them.
         directions: Directions to cut in; d of them.
-        evidence: Bound on epsilon that each cut promises, not clipped; shape (d, m).
+        evidence: Forecast of the bound on epsilon of each cut, not clipped; shape (d, m).
         centre: Among equals the cut closest to this wins.
 
     Returns:
@@ -263,3 +263,73 @@ def roc(scores: FloatArray, member: BoolArray) -> RocCurve:
         fpr=false_positives[corner] / cuts.others[-1],
         tpr=true_positives[corner] / cuts.members[-1],
     )
+
+
+class LabelledScores(NamedTuple):
+    """Attack scores (n,) and whether each trial is of the "in" world (n,)."""
+
+    scores: FloatArray
+    member: BoolArray
+
+
+class Cuts(NamedTuple):
+    """Every way to cut the scores in two, from the lowest cut to the highest.
+
+    Attributes:
+        values: The cuts: below all scores, between adjacent distinct ones, above all; shape (m,).
+        members: Members whose score lies below each cut; shape (m,), the last one all of them.
+        others: Non-members whose score lies below each cut; shape (m,), the last one all of them.
+    """
+
+    values: FloatArray
+    members: IntArray
+    others: IntArray
+
+    @property
+    def n_in(self) -> int:
+        """Trials of the "in" world."""
+        return int(self.members[-1])
+
+    @property
+    def n_out(self) -> int:
+        """Trials of the "out" world."""
+        return int(self.others[-1])
+
+
+def cuts_of(scores: FloatArray, member: BoolArray) -> Cuts:
+    """Lists the cuts of scores that `checked` has passed."""
+    distinct, position = np.unique(scores, return_inverse=True)
+    below, above = distinct[:-1], distinct[1:]
+    middle = (below + above) / 2.0
+    # Between neighbouring floats the midpoint rounds to either; the upper one separates them.
+    middle = np.where((below < middle) & (middle <= above), middle, above)
+    values = np.concatenate([distinct[:1], middle, np.nextafter(distinct[-1:], np.inf)])
+
+    def cumulative(of: BoolArray) -> IntArray:
+        counts = np.bincount(position[of], minlength=distinct.size)
+        return np.concatenate([[0], np.cumsum(counts)])
+
+    return Cuts(values=values, members=cumulative(member), others=cumulative(~member))
+
+
+def checked(scores: FloatArray, member: BoolArray) -> LabelledScores:
+    """Returns both as arrays, or says why they do not fit together.
+
+    Raises:
+        SettingsError: If they do not.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    member = np.asarray(member)
+    if scores.ndim != 1 or scores.shape != member.shape:
+        raise SettingsError(
+            f"scores of shape {scores.shape} with membership of shape {member.shape}; "
+            "give one score and one membership bit per trial"
+        )
+    if member.dtype != np.bool_:
+        raise SettingsError(f"membership is of type {member.dtype}; give booleans")
+    if not np.all(np.isfinite(scores)):
+        broken = int(np.count_nonzero(~np.isfinite(scores)))
+        raise SettingsError(f"{broken} scores are not finite; the attack must return real numbers")
+    if member.all() or not member.any():
+        raise SettingsError("all trials are of one world; a threshold needs trials of both")
+    return LabelledScores(scores, member)

@@ -1,20 +1,25 @@
-"""Families of trade-off functions: what a guarantee leaves of an attack's two error rates.
+"""Families of trade-off functions, and exact lower limits on their level.
 
-A member of a family is named by its level: mu of Gaussian differential privacy, rho of zCDP, or the
-factor by which the epsilons of a privacy curve are multiplied. The larger the level, the smaller
-the errors that an attack may have.
+A trade-off function is what a guarantee leaves of an attack's two error rates. A member of a family
+is named by its level: mu of Gaussian differential privacy, rho of zCDP, or the factor by which the
+epsilons of a privacy curve are multiplied. The larger the level, the smaller the errors that an
+attack may have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import math
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from dpaudit.bounds._checks import BoolArray, FloatArray
+from dpaudit.bounds._region import RejectionRegion
+from dpaudit.bounds.clopper_pearson import upper_limits
+from dpaudit.bounds.inputs import BoolArray, Counts, FloatArray, check_confidence
 from dpaudit.model.currencies import CurvePoint
 
 # ndtr of less underflows, and 1 - ndtr of more is 0.
@@ -28,6 +33,28 @@ _SWEEPS = 3
 _SOLVER_STEPS = 80
 _SOLVER_WIDTH = 1e-10
 _LARGEST_EXPONENT = 700.0
+# Outcomes are ranked alike whatever the confidence, so that more of it never raises a limit.
+_REFERENCE_CONFIDENCE = 0.95
+# Ties survive the rounding of a trade-off function; a larger region only lowers a limit.
+_TIE_SLACK = 1e-9
+_MOST_LEVEL = 1e6
+_ROOT_STEPS = 60
+_ROOT_TOLERANCE = 1e-4
+_LEAST_SCALE = 1e-3
+# How far below the estimated root the certificate is tried, as shares of it.
+_STEPS_DOWN = (2e-3, 4e-3, 8e-3, 0.015, 0.03, 0.06, 0.12, 0.25, 0.5)
+# Rates beyond these normal scores are taken in one stretch each.
+_FAR = 5.0
+_BEYOND = 38.5
+# Distance of the grid's scores in units of 1/sqrt(n): a binomial proportion has a standard
+# deviation of at least 1.25 of them.
+_SPACING = 0.6
+# The peak of the grid is enlarged, most of all where the boundary has a corner.
+_ZOOMS = 3
+_ZOOM_POINTS = 9
+# Stretches of the boundary that may still be undecided, and how short they may become.
+_MOST_OPEN = 2048
+_SHORTEST = 1e-7
 
 
 class TradeOff(Hashable, Protocol):
@@ -219,3 +246,221 @@ def _met_with_equality(constraint: _Constraint, out: FloatArray, target: float) 
         high_value = np.where(above, value, high_value / 2.0)
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     return high
+
+
+def level_limit(counts: Counts, trade_off: TradeOff, *, confidence: float) -> float:
+    """A lower limit on the level by inverting the exact unconditional test.
+
+    As `dpaudit.bounds.exact` for epsilon: outcomes are ranked by the smallest level that allows
+    their 95 % Clopper-Pearson limits; p(level) is the largest probability, over the boundary of
+    the trade-off function of that level, of an outcome that ranks at least as high as the one
+    observed; the limit is where p first exceeds 1 − confidence (Buehler 1957). The attack's
+    threshold must have been fixed before the trials were scored.
+
+    Args:
+        counts: Errors of the attack.
+        trade_off: The family.
+        confidence: One-sided confidence, in (0, 1).
+
+    Returns:
+        The limit, at least 0: a level at which p is certified to be within 1 − confidence, usually
+        0.2 % below the root.
+
+    Raises:
+        SettingsError: If `confidence` is out of range.
+    """
+    check_confidence(confidence)
+    alpha = 1.0 - confidence
+    region = ranked_region(counts, trade_off)
+    if region.is_full:
+        return 0.0
+    n = max(counts.n_in, counts.n_out)
+
+    def reaches(level: float) -> bool:
+        return Boundary.of(trade_off, level, n=n).rejected_at_most(region) > alpha
+
+    root = smallest(reaches, low=0.0, start=1.0)
+    for share in _STEPS_DOWN:
+        level = root * (1.0 - share)
+        if level > 0.0 and certified(region, trade_off, level, alpha=alpha):
+            return level
+    return 0.0
+
+
+def level_clopper_pearson(counts: Counts, trade_off: TradeOff, *, confidence: float) -> float:
+    """A lower limit on the level from simultaneous upper limits on both error rates.
+
+    As `dpaudit.bounds.clopper_pearson` for epsilon.
+
+    Args:
+        counts: Errors of the attack.
+        trade_off: The family.
+        confidence: One-sided confidence, in (0, 1).
+
+    Returns:
+        The limit, at least 0.
+
+    Raises:
+        SettingsError: If `confidence` is out of range.
+    """
+    check_confidence(confidence)
+    return max(0.0, _statistic(counts, trade_off, confidence))
+
+
+def ranked_region(counts: Counts, trade_off: TradeOff) -> RejectionRegion:
+    """The outcomes that rank at least as high as this one."""
+    level = _statistic(counts, trade_off, _REFERENCE_CONFIDENCE)
+    region = region_at_least(level, counts.n_in, counts.n_out, trade_off)
+    most_fn = region.most_fn.copy()
+    upto = slice(0, counts.false_positives + 1)
+    most_fn[upto] = np.maximum(most_fn[upto], counts.false_negatives)  # whatever rounding says
+    return RejectionRegion(most_fn, counts.n_in)
+
+
+def region_at_least(level: float, n_in: int, n_out: int, trade_off: TradeOff) -> RejectionRegion:
+    """The outcomes whose rank is at least this level, ties included."""
+    tail = (1.0 - _REFERENCE_CONFIDENCE) / 2.0
+    fn_upper, fp_upper = upper_limits(n_in, tail), upper_limits(n_out, tail)
+    if level == -math.inf:
+        return RejectionRegion(np.full(n_out + 1, n_in, dtype=np.int64), n_in)
+    limit = trade_off.least_fnr(fp_upper, level) + _TIE_SLACK
+    most_fn = np.searchsorted(fn_upper, limit, side="right").astype(np.int64) - 1
+    return RejectionRegion(np.minimum.accumulate(most_fn), n_in)
+
+
+@lru_cache(maxsize=16)
+def rejecting_region(
+    level: float, n_in: int, n_out: int, trade_off: TradeOff, confidence: float
+) -> RejectionRegion:
+    """The outcomes whose limit exceeds a level, to within what `level_limit` falls short of it."""
+    alpha = 1.0 - confidence
+    beyond = level / (1.0 - _STEPS_DOWN[0])
+    boundary = Boundary.of(trade_off, beyond, n=max(n_in, n_out))
+    best = _statistic(Counts(0, 0, n_in, n_out), trade_off, _REFERENCE_CONFIDENCE)
+
+    def unlikely(rank: float) -> bool:
+        region = region_at_least(rank, n_in, n_out, trade_off)
+        return boundary.rejected_at_most(region) < alpha
+
+    if not unlikely(best):
+        return RejectionRegion(np.full(n_out + 1, -1, dtype=np.int64), n_in)
+    reach = 1.0
+    while unlikely(best - reach) and reach < _MOST_LEVEL:  # ranks of few trials are negative
+        reach *= 2.0
+    rank = smallest(unlikely, low=best - reach, start=best)
+    return region_at_least(rank, n_in, n_out, trade_off)
+
+
+def smallest(holds: Callable[[float], bool], *, low: float, start: float) -> float:
+    """The smallest number above `low` of which something holds that holds of all larger ones.
+
+    Args:
+        holds: What must hold.
+        low: Where the search begins.
+        start: The first number that is tried; doubled until it holds.
+
+    Returns:
+        A number of which it holds, to within a ten-thousandth of it; a million if of none below.
+    """
+    high = start
+    while not holds(high):
+        if high >= _MOST_LEVEL:
+            return high
+        low, high = high, 2.0 * high
+    for _ in range(_ROOT_STEPS):
+        if high - low <= _ROOT_TOLERANCE * max(abs(high), _LEAST_SCALE):
+            break
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _statistic(counts: Counts, trade_off: TradeOff, confidence: float) -> float:
+    tail = (1.0 - confidence) / 2.0
+    fn_upper = upper_limits(counts.n_in, tail)[counts.false_negatives]
+    fp_upper = upper_limits(counts.n_out, tail)[counts.false_positives]
+    return float(trade_off.level(fn_upper, fp_upper))
+
+
+def boundary_scores(n: int) -> FloatArray:
+    """Normal scores of 1 − FPR for a grid along the whole boundary, from FPR = 1 to FPR = 0."""
+    steps = math.ceil(2.0 * _FAR * math.sqrt(n) / _SPACING)
+    return np.concatenate([[-_BEYOND], np.linspace(-_FAR, _FAR, steps + 1), [_BEYOND]])
+
+
+@dataclass(frozen=True, eq=False)
+class Boundary:
+    """A grid along the lower boundary of the rates that a guarantee allows.
+
+    Attributes:
+        trade_off: The family.
+        level: The level.
+        scores: Normal scores of 1 − FPR, increasing; shape (m,).
+        fnr: The least false-negative rates there; shape (m,).
+    """
+
+    trade_off: TradeOff
+    level: float
+    scores: FloatArray
+    fnr: FloatArray
+
+    @classmethod
+    def of(cls, trade_off: TradeOff, level: float, *, n: int) -> Boundary:
+        """The boundary at a level, as dense as counts of n trials need."""
+        scores = boundary_scores(n)
+        return cls(trade_off, level, scores, trade_off.least_fnr(ndtr(-scores), level))
+
+    def rejected_at_most(self, region: RejectionRegion) -> float:
+        """Largest probability of rejecting: an estimate from below, from the grid and its peak."""
+        values = region.probability(ndtr(-self.scores), self.fnr)
+        best, scores = int(values.argmax()), self.scores
+        largest = float(values[best])
+        for _ in range(_ZOOMS):
+            low, high = scores[max(best - 1, 0)], scores[min(best + 1, scores.size - 1)]
+            scores = np.linspace(low, high, _ZOOM_POINTS)
+            fpr = ndtr(-scores)
+            values = region.probability(fpr, self.trade_off.least_fnr(fpr, self.level))
+            best = int(values.argmax())
+            largest = max(largest, float(values[best]))
+        return largest
+
+
+def certified(region: RejectionRegion, trade_off: TradeOff, level: float, *, alpha: float) -> bool:
+    """Whether no mechanism with this guarantee is rejected with a probability above α.
+
+    Rejection gets rarer as either rate grows, so that it is most probable on the lower boundary
+    (x, f(x)) of the region of rates, f not increasing. On a stretch of it, x from a to b, its
+    probability is at most that at (a, f(b)). Stretches where that exceeds α are halved.
+
+    Returns:
+        True only if it is shown for the whole boundary; False also where that takes too many
+        stretches.
+    """
+    score = boundary_scores(max(region.n_in, region.n_out))[::-1]  # increasing FPR
+    fpr = ndtr(-score)
+    fnr = trade_off.least_fnr(fpr, level)
+    if np.any(region.probability(fpr, fnr) > alpha):
+        return False
+    left, right = score[:-1], score[1:]
+    least_fpr, least_fnr = fpr[:-1], fnr[1:]
+    while True:
+        undecided = region.probability(least_fpr, least_fnr) > alpha
+        if not undecided.any():
+            return True
+        if undecided.sum() > _MOST_OPEN:
+            return False
+        left, right, least_fpr, least_fnr = (
+            of[undecided] for of in (left, right, least_fpr, least_fnr)
+        )
+        if np.min(left - right) < _SHORTEST:
+            return False
+        middle = (left + right) / 2.0
+        fpr = ndtr(-middle)
+        fnr = trade_off.least_fnr(fpr, level)
+        if np.any(region.probability(fpr, fnr) > alpha):
+            return False
+        left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
+        least_fpr, least_fnr = (
+            np.concatenate([least_fpr, fpr]),
+            np.concatenate([fnr, least_fnr]),
+        )

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from dpaudit.auditing.bisection import ReleasedSubject
-from dpaudit.auditing.entry import audit
-from dpaudit.auditing.games import build_spec
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.entry import audit_by_keywords
+from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.bugs.bug import Bug, Case, Release
 from dpaudit.errors import RegistryError
@@ -115,7 +114,7 @@ def _audited(
 ) -> AuditResult:
     library = library_of(bug, case, release)
     schema = load(case.table, case.schema).schema
-    return audit(
+    return audit_by_keywords(
         library.generator(case.method, schema=schema, parameters=release.parameters),
         case.table,
         schema=case.schema,
@@ -123,7 +122,7 @@ def _audited(
         seed=seed,
         jobs=jobs,
         out=out,
-        on_progress=on_progress,
+        progress=on_progress,
         probe=False,
         **dict(case.settings),
     )
@@ -147,7 +146,7 @@ def subject_of_bug(bug: Bug, *, seed: int = 0) -> ReleasedSubject:
     if case is None:
         raise RegistryError(f"{bug.id} cannot be run ({bug.status}): {bug.note}")
     given = {**case.settings, "neighbours_file": str(case.neighbour), "seed": seed, "probe": False}
-    settings = AuditSettings(**given)
+    settings = audit_settings(**given)
     table = load(case.table, case.schema)
     library = library_of(bug, case, case.broken)
 

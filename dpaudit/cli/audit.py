@@ -9,6 +9,7 @@ import typer
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
+from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import (
     ExitCode,
     FailOn,
@@ -55,6 +56,16 @@ JUnit = Annotated[
 ]
 
 
+FailOnOption = Annotated[
+    FailOn,
+    typer.Option(
+        metavar="VERDICT",
+        help="violation, inconclusive or never.",
+        rich_help_panel=Panel.OUTPUT,
+    ),
+]
+
+
 @guarded
 @options.takes_settings()
 def audit(
@@ -65,14 +76,7 @@ def audit(
     settings: AuditSettings,
     out: Out = None,
     junit: JUnit = None,
-    fail_on: Annotated[
-        FailOn,
-        typer.Option(
-            metavar="VERDICT",
-            help="violation, inconclusive or never.",
-            rich_help_panel=Panel.OUTPUT,
-        ),
-    ] = FailOn.INCONCLUSIVE,
+    fail_on: FailOnOption = FailOn.INCONCLUSIVE,
     exit_zero: Annotated[
         bool,
         typer.Option(
@@ -87,19 +91,18 @@ def audit(
     engine: options.EngineKind = EngineName.LOCAL,
     scheduler: options.Scheduler = None,
     trial_timeout: options.TrialTimeout = None,
+    help_all: HelpAll = False,
 ) -> None:
     """Audits a generator: shadow models in both worlds, attacks, a bound.
 
     The same command resumes an interrupted run. Exit codes: 0 no violation found, 1 violation,
     2 wrong use or input, 3 inconclusive or invalid, 4 internal error.
     """
-    from dpaudit.auditing.entry import run_audit
-    from dpaudit.auditing.games import build_spec
-    from dpaudit.auditing.probing import is_probed
+    del help_all  # its callback has answered
+    from dpaudit.auditing.entry import Machine, run_audit
+    from dpaudit.auditing.games import audited_table, build_spec
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.auditing.reuse import judged_before, judged_in
-    from dpaudit.auditing.two_worlds.pairs import audited_table
-    from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec
     from dpaudit.cli.github import append_to_step_summary
     from dpaudit.report.junit import junit_xml
     from dpaudit.results.advice import next_step
@@ -112,22 +115,17 @@ def audit(
     folder = out or spec.default_folder
     errors = messages()
     if not quiet:
-        probes = "; probes first (--no-probe: none)" if is_probed(settings) else ""
+        probes = "; probes first (--no-probe: none)" if settings.game.probe_fits else ""
         errors.print(f"auditing {generator} on {table.source}; run folder {folder}{probes}")
-        if isinstance(spec, TargetSearchSpec):
-            errors.print(spec.plan)
+        if spec.before:
+            errors.print(spec.before)
         elif earlier := judged_before(spec, folder):
             errors.print(options.spelled(f"warning: {judged_in(earlier)}"))
     with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
-        result = run_audit(
-            spec,
-            folder,
-            jobs=jobs,
-            engine=engine,
-            scheduler=scheduler,
-            trial_timeout=trial_timeout,
-            on_progress=progress,
+        machine = Machine(
+            jobs=jobs, engine=engine, scheduler=scheduler, trial_timeout=trial_timeout
         )
+        result = run_audit(spec, folder, jobs=machine, on_progress=progress)
     output = results()
     code = exit_code(result.verdict, fail_on)
     if junit is not None:

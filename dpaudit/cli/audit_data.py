@@ -16,6 +16,26 @@ def _table(help: str) -> object:
     return typer.Option(metavar="FILE", help=help, show_default=False)
 
 
+EpsilonOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="E",
+        help="Epsilon of a claim, for one row more or less; needs --coins. Default: no claim.",
+        show_default=False,
+    ),
+]
+
+SecretsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--secret",
+        metavar="COLUMN",
+        help="Column whose values are guessed (repeatable). Default: the first 12.",
+        show_default=False,
+    ),
+]
+
+
 @guarded
 def audit_data(
     synthetic: Annotated[str, _table("The released synthetic table: CSV (also .gz), Parquet.")],
@@ -31,27 +51,12 @@ def audit_data(
         _table("Coin file of the `dpaudit split` that made both: for a bound. Default: none."),
     ] = None,
     schema: options.SchemaFile = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            metavar="E",
-            help="Epsilon of a claim, for one row more or less; needs --coins. Default: no claim.",
-            show_default=False,
-        ),
-    ] = None,
+    epsilon: EpsilonOption = None,
     delta: Annotated[
         float | None,
         typer.Option(metavar="D", help="Its delta. Default: 0.", show_default=False),
     ] = None,
-    secrets: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--secret",
-            metavar="COLUMN",
-            help="Column whose values are guessed (repeatable). Default: the first 12.",
-            show_default=False,
-        ),
-    ] = None,
+    secrets: SecretsOption = None,
     anonymeter: Annotated[
         bool,
         typer.Option(

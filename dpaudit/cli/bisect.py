@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from dpaudit.auditing.bisection import AuditedRelease, ReleasedSubject
 
 
+VersionsOption = Annotated[
+    str,
+    typer.Option(
+        metavar="A..B",
+        help="Releases to audit, both ends included; without A or B from the oldest or to the "
+        "newest.",
+        show_default=False,
+    ),
+]
+
+
 @guarded
 @options.takes_settings()
 def bisect(
@@ -32,15 +43,7 @@ def bisect(
             show_default=False,
         ),
     ],
-    versions: Annotated[
-        str,
-        typer.Option(
-            metavar="A..B",
-            help="Releases to audit, both ends included; without A or B from the oldest or to the "
-            "newest.",
-            show_default=False,
-        ),
-    ],
+    versions: VersionsOption,
     data: Table = None,
     settings: AuditSettings,
     schema: options.SchemaFile = None,
@@ -113,7 +116,7 @@ def _subject(
 ) -> ReleasedSubject:
     """What a name stands for; a bug's audit has nothing to choose but its seed."""
     from dpaudit.auditing.bisection import ReleasedSubject
-    from dpaudit.auditing.two_worlds.pairs import audited_table
+    from dpaudit.auditing.games import audit_settings, audited_table
     from dpaudit.bugs.bug import known_bugs
     from dpaudit.bugs.run import subject_of_bug
     from dpaudit.plugins.named import libraries, library_named
@@ -126,7 +129,7 @@ def _subject(
         return ReleasedSubject.of_library(library, method, table, settings)
     bugs = known_bugs()
     if name in bugs:
-        if (data, schema) != (None, None) or settings != AuditSettings(seed=settings.seed):
+        if (data, schema) != (None, None) or settings != audit_settings(seed=settings.seed):
             raise SettingsError(
                 f"the bug {name} has its own table and settings: leave out all options of the "
                 "audit but `seed`"

@@ -8,11 +8,12 @@ from enum import StrEnum
 from typing import Any
 
 from dpaudit.bounds import attack_confidence, guarantee_of
-from dpaudit.bounds.table import Estimate, Observed, ValidBound, entries_for
+from dpaudit.bounds.table import entries_for
 from dpaudit.formatting import rounded
 from dpaudit.model.choices import Assumption
 from dpaudit.model.claim import PrivacyClaim, Quantity
-from dpaudit.results.record import AttackOutcome, AuditRecord
+from dpaudit.results.game import AttackOutcome, Evidence
+from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Verdict
 
 
@@ -59,7 +60,7 @@ class Asked:
         return attack_confidence(
             self.confidence,
             self.result.multiplicity.hypotheses,
-            sequential=self.result.sequential is not None,
+            sequential=self.result.game.may_stop,
         )
 
     @property
@@ -74,7 +75,7 @@ class Asked:
         """What the bounds hold at, in at most two lines."""
         run = self.result
         shared = f"corrected for {run.multiplicity.hypotheses} attack(s)"
-        if run.sequential is not None:
+        if run.game.may_stop:
             shared += ", half for each bound"
         line = f"{self._about(self.delta)}, confidence {self.confidence:g}, {shared}"
         if not self.post_hoc:
@@ -96,69 +97,35 @@ def delta_of(run: AuditRecord) -> float | None:
 
 def rows_of(asked: Asked) -> list[dict[str, Any]]:
     """Every bound and estimate of a run, as the JSON document has them."""
-    if asked.result.one_run is not None:
-        return list(_one_run_rows(asked))
-    return [row for attack in asked.result.attacks for row in _attack_rows(attack, asked)]
-
-
-def _attack_rows(attack: AttackOutcome, asked: Asked) -> Iterator[dict[str, Any]]:
-    # Without a fixed-n bound in the run its trials were ended by what they showed, be it with the
-    # last ones at the cap: on such counts it is no bound. Of the two rules one was chosen before
-    # the trials were scored: the better of both, taken afterwards, would be none either.
-    quantity = asked.result.claim.quantity
+    run = asked.result
     if asked.delta is None:
-        found = guarantee_of(asked.result.claim).bounds(
-            attack.counts, confidence=asked.attack_confidence
-        )
-        for key, value in found.items():
-            yield _row(attack.name, key, value, asked.flaw, quantity)
-        return
-    if attack.guesses is not None:
-        yield from _rows(attack.name, Observed.COINS, tuple(attack.guesses), asked)
-        if asked.result.records is None:  # errors of coins that share models are not independent
-            yield from _rows(
-                attack.name, Observed.COUNTS, tuple(attack.counts), asked, chosen=False
+        return [row for attack in run.attacks for row in _level_rows(attack, asked)]
+    return [row for evidence in run.game.evidence(run) for row in _rows(evidence, asked)]
+
+
+def _level_rows(attack: AttackOutcome, asked: Asked) -> Iterator[dict[str, Any]]:
+    """Bounds on what a claim without delta limits."""
+    claim, confidence = asked.result.claim, asked.attack_confidence
+    found = guarantee_of(claim).bounds(attack.counts, confidence=confidence)
+    for key, value in found.items():
+        yield _row(attack.name, key, value, asked.flaw, claim.quantity)
+
+
+def _rows(evidence: Evidence, asked: Asked) -> Iterator[dict[str, Any]]:
+    why_not = asked.flaw if evidence.chosen else asked.flaw or NoProof.NOT_CHOSEN
+    for entry in entries_for(evidence.observed):
+        if evidence.given is None:
+            why, value = (
+                (NoProof.NOT_KEPT, None) if asked.post_hoc else (why_not, evidence.recorded)
             )
-    elif attack.bounds[ValidBound.EXACT] is not None:
-        yield from _rows(attack.name, Observed.COUNTS, tuple(attack.counts), asked)
-    if asked.result.sequential is not None:
-        stored = attack.bounds[ValidBound.SEQUENTIAL]
-        why = NoProof.NOT_KEPT if asked.post_hoc else asked.flaw
-        epsilon = None if asked.post_hoc else stored
-        yield _row(attack.name, ValidBound.SEQUENTIAL, epsilon, why)
-
-
-def _one_run_rows(asked: Asked) -> Iterator[dict[str, Any]]:
-    result = asked.result
-    found = result.one_run
-    assert found is not None  # of a one-run audit
-    observed = (found.correct, found.guesses, found.canaries)
-    if found.attacks is None:
-        yield from _rows(str(result.attack), Observed.CANARIES, observed, asked)
-        return
-    for attack in found.attacks:
-        yield from _rows(attack.name, Observed.IN_TURN, (attack.right,), asked)
-    # The number of guesses was chosen with the coins in view: an estimate may do that.
-    for row in _rows(str(result.attack), Observed.CANARIES, observed, asked):
-        if row["method"] in {*Estimate}:
-            yield row
-
-
-def _rows(
-    attack: str,
-    kind: Observed,
-    observed: tuple[Any, ...],
-    asked: Asked,
-    *,
-    chosen: bool = True,
-) -> Iterator[dict[str, Any]]:
-    why_not = asked.flaw if chosen else asked.flaw or NoProof.NOT_CHOSEN
-    for entry in entries_for(kind):
-        if entry.assumption in (None, asked.assume):
-            epsilon = entry.function(
-                *observed, delta=asked.delta, confidence=asked.attack_confidence
+            yield _row(evidence.attack, entry.key, value, why)
+        elif entry.assumption in (None, asked.assume) and not (evidence.estimates and entry.valid):
+            value = entry.function(
+                *evidence.given, delta=asked.delta, confidence=asked.attack_confidence
             )
-            yield _row(attack, entry.key, epsilon, why_not if entry.valid else NoProof.ESTIMATE)
+            yield _row(
+                evidence.attack, entry.key, value, why_not if entry.valid else NoProof.ESTIMATE
+            )
 
 
 def _row(

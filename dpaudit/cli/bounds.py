@@ -48,8 +48,6 @@ def bounds(
     from dpaudit.results.result import AuditResult
 
     result = AuditResult.load(run_folder)
-    if not result.attacks and (result.one_run is None or result.one_run.correct is None):
-        raise InputError(f"{run_folder} scored no attack, so there is nothing to bound")
     own = delta_of(result)
     if own is None and (delta is not None or assume is not None):
         raise SettingsError(
@@ -63,6 +61,8 @@ def bounds(
         assume=assume,
     )
     rows = rows_of(asked)
+    if not rows:
+        raise InputError(f"{run_folder} scored no attack, so there is nothing to bound")
     output = results()
     if json:
         found = {

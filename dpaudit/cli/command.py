@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import typer
 from typer.core import TyperCommand
 
 from dpaudit.errors import InputError
 from dpaudit.formatting import error_text
 
+HELP_ALL: Final = "--help-all"
+_SHOWS_ALL: Final = "dpaudit.help_all"
 _OWN_PANEL: Final = "Options"
 _REQUIRED: Final = "  [required]"
 """The usage says so, and a configured command may find the argument in its file."""
@@ -18,23 +21,46 @@ _LONGEST_NAME: Final = 23
 """Characters of an option and its value beside which its help still fits on the line."""
 
 
+def _show_all(ctx: typer.Context, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        ctx.meta[_SHOWS_ALL] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
+
+
+HelpAll = Annotated[
+    bool,
+    typer.Option(HELP_ALL, is_eager=True, callback=_show_all, help="Show every option and exit."),
+]
+"""The option that lists every option of a command whose help is brief."""
+
+
 class PanelledCommand(TyperCommand):
     """A command whose help lists its options by panel, those of no panel last, then examples.
 
     Its epilog holds the examples, one on each line.
+
+    Attributes:
+        brief: Names of the parameters that the help lists; all if there are none. A command that
+            has some takes `HelpAll`.
     """
+
+    brief: frozenset[str] = frozenset()
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Writes the arguments, then the options, panel by panel."""
         panels: dict[str, list[tuple[str, str]]] = {}
-        for one in sorted(self.get_params(ctx), key=lambda param: _panel(param) == _OWN_PANEL):
+        listed = self.get_params(ctx)
+        if self.brief and not ctx.meta.get(_SHOWS_ALL):
+            listed = [one for one in listed if one.name in self.brief or not one.expose_value]
+        for one in sorted(listed, key=lambda param: _panel(param) == _OWN_PANEL):
             record = one.get_help_record(ctx)
             if record is not None:
                 name = record[0].ljust(_LONGEST_NAME)
                 text = record[1].removesuffix(_REQUIRED)
                 panels.setdefault(_panel(one), []).append((name, text))
-        if len(panels.get(_OWN_PANEL, ())) == 1 and len(panels) > 2:
-            own = panels.pop(_OWN_PANEL)  # --help alone
+        if len(panels.get(_OWN_PANEL, ())) <= 1 + bool(self.brief) and len(panels) > 2:
+            own = panels.pop(_OWN_PANEL)  # those of help alone
             panels[next(reversed(panels))] += own
         for title, rows in panels.items():
             with formatter.section(title):
@@ -57,7 +83,7 @@ class ConfiguredCommand(PanelledCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the file before the words of the command."""
-        asked_for_help = not set(ctx.help_option_names).isdisjoint(args)
+        asked_for_help = not {*ctx.help_option_names, HELP_ALL}.isdisjoint(args)
         if ctx.resilient_parsing or asked_for_help:
             return super().parse_args(ctx, args)
         ctx.auto_envvar_prefix = f"DPAUDIT_{(self.name or '').upper()}"

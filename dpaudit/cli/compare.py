@@ -128,8 +128,7 @@ def _check_kind(file: Path) -> None:
 
 def _written(comparison: Comparison, file: Path) -> str:
     """The comparison as the name of a file asks for it."""
-    from dpaudit.comparison.forest import draw_forest
-    from dpaudit.comparison.render import comparison_html, comparison_markdown
+    from dpaudit.comparison.render import comparison_html, comparison_markdown, draw_forest
 
     match file.suffix:
         case ".html":

@@ -16,9 +16,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, get_args, get_type_hints
 
+from dpaudit.auditing.games import EFFORT, EFFORT_DESCRIPTION, GAMES, keywords
 from dpaudit.errors import SettingsError
 from dpaudit.files import io_reason
 from dpaudit.formatting import did_you_mean
+from dpaudit.model.choices import Effort
 
 OWN_FILE: Final = "dpaudit.toml"
 SHARED_FILE: Final = "pyproject.toml"
@@ -90,21 +92,15 @@ def configured(file: Path) -> dict[str, Any]:
 @cache
 def configuration_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the table, made from the types of the settings."""
-    from dpaudit.auditing.settings import AuditSettings
-    from dpaudit.results.schema import attributes_of, schema_of
+    from dpaudit.results.document import schema_of
 
-    described = attributes_of(AuditSettings)
-    hints = get_type_hints(AuditSettings, localns={"AnyAttack": object})
     properties: dict[str, Any] = {}
     for name, (of, description) in _BESIDE_SETTINGS.items():
         properties[name] = {"description": description, **of}
-    for name, hint in hints.items():
-        if name not in described:
-            continue
-        present = [one for one in get_args(hint) if one is not type(None)]
-        optional = type(None) in get_args(hint)
-        of = _SPELLED.get(name) or schema_of(present[0] if optional else hint)
-        properties[name.replace("_", "-")] = {"description": described[name], **of}
+    for name in keywords():
+        hint, description = type_and_description(name)
+        of = _SPELLED.get(name) or schema_of(hint)
+        properties[name.replace("_", "-")] = {"description": description, **of}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "dpaudit configuration",
@@ -113,6 +109,25 @@ def configuration_schema() -> dict[str, Any]:
         "additionalProperties": False,
         "properties": properties,
     }
+
+
+def type_and_description(name: str) -> tuple[Any, str]:
+    """The type of a setting without None, and what its class says of it.
+
+    Args:
+        name: A keyword of `dpaudit.auditing.games`.
+    """
+    from dpaudit.results.document import attributes_of
+
+    if name == EFFORT:
+        return Effort, EFFORT_DESCRIPTION
+    owner = keywords()[name].owner
+    if owner is None:
+        switch = next(one.SWITCH for one in GAMES if one.SWITCH and one.SWITCH.keyword == name)
+        return type(switch.off), switch.description
+    hint = get_type_hints(owner, localns={"AnyAttack": object})[name]
+    present = [one for one in get_args(hint) if one is not type(None)]
+    return (present[0] if type(None) in get_args(hint) else hint), attributes_of(owner)[name]
 
 
 _BESIDE_SETTINGS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {

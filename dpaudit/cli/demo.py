@@ -72,12 +72,10 @@ def demo(
 def _audited(name: str, folder: Path, *, jobs: int | None, quiet: bool) -> AuditResult:
     """One audit, in its run folder."""
     from dpaudit.auditing.entry import run_audit
-    from dpaudit.auditing.games import build_spec
+    from dpaudit.auditing.games import audit_settings, audited_table, build_spec
     from dpaudit.auditing.progress_bar import ConsoleProgress
-    from dpaudit.auditing.settings import AuditSettings
-    from dpaudit.auditing.two_worlds.pairs import audited_table
 
-    settings = AuditSettings(shadow_models=MODELS, probe=False)
+    settings = audit_settings(shadow_models=MODELS, probe=False)
     spec = build_spec(name, audited_table(_TABLE, None, settings), settings)
     with resumable(), ConsoleProgress(messages(), quiet=quiet) as progress:
         return run_audit(spec, folder, jobs=jobs, on_progress=progress)

@@ -62,7 +62,7 @@ def explain(
         if list(inquiry.suspects) == [ROW_ORDER] and not suspect:
             errors.print(f"{inquiry.run.audit.generator.name} offers no fixes of its own")
         names = ", ".join(inquiry.suspects)
-        errors.print(f"suspects: {names}; {inquiry.settings.shadow_models} shadow models each")
+        errors.print(f"suspects: {names}; {inquiry.settings.game.shadow_models} shadow models each")
     fixed = []
     with resumable(), workers_ended():
         for place, name in enumerate(inquiry.suspects, start=1):

@@ -25,6 +25,26 @@ if TYPE_CHECKING:
     from dpaudit.game.flight import TrialProgress
 
 
+GeneratorsOption = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="GENERATOR...",
+        help="Names as for audit, perhaps with parameters: NAME,KEY=VALUE. Each is built "
+        "with epsilon.",
+        show_default=False,
+    ),
+]
+
+TestOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Real rows to test classifiers on. Default: a part of --data.",
+        show_default=False,
+    ),
+]
+
+
 @guarded
 @options.takes_settings(
     *("delta", "neighbours", "target", "access", "attacks", "shadow_models", "rows", "confidence"),
@@ -32,29 +52,14 @@ if TYPE_CHECKING:
 )
 def frontier(
     *,
-    generators: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="GENERATOR...",
-            help="Names as for audit, perhaps with parameters: NAME,KEY=VALUE. Each is built "
-            "with epsilon.",
-            show_default=False,
-        ),
-    ],
+    generators: GeneratorsOption,
     data: options.Data,
     epsilons: Annotated[
         str, typer.Option(metavar="E,E...", help="Privacy budgets, one point each.")
     ] = "1,3,10",
     settings: AuditSettings,
     schema: options.SchemaFile = None,
-    test: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Real rows to test classifiers on. Default: a part of --data.",
-            show_default=False,
-        ),
-    ] = None,
+    test: TestOption = None,
     label: task_options.LabelColumn = None,
     positive: task_options.PositiveValue = None,
     test_share: task_options.TestShare = 0.2,

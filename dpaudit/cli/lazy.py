@@ -26,6 +26,7 @@ class Command(NamedTuple):
         summary: The first line of its help.
         configured: Whether it takes defaults from a configuration file.
         examples: Lines at the end of its help.
+        brief: Options that its help lists, if that is not all of them.
     """
 
     module: str
@@ -33,6 +34,7 @@ class Command(NamedTuple):
     summary: str
     configured: bool = False
     examples: tuple[str, ...] = ()
+    brief: tuple[str, ...] = ()
 
 
 class LazyGroup(TyperGroup):
@@ -66,6 +68,8 @@ class LazyGroup(TyperGroup):
             value = alone
         command = typer.main.get_command(value)
         command.name = cmd_name
+        if isinstance(command, PanelledCommand):
+            command.brief = frozenset(found.brief)
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -21,6 +21,12 @@ _EXAMPLES: Final = (
     "dpaudit audit my.py:Gan --schema t.json --epsilon 1 --worst-case opposite",
     "dpaudit audit slow.py:Gan --data t.csv --epsilon 1 --one-run --canaries 200",
 )
+_BRIEF: Final = (
+    *("generator", "data", "schema", "parameters", "epsilon", "delta"),
+    *("effort", "shadow_models", "target", "attacks", "sequential", "one_run"),
+    *("confidence", "seed", "jobs", "out", "fail_on", "json", "quiet", "help_all"),
+)
+"""Options of `audit` that a first audit needs; `--help-all` lists the others, too."""
 
 
 class Commands(LazyGroup):
@@ -33,7 +39,12 @@ class Commands(LazyGroup):
                 "plan", "plan", "What can an audit of which size prove, at what cost?", True
             ),
             "audit": Command(
-                "audit", "audit", "Attacks shadow models and bounds epsilon.", True, _EXAMPLES
+                "audit",
+                "audit",
+                "Attacks shadow models and bounds epsilon.",
+                True,
+                _EXAMPLES,
+                _BRIEF,
             ),
             "replay": Command(
                 "replay", "replay", "Exact privacy loss of Python code, line by line.", True

@@ -1,7 +1,8 @@
 """The options of commands, and how the settings of an audit are spelled as options.
 
-A setting's option is one entry of `SETTINGS`. A command takes the settings as one parameter of
-type `AuditSettings`; `takes_settings` shows typer one option for each field instead.
+Every plain keyword of an audit (`dpaudit.auditing.games`) is an option: with the words of its entry
+in `SETTINGS`, else with those of its field. A command takes the settings as one parameter of type
+`AuditSettings`; `takes_settings` shows typer one option for each keyword instead.
 """
 
 from __future__ import annotations
@@ -10,15 +11,24 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Collection
-from dataclasses import fields
+from copy import copy
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
+from dpaudit.auditing.games import audit_settings, keywords
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.cli.configuration import type_and_description
 from dpaudit.cli.panels import Panel, option, registered_generators
-from dpaudit.model.choices import Access, EngineName, Multiplicity, ThresholdRule, WorstCase
+from dpaudit.model.choices import (
+    Access,
+    Effort,
+    EngineName,
+    Multiplicity,
+    ThresholdRule,
+    WorstCase,
+)
 from dpaudit.model.claim import Neighbours
 
 GeneratorName = Annotated[
@@ -202,6 +212,16 @@ SETTINGS: dict[str, Any] = {
     "rho": Rho,
     "curve": Curve,
     "neighbours": Relation,
+    "effort": Annotated[
+        Effort,
+        option(
+            metavar="EFFORT",
+            help="How many models: quick (100), standard (400), thorough (1000). Default: "
+            "standard.",
+            shown=False,
+            panel=Panel.ATTACK,
+        ),
+    ],
     "target": Annotated[
         str,
         option(
@@ -291,8 +311,7 @@ SETTINGS: dict[str, Any] = {
         int | None,
         option(
             metavar="M",
-            help="With --one-run: in by a fair coin. Default: 100.",
-            shown=False,
+            help="With --one-run: in by a fair coin.",
             panel=Panel.OTHER_GAMES,
         ),
     ],
@@ -315,7 +334,7 @@ SETTINGS: dict[str, Any] = {
     "worker_memory": WorkerMemory,
     "seed": Seed,
 }
-"""The option of every setting."""
+"""The words of settings as options, in the order of the help."""
 
 REPEATABLE = {"parameters": "-p", "attacks": "--attack", "secrets": "--secret"}
 """Settings of several values, and the option that gives one."""
@@ -330,26 +349,28 @@ def takes_settings(
         names: The settings that the command has options for; all if none is named.
 
     Returns:
-        The decorator; typer then sees an option for each setting in the parameter's place.
+        The decorator; typer then sees an option for each setting in the parameter's place. One
+        that is not given is None, so that what is given can be told from what is meant anyway.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         given = inspect.signature(command, eval_str=True)
-        chosen = [one for one in fields(AuditSettings) if one.name in (names or SETTINGS)]
+        chosen = [name for name in all_settings() if name in names or not names]
 
         @functools.wraps(command)
         def run(**options: Any) -> None:
-            asked = {one.name: options.pop(one.name) for one in chosen}
-            command(**options, settings=_settings(asked))
+            asked = {name: options.pop(name) for name in chosen}
+            if asked.get("parameters"):
+                from dpaudit.plugins.registry import parse_parameters
+
+                asked["parameters"] = parse_parameters(asked["parameters"])
+            command(**options, settings=audit_settings(**asked))
 
         shown = [
             inspect.Parameter(
-                one.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=None if one.name in REPEATABLE else one.default,
-                annotation=SETTINGS[one.name],
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option_of(name)
             )
-            for one in chosen
+            for name in chosen
         ]
         own = [
             one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in given.parameters.values()
@@ -363,13 +384,28 @@ def takes_settings(
     return decorate
 
 
-def _settings(asked: dict[str, Any]) -> AuditSettings:
-    given = {name: value for name, value in asked.items() if value is not None}
-    if "parameters" in given:
-        from dpaudit.plugins.registry import parse_parameters
+def all_settings() -> list[str]:
+    """Every setting, those with words of their own first."""
+    return [*SETTINGS, *(name for name in keywords() if name not in SETTINGS)]
 
-        given["parameters"] = parse_parameters(given["parameters"])
-    return AuditSettings(**given)
+
+def _option_of(name: str) -> Any:
+    """The option of a setting, with its default in words."""
+    if name not in SETTINGS:
+        hint, text = type_and_description(name)
+        flag = f"--{name.replace('_', '-')}"
+        if hint is bool and keywords()[name].default:
+            flag = f"{flag}/--no-{flag[2:]}"
+        metavar = None if hint is bool else name.upper()
+        words = option(flag, metavar=metavar, help=text, panel=Panel.OTHER_GAMES)
+    else:
+        hint, words = get_args(SETTINGS[name])
+        words = copy(words)
+    default = keywords()[name].default
+    if words.show_default and not isinstance(default, bool):
+        words.help = f"{words.help} Default: {getattr(default, 'value', default)}."
+    words.show_default = False
+    return Annotated[hint | None, words]
 
 
 def spelled(message: str, *, options: Collection[str] = ()) -> str:
@@ -385,7 +421,7 @@ def spelled(message: str, *, options: Collection[str] = ()) -> str:
 
     def as_option(found: re.Match[str]) -> str:
         name, value = found.groups()
-        if name not in SETTINGS and name not in options:
+        if name not in keywords() and name not in options:
             return found[0]
         option = REPEATABLE.get(name, f"--{name.replace('_', '-')}")
         return option if value in (None, "True") else f"{option} {value}"

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json as json_module
-from dataclasses import replace
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
+from dpaudit.auditing.games import size_keywords
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
-from dpaudit.cli.costs import AuditCost, cost_of, one_training, stated, timed
-from dpaudit.errors import SettingsError
-from dpaudit.formatting import percent, rounded_down, rounded_up
-from dpaudit.model.claim import PrivacyClaim, Quantity
+from dpaudit.errors import ClaimError, SettingsError
+from dpaudit.formatting import duration, percent, rounded, rounded_down, rounded_up
+from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim
 
 if TYPE_CHECKING:
-    from dpaudit.cli.sizing import Sizing
+    from dpaudit.auditing.plan import PlanQuestion, PlanSubject, Sizing
+    from dpaudit.auditing.timing import ModelCost
+
+
+_MEGABYTE = 10**6
 
 
 @guarded
@@ -31,13 +36,11 @@ if TYPE_CHECKING:
     "parameters",
     "neighbours",
     "attacks",
-    "shadow_models",
+    "effort",
     "confidence",
     "sequential",
-    "one_run",
-    "canaries",
-    "records",
     "worker_memory",
+    *size_keywords(),
 )
 def plan(
     settings: AuditSettings,
@@ -82,7 +85,7 @@ def plan(
 
     With --one-run: what one training with so many canaries can prove.
     """
-    from dpaudit.cli.sizing import assumed_attack, size_canaries, size_shadow_models, subject_of
+    from dpaudit.auditing.games import sizing_of
 
     if jobs is not None and jobs < 1:
         raise SettingsError(f"`jobs` must be at least 1, got {jobs}")
@@ -90,21 +93,14 @@ def plan(
         raise SettingsError(f"--seconds-per-model must be positive, got {seconds_per_model:g}")
     if time_one and (generator is None or data is None):
         raise SettingsError("--time-one needs a GENERATOR with `data`")
-    subject = subject_of(generator, data, schema, settings)
-    assumed = assumed_attack(subject.claim, detect=detect, tpr=tpr, fpr=fpr)
-    size = size_canaries if settings.one_run else size_shadow_models
-    sizing = size(subject, settings, detect=detect, assumed=assumed)
+    subject = _subject(generator, data, schema, settings)
+    question = _question(subject.claim, detect=detect, tpr=tpr, fpr=fpr)
+    sizing = sizing_of(subject, settings, question)
     model = stated(seconds_per_model) if seconds_per_model else None
     if time_one and generator is not None and data is not None and model is None:
-        one = settings
-        if not settings.one_run:
-            # Half of the records are missing from every table, which takes no longer.
-            one = replace(settings, records=1, shadow_models=MIN_SHADOW_MODELS)
-        model = timed(generator, data, schema, one)
+        model = timed(generator, data, schema, settings)
     cost = None
-    if model is not None and settings.one_run:
-        cost = one_training(model)
-    elif model is not None:
+    if model is not None:
         cost = cost_of(settings, model, together=subject.together, jobs=jobs)
     if json:
         document = _document(sizing, subject.claim, settings, cost)
@@ -113,29 +109,84 @@ def plan(
         _show(sizing, subject.claim, settings, cost)
 
 
+def _question(
+    claim: Claim, *, detect: float | None, tpr: float | None, fpr: float | None
+) -> PlanQuestion:
+    """What the audit is to be large enough for.
+
+    Raises:
+        SettingsError: If options contradict one another.
+    """
+    from dpaudit.auditing.plan import AssumedAttack, PlanQuestion
+
+    if detect is not None:
+        if tpr is not None or fpr is not None:
+            raise SettingsError("give either --detect or --tpr with --fpr, not both")
+        if not detect > claim.value:
+            raise SettingsError(
+                f"--detect must be above the claim ({claim.value:g}), got {detect:g}"
+            )
+        return PlanQuestion(detect, AssumedAttack.of_leak(detect, claim))
+    if (tpr is None) != (fpr is None):
+        raise SettingsError("--tpr and --fpr belong together: give both")
+    if tpr is None or fpr is None:
+        return PlanQuestion()
+    return PlanQuestion(assumed=AssumedAttack(fpr=fpr, tpr=tpr))
+
+
+def _subject(
+    generator: str | None, data: str | None, schema: Path | None, settings: AuditSettings
+) -> PlanSubject:
+    """What is to be audited; the claim alone where no generator and table are named.
+
+    Raises:
+        ClaimError: If there is no claim.
+        InputError: If the table or the generator cannot be used.
+    """
+    from dpaudit.auditing.plan import PlanSubject
+
+    if generator is None or data is None:
+        stated = settings.claim.made(
+            relation=settings.claim.neighbours or Neighbours.ADD_REMOVE,
+            default_delta=0.0,
+            source="given by the caller",
+        )
+        if stated is None:
+            raise ClaimError(
+                "plan needs a claim: give `epsilon`, `mu`, `rho` or `curve`, or a GENERATOR with "
+                "`data`"
+            )
+        return PlanSubject(stated)
+    from dpaudit.model.tables import load
+    from dpaudit.plugins.named import claim_under_audit, named_generator
+    from dpaudit.plugins.protocols import trains_many
+
+    table = load(data, schema)
+    offered = {"schema": table.schema, "target": table.data.iloc[[0]]}
+    named = named_generator(
+        generator, settings.parameters, offered, worker_memory=settings.worker_memory
+    )
+    claim = claim_under_audit(named, settings.claim)
+    return PlanSubject(claim, table, trains_many(named.generator))
+
+
 def _document(
     sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None
 ) -> dict[str, Any]:
-    from dpaudit.cli import plan_records
-
     return {
         f"needed_{sizing.unit}": None if sizing.needed is None else sizing.needed.size,
-        **_asked(sizing),
+        **sizing.asked_row,
         "quantity": claim.quantity.value,
         **claim.as_settings,
-        "attacks": settings.hypotheses.count if settings.one_run else len(settings.attacks),
+        "attacks": sizing.attacks,
         "confidence": settings.confidence,
-        "one_run": settings.one_run,
-        "interference": sizing.interference,
+        "game": settings.game.NAME,
         "seconds": None if cost is None else cost.seconds,
         "trainings": None if cost is None else cost.trained,
         "worker_memory": None if cost is None else cost.memory,
         "alternatives": sizing.rows,
-    } | ({"records": plan_records.document(sizing.choices)} if sizing.choices else {})
-
-
-def _asked(sizing: Sizing) -> dict[str, Any]:
-    return next(row for row in sizing.rows if row[sizing.unit] == sizing.asked)
+        **sizing.document,
+    }
 
 
 class _Proven(NamedTuple):
@@ -145,7 +196,7 @@ class _Proven(NamedTuple):
     caught: float | None
 
 
-def _of_row(row: dict[str, Any]) -> _Proven:
+def _of_row(row: Mapping[str, Any]) -> _Proven:
     if "max_provable" in row:
         return _Proven(row["max_provable"], row["detectable"])
     return _Proven(row["max_provable_epsilon"], row["detectable_epsilon"])
@@ -158,8 +209,6 @@ def _claim_text(claim: Claim) -> str:
 
 
 def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> None:
-    from dpaudit.cli import plan_records
-
     output, unit = results(), sizing.unit.replace("_", " ")
     noun = claim.quantity.noun
     if sizing.needed is not None:
@@ -181,30 +230,94 @@ def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
     if cost is not None:
         for line in cost.lines:
             output.print(line)
-    elif settings.one_run:
-        output.print("cost: one training; its controls train nothing")
     else:
-        output.print("cost: time one model with --time-one, or give --seconds-per-model")
-    if sizing.interference is not None:
-        output.print(
-            f"interference: {100.0 * sizing.interference:.0f} % of what marginals say of a coin is "
-            "lost to other canaries"
-        )
-    elif settings.one_run:
-        output.print(
-            "interference: as if no canary disturbed another; GENERATOR and --data say more"
-        )
-    if sizing.choices:
-        output.print("")
-        for line in plan_records.lines(sizing.choices, settings):
-            output.print(line)
+        known = sizing.cost or "cost: time one model with --time-one, or give --seconds-per-model"
+        output.print(known)
+    for line in sizing.details:
+        output.print(options.spelled(line, options=("data",)))
     if claim.quantity is Quantity.FACTOR:
         from dpaudit.results.sentences import CURVE_FACTOR
 
         output.print(f"{CURVE_FACTOR}.")
-    if _of_row(_asked(sizing)).most <= claim.value:
+    if _of_row(sizing.asked_row).most <= claim.value:
         output.print("too few: even a perfect attack could not prove more than the claim")
     error = percent(round(1.0 - settings.confidence, 12))
     output.print(f"after another audit: a fresh --seed; {error} error adds to what that one spent")
-    if not settings.one_run and settings.records == 1:
-        output.print(f"to add models while looking: --sequential from the start, {error} in all")
+    if sizing.advice:
+        output.print(options.spelled(sizing.advice))
+
+
+class AuditCost(NamedTuple):
+    """What an audit costs.
+
+    Attributes:
+        seconds: Wall time of the whole audit, its controls included.
+        trained: What is trained, by kind; as in the JSON document.
+        memory: Bytes that one worker takes, of as many as there are jobs; None if not known.
+        lines: The same in words.
+    """
+
+    seconds: float
+    trained: dict[str, int]
+    memory: int | None
+    lines: tuple[str, ...]
+
+
+def timed(generator: str, data: str, schema: Path | None, settings: AuditSettings) -> ModelCost:
+    """Trains one model to know its cost."""
+    from dpaudit.auditing.games import build_spec
+    from dpaudit.auditing.timing import time_one
+    from dpaudit.model.tables import load
+
+    return time_one(build_spec(generator, load(data, schema), settings))
+
+
+def stated(seconds_per_model: float) -> ModelCost:
+    """The cost of a model of which only the time in seconds is known."""
+    from dpaudit.auditing.timing import ModelCost
+
+    return ModelCost(seconds_per_model)
+
+
+def cost_of(
+    settings: AuditSettings, one: ModelCost, *, together: bool, jobs: int | None
+) -> AuditCost:
+    """What an audit costs; `together`: whether its generator trains many models at once."""
+    import loky
+
+    from dpaudit.auditing.games import kind_of
+
+    planned = kind_of(settings.game).trainings(settings, together)
+    workers = 1 if planned.alone else jobs or loky.cpu_count()
+    several = planned.models > 1
+    control = one.control if one.control is not None else one.model if several else 0.0
+    total = planned.seconds(per_model=one.model, per_control=control, workers=workers)
+    each = f"{rounded(one.model)} s {'a' if several else 'the'} model"
+    if one.control is not None:
+        each += f", {rounded(control)} s a control"
+    elif several:
+        each += "; controls counted alike, though they train nothing"
+    else:
+        each = "its controls train nothing"
+    if together and one.control is not None:
+        each += "; trained together they take less"
+    trained = [f"{planned.models} models" if several else "one model"]
+    if planned.repeats:
+        trained.append(f"{planned.repeats} repeat{'s' if planned.repeats > 1 else ''}")
+    about = "at most about" if planned.at_most else "about"
+    lines = [
+        f"cost: {about} {duration(total)} for {', '.join(trained)} and {planned.controls} controls",
+        f"      ({each})",
+        *_memory_lines(one, workers),
+    ]
+    counted = {name: getattr(planned, name) for name in ("models", "repeats", "controls")}
+    return AuditCost(total, counted, one.memory, tuple(lines))
+
+
+def _memory_lines(one: ModelCost, workers: int) -> list[str]:
+    if one.memory is None:
+        return []
+    size = f"{one.memory / _MEGABYTE:,.0f} MB"
+    if workers == 1:
+        return [f"memory: about {size} for the worker process"]
+    return [f"memory: about {size} for each of {workers} worker processes"]

@@ -21,17 +21,26 @@ def replay(
     delta: options.Delta = None,
     neighbours: options.Relation = None,
     target: Annotated[
-        str, typer.Option(metavar="RECORD", help="Record to leave out: `exposing`, `farthest`, `row:N`, `record:FILE`.")
+        str,
+        typer.Option(
+            metavar="RECORD",
+            help="Record to leave out: `exposing`, `farthest`, `row:N`, `record:FILE`.",
+        ),
     ] = "exposing",
     targets: Annotated[
-        int, typer.Option(metavar="N", help="Records to try with two fits each; the worst is replayed.")
+        int,
+        typer.Option(metavar="N", help="Records to try with two fits each; the worst is replayed."),
     ] = 1,
     replays: Annotated[int, typer.Option(metavar="N", help="Counted replays, two fits each.")] = 10,
     rows: options.Rows = None,
-    confidence: Annotated[float, typer.Option(metavar="C", help="One-sided confidence of the bound.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(metavar="C", help="One-sided confidence of the bound.")
+    ] = 0.95,
     worker_memory: options.WorkerMemory = None,
     seed: options.Seed = 0,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Report to write.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Report to write.")
+    ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:

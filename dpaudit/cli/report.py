@@ -11,7 +11,7 @@ from dpaudit.cli.console import ExitCode, guarded, results
 @guarded
 def report(run_folder: options.RunFolderArgument, json: options.Json = False) -> None:
     """Writes report.html and report.md again from a finished run's result.json."""
-    from dpaudit.report.write import write_reports
+    from dpaudit.report.render import write_reports
     from dpaudit.results.result import REPORT_FILE, AuditResult
 
     result = AuditResult.load(run_folder)

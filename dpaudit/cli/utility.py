@@ -11,6 +11,24 @@ from dpaudit.cli import options, task_options
 from dpaudit.cli.console import ExitCode, guarded, progress_of, show, write_asked
 from dpaudit.errors import InputError
 
+TestOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Real rows to test on. Default: a part of --data that no generator sees.",
+        show_default=False,
+    ),
+]
+
+RowsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Synthetic rows to train classifiers on. Default: as many as real ones.",
+        show_default=False,
+    ),
+]
+
 
 @guarded
 def utility(
@@ -18,28 +36,14 @@ def utility(
     data: options.Data,
     schema: options.SchemaFile = None,
     parameter: options.Parameters = None,
-    test: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Real rows to test on. Default: a part of --data that no generator sees.",
-            show_default=False,
-        ),
-    ] = None,
+    test: TestOption = None,
     label: task_options.LabelColumn = None,
     positive: task_options.PositiveValue = None,
     test_share: task_options.TestShare = 0.2,
     repeats: Annotated[
         int, typer.Option(metavar="N", help="Models to train, each measured by one table.")
     ] = 10,
-    rows: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Synthetic rows to train classifiers on. Default: as many as real ones.",
-            show_default=False,
-        ),
-    ] = None,
+    rows: RowsOption = None,
     classifier: task_options.Classifiers = None,
     fidelity: Annotated[
         bool,

@@ -7,8 +7,7 @@ claim allows, names the leak. Each bound holds by itself at the audit's confiden
 is to blame is read off several of them, and is not a theorem.
 """
 
-from dpaudit.explain.effect import Effect, FixedAudit
-from dpaudit.explain.explanation import Explanation
+from dpaudit.explain.explanation import Effect, Explanation, FixedAudit
 from dpaudit.explain.run import Inquiry, explain, inquire
 from dpaudit.explain.suspects import ROW_ORDER, TOGETHER
 

@@ -1,33 +1,54 @@
-"""Runs an audit again with one suspect fixed at a time."""
+"""Opens a finished run and runs its audit again with one suspect fixed at a time."""
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from dpaudit.auditing.entry import folder_usable, run_audit
+from dpaudit.auditing.entry import Machine, folder_usable, run_audit
+from dpaudit.auditing.games import audit_settings, audited_table, build_spec, keywords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.run import attack_all, best
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
-from dpaudit.errors import SettingsError
-from dpaudit.explain.effect import FixedAudit, allowed_auc, judge_fix
-from dpaudit.explain.explanation import Before, Explanation, conclusion, removing
-from dpaudit.explain.reopen import FinishedRun, reopen
+from dpaudit.errors import InputError, RunFolderError, SettingsError
+from dpaudit.explain.explanation import (
+    Before,
+    Explanation,
+    FixedAudit,
+    allowed_auc,
+    conclusion,
+    judge_fix,
+    removing,
+)
 from dpaudit.explain.suspects import suspects_of
 from dpaudit.files import write_whole
 from dpaudit.formatting import did_you_mean
 from dpaudit.game.flight import OnProgress, ignore_progress
 from dpaudit.game.pool import workers_ended
+from dpaudit.game.store import (
+    SALTED,
+    STORE_FILE,
+    RunFolder,
+    changed_keys,
+    salt_of,
+    specification_of,
+)
 from dpaudit.game.trial import Role
-from dpaudit.model.choices import EngineName
+from dpaudit.model.choices import EXPOSING, EngineName
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import require_epsilon
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import IN_MEMORY, Table, load, load_table
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import Generator
+from dpaudit.results.result import RESULT_FILE, AuditResult
+from dpaudit.results.verdict import Verdict
 
 DEFAULT_MODELS = 400
 """Of a suspect, unless the run had fewer, or 400 would not have found the leak."""
@@ -74,7 +95,7 @@ class Inquiry:
 
     run: FinishedRun
     claim: PrivacyClaim
-    settings: AuditSettings
+    settings: AuditSettings[TwoWorlds]
     before: Before
     suspects: Mapping[str, Generator]
     reproduce: str
@@ -108,14 +129,13 @@ class Inquiry:
             AttackError: If an attack fails on a valid synthetic table.
             InterruptedRunError: On Ctrl-C; the same call resumes.
         """
-        place = Path(FOLDER) / suspect / str(self.settings.shadow_models)
+        place = Path(FOLDER) / suspect / str(self.settings.game.shadow_models)
         result = run_audit(
             self._fixed(suspect),
             self.run.folder / place,
-            jobs=jobs,
-            engine=engine,
-            scheduler=scheduler,
-            trial_timeout=trial_timeout,
+            jobs=Machine(
+                jobs=jobs, engine=engine, scheduler=scheduler, trial_timeout=trial_timeout
+            ),
             on_progress=on_progress,
         )
         return judge_fix(suspect, result, self.claim, folder=place.as_posix())
@@ -126,7 +146,7 @@ class Inquiry:
             generator=self.run.audit.generator.name,
             claim=self.claim,
             confidence=self.settings.confidence,
-            shadow_models=self.settings.shadow_models,
+            shadow_models=self.settings.game.shadow_models,
             allowed_auc=allowed_auc(self.claim),
             before=self.before,
             conclusion=conclusion(self.before, fixed),
@@ -148,10 +168,10 @@ class Inquiry:
             ),
             "claim": self.claim,  # whatever the fixed one claims
             "settings": replace(
-                self.settings,
-                epsilon=self.claim.epsilon,
-                delta=self.claim.delta,
-                probe=False,  # the question is what becomes of one leak
+                self.settings.with_game(probe=False),  # the question is what becomes of one leak
+                claim=replace(
+                    self.settings.claim, epsilon=self.claim.epsilon, delta=self.claim.delta
+                ),
             ),
         }
         return FixedSpec(**own, suspect=suspect, command=self.reproduce)
@@ -198,7 +218,7 @@ def inquire(
         settings=settings,
         before=before,
         suspects=chosen,
-        reproduce=shlex.join([*words, "--shadow-models", str(settings.shadow_models)]),
+        reproduce=shlex.join([*words, "--shadow-models", str(settings.game.shadow_models)]),
     )
 
 
@@ -252,15 +272,15 @@ def explain(
 
 def _enough_models(
     run: FinishedRun, claim: PrivacyClaim, asked: int | None
-) -> tuple[AuditSettings, Before]:
+) -> tuple[AuditSettings[TwoWorlds], Before]:
     """Settings with as many models as each suspect is given, and the leak with that many.
 
     With fewer models than it takes to find the leak, any fix would seem to remove it.
     """
-    most = run.audit.settings.shadow_models
+    most = run.audit.settings.game.shadow_models
     models = min(DEFAULT_MODELS, most) if asked is None else asked
     while True:
-        settings = replace(run.audit.settings, shadow_models=models)
+        settings = run.audit.settings.with_game(shadow_models=models)
         before = _before(run, claim, settings)
         if before is not None and before.proved > claim.epsilon:
             return settings, before
@@ -272,9 +292,11 @@ def _enough_models(
         models = min(2 * models, most)  # that of the run found it
 
 
-def _before(run: FinishedRun, claim: PrivacyClaim, settings: AuditSettings) -> Before | None:
+def _before(
+    run: FinishedRun, claim: PrivacyClaim, settings: AuditSettings[TwoWorlds]
+) -> Before | None:
     """The leak as the run would have found it with that many models, whose outcomes it has."""
-    if settings.shadow_models >= run.models:
+    if settings.game.shadow_models >= run.models:
         found = run.result
         if found.attack is None or found.proved is None or found.auc is None:
             return None
@@ -285,3 +307,117 @@ def _before(run: FinishedRun, claim: PrivacyClaim, settings: AuditSettings) -> B
         return None
     deciding = best(attacked)
     return Before(deciding.attack.name, deciding.evaluation.proved, deciding.evaluation.auc)
+
+
+class FinishedRun(NamedTuple):
+    """A finished run.
+
+    Attributes:
+        folder: Its folder.
+        audit: What ran, complete again.
+        result: Its result.
+    """
+
+    folder: Path
+    audit: TwoWorldSpec
+    result: AuditResult
+
+    def opened(self) -> RunFolder:
+        """Its run folder, opened and locked.
+
+        Raises:
+            RunFolderError: If another process holds it, or it is damaged.
+        """
+        return RunFolder(
+            self.folder, spec=self.audit.stored_specification, versions=self.audit.software
+        )
+
+    @property
+    def models(self) -> int:
+        """Shadow models that were trained, of both worlds together."""
+        return sum(self.result.shadow_models.values())
+
+
+def reopen(path: Path) -> FinishedRun:
+    """Rebuilds the audit of a run that found a violation; trains nothing.
+
+    Args:
+        path: Its run folder, or the `result.json` in it.
+
+    Returns:
+        The run, ready to be run again with something fixed.
+
+    Raises:
+        RunFolderError: If the run is not finished, had another game, found no violation, or cannot
+            be run again as it was: the table, the generator or a library has changed.
+        InputError: If there is no run, or what it needs cannot be found.
+    """
+    if os.path.isfile(path / STORE_FILE) and not os.path.isfile(path / RESULT_FILE):
+        raise RunFolderError(
+            f"{path} is not finished: run the command that started it again, it resumes"
+        )
+    result = AuditResult.load(path)
+    folder = result.folder
+    assert folder is not None  # it was loaded from one
+    if result.game.unexplained:
+        raise RunFolderError(f"{folder} is {result.game.unexplained}")
+    if result.verdict is not Verdict.VIOLATION:
+        raise RunFolderError(
+            f"{folder} found no violation (verdict: {result.verdict}): there is nothing to explain"
+        )
+    if result.data.source == IN_MEMORY:
+        raise RunFolderError(
+            f"{folder} was run on a table in memory: write it to a file and audit that"
+        )
+    spec = specification_of(folder)
+    audit = _rebuilt(spec, result)
+    _compare(folder, "versions", result.versions, audit.versions)
+    own = audit.stored_specification
+    _compare(folder, "settings", spec, salt_of(folder).sealed(own))
+    run = FinishedRun(folder, audit, result)
+    run.opened().close()
+    return run
+
+
+def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
+    """The audit of a specification, whose settings stand there and in its result."""
+    target = result.target
+    try:
+        plain = {name: spec[name] for name in keywords() if name in spec}
+        described = {
+            "parameters": spec["generator"]["parameters"],
+            "target": spec["target"]["choice"] if target.tables is None else EXPOSING,
+            "worst_case": target.worst_case,
+            "neighbours_file": target.neighbours_file,
+            "attacks": tuple(attack["name"] for attack in spec["attacks"]),
+        }
+        settings = audit_settings(**(plain | described))
+        table = _table(spec["schema"], result, settings)
+        built = build_spec(spec["generator"]["name"], table, settings)
+        assert isinstance(built, TwoWorldSpec)  # its target is a row
+        return built
+    except InputError as error:
+        raise RunFolderError(f"the audit cannot be built again: {error}") from error
+
+
+def _table(stored: Mapping[str, Any], result: AuditResult, settings: AuditSettings) -> Table:
+    """The table with its schema; an inferred one was not stored, so it is inferred again."""
+    source = result.data.source
+    if result.target.worst_case is not None:
+        return audited_table(None, Schema.from_document(stored), settings)
+    if SALTED not in stored:
+        return load(source, Schema.from_document(stored))
+    if result.schema.source is not None:
+        return load(source, result.schema.source)
+    label = stored["label"]
+    return load(source, label and Schema.infer(load_table(source), label=label))
+
+
+def _compare(folder: Path, what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    """Refuses what has changed since: the effect might be mistaken for that of a fix."""
+    changed = changed_keys(there, here)
+    if changed:
+        raise RunFolderError(
+            f"{folder} was run with other {what}: {', '.join(changed)} changed since; "
+            "audit again, then explain that run"
+        )

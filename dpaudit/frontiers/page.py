@@ -17,9 +17,9 @@ from dpaudit.frontiers.record import (
 )
 from dpaudit.report.figures import CLAIM, LETTER, MARGIN, WIDTH, SvgDrawing, bound_mark, framed
 from dpaudit.report.render import Page, page_html, page_markdown
-from dpaudit.report.structure import Block, Picture
 from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
-from dpaudit.results.brief import AuditBrief
+from dpaudit.results.record import AuditBrief
+from dpaudit.results.structure import Block, Picture
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
 

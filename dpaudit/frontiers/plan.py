@@ -11,14 +11,12 @@ from typing import Any, Final, NamedTuple
 
 import loky
 
-from dpaudit.auditing.games import GAMES, build_spec
+from dpaudit.auditing.games import audit_settings, build_spec, keywords_of, kind_of
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.timing import time_one
-from dpaudit.auditing.two_worlds.spec import build_two_worlds
 from dpaudit.errors import ClaimError, DpauditError, InterruptedRunError, SettingsError
 from dpaudit.formatting import duration
-from dpaudit.model.choices import EXPOSING, VULNERABLE
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import Table
 from dpaudit.plugins.adapt import check_table
@@ -78,7 +76,7 @@ class FrontierSettings:
 
     generators: Sequence[str]
     epsilons: Sequence[float]
-    audit: AuditSettings = field(default_factory=AuditSettings)
+    audit: AuditSettings = field(default_factory=audit_settings)
     utility: UtilitySettings = field(default_factory=UtilitySettings)
 
     def __post_init__(self) -> None:
@@ -92,11 +90,10 @@ class FrontierSettings:
             raise SettingsError(
                 f"`epsilons` must be one or more positive numbers, got {list(self.epsilons)}"
             )
-        for one in fields(AuditSettings):
-            changed = getattr(self.audit, one.name) != getattr(AuditSettings(), one.name)
-            if changed and one.name not in AUDIT_CHOICES:
+        for name in keywords_of(self.audit):
+            if name not in AUDIT_CHOICES:
                 raise SettingsError(
-                    f"`{one.name}` is of one audit, not of a frontier: leave it out, or run that "
+                    f"`{name}` is of one audit, not of a frontier: leave it out, or run that "
                     "point by `dpaudit audit`"
                 )
         for name in ("rows", "confidence", "seed"):
@@ -136,11 +133,12 @@ class FrontierSettings:
         words += [] if schema is None else ["--schema", schema]
         words += [] if test is None else ["--test", test]
         words += ["--epsilons", ",".join(f"{one:g}" for one in self.epsilons)]
-        for settings, names in ((self.audit, AUDIT_CHOICES), (self.utility, UTILITY_CHOICES)):
-            for one in fields(settings):
-                value = getattr(settings, one.name)
-                if one.name in names and value != one.default:
-                    words += _words(one.name, value)
+        for name, value in keywords_of(self.audit).items():
+            words += _words(name, value)
+        for one in fields(self.utility):
+            value = getattr(self.utility, one.name)
+            if one.name in UTILITY_CHOICES and value != one.default:
+                words += _words(one.name, value)
         return shlex.join(words)
 
 
@@ -199,7 +197,7 @@ def planned_points(
         check_table(named.generator, experiment.train)
         chosen = replace(settings.audit, parameters=name.parameters)
         if not _claims_epsilon(named, chosen):
-            chosen = replace(chosen, epsilon=name.epsilon)
+            chosen = replace(chosen, claim=replace(chosen.claim, epsilon=name.epsilon))
         audit = build_spec(name.generator, table, chosen)
         points.append(PlannedPoint(name=name, generator=named, settings=chosen, audit=audit))
     return tuple(points)
@@ -208,7 +206,7 @@ def planned_points(
 def _claims_epsilon(named: NamedGenerator, settings: AuditSettings) -> bool:
     """Whether a generator claims an epsilon itself; else it is held to the one it was given."""
     try:
-        claim = claim_under_audit(named, settings.stated_claim)
+        claim = claim_under_audit(named, settings.claim)
     except ClaimError:
         return False
     return isinstance(claim, PrivacyClaim)
@@ -246,24 +244,21 @@ def cost(
     failed = []
     for dearest in _largest_budgets(points):
         settings = dearest.settings
-        target = EXPOSING if settings.target == VULNERABLE else settings.target
         try:
-            one = time_one(
-                build_two_worlds(dearest.name.generator, table, replace(settings, target=target))
-            )
+            one = time_one(dearest.audit)
         except InterruptedRunError:
             raise
         except DpauditError as error:  # it may fare better at another epsilon
             failed.append(f"; not known of {dearest.name.asked}: {error}")
             continue
         together = trains_many(dearest.generator.generator)
-        planned = GAMES[settings.game].trainings(settings, together)
-        searched = settings.shadow_models if settings.target == VULNERABLE else 0
+        planned = kind_of(settings.game).trainings(settings, together)
         alike = sum(point.name.asked == dearest.name.asked for point in points)
-        seconds = planned.seconds(per_model=one.model, per_control=one.control or one.model)
-        audits += alike * (seconds + searched * one.model) / workers
+        audits += alike * planned.seconds(
+            per_model=one.model, per_control=one.control or one.model, workers=workers
+        )
         tables += alike * repeats * (one.model + per_table)
-        models += alike * (planned.models + searched)
+        models += alike * (planned.models + planned.searches)
     count = len(points)
     what = f"{count} point{'s' if count > 1 else ''}"
     return (

@@ -9,11 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from dpaudit.comparison.compare import gravest
 from dpaudit.formatting import TERMINAL_WIDTH, clipped, percent, printable, rounded, rounded_down
-from dpaudit.report.structure import ReportTable
-from dpaudit.results.brief import AuditBrief
-from dpaudit.results.document import Document
-from dpaudit.results.fields import Positive, Probability, Whole
-from dpaudit.results.schema import document_schema
+from dpaudit.results.document import Document, Positive, Probability, Whole, document_schema
+from dpaudit.results.record import AuditBrief
+from dpaudit.results.structure import ReportTable
 from dpaudit.results.verdict import Verdict
 
 HEADER: Final = ("generator", "claimed", "proved", "most", "AUROC", "interval", "verdict")

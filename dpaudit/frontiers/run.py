@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.auditing.entry import folder_usable, run_audit
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.errors import (
     DpauditError,
@@ -41,7 +42,7 @@ from dpaudit.game.store import (
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest, load
 from dpaudit.plugins.protocols import FloatArray, Generator
-from dpaudit.results.brief import AuditBrief
+from dpaudit.results.record import AuditBrief
 from dpaudit.results.result import RESULT_FILE
 from dpaudit.usefulness.experiment import HEADLINE, Experiment, Measure, Setting
 from dpaudit.usefulness.report import score_interval, welch_p_value
@@ -99,7 +100,7 @@ def frontier(
     settings = FrontierSettings(
         generators=generators,
         epsilons=epsilons,
-        audit=audit or AuditSettings(),
+        audit=audit or audit_settings(),
         utility=utility or UtilitySettings(),
     )
     run = partial(

@@ -6,7 +6,10 @@ The help of a command needs names and defaults alone.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar
+
+from dpaudit.errors import SettingsError
+from dpaudit.formatting import did_you_mean
 
 EXPOSING: Final = "exposing"
 """The record that most facts of the table hold of alone, such as extremes of columns."""
@@ -16,6 +19,36 @@ VULNERABLE: Final = "vulnerable"
 """The record that small attacks find easiest, which takes trainings of its own."""
 CLEAR_MAJORITY: Final = 0.8
 """Share of a PATE ensemble's teachers that agree on a record that is not contested."""
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def member_named(name: str, kind: type[Choice], text: str) -> Choice:
+    """The member of an enumeration that a setting names.
+
+    Args:
+        name: The setting, for the message.
+        kind: The enumeration.
+        text: The member's value, or the member.
+
+    Raises:
+        SettingsError: If there is none of that name.
+    """
+    try:
+        return kind(text)
+    except ValueError:
+        known = [member.value for member in kind]
+        raise SettingsError(
+            f"`{name}`: {text!r} is not one of {', '.join(known)}{did_you_mean(str(text), known)}"
+        ) from None
+
+
+class Effort(StrEnum):
+    """How large an audit is, where its sizes are not given one by one."""
+
+    QUICK = "quick"
+    STANDARD = "standard"
+    THOROUGH = "thorough"
 
 
 class Access(StrEnum):

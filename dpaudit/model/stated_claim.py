@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
+from dpaudit.errors import SettingsError
+from dpaudit.model.choices import member_named
 from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, CurvePoint, GaussianClaim
+from dpaudit.model.currencies import (
+    Claim,
+    ConcentratedClaim,
+    CurveClaim,
+    CurvePoint,
+    GaussianClaim,
+    curve_points,
+)
+from dpaudit.model.curve_text import read_curve
 
 
-class StatedClaim(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class StatedClaim:
     """What the caller claims; None leaves it to the generator. At most one quantity is stated.
 
     Attributes:
-        epsilon: Epsilon of a (epsilon, delta) claim.
-        delta: Its delta; it may also take the place of the generator's own.
-        mu: Of a Gaussian claim.
-        rho: Of a zCDP claim.
-        curve: Points of a privacy curve.
-        neighbours: The relation; by default the generator's own, else add-remove.
+        epsilon: Epsilon of the claim under audit; the generator's own if None.
+        delta: Delta of the claim; the generator's own, else 0, if None.
+        mu: A claim of Gaussian DP under audit, instead of epsilon.
+        rho: A claim of zCDP, instead of epsilon.
+        curve: A privacy curve, instead of epsilon: pairs of epsilon and delta, a JSON or CSV file
+            of them, or text such as "0.5:1e-3,1:1e-5".
+        neighbours: "add-remove" or "replace-one"; that of the generator's claim if None.
+
+    Raises:
+        ClaimError: If the points of the curve have no meaning.
+        SettingsError: If two claims are stated, or the relation is none.
     """
 
     epsilon: float | None = None
@@ -26,6 +44,33 @@ class StatedClaim(NamedTuple):
     rho: float | None = None
     curve: tuple[CurvePoint, ...] | None = None
     neighbours: Neighbours | None = None
+
+    def __post_init__(self) -> None:
+        if self.curve is not None:
+            given: Any = self.curve
+            text = isinstance(given, str | Path)
+            object.__setattr__(self, "curve", read_curve(given) if text else curve_points(given))
+        if self.neighbours is not None:
+            relation = member_named("neighbours", Neighbours, self.neighbours)
+            object.__setattr__(self, "neighbours", relation)
+        stated = [
+            name for name in ("epsilon", "mu", "rho", "curve") if getattr(self, name) is not None
+        ]
+        if self.delta is not None and stated and stated != ["epsilon"]:
+            raise SettingsError(f"`delta` belongs to `epsilon`: leave it out of `{stated[0]}`")
+        if len(stated) > 1:
+            named = " and ".join(f"`{name}`" for name in stated)
+            raise SettingsError(f"{named} state one claim each: give one of them")
+
+    @classmethod
+    def of(cls, claim: Claim) -> StatedClaim:
+        """What a claim states, its neighbours included."""
+        return cls(**claim.as_settings, neighbours=claim.neighbours)
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether a quantity is stated; else the claim is the generator's own."""
+        return replace(self, neighbours=None) != StatedClaim()
 
     def made(self, *, relation: Neighbours, default_delta: float, source: str) -> Claim | None:
         """The claim; None if none is stated.

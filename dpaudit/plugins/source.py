@@ -246,8 +246,9 @@ class _Walk:
         files = self._files_of(name)
         if files is None and not owners:
             self._missing.add(name)
-        inside = [file for file in files or () if self._installed_module(file) is not None]
-        self._todo += [file for file in files or () if file not in inside]
+        inside: list[Path] = []
+        for file in files or ():
+            (self._todo if self._installed_module(file) is None else inside).append(file)
         if inside:
             self._read_installed(name, inside)
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.bounds._checks import check_confidence
+from dpaudit.bounds.inputs import check_confidence
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.encoding import values_of_table

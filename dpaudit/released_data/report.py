@@ -22,7 +22,7 @@ from dpaudit.released_data.inference import Inference
 from dpaudit.released_data.linkage import DistancePanel, DistanceQuantiles, Linkage
 from dpaudit.released_data.membership import CONTROL_LEVEL, RiskyRow, p_text
 from dpaudit.released_data.tables import ReleasedSources
-from dpaudit.report.structure import Block, ReportTable
+from dpaudit.results.structure import Block, ReportTable
 
 _ROWS_NAMED = 20
 _INDENT = "  "

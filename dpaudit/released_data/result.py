@@ -26,9 +26,8 @@ from dpaudit.released_data.report import (
 )
 from dpaudit.released_data.tables import ReleasedSources
 from dpaudit.report.render import Page, page_html, page_markdown
-from dpaudit.report.structure import Block
-from dpaudit.results.document import Document
-from dpaudit.results.schema import document_schema
+from dpaudit.results.document import Document, document_schema
+from dpaudit.results.structure import Block
 from dpaudit.results.verdict import Verdict
 
 

@@ -161,13 +161,22 @@ class CurveReplays(_AtOneEpsilon):
 
     def level_of(self, epsilon: float, divergence: float) -> float:
         """The factor of the point whose delta is exceeded at epsilon."""
-        factors = [epsilon / one.epsilon for one in self.claim.points if one.delta < divergence and one.epsilon > 0]
+        factors = [
+            epsilon / one.epsilon
+            for one in self.claim.points
+            if one.delta < divergence and one.epsilon > 0
+        ]
         return max(factors, default=0.0)
 
     @property
     def points(self) -> tuple[float, ...]:
         """Epsilons around each of its own."""
-        return tuple(factor * one.epsilon for one in self.claim.points for factor in (1.0, 1.1, 1.5, 2.0, 4.0) if one.epsilon > 0)
+        return tuple(
+            factor * one.epsilon
+            for one in self.claim.points
+            for factor in (1.0, 1.1, 1.5, 2.0, 4.0)
+            if one.epsilon > 0
+        )
 
 
 def replay_guarantee(claim: Claim) -> ReplayGuarantee:

@@ -72,7 +72,9 @@ def draw_plan(
     pilot = settled(pilot)
     found = losses(pilot)
     selected = {one.site for one in found if one.how is How.SELECTED}
-    steps = [step for step in pilot.noisy if step.site not in selected and np.any(step.before.shift != 0)]
+    steps = [
+        step for step in pilot.noisy if step.site not in selected and np.any(step.before.shift != 0)
+    ]
     pure = isinstance(guarantee, EpsilonReplays) and guarantee.delta == 0
     towards = World.IN if total(found) >= 0 else World.OUT
     if pure or not steps:
@@ -86,13 +88,19 @@ def draw_plan(
                 for at in range(0, _SIMULATED, 4)
             ]
             for at in guarantee.points:
-                value = float(np.median([guarantee.proved(one, at=at, confidence=confidence) for one in groups]))
+                value = float(
+                    np.median(
+                        [guarantee.proved(one, at=at, confidence=confidence) for one in groups]
+                    )
+                )
                 if value > best + 1e-9:
                     best, plan = value, DrawPlan(base, float(tilt), at)
     return plan
 
 
-def _simulated(steps: Sequence[NoisyStep], base: World, tilt: float, count: int, rng: np.random.Generator) -> Replays:
+def _simulated(
+    steps: Sequence[NoisyStep], base: World, tilt: float, count: int, rng: np.random.Generator
+) -> Replays:
     """Losses and weights of many transcripts whose steps move as those of the pilot do."""
     world = 0 if base is World.IN else 1
     found, weights = np.zeros(count), np.zeros(count)
@@ -101,7 +109,14 @@ def _simulated(steps: Sequence[NoisyStep], base: World, tilt: float, count: int,
         moving = np.flatnonzero(shift)
         for at in moving[:2000]:
             law, other = (
-                type(one)(**{k: np.asarray(np.broadcast_to(v, shift.shape)[at]) if isinstance(v, np.ndarray) else v for k, v in vars(one).items()})
+                type(one)(
+                    **{
+                        k: np.asarray(np.broadcast_to(v, shift.shape)[at])
+                        if isinstance(v, np.ndarray)
+                        else v
+                        for k, v in vars(one).items()
+                    }
+                )
                 for one in (step.laws[world], step.laws[1 - world])
             )
             moved = np.full(count, shift[at])
@@ -111,7 +126,9 @@ def _simulated(steps: Sequence[NoisyStep], base: World, tilt: float, count: int,
     return Replays(found, weights)
 
 
-def detectable(guarantee: ReplayGuarantee, *, replays: int, confidence: float, rng: np.random.Generator) -> float | None:
+def detectable(
+    guarantee: ReplayGuarantee, *, replays: int, confidence: float, rng: np.random.Generator
+) -> float | None:
     """The smallest Gaussian leak whose bound exceeds the claim with 80 % probability."""
     if not isinstance(guarantee, EpsilonReplays):
         return None
@@ -128,7 +145,12 @@ def detectable(guarantee: ReplayGuarantee, *, replays: int, confidence: float, r
     return high
 
 
-def _caught(epsilon: float, guarantee: EpsilonReplays, normal: np.ndarray[tuple[int, ...], np.dtype[np.float64]], confidence: float) -> float:
+def _caught(
+    epsilon: float,
+    guarantee: EpsilonReplays,
+    normal: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    confidence: float,
+) -> float:
     mu = _mu_of(epsilon, guarantee.delta)
     tilt = (guarantee.claimed - mu * mu / 2) / mu**2
     tilt = max(tilt, (epsilon - mu * mu / 2) / mu**2)
@@ -136,7 +158,9 @@ def _caught(epsilon: float, guarantee: EpsilonReplays, normal: np.ndarray[tuple[
     loss = mu * z + mu * mu / 2
     weight = -0.5 * z**2 + 0.5 * normal**2
     value = -np.expm1(np.minimum(guarantee.claimed - loss, 0.0)) * np.exp(weight)
-    return float(np.mean([mean_exceeds(one, guarantee.delta, confidence=confidence) for one in value]))
+    return float(
+        np.mean([mean_exceeds(one, guarantee.delta, confidence=confidence) for one in value])
+    )
 
 
 def _mu_of(epsilon: float, delta: float) -> float:
@@ -148,4 +172,3 @@ def _mu_of(epsilon: float, delta: float) -> float:
         else:
             high = middle
     return high
-

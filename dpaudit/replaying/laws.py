@@ -61,9 +61,7 @@ class Law(ABC):
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Draws of the noise."""
 
-    def drawn(
-        self, shift: FloatArray, tilt: float, rng: np.random.Generator
-    ) -> Drawn:
+    def drawn(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
         """Noise moved along `tilt * shift`, towards outcomes where the worlds differ most.
 
         Args:
@@ -95,7 +93,9 @@ class Gaussian(Law):
     name = "gaussian"
 
     def log_density(self, noise: FloatArray) -> FloatArray:
-        return np.asarray(-0.5 * (noise / self.scale) ** 2 - np.log(self.scale) - 0.5 * math.log(2 * math.pi))
+        return np.asarray(
+            -0.5 * (noise / self.scale) ** 2 - np.log(self.scale) - 0.5 * math.log(2 * math.pi)
+        )
 
     def cdf(self, noise: FloatArray) -> FloatArray:
         return np.asarray(special.ndtr(noise / self.scale))
@@ -120,9 +120,7 @@ class Laplace(Law):
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return np.asarray(rng.laplace(size=shape) * self.scale)
 
-    def drawn(
-        self, shift: FloatArray, tilt: float, rng: np.random.Generator
-    ) -> Drawn:
+    def drawn(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
         """q(z) in proportion to p(z) (p(z) / p(z + shift))^tilt: the exponential tilt of the loss.
 
         In units of the scale, with d = |shift| and z towards the side where the loss is large, the
@@ -192,7 +190,9 @@ class Gamma(Law):
     def log_density(self, noise: FloatArray) -> FloatArray:
         z = self.sign * noise / self.scale
         with np.errstate(divide="ignore", invalid="ignore"):
-            inside = (self.shape - 1) * np.log(z) - z - special.gammaln(self.shape) - np.log(self.scale)
+            inside = (
+                (self.shape - 1) * np.log(z) - z - special.gammaln(self.shape) - np.log(self.scale)
+            )
         return np.where(z > 0, inside, -np.inf)
 
     def cdf(self, noise: FloatArray) -> FloatArray:
@@ -209,15 +209,15 @@ class _Tabulated(Law):
 
     whole = True
 
-    def drawn(
-        self, shift: FloatArray, tilt: float, rng: np.random.Generator
-    ) -> Drawn:
+    def drawn(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
         reach = math.ceil(_REACH * self.width + float(np.max(np.abs(shift), initial=0.0)))
         if 2 * reach + 1 > _WIDEST_TABLE or shift.size > 10_000:
             return super().drawn(shift, tilt, rng)
         grid = np.arange(-reach, reach + 1, dtype=float)
         scales = np.broadcast_to(self.scale, shift.shape).ravel()
-        kinds, back = np.unique(np.stack([np.rint(shift.ravel()), scales]), axis=1, return_inverse=True)
+        kinds, back = np.unique(
+            np.stack([np.rint(shift.ravel()), scales]), axis=1, return_inverse=True
+        )
         values, log_weights = np.empty(shift.size), np.empty(shift.size)
         for kind, (moved, scale) in enumerate(kinds.T):
             law = type(self)(np.asarray(scale))
@@ -313,7 +313,9 @@ class Geometric(Law):
         return np.asarray(below if self.sign > 0 else 1.0 - below)
 
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return np.asarray(self.sign * rng.geometric(np.broadcast_to(self.shape, shape)), dtype=float)
+        return np.asarray(
+            self.sign * rng.geometric(np.broadcast_to(self.shape, shape)), dtype=float
+        )
 
 
 @dataclass(frozen=True)
@@ -332,7 +334,7 @@ class Staircase(Law):
         return np.asarray(np.log(top) - self.epsilon * step)
 
     def cdf(self, noise: FloatArray) -> FloatArray:
-        raise NotImplementedError  # noqa: EM101 - selections with staircase noise are not followed
+        raise NotImplementedError
 
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         b = math.exp(-self.epsilon)
@@ -340,7 +342,9 @@ class Staircase(Law):
         level = rng.geometric(1 - b, size=shape) - 1
         inner = rng.random(shape) < self.gamma / (self.gamma + (1 - self.gamma) * b)
         place = rng.random(shape)
-        z = np.where(inner, level + self.gamma * place, level + self.gamma + (1 - self.gamma) * place)
+        z = np.where(
+            inner, level + self.gamma * place, level + self.gamma + (1 - self.gamma) * place
+        )
         return np.asarray(sign * z * self.scale)
 
 
@@ -405,7 +409,9 @@ def law_of(shares: Sequence[Share]) -> Law | None:
 def _of_gammas(shares: Sequence[Share]) -> Law | None:
     """Gammas of one scale add up in shape; equal ones of both signs with shape 1 are Laplace."""
     sizes = [np.abs(one.factor) * one.scale for one in shares]
-    if any(not np.allclose(size, sizes[0], rtol=1e-12) for size in sizes) or not np.all(sizes[0] > 0):
+    if any(not np.allclose(size, sizes[0], rtol=1e-12) for size in sizes) or not np.all(
+        sizes[0] > 0
+    ):
         return None
     totals: dict[float, Any] = {}
     for one in shares:

@@ -87,7 +87,9 @@ def _noisy_line(site: Site, steps: list[NoisyStep], ways: list[Loss]) -> tuple[L
         squares = 0.0
         for step in released:
             gaussian = isinstance(step.laws[0], Gaussian | DiscreteGaussian)
-            ratio = np.abs(step.before.shift) / np.broadcast_to(step.laws[0].scale, step.answer.shape)
+            ratio = np.abs(step.before.shift) / np.broadcast_to(
+                step.laws[0].scale, step.answer.shape
+            )
             if gaussian:
                 squares += float(np.sum(ratio**2))
                 epsilon = math.inf if np.any(ratio > 0) else epsilon
@@ -176,7 +178,11 @@ def computed_epsilon(transcript: Transcript, found: Sequence[Loss], delta: float
         return None
     epsilons = [one for one in pure if one is not None and one > 0]
     if mu == 0:
-        return float(sum(epsilons)) if delta == 0 or not epsilons else _composed(0.0, transcript, found, delta)
+        return (
+            float(sum(epsilons))
+            if delta == 0 or not epsilons
+            else _composed(0.0, transcript, found, delta)
+        )
     if delta == 0:
         return math.inf
     return gaussian_epsilon(mu, delta) if not epsilons else _composed(mu, transcript, found, delta)
@@ -186,16 +192,24 @@ def _composed(mu: float, transcript: Transcript, found: Sequence[Loss], delta: f
     """Epsilon at delta of Gaussian, Laplace and other steps together."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    parts = [] if mu == 0 else [pld.from_gaussian_mechanism(1.0 / mu, value_discretization_interval=1e-3)]
+    parts = (
+        []
+        if mu == 0
+        else [pld.from_gaussian_mechanism(1.0 / mu, value_discretization_interval=1e-3)]
+    )
     selected = {one.site for one in found if one.how is How.SELECTED}
     for step in transcript.noisy:
         if step.site in selected or isinstance(step.laws[0], Gaussian | DiscreteGaussian):
             continue
         for one in np.abs(_largest(step)):
             if one > 0:
-                parts.append(pld.from_laplace_mechanism(1.0 / float(one), value_discretization_interval=1e-3))
+                parts.append(
+                    pld.from_laplace_mechanism(1.0 / float(one), value_discretization_interval=1e-3)
+                )
     parts += [
-        pld.from_privacy_parameters(_pure(one.largest if one.largest is not None else abs(one.value)))
+        pld.from_privacy_parameters(
+            _pure(one.largest if one.largest is not None else abs(one.value))
+        )
         for one in found
         if one.how is How.SELECTED and (one.largest or abs(one.value)) > 1e-12
     ]

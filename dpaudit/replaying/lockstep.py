@@ -169,22 +169,34 @@ class Worlds:
             "can say nothing of this generator"
         )
 
-    def _once(self, match: _Match, tables: Mapping[World, pd.DataFrame], *, rows: int, order: Order) -> Played:
+    def _once(
+        self, match: _Match, tables: Mapping[World, pd.DataFrame], *, rows: int, order: Order
+    ) -> Played:
         lengths = {world: len(tables[world]) for world in WORLDS}
         self._children.clear()
         for world, other in (WORLDS, WORLDS[::-1]):
             control = self._sides[world].control
-            control.send({
-                "kind": "begin",
-                "seed": int(self.rng(f"coins/{order.coins if order.coins != OPPOSITE else 0}", order.number).integers(2**62)),
-                "opposite": order.coins == OPPOSITE,
-                "asked": sorted(self._asked),
-                "rows": [lengths[world], lengths[other]],
-            })
+            control.send(
+                {
+                    "kind": "begin",
+                    "seed": int(
+                        self.rng(
+                            f"coins/{order.coins if order.coins != OPPOSITE else 0}", order.number
+                        ).integers(2**62)
+                    ),
+                    "opposite": order.coins == OPPOSITE,
+                    "asked": sorted(self._asked),
+                    "rows": [lengths[world], lengths[other]],
+                }
+            )
             control.receive()
-        seed = int(self.rng("seed", order.number if order.seed is None else order.seed).integers(2**31))
+        seed = int(
+            self.rng("seed", order.number if order.seed is None else order.seed).integers(2**31)
+        )
         fits = {
-            world: self._pool.submit(self._sides[world].session.synthesize, tables[world], rows=rows, seed=seed)
+            world: self._pool.submit(
+                self._sides[world].session.synthesize, tables[world], rows=rows, seed=seed
+            )
             for world in WORLDS
         }
         parting = None
@@ -216,9 +228,13 @@ class Worlds:
             match.take(world, ended)
             if world is World.IN or parting is not None:
                 transcript.unfollowed += [
-                    Unfollowed(Site(*one[:3]), "noise whose use was not seen") for one in ended["unseen"]
+                    Unfollowed(Site(*one[:3]), "noise whose use was not seen")
+                    for one in ended["unseen"]
                 ]
-        transcript.unfollowed += [Unfollowed(one, "drawn in a process that the generator started") for one in self._children]
+        transcript.unfollowed += [
+            Unfollowed(one, "drawn in a process that the generator started")
+            for one in self._children
+        ]
         if parting is None and failure is None:
             try:
                 match.compare_notes()
@@ -292,7 +308,9 @@ class _Match:
             sites = self._sites(inside, outside)
             if inside["kind"] != outside["kind"] or sites[0] != sites[1]:
                 raise _Parted(
-                    Parting(kind=PartKind.STEPS, sites=sites, values=(inside["kind"], outside["kind"]))
+                    Parting(
+                        kind=PartKind.STEPS, sites=sites, values=(inside["kind"], outside["kind"])
+                    )
                 )
             replies = getattr(self, f"_on_{inside['kind']}")(sites[0], inside, outside)
             for world, reply in zip(WORLDS, replies, strict=True):
@@ -345,20 +363,30 @@ class _Match:
         for first, second in zip(inside[:shared], outside[:shared], strict=True):
             sites = (self.sides[World.IN].sites[first[1]], self.sides[World.OUT].sites[second[1]])
             if first[0] != second[0] or sites[0] != sites[1]:
-                raise _Parted(Parting(kind=PartKind.STEPS, sites=sites, values=(first[0], second[0])))
+                raise _Parted(
+                    Parting(kind=PartKind.STEPS, sites=sites, values=(first[0], second[0]))
+                )
             if first[2] != second[2]:
                 key = sites[0][:2]
                 if first[0] in _ASKABLE and key not in self.asked:
                     self.asked.add(key)
                     raise _Again
-                raise _Parted(Parting(kind=PartKind.DRAWS, sites=sites, values=(first[0], second[0])))
+                raise _Parted(
+                    Parting(kind=PartKind.DRAWS, sites=sites, values=(first[0], second[0]))
+                )
             self._record(sites[0], first)
         if len(inside) != len(outside) and not partial:
             longer = WORLDS[0] if len(inside) > len(outside) else WORLDS[1]
             note = self._notes[longer][shared]
             site = self.sides[longer].sites[note[1]]
             places = (site, None) if longer is World.IN else (None, site)
-            raise _Parted(Parting(kind=PartKind.STEPS, sites=places, values=(f"{len(inside)} draws and uses", f"{len(outside)}")))
+            raise _Parted(
+                Parting(
+                    kind=PartKind.STEPS,
+                    sites=places,
+                    values=(f"{len(inside)} draws and uses", f"{len(outside)}"),
+                )
+            )
         self._notes = {world: [] for world in WORLDS}
 
     def _sites(self, inside: Mapping[str, Any], outside: Mapping[str, Any]) -> tuple[Site, Site]:
@@ -366,10 +394,19 @@ class _Match:
 
     def _lone(self, said: Mapping[World, Mapping[str, Any] | None]) -> Parting:
         sites = tuple(None if one is None else Site(*one["site"]) for one in said.values())
-        values = tuple("no further step" if one is None else str(one["kind"]) for one in said.values())
-        return Parting(kind=PartKind.STEPS, sites=(sites[0], sites[1]), values=(values[0], values[1]))
+        values = tuple(
+            "no further step" if one is None else str(one["kind"]) for one in said.values()
+        )
+        return Parting(
+            kind=PartKind.STEPS, sites=(sites[0], sites[1]), values=(values[0], values[1])
+        )
 
-    def _failure(self, world: World, said: Mapping[World, Mapping[str, Any] | None], fits: Mapping[World, Future[pd.DataFrame]]) -> Parting:
+    def _failure(
+        self,
+        world: World,
+        said: Mapping[World, Mapping[str, Any] | None],
+        fits: Mapping[World, Future[pd.DataFrame]],
+    ) -> Parting:
         del said
         what = str(fits[world].exception())
         values = (what, "goes on") if world is World.IN else ("goes on", what)
@@ -397,8 +434,12 @@ class _Match:
         elif kind in ("largest", "ordered"):
             self.transcript.selections.append(
                 Selection(
-                    site=site, how=kind, ids=flat(more["ids"]), factor=flat(more["factor"]),
-                    offset=flat(more["offset"]), outcome=flat(more["place" if kind == "largest" else "order"]),
+                    site=site,
+                    how=kind,
+                    ids=flat(more["ids"]),
+                    factor=flat(more["factor"]),
+                    offset=flat(more["offset"]),
+                    outcome=flat(more["place" if kind == "largest" else "order"]),
                 )  # fmt: skip
             )
         elif kind == "compare":
@@ -407,8 +448,14 @@ class _Match:
             assert left.factor is not None
             self.transcript.selections.append(
                 Selection(
-                    site=site, how=kind, ids=flat(left.ids), factor=flat(left.factor), offset=flat(left.offset),
-                    outcome=flat(more["outcome"]), other=right, sign=more["sign"],
+                    site=site,
+                    how=kind,
+                    ids=flat(left.ids),
+                    factor=flat(left.factor),
+                    offset=flat(left.offset),
+                    outcome=flat(more["outcome"]),
+                    other=right,
+                    sign=more["sign"],
                 )  # fmt: skip
             )
 
@@ -430,7 +477,9 @@ class _Match:
         first, second = inside["value"], outside["value"]
         equal = same(first, second)
         if not equal and inside["what"] == "spend":
-            self._unfollowed(site, "noise or a coin is put together with data in a way that cannot be followed")
+            self._unfollowed(
+                site, "noise or a coin is put together with data in a way that cannot be followed"
+            )
         elif not equal:
             values = (shown(first), shown(second))
             raise _Parted(Parting(kind=PartKind.OPERANDS, sites=(site, site), values=values))
@@ -440,11 +489,15 @@ class _Match:
         before = (inside["before"], outside["before"])
         if before[0].shape != before[1].shape:
             values = tuple(f"shape {one.shape}" for one in before)
-            raise _Parted(Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1])))
+            raise _Parted(
+                Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1]))
+            )
         parts = inside["parts"], outside["parts"]
         if [one["law"] for one in parts[0]] != [one["law"] for one in parts[1]]:
             values = tuple(", ".join(one["law"] for one in side) for side in parts)
-            raise _Parted(Parting(kind=PartKind.STEPS, sites=(site, site), values=(values[0], values[1])))
+            raise _Parted(
+                Parting(kind=PartKind.STEPS, sites=(site, site), values=(values[0], values[1]))
+            )
         self._next = inside["first"]
         value = self._answered(site, Pair(flat(before[0]), flat(before[1])), parts)
         other = value
@@ -492,21 +545,29 @@ class _Match:
                 offsets = []
                 break
             place = step.drawn.index(one)
-            offsets.append((step.answer[place], step.before.inside[place], step.before.outside[place], at))
+            offsets.append(
+                (step.answer[place], step.before.inside[place], step.before.outside[place], at)
+            )
         if not offsets or len(offsets) != before.inside.size:
             self._unfollowed(site, "noise that is used more than once")
             return before.inside
         first = np.asarray([one[0] - one[1] for one in offsets]) + before.inside
         second = np.asarray([one[0] - one[2] for one in offsets]) + before.outside
         if not same(first, second):
-            raise _Parted(Parting(kind=PartKind.REUSED, sites=(site, site), values=(shown(first), shown(second))))
+            raise _Parted(
+                Parting(
+                    kind=PartKind.REUSED, sites=(site, site), values=(shown(first), shown(second))
+                )
+            )
         return first
 
     def _on_choose(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
         weights = [np.asarray(one["weights"], dtype=float) for one in (inside, outside)]
         if weights[0].shape != weights[1].shape:
             values = tuple(f"{len(one)} places" for one in weights)
-            raise _Parted(Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1])))
+            raise _Parted(
+                Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1]))
+            )
         shares = [one / one.sum() for one in weights]
         base = WORLDS.index(self.order.base)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -523,7 +584,12 @@ class _Match:
         if not same(shares[0], shares[1]):
             self._depends()
             self.transcript.choices.append(
-                ChoiceStep(site=site, log_probability=Pair(logs[0][places], logs[1][places]), largest=largest, table=Pair(shares[0], shares[1]))
+                ChoiceStep(
+                    site=site,
+                    log_probability=Pair(logs[0][places], logs[1][places]),
+                    largest=largest,
+                    table=Pair(shares[0], shares[1]),
+                )
             )
         return ({"places": places},) * 2
 
@@ -532,7 +598,9 @@ class _Match:
         sides = (inside, outside)
         if inside["limit"].shape != outside["limit"].shape:
             values = tuple(f"shape {one['limit'].shape}" for one in sides)
-            raise _Parted(Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1])))
+            raise _Parted(
+                Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1]))
+            )
         below = []
         for one in sides:
             share = (one["limit"] - one["low"]) / (one["high"] - one["low"])
@@ -553,7 +621,12 @@ class _Match:
         if not same(below[0], below[1]):
             self._depends()
             self.transcript.choices.append(
-                ChoiceStep(site=site, log_probability=Pair(logs[0], logs[1]), largest=float(largest), table=Pair(below[0], below[1]))
+                ChoiceStep(
+                    site=site,
+                    log_probability=Pair(logs[0], logs[1]),
+                    largest=float(largest),
+                    table=Pair(below[0], below[1]),
+                )
             )
         return ({"under": under.astype(np.uint8)},) * 2
 
@@ -567,9 +640,21 @@ class _Match:
         one_step = next(iter(steps.values())) if len(steps) == 1 else None
         plain = np.all(flat(inside["factor"]) == 1) and len(others[0]) == len(others[1])
         if one_step is None or not plain or len(ids) != one_step.answer.size:
-            raise _Parted(Parting(kind=PartKind.OPERANDS, sites=(site, site), values=(shown(others[0]), shown(others[1]))))
+            raise _Parted(
+                Parting(
+                    kind=PartKind.OPERANDS,
+                    sites=(site, site),
+                    values=(shown(others[0]), shown(others[1])),
+                )
+            )
         if self.transcript.are_released(np.asarray(ids)).any():
-            raise _Parted(Parting(kind=PartKind.REUSED, sites=(site, site), values=(shown(others[0]), shown(others[1]))))
+            raise _Parted(
+                Parting(
+                    kind=PartKind.REUSED,
+                    sites=(site, site),
+                    values=(shown(others[0]), shown(others[1])),
+                )
+            )
         # the first sum is superseded: nobody has seen it
         moved = Pair(
             one_step.before.inside + flat(inside["offset"]) + others[0],
@@ -609,7 +694,10 @@ def nudged(value: Any, scale: float, rng: np.random.Generator) -> Any:
 def law_of_parts(parts: list[Any]) -> Law | None:
     """The law of the noise of one world's step, as its message has it."""
     return laws.law_of(
-        [Share(one["law"], flat(one["factor"]), flat(one["scale"]), flat(one["shape"])) for one in parts]
+        [
+            Share(one["law"], flat(one["factor"]), flat(one["scale"]), flat(one["shape"]))
+            for one in parts
+        ]
     )
 
 
@@ -678,7 +766,9 @@ def opened_worlds(
                     side.session.end()
 
 
-def _started(start: WorkerStart, world: World, folder: Path, listener: _Listener, samplers: str) -> _Side:
+def _started(
+    start: WorkerStart, world: World, folder: Path, listener: _Listener, samplers: str
+) -> _Side:
     own = folder / world.value
     own.mkdir()
     paths = [str(BOOT)]

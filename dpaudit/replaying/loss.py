@@ -22,7 +22,6 @@ from dpaudit.replaying.laws import FloatArray, Gumbel, Law
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import (
     NoisyStep,
-    Pair,
     Selection,
     Site,
     Transcript,
@@ -200,7 +199,9 @@ class _Elements:
 def _one(law: Law, place: int, size: int) -> Law:
     """The law of one element."""
     fields = {
-        name: np.asarray(np.broadcast_to(value, (size,))[place]) if isinstance(value, np.ndarray) else value
+        name: np.asarray(np.broadcast_to(value, (size,))[place])
+        if isinstance(value, np.ndarray)
+        else value
         for name, value in vars(law).items()
     }
     return type(law)(**fields)
@@ -233,9 +234,14 @@ def _pieces(selection: Selection) -> list[Selection]:
         )
         pieces.append(
             Selection(
-                site=selection.site, how="compare", ids=selection.ids[place : place + 1],
-                factor=selection.factor[place : place + 1], offset=selection.offset[place : place + 1],
-                outcome=selection.outcome[place : place + 1], other=other, sign=selection.sign,
+                site=selection.site,
+                how="compare",
+                ids=selection.ids[place : place + 1],
+                factor=selection.factor[place : place + 1],
+                offset=selection.offset[place : place + 1],
+                outcome=selection.outcome[place : place + 1],
+                other=other,
+                sign=selection.sign,
             )  # fmt: skip
         )
     return pieces
@@ -290,7 +296,11 @@ def _largest(group: Group, elements: _Elements) -> Loss | None:
     gone: set[int] = set()
     for earlier, selection in pairwise(group.selections):
         gone.add(int(earlier.ids[int(earlier.outcome[0])]))
-        left = {int(one) for one, factor in zip(selection.ids, selection.factor, strict=True) if factor != 0}
+        left = {
+            int(one)
+            for one, factor in zip(selection.ids, selection.factor, strict=True)
+            if factor != 0
+        }
         if left != {int(one) for one in first.ids} - gone:
             return None
         place = list(map(int, first.ids)).index(int(selection.ids[int(selection.outcome[0])]))
@@ -313,21 +323,29 @@ def _largest(group: Group, elements: _Elements) -> Loss | None:
         both = [_scores(first, elements, world) for world in (0, 1)]
         assert both[0] is not None
         assert both[1] is not None
-        every = [[log_first_places([place], *one) for place in range(len(first.ids))] for one in both]  # type: ignore[misc]
+        every = [
+            [log_first_places([place], *one) for place in range(len(first.ids))] for one in both
+        ]  # type: ignore[misc]
         most = float(np.max(np.abs(np.subtract(*every))))
     site = elements[int(first.ids[0])]
     assert site is not None
     return Loss(site.site, How.SELECTED, logs[0] - logs[1], most)
 
 
-def _log_winner(selection: Selection, place: int, before: FloatArray, law: Law, elements: _Elements) -> float:
+def _log_winner(
+    selection: Selection, place: int, before: FloatArray, law: Law, elements: _Elements
+) -> float:
     """The density of the largest answer, and the probability that all others are below it."""
     winner = elements[int(selection.ids[place])]
     assert winner is not None
     value = winner.value * float(selection.factor[place]) + float(selection.offset[place])
     inside = _part(law, place).log_density(np.asarray(value - before[place]))
     with np.errstate(divide="ignore"):
-        below = [np.log(_part(law, other).cdf(np.asarray(value - before[other]))) for other in range(len(before)) if other != place]
+        below = [
+            np.log(_part(law, other).cdf(np.asarray(value - before[other])))
+            for other in range(len(before))
+            if other != place
+        ]
     return float(inside + np.sum(below))
 
 
@@ -372,7 +390,10 @@ def _grid(before: FloatArray, law: Law) -> FloatArray:
     """Points for an integral over noisy scores: close together around every score."""
     scales = np.broadcast_to(law.scale, before.shape)
     inner = np.sinh(np.linspace(-1.0, 1.0, 401) * np.arcsinh(_WIDE))
-    points = [one + scale * inner for one, scale in set(zip(before.tolist(), scales.tolist(), strict=True))]
+    points = [
+        one + scale * inner
+        for one, scale in set(zip(before.tolist(), scales.tolist(), strict=True))
+    ]
     if len(points) > 40:
         low = float(np.min(before - _WIDE * scales))
         high = float(np.max(before + _WIDE * scales))
@@ -418,7 +439,9 @@ def _thresholds(group: Group, elements: _Elements) -> Loss | None:
     return Loss(leaf.site, How.SELECTED, logs[0] - logs[1])
 
 
-def _log_thresholds(group: Group, centre: int | None, elements: _Elements, world: int) -> float | None:
+def _log_thresholds(
+    group: Group, centre: int | None, elements: _Elements, world: int
+) -> float | None:
     """Log probability of the bits in one world."""
     if centre is None:
         grid, weight = np.zeros(1), np.zeros(1)
@@ -440,7 +463,11 @@ def _log_thresholds(group: Group, centre: int | None, elements: _Elements, world
             number, factor, offset = left
         else:
             assert selection.other.factor is not None
-            other = (int(flat(selection.other.ids)[0]), float(flat(selection.other.factor)[0]), float(flat(selection.other.offset)[0]))
+            other = (
+                int(flat(selection.other.ids)[0]),
+                float(flat(selection.other.factor)[0]),
+                float(flat(selection.other.offset)[0]),
+            )
             if left[0] == centre:
                 left, other, under = other, left, not under
             number, factor, offset = left
@@ -488,7 +515,12 @@ def _log_thresholds(group: Group, centre: int | None, elements: _Elements, world
 
 
 def _flat_law(law: Law) -> Law:
-    return type(law)(**{name: np.atleast_1d(value) if isinstance(value, np.ndarray) else value for name, value in vars(law).items()})
+    return type(law)(
+        **{
+            name: np.atleast_1d(value) if isinstance(value, np.ndarray) else value
+            for name, value in vars(law).items()
+        }
+    )
 
 
 def total(found: Sequence[Loss]) -> float:

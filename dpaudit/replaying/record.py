@@ -161,13 +161,22 @@ class ReplayRecord(Document):
             yield from _row("computed", self.computed_text)
         yield from _row("target", self.target)
         if self.detectable is not None:
-            yield from _row("power", f"detects epsilon {rounded_up(self.detectable)} with 80 % power")
-        yield from _row("fits", f"{self.fits} in {duration(self.seconds)}, {rounded(self.seconds_a_fit)} s for a pair")
+            yield from _row(
+                "power", f"detects epsilon {rounded_up(self.detectable)} with 80 % power"
+            )
+        yield from _row(
+            "fits",
+            f"{self.fits} in {duration(self.seconds)}, {rounded(self.seconds_a_fit)} s for a pair",
+        )
         for reason in self.reasons[0 if self.verdict is not Verdict.INCONCLUSIVE else 1 :]:
             yield from _row("why", reason)
         if self.parting is not None:
             yield ""
-            yield from _wrapped(f"The worlds part at {self.parting.place or 'the synthetic rows'}: {self.parting.meaning}.", "", "")
+            yield from _wrapped(
+                f"The worlds part at {self.parting.place or 'the synthetic rows'}: {self.parting.meaning}.",
+                "",
+                "",
+            )
             yield from _row("in", self.parting.inside)
             yield from _row("out", self.parting.outside)
         if self.ledger:
@@ -183,7 +192,11 @@ class ReplayRecord(Document):
     def bound_text(self) -> str:
         """The lower limit, in words."""
         proved = "no limit" if self.proved is None else f"at least {rounded_down(self.proved)}"
-        how = "exact, from the transcripts" if self.is_exact else f"from {self.replays} counted replays"
+        how = (
+            "exact, from the transcripts"
+            if self.is_exact
+            else f"from {self.replays} counted replays"
+        )
         return f"{proved} ({how}); of the noisy answers, {'and the rows differ, too' if self.rows_differ else 'the rows may show less'}"
 
     @property
@@ -223,4 +236,6 @@ def _row(label: str, text: str) -> Iterator[str]:
 
 
 def _wrapped(text: str, first: str, rest: str) -> list[str]:
-    return textwrap.wrap(text, TERMINAL_WIDTH, initial_indent=first, subsequent_indent=rest) or [first]
+    return textwrap.wrap(text, TERMINAL_WIDTH, initial_indent=first, subsequent_indent=rest) or [
+        first
+    ]

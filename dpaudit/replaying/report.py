@@ -10,8 +10,8 @@ from dpaudit.replaying.ledger import LedgerLine
 from dpaudit.replaying.record import ReplayRecord, cost
 from dpaudit.report.figures import MARGIN, WIDTH, SvgDrawing, framed
 from dpaudit.report.render import Page, page_html, page_markdown
-from dpaudit.report.structure import Block, Picture, ReportTable
 from dpaudit.report.svg import INK, tag, text
+from dpaudit.results.structure import Block, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 
 _ROW: Final = 30.0
@@ -60,7 +60,12 @@ def _blocks(record: ReplayRecord) -> Iterator[Block]:
         *([("Computed", record.computed_text)] if record.computed is not None else []),
         ("Record", record.target),
         *(
-            [("Minimum detectable epsilon", f"{rounded_up(record.detectable)} (80 % power, Gaussian leak)")]
+            [
+                (
+                    "Minimum detectable epsilon",
+                    f"{rounded_up(record.detectable)} (80 % power, Gaussian leak)",
+                )
+            ]
             if record.detectable is not None
             else []
         ),
@@ -122,7 +127,12 @@ def _bars(record: ReplayRecord) -> str:
         elements += [
             text(line.place, MARGIN, top + 5.0, fill=INK),
             tag("rect", x=MARGIN, y=top + 12.0, width=length, height=8.0, fill=_BAR),
-            text(f"{percent(round(line.share, 2))}, {cost(line)}", MARGIN + length + 5.0, top + 16.0, fill=INK),
+            text(
+                f"{percent(round(line.share, 2))}, {cost(line)}",
+                MARGIN + length + 5.0,
+                top + 16.0,
+                fill=INK,
+            ),
         ]
     described = "; ".join(f"{one.place}: {percent(round(one.share, 2))}" for one in shown)
     drawing = SvgDrawing(elements, 2 * MARGIN + len(shown) * _ROW, f"{described}.")

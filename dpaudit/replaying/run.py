@@ -16,8 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.pairs import audited_table
+from dpaudit.auditing.games import audit_settings, audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import ReplayError, SettingsError
 from dpaudit.external import worker
@@ -155,7 +154,7 @@ def replays_of(
     for name, value in (("replays", replays), ("targets", targets)):
         if not isinstance(value, int) or value < 1:
             raise SettingsError(f"`{name}` must be a whole number of at least 1, got {value!r}")
-    table = audited_table(data, schema, AuditSettings(**settings))
+    table = audited_table(data, schema, audit_settings(**settings))
     say = on_progress or (lambda line: None)
     first, *_ = specs = list(_candidates(generator, table, settings, targets))
     with _opened(first, samplers) as worlds:
@@ -172,13 +171,15 @@ def _streams(seed: int) -> Callable[[str, int], np.random.Generator]:
     return lambda role, number: Stream(seed, "replay", role, number).rng()
 
 
-def _candidates(generator: object, table: Table, settings: Mapping[str, Any], targets: int) -> Iterator[TwoWorldSpec]:
+def _candidates(
+    generator: object, table: Table, settings: Mapping[str, Any], targets: int
+) -> Iterator[TwoWorldSpec]:
     if targets == 1:
-        yield build_two_worlds(generator, table, AuditSettings(**settings))
+        yield build_two_worlds(generator, table, audit_settings(**settings))
         return
     for row in exposing_first(table.data, table.schema)[:targets]:
         given = {**settings, "target": f"row:{int(row)}"}
-        yield build_two_worlds(generator, table, AuditSettings(**given))
+        yield build_two_worlds(generator, table, audit_settings(**given))
 
 
 @contextmanager
@@ -196,7 +197,11 @@ def _opened(spec: TwoWorldSpec, samplers: Sequence[Mapping[str, Any]]) -> Iterat
         path.touch(mode=0o600)
         path.write_bytes(pickle.dumps((search_path(), blob)))
         start = WorkerStart(
-            (sys.executable, worker.__file__, f"{local_world.__file__}:{local_world.Unpickled.__name__}"),
+            (
+                sys.executable,
+                worker.__file__,
+                f"{local_world.__file__}:{local_world.Unpickled.__name__}",
+            ),
             spec.table.schema,
             json.dumps({"path": str(path)}),
             None,
@@ -213,7 +218,9 @@ def _play(setting: _Setting, order: Order, *, alike: bool = False) -> Played:
     return setting.worlds.play(tables, rows=setting.rows, order=order, place=place)
 
 
-def _worst(worlds: Worlds, specs: Sequence[TwoWorldSpec], say: Callable[[str], None]) -> TwoWorldSpec:
+def _worst(
+    worlds: Worlds, specs: Sequence[TwoWorldSpec], say: Callable[[str], None]
+) -> TwoWorldSpec:
     """The candidate by which the worlds differ most."""
     best: tuple[float, int] | None = None
     for number, spec in enumerate(specs):
@@ -230,7 +237,9 @@ def _worst(worlds: Worlds, specs: Sequence[TwoWorldSpec], say: Callable[[str], N
     return specs[best[1]]
 
 
-def _replayed(setting: _Setting, replays: int, say: Callable[[str], None], started: float) -> ReplayRecord:
+def _replayed(
+    setting: _Setting, replays: int, say: Callable[[str], None], started: float
+) -> ReplayRecord:
     spec = setting.spec
     guarantee = replay_guarantee(spec.claim)
     confidence = spec.settings.confidence
@@ -248,7 +257,13 @@ def _replayed(setting: _Setting, replays: int, say: Callable[[str], None], start
     found.used = _used(setting, found.pilot, found, say)
     found.coins_matter = _coins(setting, pilot, found, say)
     found.unheard = _unheard(setting, pilot, found, say)
-    plan = draw_plan(found.pilot, guarantee, replays=replays, confidence=confidence, rng=setting.worlds.rng("plan", 0))
+    plan = draw_plan(
+        found.pilot,
+        guarantee,
+        replays=replays,
+        confidence=confidence,
+        rng=setting.worlds.rng("plan", 0),
+    )
     counted = []
     for number in range(replays):
         say(f"replay {number + 1} of {replays}")
@@ -265,7 +280,9 @@ def _control_said(control: Played) -> str | None:
     transcript = control.transcript
     if transcript.parting is not None:
         return f"two fits of the same table differ: {_MEANING[transcript.parting.kind]}"
-    moved = [step.site for step in transcript.noisy if not same(step.before.inside, step.before.outside)]
+    moved = [
+        step.site for step in transcript.noisy if not same(step.before.inside, step.before.outside)
+    ]
     if moved or transcript.choices:
         where = moved[0] if moved else transcript.choices[0].site
         return f"two fits of the same table differ at {where}"
@@ -280,13 +297,19 @@ def _differ(played: Played) -> bool:
 def _fixed(first: Transcript, second: Transcript) -> tuple[Site, ...]:
     """Lines whose noise comes from the same seed in two fits with different ones."""
     seeds = [
-        {(step.site, step.seed) for step in one.noisy if step.seed is not None and np.any(step.before.shift != 0)}
+        {
+            (step.site, step.seed)
+            for step in one.noisy
+            if step.seed is not None and np.any(step.before.shift != 0)
+        }
         for one in (first, second)
     ]
     return tuple(dict.fromkeys(site for site, _ in seeds[0] & seeds[1]))
 
 
-def _used(setting: _Setting, pilot: Transcript, found: _Found, say: Callable[[str], None]) -> frozenset[Site]:
+def _used(
+    setting: _Setting, pilot: Transcript, found: _Found, say: Callable[[str], None]
+) -> frozenset[Site]:
     """Lines whose answers turn out to be used as numbers, of those not seen to be used at all.
 
     Both worlds have the same table, and one gets these answers a little changed, in the same order:
@@ -305,7 +328,9 @@ def _used(setting: _Setting, pilot: Transcript, found: _Found, say: Callable[[st
     return frozenset(used)
 
 
-def _coins(setting: _Setting, pilot: Played, found: _Found, say: Callable[[str], None]) -> Site | None:
+def _coins(
+    setting: _Setting, pilot: Played, found: _Found, say: Callable[[str], None]
+) -> Site | None:
     """The first coin before a step that depends on the record, if that step depends on the coin.
 
     The replay again, with the same answers and other coins (all of them the other way first, then
@@ -340,22 +365,30 @@ def _same_steps(first: Transcript, second: Transcript) -> bool:
     if len(first.noisy) != len(second.noisy) or len(first.choices) != len(second.choices):
         return False
     noisy = all(
-        one.site == two.site and same(one.before.inside, two.before.inside) and same(one.before.outside, two.before.outside)
+        one.site == two.site
+        and same(one.before.inside, two.before.inside)
+        and same(one.before.outside, two.before.outside)
         for one, two in zip(first.noisy, second.noisy, strict=True)
     )
     choices = all(
-        one.site == two.site and same(one.table.inside, two.table.inside) and same(one.table.outside, two.table.outside)
+        one.site == two.site
+        and same(one.table.inside, two.table.inside)
+        and same(one.table.outside, two.table.outside)
         for one, two in zip(first.choices, second.choices, strict=True)
     )
     return noisy and choices and first.parting == second.parting
 
 
-def _concluded(setting: _Setting, found: _Found, plan: DrawPlan, counted: Sequence[Transcript], seconds: float) -> ReplayRecord:
+def _concluded(
+    setting: _Setting, found: _Found, plan: DrawPlan, counted: Sequence[Transcript], seconds: float
+) -> ReplayRecord:
     spec, pilot = setting.spec, found.pilot
     guarantee = replay_guarantee(spec.claim)
     confidence = spec.settings.confidence
     measures = [measured(one, plan.base) for one in counted]
-    replays = Replays(np.asarray([one for one, _ in measures]), np.asarray([one for _, one in measures]))
+    replays = Replays(
+        np.asarray([one for one, _ in measures]), np.asarray([one for _, one in measures])
+    )
     if isinstance(guarantee, EpsilonReplays) and guarantee.delta == 0:
         known = np.asarray([abs(one) for one, _ in measures] + [abs(measured(pilot, plan.base)[0])])
         proved = float(np.max(known))
@@ -376,11 +409,15 @@ def _concluded(setting: _Setting, found: _Found, plan: DrawPlan, counted: Sequen
         target=spec.target.choice,
         claim=spec.claim,
         proved=None if np.isinf(proved) else proved,
-        computed=_finite(computed_epsilon(pilot, pilot_losses, delta)) if delta is not None else None,
+        computed=_finite(computed_epsilon(pilot, pilot_losses, delta))
+        if delta is not None
+        else None,
         confidence=confidence,
         replays=len(counted),
         fits=found.fits,
-        detectable=detectable(guarantee, replays=len(counted), confidence=confidence, rng=_streams(0)("power", 0)),
+        detectable=detectable(
+            guarantee, replays=len(counted), confidence=confidence, rng=_streams(0)("power", 0)
+        ),
         ledger=ledger(pilot, pilot_losses),
         parting=parting,
         not_followed=_not_followed(pilot, pilot_losses),
@@ -390,8 +427,13 @@ def _concluded(setting: _Setting, found: _Found, plan: DrawPlan, counted: Sequen
         seconds=seconds,
         seconds_a_fit=float(np.median(found.seconds)),
         versions=spec.versions,
-        reproduce=spec.reproduce.replace("dpaudit audit", "dpaudit replay", 1),
+        reproduce=spec.command("replay", _own_words(spec, len(counted))),
     )
+
+
+def _own_words(spec: TwoWorldSpec, replays: int) -> list[str]:
+    words = ["--replays", str(replays)]
+    return words if spec.pair is not None else ["--target", spec.target.choice, *words]
 
 
 def _finite(value: float | None) -> float | None:
@@ -425,11 +467,18 @@ def _not_followed(pilot: Transcript, found: Sequence[Any]) -> tuple[NotFollowed,
 
 
 def _verdict(
-    setting: _Setting, found: _Found, counted: Sequence[Transcript], *, above: bool, parted: PartingFound | None
+    setting: _Setting,
+    found: _Found,
+    counted: Sequence[Transcript],
+    *,
+    above: bool,
+    parted: PartingFound | None,
 ) -> tuple[Verdict, tuple[str, ...]]:
     """The verdict and why; a violation only where nothing is left that could excuse it."""
     if found.control is not None:
-        return Verdict.INCONCLUSIVE, (f"the code is not repeatable, so nothing can be concluded: {found.control}",)
+        return Verdict.INCONCLUSIVE, (
+            f"the code is not repeatable, so nothing can be concluded: {found.control}",
+        )
     if found.fixed:
         where = ", ".join(map(str, found.fixed))
         return Verdict.VIOLATION, (
@@ -443,7 +492,9 @@ def _verdict(
         )
     if not above:
         if parted is not None:
-            return Verdict.INCONCLUSIVE, (f"{parted.meaning}; this is not proved to exceed the claim",)
+            return Verdict.INCONCLUSIVE, (
+                f"{parted.meaning}; this is not proved to exceed the claim",
+            )
         return Verdict.CONSISTENT, (_consistent(found, heard),)
     doubts = list(_doubts(found, counted, parted))
     if doubts:
@@ -487,7 +538,9 @@ def _doubts(
             f"what is released depends on coins ({found.coins_matter}) that may be secret; if they are "
             "public, the loss exceeds the claim"
         )
-    unknown = [one for one in found.pilot.unfollowed if "not seen" not in one.why or parted is not None]
+    unknown = [
+        one for one in found.pilot.unfollowed if "not seen" not in one.why or parted is not None
+    ]
     if unknown:
         yield f"a draw at {unknown[0].site} cannot be followed: {unknown[0].why}"
     if parted is None:
@@ -505,5 +558,3 @@ def _doubts(
             f"{parted.meaning} ({parted.place}), and what that costs is not known: audit it from outside "
             "with `dpaudit audit`"
         )
-
-

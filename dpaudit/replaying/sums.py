@@ -29,7 +29,9 @@ def settled(transcript: Transcript) -> Transcript:
     summed = np.concatenate([numbers_of(ids) for ids in parents])
     selected = [numbers_of(one.ids) for one in transcript.selections]
     others = [
-        numbers_of(one.other.ids) for one in transcript.selections if one.other is not None and one.other.ids is not None
+        numbers_of(one.other.ids)
+        for one in transcript.selections
+        if one.other is not None and one.other.ids is not None
     ]
     used = np.concatenate([np.zeros(0, dtype=int), *selected, *others])
     alone = len(np.unique(summed)) == len(summed) and not np.isin(summed, used).any()
@@ -48,7 +50,9 @@ def settled(transcript: Transcript) -> Transcript:
             return transcript
         if not gone.any():
             left.append(step)
-    change = sum(step.log_weight for step in left) - sum(step.log_weight for step in transcript.noisy)
+    change = sum(step.log_weight for step in left) - sum(
+        step.log_weight for step in transcript.noisy
+    )
     return replace(transcript, noisy=left, derived=[], log_weight=transcript.log_weight + change)
 
 
@@ -79,7 +83,10 @@ def _sum_of(derived: Derived, steps: list[NoisyStep]) -> NoisyStep | None:
         drawn += step.drawn
         site, seed = site or step.site, seed or step.seed
     for message in derived.noise:
-        fields = [np.broadcast_to(flat(message[name]), numbers.shape) for name in ("factor", "scale", "shape")]
+        fields = [
+            np.broadcast_to(flat(message[name]), numbers.shape)
+            for name in ("factor", "scale", "shape")
+        ]
         for world in (0, 1):
             shares[world].append(Share(str(message["law"]), *fields))
     laws = [law_of(one) for one in shares]
@@ -89,7 +96,9 @@ def _sum_of(derived: Derived, steps: list[NoisyStep]) -> NoisyStep | None:
     if isinstance(laws[0], Gaussian):  # all draws are shifts: so is the sum's
         world = next((at for at in (0, 1) if np.allclose(moved, 0.0) or steps[0].base == at), 0)
         noise = answer - before[world]
-        log_weight = float(np.sum(laws[world].log_density(noise) - laws[world].log_density(noise - moved)))
+        log_weight = float(
+            np.sum(laws[world].log_density(noise) - laws[world].log_density(noise - moved))
+        )
     return NoisyStep(
         site=site, first=int(numbers[0]), before=Pair(before[0], before[1]), laws=(laws[0], laws[1]),
         answer=answer, seed=seed, drawn=drawn, moved=moved, log_weight=log_weight, base=steps[0].base,

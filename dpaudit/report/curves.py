@@ -77,7 +77,7 @@ def attack_bounds(result: AuditRecord) -> dict[ValidBound, str]:
 def has_scores(result: AuditRecord) -> bool:
     """Whether there are scores of both worlds to draw, with a threshold if there must be."""
     scores = result.scores
-    fixed = result.one_run is not None or (result.threshold and result.counts)
+    fixed = not result.game.has_threshold or (result.threshold and result.counts)
     return bool(scores[World.IN] and scores[World.OUT] and fixed)
 
 
@@ -130,7 +130,7 @@ def roc_band(result: AuditRecord) -> RocBand | None:
         The band; None where the scored trials are not independent of one another, or of how many
         there are: of many records per model, and of a sequential audit.
     """
-    if result.records is not None or result.sequential is not None:
+    if not result.game.has_fixed_independent_trials:
         return None
     n_in, n_out = (len(result.scores[world]) for world in (World.IN, World.OUT))
     fp, tp = _counts(roc_of(result), n_in=n_in, n_out=n_out)

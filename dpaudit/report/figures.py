@@ -19,9 +19,9 @@ from dpaudit.report.curves import (
     roc_of,
     shown_bounds,
 )
-from dpaudit.report.structure import Picture
 from dpaudit.report.svg import FONT_SIZE, INK, Axes, Range, Style, hatch, tag, text
 from dpaudit.results.record import AuditRecord
+from dpaudit.results.structure import Picture
 
 _IN, _OUT, CLAIM = "#b3420f", "#1f4e79", "#6a1b9a"
 _PALE_IN, _PALE_CLAIM = "#fbe3d6", "#efe6f4"
@@ -189,11 +189,7 @@ def _claim_line(axes: Axes, claim: float, *, far: bool, reach: float) -> str:
 def _scores(result: AuditRecord) -> SvgDrawing:
     """One panel per world over a common axis: hatched for in, outlined for out."""
     bins = histogram(result.scores)
-    threshold = result.threshold
-    if result.one_run is None:
-        unit, meaning = "trials", ("trained with the target", "trained without the target")
-    else:
-        unit, meaning = "canaries", ("canaries trained on", "canaries left out")
+    threshold, words = result.threshold, result.game.words
     shares = [100.0 * counts / counts.sum() for counts in (bins.inside, bins.outside)]
     tallest = Range(0.0, 1.05 * max(float(share.max()) for share in shares))
     low, high = float(bins.edges[0]), float(bins.edges[-1])
@@ -206,8 +202,8 @@ def _scores(result: AuditRecord) -> SvgDrawing:
         for top in (20, 130)
     )
     panels = [
-        (upper, shares[0], f"in: {meaning[0]}", _IN, "url(#scores-hatch)"),
-        (lower, shares[1], f"out: {meaning[1]}", _OUT, "none"),
+        (upper, shares[0], f"in: {words.inside}", _IN, "url(#scores-hatch)"),
+        (lower, shares[1], f"out: {words.outside}", _OUT, "none"),
     ]
     elements = [hatch("scores-hatch", colour=_IN, fill=_PALE_IN)]
     for axes, share, title, colour, fill in panels:
@@ -217,9 +213,9 @@ def _scores(result: AuditRecord) -> SvgDrawing:
         if threshold is not None:
             elements.append(axes.upright(threshold.value, stroke=INK, stroke_width=1.2))
         elements.append(text(title, axes.left, axes.top - 10, fill=colour))
-        elements.append(axes.y_label(f"% of {unit}"))
+        elements.append(axes.y_label(f"% of {words.units}"))
     listed = (
-        f"Two histograms of scores: {int(bins.inside.sum())} {unit} in, hatched, above "
+        f"Two histograms of scores: {int(bins.inside.sum())} {words.units} in, hatched, above "
         f"{int(bins.outside.sum())} out, outlined."
     )
     if threshold is None:

@@ -1,21 +1,25 @@
-"""Pages as HTML and Markdown, above all a result's: pure functions, the same bytes again."""
+"""Pages as HTML and Markdown, above all a result's: the same bytes again."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from dpaudit.errors import RunFolderError
+from dpaudit.files import io_reason, write_whole
 from dpaudit.formatting import visible
 from dpaudit.report.content import blocks, subject
 from dpaudit.report.figures import draw
-from dpaudit.report.structure import Block, Picture
 from dpaudit.results.advice import in_odds
 from dpaudit.results.record import AuditRecord
+from dpaudit.results.result import REPORT_FILE
 from dpaudit.results.sentences import headline, lead
+from dpaudit.results.structure import Block, Picture
 from dpaudit.results.verdict import Verdict
 
 # Known by shape as well as by colour; a tick for "consistent" would say more than was found.
@@ -183,3 +187,29 @@ def _fenced(code: str) -> Markup:
     longest = max((len(run) for run in re.findall("`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
     return Markup(f"{fence}sh\n{code}\n{fence}")
+
+
+MARKDOWN_FILE = "report.md"
+
+
+def write_reports(result: AuditRecord, folder: Path) -> None:
+    """Writes report.html and report.md; whoever reads them sees the old or the new, never half.
+
+    Args:
+        result: The record of an audit.
+        folder: The run folder, which exists.
+
+    Raises:
+        RunFolderError: If the folder does not exist or cannot be written.
+    """
+    for name, text in (
+        (REPORT_FILE, render_html(result)),
+        (MARKDOWN_FILE, render_markdown(result)),
+    ):
+        try:
+            write_whole(folder / name, text)
+        except OSError as error:
+            raise RunFolderError(
+                f"cannot write {folder / name}: {io_reason(error)}; choose a folder that exists "
+                "and can be written"
+            ) from error

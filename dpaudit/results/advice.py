@@ -74,7 +74,8 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             "",
         )
     if withheld(result):
-        return NextStep("Run the same audit with a fresh seed.", _fresh(result), (_spent(result),))
+        again = result.fresh or ""
+        return NextStep("Run the same audit with a fresh seed.", again, (_spent(result),))
     if result.verdict is Verdict.INCONCLUSIVE:
         return NextStep(
             "See which size of audit can decide, then run one with a fresh seed.",
@@ -90,7 +91,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             plan if detect is None else f"{plan} --detect {detect}",
             (_spent(result),),
         )
-    if result.one_run is not None or result.records is not None:
+    if result.game.unexplained:
         return NextStep(
             "Find out why: an audit of one record can be explained, and dpaudit probe changes one "
             "thing at a time.",
@@ -113,15 +114,6 @@ def _spent(result: AuditRecord) -> str:
         f"audit with a fresh seed (--seed {result.seed + 1}): {each} error is spent, another adds "
         f"{each}; report both"
     )
-
-
-def _fresh(result: AuditRecord) -> str:
-    """The command of an audit with a fresh seed; empty if its table or generator has no name."""
-    words = shlex.split(result.reproduce)
-    if result.data.source == IN_MEMORY or "--seed" not in words:
-        return ""
-    words[words.index("--seed") + 1] = str(result.seed + 1)
-    return shlex.join(words)
 
 
 def _stated(claim: Claim) -> list[str]:

@@ -1,20 +1,25 @@
-"""Typed results to JSON documents and back; nothing is decided or computed here.
+"""Typed results to JSON documents and back, and the JSON Schema of these; nothing is computed here.
 
 Works on whatever frozen dataclasses, NamedTuples, enumerations, mappings and tuples a result is
-made of. A field whose metadata has `document: False` is left out; one with `optional: True` is
-absent where it is None.
+made of; the records of a union are told apart by a literal that each has, or by their keys. A field
+whose metadata has `document: False` is left out; one with `optional: True` is absent where it is
+None. Descriptions in a schema are those of the docstrings.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
+import re
 import types
 import typing
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, NamedTuple
+
+_ATOMS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 class Limits(NamedTuple):
@@ -22,6 +27,16 @@ class Limits(NamedTuple):
 
     minimum: float | None = None
     maximum: float | None = None
+
+
+Whole = Annotated[int, Limits(minimum=0)]
+Positive = Annotated[int, Limits(minimum=1)]
+NonNegative = Annotated[float, Limits(minimum=0)]
+Probability = Annotated[float, Limits(minimum=0, maximum=1)]
+Separation = Annotated[float, Limits(minimum=0, maximum=0.5)]
+
+OPTIONAL: Final = {"optional": True}
+"""Metadata of a field that is absent from the document where it is None."""
 
 
 class Member(NamedTuple):
@@ -75,7 +90,7 @@ def from_document(kind: Any, document: Any) -> Any:
 
     Args:
         kind: The type, such as a dataclass.
-        document: A document that fits the type's JSON Schema (`dpaudit.results.schema`).
+        document: A document that fits the type's JSON Schema (`dpaudit.results.document`).
 
     Returns:
         The value.
@@ -91,6 +106,8 @@ def from_document(kind: Any, document: Any) -> Any:
         return None if document is None else from_document(present, document)
     if is_union(kind):
         return from_document(_alternative(arguments, document), document)
+    if origin is typing.Literal:
+        return document
     if origin is tuple:
         return tuple(from_document(arguments[0], item) for item in document)
     if origin is Mapping:
@@ -120,15 +137,18 @@ def completed(kind: Any, document: Any) -> Any:
         [present] = [one for one in arguments if one is not type(None)]
         return completed(present, document)
     if is_union(kind):
-        return document  # its alternatives are told apart by their keys
+        fitting = [one for one in arguments if is_record(one) and _is_of(one, document)]
+        return completed(fitting[0], document) if fitting else document
     if origin is tuple and isinstance(document, list):
         return [completed(arguments[0], item) for item in document]
     if not isinstance(document, dict):
         return document
     if is_record(kind):
+        places = [member.name for member in members(kind)]
         keys = {member.name: member.type for member in members(kind) if not member.optional}
     elif origin is Mapping and issubclass(arguments[0], Enum):
-        keys = {member.value: arguments[1] for member in arguments[0]}
+        places = [member.value for member in arguments[0]]
+        keys = dict.fromkeys(places, arguments[1])
     else:
         return document
     later = {name: None for name, of in keys.items() if _may_be_null(of)}
@@ -136,7 +156,9 @@ def completed(kind: Any, document: Any) -> Any:
         name: completed(keys[name], item) if name in keys else item
         for name, item in document.items()
     }
-    return {**later, **found}
+    whole = {**later, **found}
+    known = [name for name in places if name in whole]
+    return {name: whole[name] for name in [*(name for name in whole if name not in known), *known]}
 
 
 def is_union(kind: Any) -> bool:
@@ -150,15 +172,29 @@ def _may_be_null(kind: Any) -> bool:
 
 
 def _alternative(records: Sequence[Any], document: Any) -> Any:
-    """The record of a union whose keys a document has.
+    """The record of a union that a document describes.
 
     Raises:
         ValueError: If it has the keys of none.
     """
     for record in records:
-        if set(document) == {member.name for member in members(record)}:
+        if _is_of(record, document):
             return record
     raise ValueError(f"keys {', '.join(document)} are of none of the alternatives")
+
+
+def _is_of(record: Any, document: Any) -> bool:
+    """Whether a document has the literals of a record, or if that has none its keys."""
+    if not isinstance(document, dict):
+        return False
+    literals = {
+        member.name: typing.get_args(member.type)
+        for member in members(record)
+        if typing.get_origin(member.type) is typing.Literal
+    }
+    if literals:
+        return all(document.get(name) in values for name, values in literals.items())
+    return set(document) == {member.name for member in members(record)}
 
 
 def is_record(kind: Any) -> bool:
@@ -193,3 +229,98 @@ def unannotated(kind: Any) -> Unannotated:
     if typing.get_origin(kind) is not typing.Annotated:
         return Unannotated(kind, Limits())
     return Unannotated(*typing.get_args(kind))
+
+
+def document_schema(kind: type[Document], *, title: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a record's document, with a title of its own."""
+    schema = schema_of(kind)
+    version = {
+        "description": "Version of this document's shape; raised when a key changes its meaning, "
+        "goes, or comes and may not be null.",
+        "const": kind.schema_version,
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        **schema,
+        "required": ["schema_version", *schema["required"]],
+        "properties": {"schema_version": version, **schema["properties"]},
+    }
+
+
+def schema_of(kind: Any) -> dict[str, Any]:
+    """The JSON Schema of a type's documents; descriptions are those of its docstring.
+
+    Args:
+        kind: A dataclass, NamedTuple, enumeration, mapping, tuple, union with None, or atom.
+
+    Returns:
+        The schema.
+    """
+    kind, limits = unannotated(kind)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if is_union(kind) and type(None) not in arguments:
+        return {"anyOf": [schema_of(one) for one in arguments]}  # a whole number is a number, too
+    if is_union(kind):
+        [present] = [one for one in arguments if one is not type(None)]
+        return {"oneOf": [{"type": "null"}, schema_of(present)]}
+    if origin is typing.Literal:
+        return {"enum": list(arguments)}
+    if origin is tuple:
+        return {"type": "array", "items": schema_of(arguments[0])}
+    if origin is Mapping:
+        return _mapping(*arguments)
+    if is_record(kind):
+        return _record(kind)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {"enum": [member.value for member in kind]}
+    atom = {"type": _ATOMS[kind]} if kind in _ATOMS else {}
+    return atom | {name: limit for name, limit in limits._asdict().items() if limit is not None}
+
+
+def _mapping(key: Any, item: Any) -> dict[str, Any]:
+    """Every member of an enumeration is a key; strings may be any."""
+    if not issubclass(key, Enum):
+        return {"type": "object", "additionalProperties": schema_of(item) or True}
+    names = [member.value for member in key]
+    return _object({name: schema_of(item) for name in names}, required=names)
+
+
+def _record(kind: type) -> dict[str, Any]:
+    described = attributes_of(kind)
+    properties = {}
+    for member in members(kind):
+        schema = schema_of(member.type)
+        if member.optional:  # absent rather than null
+            schema = schema["oneOf"][1]
+        if member.name in described:
+            schema = {"description": described[member.name]} | {
+                key: value for key, value in schema.items() if key != "description"
+            }
+        properties[member.name] = schema
+    required = [member.name for member in members(kind) if not member.optional]
+    return {"description": _summary(kind), **_object(properties, required=required)}
+
+
+def _object(properties: dict[str, Any], *, required: list[str]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": required,
+        "properties": properties,
+    }
+
+
+def _summary(kind: type) -> str:
+    """What stands before the first section of a docstring."""
+    text = re.split(r"\n(?:Attributes|Raises):\n", inspect.getdoc(kind) or "")[0]
+    return " ".join(text.split())
+
+
+def attributes_of(kind: type) -> dict[str, str]:
+    """The descriptions in the section Attributes of a docstring, by name."""
+    found = re.search(r"\nAttributes:\n((?:    .*\n?|\n)*)", inspect.getdoc(kind) or "")
+    if found is None:
+        return {}
+    entries = re.findall(r"^    (\w+): ((?:.|\n        )*)", found[1], flags=re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in entries}

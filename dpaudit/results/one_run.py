@@ -1,10 +1,16 @@
-"""What a one-run audit found: its guesses, by attack."""
+"""What is particular to the result of an audit of one training with many canaries."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
 
-from dpaudit.results.fields import OPTIONAL, NonNegative, Positive, Probability, Whole
+from dpaudit.bounds.table import Observed
+from dpaudit.formatting import auc_text, rounded_down
+from dpaudit.results.document import NonNegative, Positive, Probability, Whole
+from dpaudit.results.game import Evidence, GameOutcome, GameWords, Scored
+from dpaudit.results.structure import Block, ReportTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,29 +31,114 @@ class CanaryOutcome:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneRunOutcome:
+class OneRunOutcome(GameOutcome):
     """How a one-run audit ended.
 
+    It has no counts, no threshold and no leaks; its one training counts as a trial of world in, and
+    scores are of the canaries that were in and out.
+
     Attributes:
+        name: The game.
         canaries: Records that were each included by a fair coin.
         included: Canaries whose coin fell on in.
         guesses: Guesses of the deciding attack that carry its bound, the surest ones: the bound
-            holds for any number of them. All canaries until there are guesses. In a result without
-            `attacks`, canaries guessed in, a number fixed beforehand.
+            holds for any number of them. All canaries until there are guesses.
         correct: Right ones of these; null if the generator was not trained or its training failed.
         gaussian_estimate: Epsilon that assumes a Gaussian trade-off curve, in nats: an estimate,
             not a proof, and never decides. Null at delta 0, and as above.
         interference: Share of what one- and two-way marginals, kept without noise, would say of a
             canary that is lost because other coins are unknown; computed before the training.
-            Absent from results of earlier versions.
-        attacks: What each attack came to; empty without guesses. Absent from results of earlier
-            versions, whose one attack guessed a fixed number of coins.
+        attacks: What each attack came to; empty without guesses.
     """
 
+    words = GameWords(
+        attacked="the canaries",
+        unknown="which of the canaries were in the table that a model came from",
+        copies="releases its training rows",
+        separates="guesses the coins",
+        units="canaries",
+        inside="canaries trained on",
+        outside="canaries left out",
+        panels="Included and excluded canaries",
+        scores="A high score says that a synthetic record lies near the canary. The better the "
+        "attack, the less included and excluded canaries overlap.",
+    )
+    needed = ("game.correct",)
+    unexplained = "a one-run audit: explain trains shadow models; audit without `one_run`"
+    has_threshold = False
+
+    name: Literal["one run"] = "one run"
     canaries: Positive
     included: Whole
     guesses: Positive
     correct: Whole | None
     gaussian_estimate: NonNegative | None
-    interference: Probability | None = field(default=None, metadata=OPTIONAL)
-    attacks: tuple[CanaryOutcome, ...] | None = field(default=None, metadata=OPTIONAL)
+    interference: Probability
+    attacks: tuple[CanaryOutcome, ...]
+
+    @property
+    def instead_of_target(self) -> str:
+        """How many canaries."""
+        return f"{self.canaries} canaries"
+
+    def achieved(self, audit: Scored) -> str | None:
+        """Right guesses that carry the bound."""
+        if self.correct is None:
+            return None
+        return (
+            f"one training, {self.canaries} canaries; {audit.attack}: {self.correct} of "
+            f"{self.guesses} guesses right"
+        )
+
+    def models(self, audit: Scored) -> tuple[str, str]:
+        """The one training."""
+        return "One training", f"{self.canaries} canaries"
+
+    def failed(self, error: str) -> str:
+        """That the one training failed."""
+        return f"The one training failed: {error}"
+
+    def blocks(self, audit: Scored) -> Iterable[Block]:
+        """Guesses and the bound of each attack."""
+        if self.correct is None:
+            return
+        rows = [
+            ("Canaries", str(self.canaries), "records far from others, each by its own fair coin"),
+            ("Included", str(self.included), "in the table that the generator was trained on"),
+            ("Guesses", str(self.guesses), "the surest ones; the bound holds for any number"),
+            ("Guessed right", str(self.correct), "by chance: half of the guesses"),
+            ("AUC", auc_text(audit.auc), "of the scores of all canaries; 0.5 is chance"),
+            *(
+                (f"Bound, {one.name}", rounded_down(one.bound), f"AUC {auc_text(one.auc)}")
+                for one in self.attacks
+            ),
+            (
+                "Interference",
+                f"{100.0 * self.interference:.0f} %",
+                "of what marginals say of a canary is lost because other coins are unknown",
+            ),
+        ]
+        if self.gaussian_estimate is not None:
+            meaning = "assumes a Gaussian trade-off curve; an estimate, not a proof; never decides"
+            rows.append(("Epsilon, estimated", rounded_down(self.gaussian_estimate), meaning))
+        yield Block(
+            title="One training, many canaries",
+            paragraphs=(
+                f"The generator was trained once. The attack {audit.attack} looked for each "
+                "canary in the synthetic table and guessed which were in the training table; what "
+                "(epsilon, delta)-DP allows of right guesses gives the bound, after any number of "
+                "them.",
+            ),
+            table=ReportTable(("Quantity", "Number", "Meaning"), tuple(rows), frozenset({1})),
+        )
+
+    def evidence(self, audit: Scored) -> Iterator[Evidence]:
+        """Of each attack its guesses in turn, and of the deciding one those that carry its bound.
+
+        How many these are was chosen with the coins in view: only an estimate may do that.
+        """
+        for attack in self.attacks:
+            yield Evidence(attack.name, Observed.IN_TURN, (attack.right,))
+        if self.correct is not None:
+            observed = (self.correct, self.guesses, self.canaries)
+            yield Evidence(str(audit.attack), Observed.CANARIES, observed, estimates=True)

@@ -1,35 +1,154 @@
 """The result of an audit as data: what `result.json` holds, by the same names.
 
-The JSON Schema of the document is made from these types and docstrings (`dpaudit.results.schema`):
-a new field is a line and its description here.
+Its JSON Schema is made from these types and docstrings (`dpaudit.results.document`): a new field is
+a line and its description here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from operator import attrgetter
+from typing import Annotated, Any
 
-from dpaudit.bounds import CoinGuesses, Counts, Threshold
+from dpaudit.bounds import Counts, Threshold
 from dpaudit.bounds.table import ValidBound
-from dpaudit.model.choices import Access, ThresholdRule
+from dpaudit.game.target import Exposure
+from dpaudit.model.choices import Access, ThresholdRule, WorstCase
+from dpaudit.model.claim import Quantity
 from dpaudit.model.currencies import Claim
+from dpaudit.model.severity import Severity
 from dpaudit.plugins.protocols import World
-from dpaudit.results.document import Document
-from dpaudit.results.fields import (
+from dpaudit.results.document import (
     OPTIONAL,
+    Document,
+    Limits,
     NonNegative,
     Positive,
     Probability,
     Separation,
     Whole,
 )
+from dpaudit.results.game import AttackOutcome
 from dpaudit.results.one_run import OneRunOutcome
-from dpaudit.results.probes import ProbeAlarm, ProbesOutcome
-from dpaudit.results.reach import Reach
 from dpaudit.results.records import RecordsOutcome
-from dpaudit.results.target import TargetOfAudit
+from dpaudit.results.two_worlds import TwoWorldsOutcome
 from dpaudit.results.verdict import Check, Power, Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """What an audit of a claim that is not stated in epsilon could have proved.
+
+    Attributes:
+        quantity: What the claim limits, and `proved`, `bounds` and these numbers are of: mu, rho,
+            or factor, by which all epsilons of a privacy curve must be multiplied for it to hold.
+        claimed: The claim in that quantity; 1 of a privacy curve.
+        max_provable: The limit that a perfect attack would reach with this many trials; null if no
+            trial was scored.
+        detectable: The smallest true value that this audit exposes with 80 % power, of a mechanism
+            that shows as much at one threshold as that value allows; null if there is none, or if
+            no trial was scored.
+        detectable_gaussian: The same of a Gaussian mechanism; absent where that is the same, or
+            nothing is known of it.
+    """
+
+    quantity: Quantity
+    claimed: NonNegative
+    max_provable: NonNegative | None
+    detectable: NonNegative | None
+    detectable_gaussian: NonNegative | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """How the most vulnerable record was searched for.
+
+    Attributes:
+        candidates: Records compared.
+        trainings: Models trained for it; none of them is among the shadow models.
+    """
+
+    candidates: Annotated[int, Limits(minimum=2)]
+    trainings: Positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOfAudit:
+    """The record whose membership is attacked.
+
+    Attributes:
+        choice: How it was chosen: exposing, farthest, vulnerable, row:N, record:FILE,
+            worst-case:NAME or neighbours-file:FILE; canaries in a one-run audit, records in one
+            of many records per model.
+        row: Its row in the table, from 0; null if it is not a row of the table.
+        exposures: Of an exposing target, the facts that it was chosen for, what counts most first;
+            empty if nothing in the table exposes a record, so that the farthest was taken; absent
+            where it was chosen otherwise.
+        selection: How a vulnerable target was searched for; absent where it was named.
+        compared: Of a table too large to compare all records with each other, how many were
+            compared with all others to find the farthest; absent where all were, or none had to be.
+        worst_case: The name of the worst case; absent where there is none.
+        neighbours_file: The file of the neighbouring table; absent where there is none.
+        tables: Of a worst case or a pair of one's own: what both tables are and why they make a
+            valid game; absent where a target was chosen.
+    """
+
+    choice: str
+    row: Whole | None
+    exposures: tuple[Exposure, ...] | None = field(default=None, metadata=OPTIONAL)
+    selection: Selection | None = field(default=None, metadata=OPTIONAL)
+    compared: Positive | None = field(default=None, metadata=OPTIONAL)
+    worst_case: WorstCase | None = field(default=None, metadata=OPTIONAL)
+    neighbours_file: str | None = field(default=None, metadata=OPTIONAL)
+    tables: str | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeAlarm:
+    """What a probe before the audit saw that no generator should show.
+
+    The evidence may quote the table, so it is not here: `dpaudit probe --only ID` gives it.
+
+    Attributes:
+        id: Name of the probe.
+        severity: violation: the claim does not hold. bug: the generator does not do what it should.
+            note: worth knowing.
+        correct: What a correct generator does.
+        p_value: Largest probability of such evidence under the claim; null where no chance is
+            involved.
+    """
+
+    id: str
+    severity: Severity
+    correct: str
+    p_value: Probability | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbesOutcome:
+    """What the probes before the audit saw. They decide no verdict and spend none of its error.
+
+    Attributes:
+        alarms: Their alarms; the probability of any on a generator that keeps its claim is at most
+            1 - confidence.
+        passed: Names of the probes without alarm.
+        not_applicable: Names of those that say nothing about this table or this generator.
+        failed: Names of those whose trainings failed.
+        left_out: Names of those that were not run.
+        confidence: Probability with which a generator that keeps its claim raises no alarm.
+        fits: Models trained; none of them is among the shadow models.
+        why_left_out: Why some were not run; absent if all were.
+    """
+
+    alarms: tuple[ProbeAlarm, ...] = ()
+    passed: tuple[str, ...] = ()
+    not_applicable: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    confidence: Probability
+    fits: Whole = 0
+    why_left_out: str | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,24 +164,6 @@ class Correction:
 
     rule: str
     hypotheses: Positive
-
-
-@dataclass(frozen=True, kw_only=True)
-class SequentialOutcome:
-    """How a sequential audit ended.
-
-    Attributes:
-        trials: Trials run, of both worlds together; attacks were first fitted on 16 of them.
-        cap: Trials it would have run at most.
-        stopped_early: Whether a violation was proved before the cap.
-        guessed_by: Trials that each attack bet on for the sequential bound, where the selected
-            attack changed on the way; absent where one attack bet on all, or none.
-    """
-
-    trials: Whole
-    cap: Positive
-    stopped_early: bool
-    guessed_by: Mapping[str, Positive] | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,30 +198,6 @@ class Leak:
     feature: str
     importance: float
     separation: Separation | None = field(default=None, metadata=OPTIONAL)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AttackOutcome:
-    """What one attack achieved on the scored trials.
-
-    Attributes:
-        name: Its name.
-        auc: Area under its ROC curve; 0.5 is chance.
-        bounds: Lower bounds on epsilon, or on the quantity of the claim, from its errors or its
-            guesses, whichever was chosen on other trials; where the selected attack changed on the
-            way, the sequential one is from the bets of all that were selected.
-        counts: Its errors at its threshold.
-        threshold: Which scores it guesses in.
-        guesses: Its guesses by weight, where the fair-coin bound is the one that was computed;
-            absent where it was not.
-    """
-
-    name: str
-    auc: Probability
-    bounds: Mapping[ValidBound, NonNegative | None]
-    counts: Counts
-    threshold: Threshold
-    guesses: CoinGuesses | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,16 +293,14 @@ class AuditRecord(Document):
 
     It is what `result.json` of a run folder holds, and what `dpaudit audit --json` prints. Every
     key is always present. An audit that did not come to its end (a control failed) has null for the
-    numbers that it never reached, and empty lists of attacks, leaks and scores. A one-run audit has
-    null for counts, threshold and threshold_rule, and no attacks and leaks; its one training counts
-    as a trial of world in, and scores are of the canaries that were in and out.
+    numbers that it never reached, and empty lists of attacks, leaks and scores.
 
     Attributes:
         verdict: violation: the bound exceeds the claim. consistent: no violation found, which is
             not evidence of privacy. inconclusive: the audit was too small or too weak to contradict
             the claim. invalid: a control or a check of the audit itself failed.
         reasons: Why this verdict, one sentence each, the most important first.
-        claim: The promise under audit.
+        claim: The claim under audit.
         confidence: One-sided confidence of every bound, a probability such as 0.95.
         proved: The lower bound on the true epsilon that decides the verdict, in nats; null if no
             trial was scored. Of a claim in another quantity (`reach`) it is a bound on that.
@@ -234,11 +309,8 @@ class AuditRecord(Document):
         multiplicity: How the hypotheses on the scored trials are counted.
         threshold_rule: Where thresholds were chosen: by cross-validation in the fitting part, or on
             a hold-out of it; null in a one-run audit.
-        sequential: Null unless the audit was sequential.
-        one_run: Null unless the generator was trained once, with many canaries.
-        records: How many records per shadow model were guessed; absent from other audits. All
-            models then count as trials of world out, and counts and scores are of the coins of all
-            records.
+        game: How its game ended: shadow models in two worlds, with many records each, or one
+            training with many canaries.
         max_provable_epsilon: The bound that a perfect attack would reach with this many trials, in
             nats; null if no trial was scored, or the claim is not stated in epsilon.
         detectable_epsilon: The smallest true epsilon that this audit exposes with 80 % power, in
@@ -279,12 +351,14 @@ class AuditRecord(Document):
         date: Day on which the audit ended, in UTC, such as 2026-07-01. Absent from results written
             before it was recorded.
         reproduce: The command that repeats the audit.
+        fresh: The command of the same audit with the next seed; absent where no command has its
+            table or its generator.
 
     Raises:
         ValueError: If the verdict needs a number that is missing.
     """
 
-    schema_version = 2
+    schema_version = 3
 
     verdict: Verdict
     reasons: tuple[str, ...]
@@ -294,9 +368,7 @@ class AuditRecord(Document):
     bounds: Mapping[ValidBound, NonNegative | None] | None
     multiplicity: Correction
     threshold_rule: ThresholdRule | None
-    sequential: SequentialOutcome | None
-    one_run: OneRunOutcome | None
-    records: RecordsOutcome | None = field(default=None, metadata=OPTIONAL)
+    game: TwoWorldsOutcome | RecordsOutcome | OneRunOutcome
     max_provable_epsilon: NonNegative | None
     detectable_epsilon: NonNegative | None
     detectable_gaussian: NonNegative | None = field(default=None, metadata=OPTIONAL)
@@ -325,28 +397,14 @@ class AuditRecord(Document):
     seconds: NonNegative
     date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
     reproduce: str
+    fresh: str | None = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         if self.verdict not in (Verdict.VIOLATION, Verdict.CONSISTENT):
             return
-        needed: dict[str, object] = {
-            "proved": self.proved,
-            "bounds": self.bounds,
-            "max_provable_epsilon" if self.reach is None else "reach.max_provable": self.power,
-            "auc": self.auc,
-            "attack": self.attack,
-        }
-        if self.one_run is None:
-            needed |= {
-                "counts": self.counts,
-                "attacks": self.attacks or None,
-                "threshold_rule": self.threshold_rule,
-                "threshold": self.threshold,
-                "scores": all(self.scores.values()) or None,
-            }
-        else:
-            needed["one_run.correct"] = self.one_run.correct
-        missing = [name for name, value in needed.items() if value is None]
+        limit = "max_provable_epsilon" if self.reach is None else "reach.max_provable"
+        needed = ("proved", "bounds", limit, "auc", "attack", *self.game.needed)
+        missing = [name for name in needed if _is_missing(attrgetter(name)(self))]
         if missing:
             raise ValueError(f"a result with verdict {self.verdict} lacks {', '.join(missing)}")
 
@@ -373,3 +431,55 @@ class AuditRecord(Document):
         controls = [f"the {name} control" for name, of in run.items() if not of.passed]
         checks = [f'the check "{of.name}"' for of in self.checks if of.invalidates]
         return (*controls, *checks)
+
+
+def _is_missing(value: object) -> bool:
+    """Whether it is None, an empty list, or a list of each world of which one is empty."""
+    return value in (None, ()) or (isinstance(value, Mapping) and () in value.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditBrief:
+    """What one of several audits found; its own result has the rest.
+
+    Attributes:
+        verdict: As in its own result.
+        reasons: Why this verdict, the most important first.
+        claim: The claim under audit.
+        proved: The lower bound on what the claim limits; null if no trial was scored.
+        confidence: One-sided confidence of the bound.
+        max_provable: The bound that a perfect attack would reach; null as above.
+        detectable: The smallest true epsilon, or other quantity of the claim, caught with 80 %
+            power; null if there is none.
+        auc: Of the deciding attack; 0.5 is chance. Null if no trial was scored.
+        shadow_models: Trials run, of both worlds together.
+        seconds: Time spent in trials over all workers, in seconds.
+    """
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    claim: Claim
+    proved: NonNegative | None
+    confidence: Probability
+    max_provable: NonNegative | None
+    detectable: NonNegative | None
+    auc: Probability | None
+    shadow_models: Whole
+    seconds: NonNegative
+
+    @classmethod
+    def of(cls, record: AuditRecord) -> AuditBrief:
+        """What a record says."""
+        power = record.power
+        return cls(
+            verdict=record.verdict,
+            reasons=record.reasons,
+            claim=record.claim,
+            proved=record.proved,
+            confidence=record.confidence,
+            max_provable=power and power.max_provable,
+            detectable=power and power.detectable,
+            auc=record.auc,
+            shadow_models=sum(record.shadow_models.values()),
+            seconds=record.seconds,
+        )

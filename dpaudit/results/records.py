@@ -1,10 +1,16 @@
-"""What was guessed of many records that share their shadow models: a part of `result.json`."""
+"""What is particular to the result of an audit of many records that share their shadow models."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
-from dpaudit.results.fields import Whole
+from dpaudit.formatting import auc_text, clipped, printable
+from dpaudit.plugins.protocols import World
+from dpaudit.results.document import Whole
+from dpaudit.results.game import GameOutcome, GameWords, Scored
+from dpaudit.results.structure import MOST_ROWS, Block, ReportTable, left_out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,13 +29,81 @@ class RecordOutcome:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordsOutcome:
+class RecordsOutcome(GameOutcome):
     """How an audit of many records per shadow model ended.
 
+    All models count as trials of world out, and counts and scores are of the coins of all records.
+
     Attributes:
+        name: The game.
         scored: Scored models that finished; each had each record by a fair coin.
         each: The records and what the deciding attack guessed of them.
     """
 
+    words = GameWords(
+        attacked="the attacked records",
+        unknown="which of the attacked records were in the table that a model came from",
+        copies="copies the records that it saw",
+        separates="guesses the coins",
+        units="coins",
+        inside="trained with the record",
+        outside="trained without the record",
+        panels="Models with a record and without it",
+        scores="A high score says that a shadow model looks trained with the record, a low one "
+        "without it. The better the attack, the less the two overlap.",
+    )
+    unexplained = "an audit of many records: explain attacks one; audit without `records`"
+
+    name: Literal["many records"] = "many records"
     scored: Whole
     each: tuple[RecordOutcome, ...]
+
+    @property
+    def has_fixed_independent_trials(self) -> bool:
+        """Coins of records share their models."""
+        return False
+
+    @property
+    def instead_of_target(self) -> str:
+        """How many records."""
+        return f"{len(self.each)} records, each by a fair coin in every model"
+
+    def achieved(self, audit: Scored) -> str | None:
+        """AUC and right guesses, of all records together."""
+        if audit.counts is None or audit.attack is None:
+            return None
+        made, right = (
+            sum(getattr(one, name) for one in self.each) for name in ("guesses", "correct")
+        )
+        return (
+            f"{clipped(printable(audit.attack), 20)}, AUC {auc_text(audit.auc)}; "
+            f"{right} of {made} guesses right; {len(self.each)} records"
+        )
+
+    def models(self, audit: Scored) -> tuple[str, str]:
+        """Shadow models; all have some of the records."""
+        trained = audit.shadow_models[World.OUT]
+        return "Shadow models", f"{trained}, each with about half of the records"
+
+    def blocks(self, audit: Scored) -> Iterable[Block]:
+        """The records, those guessed best first."""
+        if not self.scored:
+            return
+        ordered = sorted(self.each, key=lambda one: (-one.correct, one.guesses, one.row))
+        yield Block(
+            title="Many records per shadow model",
+            paragraphs=(
+                f"Every model was trained with an independent fair coin for each of "
+                f"{len(self.each)} records. On {self.scored} models that nothing was learnt from, "
+                f"the attack {audit.attack} guessed the coins where it was sure enough.",
+                *left_out(ordered, "records"),
+            ),
+            table=ReportTable(
+                ("Row", "Guesses", "Right"),
+                tuple(
+                    (str(one.row), str(one.guesses), str(one.correct))
+                    for one in ordered[:MOST_ROWS]
+                ),
+                frozenset({1, 2}),  # a row is a name
+            ),
+        )

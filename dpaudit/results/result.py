@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.formatting import clipped, printable, rounded_down
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.results import frames, sentences, summary
-from dpaudit.results.document import completed, from_document
-from dpaudit.results.notebook import notebook_html
+from dpaudit.results import sentences, summary
+from dpaudit.results.advice import in_odds
+from dpaudit.results.document import completed, document_schema, from_document
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.schema import result_schema
 from dpaudit.results.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -27,6 +27,12 @@ RESULT_FILE = "result.json"
 REPORT_FILE = "report.html"
 _MOST_SHOWN = 200
 """Characters of what is wrong with a document: it may quote a list of thousands of scores."""
+_EDGES: Final = {
+    Verdict.VIOLATION: "#c4372c",
+    Verdict.CONSISTENT: "#2f6ea8",
+    Verdict.INCONCLUSIVE: "#9a6700",
+    Verdict.INVALID: "#7d4bb3",
+}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -66,22 +72,47 @@ class AuditResult(AuditRecord):
 
     def _repr_html_(self) -> str:
         report = None if self.folder is None else self.folder / REPORT_FILE
-        return notebook_html(self, report=report)
+        return _notebook_html(self, report=report)
 
     @property
     def scores_frame(self) -> pd.DataFrame:
-        """Scores of the deciding attack as a table (`dpaudit.results.frames`)."""
-        return frames.scores_frame(self)
+        """Membership scores of the deciding attack as a table: a row for each scored trial.
+
+        Columns `world` ("in" or "out") and `score`; a high score says "in".
+        """
+        import pandas as pd
+
+        rows = [(world.value, score) for world, of in self.scores.items() for score in of]
+        return _typed(pd.DataFrame(rows, columns=["world", "score"]), text=["world"])
 
     @property
     def features_frame(self) -> pd.DataFrame:
-        """Features that carry it as a table, the most important first."""
-        return frames.features_frame(self)
+        """Features that carry the deciding attack as a table, the most important first.
+
+        Columns `column` and `feature` (of the table, and its statistic), `importance` (loss of AUC
+        when it is permuted) and `separation` (|AUC - 1/2| of it alone; missing in old results).
+        """
+        import pandas as pd
+
+        names = ["column", "feature", "importance", "separation"]
+        rows = [(one.column, one.feature, one.importance, one.separation) for one in self.leaks]
+        return _typed(pd.DataFrame(rows, columns=names), text=["column", "feature"])
 
     @property
     def attacks_frame(self) -> pd.DataFrame:
-        """Every attack that was scored as a table, with its bounds."""
-        return frames.attacks_frame(self)
+        """Every attack that was scored as a table, as the report lists them.
+
+        Columns `attack`, `auc`, the number of `false_negatives`, `n_in`, `false_positives` and
+        `n_out`, and a column for each bound, missing where it does not apply.
+        """
+        import pandas as pd
+
+        rows = [
+            {"attack": one.name, "auc": one.auc, **asdict(one.counts)}
+            | {key.value: value for key, value in one.bounds.items()}
+            for one in self.attacks
+        ]
+        return pd.DataFrame(rows)
 
     def assert_no_violation(self, *, on_inconclusive: Literal["fail", "pass"] = "fail") -> None:
         """Fails a test unless the audit was sound and found no violation.
@@ -172,20 +203,25 @@ class AuditResult(AuditRecord):
         return AuditResult.of(_record(document, file), folder=file.parent)
 
 
+def result_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of `result.json`; a fresh dictionary every time."""
+    return document_schema(AuditRecord, title="dpaudit result")
+
+
 def _no_number(constant: str) -> NoReturn:
     """Refuses NaN and the infinities, which Python reads although JSON has none."""
     raise ValueError(constant)
 
 
 def _of_closest(errors: Sequence[Any]) -> Iterator[Any]:
-    """The errors of one alternative: not of null, and not of a record with other keys."""
+    """The errors of one alternative: not of null, nor of a record with other keys or literals."""
     alternatives: dict[int, list[Any]] = {}
     for error in errors:
         if error.schema.get("type") != "null":
             alternatives.setdefault(error.schema_path[0], []).append(error)
 
     def strange(found: list[Any]) -> int:
-        return sum(error.validator == "additionalProperties" for error in found)
+        return sum(error.validator in ("additionalProperties", "enum") for error in found)
 
     yield from min(alternatives.values(), key=strange)
 
@@ -216,3 +252,35 @@ def _record(document: dict[str, Any], file: Path) -> AuditRecord:
     except (ValueError, InputError) as error:  # the constructors of claims and counts raise both
         raise InputError(f"{file} is not the result of an audit: {error}") from None
     return record
+
+
+def _typed(frame: pd.DataFrame, *, text: list[str]) -> pd.DataFrame:
+    """A table whose numbers are numbers, also where there are no rows."""
+    numbers = [name for name in frame.columns if name not in text]
+    return frame.astype(dict.fromkeys(numbers, float))
+
+
+def _notebook_html(result: AuditRecord, *, report: Path | None) -> str:
+    """Renders verdict, what it means and why.
+
+    Args:
+        result: The record of an audit.
+        report: Its report, which is named; None if there is none.
+
+    Returns:
+        An HTML element without scripts or style sheet.
+    """
+    word, _, finding = sentences.headline(result).partition(": ")
+    paragraphs = [f"<strong>{_text(word)}</strong>: {_text(finding)}"]
+    paragraphs += [_text(sentence) for sentence in (*in_odds(result), *sentences.lead(result))]
+    body = "".join(f"<p>{one}</p>" for one in paragraphs)
+    if result.reasons:
+        body += f"<ul>{''.join(f'<li>{_text(one)}</li>' for one in result.reasons)}</ul>"
+    if report is not None:
+        body += f"<p>Report: <code>{_text(str(report))}</code></p>"
+    edge = f"border-left: 0.5em solid {_EDGES[result.verdict]}; padding-left: 1em; max-width: 46em"
+    return f'<div style="{edge}">{body}</div>'
+
+
+def _text(foreign: str) -> str:
+    return escape(printable(foreign))

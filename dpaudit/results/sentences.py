@@ -19,8 +19,7 @@ from dpaudit.game.target import Exposure, Fact
 from dpaudit.model.choices import Access
 from dpaudit.model.claim import PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
-from dpaudit.results.probes import ProbeAlarm
-from dpaudit.results.record import AuditRecord
+from dpaudit.results.record import AuditRecord, ProbeAlarm
 from dpaudit.results.verdict import SampleUnit, Verdict
 
 NOT_EVIDENCE: Final = "not evidence of privacy"
@@ -105,14 +104,14 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
     claimed, proved = claim_and_proof(result.claim, result.proved)
     confidence = percent(result.confidence)
     noun = result.claim.quantity.noun
-    promise = (
-        f"The generator is claimed to satisfy {_promised(result.claim, claimed)}: its output "
+    claim = (
+        f"The generator is claimed to satisfy {_claimed(result.claim, claimed)}: its output "
         "should hardly show whether any one record was in the table"
     )
     explained = (f"{CURVE_FACTOR}.",) if result.claim.quantity is Quantity.FACTOR else ()
     if result.verdict is Verdict.VIOLATION:
         return (
-            f"{promise}. This audit proved, at {confidence} confidence, that it shows as much as "
+            f"{claim}. This audit proved, at {confidence} confidence, that it shows as much as "
             f"{noun} {proved} or more: the claim does not hold.",
             *explained,
             *probes_alarm(result),
@@ -120,7 +119,7 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
         )
     if result.verdict is Verdict.CONSISTENT:
         return (
-            f"{promise}. The most that this audit proved, at {confidence} confidence, is {noun} "
+            f"{claim}. The most that this audit proved, at {confidence} confidence, is {noun} "
             f"{proved}, which the claim allows.",
             *explained,
             f"No violation found. This is {NOT_EVIDENCE}.",
@@ -130,14 +129,14 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
         )
     if result.verdict is Verdict.INCONCLUSIVE:
         return (
-            f"{promise}. This audit could not put that to a fair test: it neither contradicts the "
+            f"{claim}. This audit could not put that to a fair test: it neither contradicts the "
             "claim nor supports it.",
             *probes_alarm(result),
             *tried(result),
             f"{JUDGED_BEFORE}." if withheld(result) else power(result),
         )
     return (
-        f"{promise}. This audit says nothing about it: {failed_part(result)}.",
+        f"{claim}. This audit says nothing about it: {failed_part(result)}.",
         *probes_alarm(result),
     )
 
@@ -213,7 +212,7 @@ def claim_text(claim: Claim) -> str:
     return claim.in_words
 
 
-def _promised(claim: Claim, claimed: str) -> str:
+def _claimed(claim: Claim, claimed: str) -> str:
     """What is claimed, in a sentence."""
     match claim:
         case PrivacyClaim():
@@ -299,8 +298,8 @@ def failed_part(result: Conclusion) -> str:
 def target(result: AuditRecord) -> str:
     """The target and how it was chosen: "exposing (row 3): sole maximum of age"."""
     choice, row, selection = result.target.choice, result.target.row, result.target.selection
-    if result.records is not None:
-        return f"{len(result.records.each)} records, each by a fair coin in every model"
+    if result.game.instead_of_target is not None:
+        return result.game.instead_of_target
     place = "not a row of the table" if row is None else f"row {row}"
     if selection is not None:
         return (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dpaudit.formatting import (
     TERMINAL_WIDTH,
-    auc_text,
     clipped,
     printable,
     rounded,
@@ -68,27 +67,7 @@ def failure_lines(result: AuditRecord) -> list[str]:
 
 def attack_line(result: AuditRecord) -> str:
     """What the deciding attack achieved."""
-    counts, one_run = result.counts, result.one_run
-    if one_run is not None and one_run.correct is not None:
-        said = f"attack: one training, {one_run.canaries} canaries; "
-        right = f"{one_run.correct} of {one_run.guesses} guesses"
-        if one_run.attacks is None:
-            return f"{said}{right} of coins right"
-        return f"{said}{result.attack}: {right} right"
-    if counts is None or result.attack is None:
-        return "attack: none was scored"
-    if result.records is not None:
-        each = result.records.each
-        made, right = (sum(getattr(one, name) for one in each) for name in ("guesses", "correct"))
-        return (
-            f"attack: {clipped(printable(result.attack), 20)}, AUC {auc_text(result.auc)}; "
-            f"{right} of {made} guesses right; {len(each)} records"
-        )
-    return (
-        f"attack: {clipped(printable(result.attack), 20)}, AUC {auc_text(result.auc)}; "
-        f"missed {counts.false_negatives} of {counts.n_in} in, "
-        f"mistook {counts.false_positives} of {counts.n_out} out"
-    )
+    return f"attack: {result.game.achieved(result) or 'none was scored'}"
 
 
 def _why_lines(result: AuditRecord) -> list[str]:
@@ -154,12 +133,8 @@ def _power_lines(result: AuditRecord) -> list[str]:
     if result.power is None:
         return []
     most, least, gaussian = result.power
-    sequential = result.sequential
-    if sequential is not None and sequential.stopped_early:
-        return [
-            f"stopped early: proved after {sequential.trials} of at most {sequential.cap} shadow "
-            "models (16 to fit first)"
-        ]
+    if result.game.early_end is not None:
+        return [result.game.early_end]
     noun = result.claim.quantity.noun
     caught = "no leak is caught" if least is None else f"{noun} {rounded_up(least)} is caught"
     lines = [f"power: {caught} with 80 % power; at most {rounded_down(most)} is provable"]

@@ -25,6 +25,8 @@ import loky
 import pandas as pd
 
 import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
+from dpaudit.auditing.games import audit_settings
 from dpaudit.game.pool import workers_ended
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.source import source_digest
@@ -98,7 +100,7 @@ class Case:
         """
         one_run = "one_run" in self.settings
         models: dict[str, Any] = {} if one_run else {"shadow_models": size.shadow_models}
-        result = dpaudit.audit(
+        result = audit_by_keywords(
             self.generator,
             self.table(),
             schema=self.schema,
@@ -188,7 +190,7 @@ def _cases() -> Iterator[Case]:
 
 
 def _default_attacks() -> Iterator[Case]:
-    built_in = dpaudit.AuditSettings().attacks
+    built_in = audit_settings().game.attacks
     for mechanism in MECHANISMS:
         yield _counts(DEFAULT_ATTACKS, mechanism, attacks=built_in)
     claim = _claim(1.0, 1e-5)
@@ -378,7 +380,7 @@ def code_digest(*files: str) -> str:
         files: Files of this study that do.
     """
     digest = hashlib.blake2b(digest_size=16)
-    digest.update((source_digest(dpaudit.AuditSettings()) or "").encode())
+    digest.update((source_digest(audit_settings()) or "").encode())
     for name in files:
         digest.update((Path(__file__).parent / name).read_bytes())
     return digest.hexdigest()

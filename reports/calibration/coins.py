@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import binom
 
-from dpaudit.bounds import Grading, count_guesses, e_process, fair_coin_p_value
-from dpaudit.bounds.grading import WEIGHTS
+from dpaudit.bounds import GuessCalibration, count_guesses, e_process, fair_coin_p_value
+from dpaudit.bounds.calibration import WEIGHTS
 from reports.calibration.budget import Budget
 from reports.calibration.cells import NOMINALS, Cell, enumerated, simulated, stream
 from reports.calibration.mechanisms import BoolArray, FloatArray, Kind, Mechanism, few, mechanisms
@@ -133,12 +133,12 @@ def _graded(mechanism: Mechanism, trials: int, draws: int) -> Iterator[Cell]:
     """Guesses weighed by the true odds, with silence below half of the surest ones."""
     rng = stream(PRESET, mechanism, trials)
     top = max(mechanism.epsilon, 0.5)
-    grading = Grading(-math.inf, math.inf, 0.0, 1.0, margin=top / 2.0, top=top)
+    calibration = GuessCalibration(-math.inf, math.inf, 0.0, 1.0, margin=top / 2.0, top=top)
     violations = dict.fromkeys(NOMINALS, 0)
     for _ in range(draws):
         member = rng.random(trials) < 0.5
         odds = mechanism.log_odds(mechanism.seen(member, rng))
-        guesses = count_guesses(odds, member, grading)
+        guesses = count_guesses(odds, member, calibration)
         for nominal in NOMINALS:
             p_value = fair_coin_p_value(
                 *guesses,

@@ -15,8 +15,8 @@ from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED
 from dpaudit.bounds import (
     Counts,
     EpsilonGuarantee,
-    Grading,
     Guarantee,
+    GuessCalibration,
     count_errors,
 )
 from dpaudit.model.choices import Multiplicity
@@ -56,11 +56,11 @@ class Scored(NamedTuple):
         return score(self.fitted.scorer, self.trials.scored.features)
 
     @property
-    def grading(self) -> Grading:
+    def calibration(self) -> GuessCalibration:
         """What its guesses weigh, where the claim is one in epsilon."""
-        if self.fitted.grading is None:
+        if self.fitted.calibration is None:
             raise ValueError("of these trials no guesses are weighed")
-        return self.fitted.grading
+        return self.fitted.calibration
 
     @property
     def counts(self) -> Counts:
@@ -74,12 +74,12 @@ class Scored(NamedTuple):
 
 def worlds_of(settings: AuditSettings, rng: np.random.Generator) -> BoolArray:
     """Whether the world of each trial is "in", the fitting part first, as audits plan it."""
-    places = np.arange(settings.shadow_models)
+    places = np.arange(settings.game.shadow_models)
     alternating: BoolArray = places % 2 == 0
-    if not settings.fair_coins:
+    if not settings.game.fair_coins:
         return alternating
-    balanced = FIRST_FITTED if settings.sequential else 2 * settings.fitted
-    coins = rng.random(settings.shadow_models) < 0.5
+    balanced = FIRST_FITTED if settings.game.sequential else 2 * settings.game.fitted
+    coins = rng.random(settings.game.shadow_models) < 0.5
     return np.where(places < balanced, alternating, coins)
 
 
@@ -105,16 +105,21 @@ def features_of(
 def scored_attacks(
     mechanism: Mechanism, *, settings: AuditSettings, rng: np.random.Generator
 ) -> list[Scored]:
-    """Fits every attack, and keeps all of them or the one that promises most."""
+    """Fits every attack, and keeps all of them or the one with the largest forecast."""
     member = worlds_of(settings, rng)
     fixed = [
         fixed_on(
-            scores, member, 2 * settings.fitted, settings, EpsilonGuarantee(mechanism.delta), rng
+            scores,
+            member,
+            2 * settings.game.fitted,
+            settings,
+            EpsilonGuarantee(mechanism.delta),
+            rng,
         )
-        for scores in features_of(mechanism, member, len(settings.attacks), rng)
+        for scores in features_of(mechanism, member, len(settings.game.attacks), rng)
     ]
-    if settings.multiplicity is Multiplicity.SELECT:
-        return [max(fixed, key=lambda one: one.fitted.promise)]
+    if settings.game.multiplicity is Multiplicity.SELECT:
+        return [max(fixed, key=lambda one: one.fitted.forecast)]
     return fixed
 
 

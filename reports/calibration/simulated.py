@@ -13,6 +13,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.run import attack_all
 from dpaudit.auditing.two_worlds.sequential import run_sequential
@@ -59,11 +60,11 @@ def simulated_audit(
     """
     attacks = tuple(
         NamedAttack(f"attack {number}", cast(AnyAttack, one))
-        for number, one in enumerate(settings.attacks)
+        for number, one in enumerate(settings.game.attacks)
     )
     table = Table(honest.count_table(), honest.COUNT_SCHEMA, "simulated", None)
     generator = honest.Counts(claim=claim, mechanism=honest.nothing)
-    plain = build_two_worlds(generator, table, AuditSettings(attacks=(honest.ReleasedMean(),)))
+    plain = build_two_worlds(generator, table, audit_settings(attacks=(honest.ReleasedMean(),)))
     view = replace(plain.game.view, released_facts=facts)
     kept = {one.name: getattr(plain, one.name) for one in fields(plain)}
     game = replace(plain.game, view=view)
@@ -100,7 +101,7 @@ def proved(audit: SimulatedAudit, mechanism: Seen | Failing, rng: np.random.Gene
     outcomes = outcomes_of(trials, np.column_stack([scores, *others]), failures)
     found = (
         run_sequential(audit, lambda start, stop: outcomes, lambda: False)
-        if settings.sequential
+        if settings.game.sequential
         else attack_all(audit, outcomes, Role.AUDIT, settings, claim)
     )
     return max((one.evaluation.proved for one in found or ()), default=0.0)

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.one_run.attack import guess
 from dpaudit.auditing.one_run.plan import power as one_run_power
 from dpaudit.auditing.records.attack import evaluate_records, fit_records
@@ -15,7 +16,7 @@ from dpaudit.auditing.records.plan import power as records_power
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds import plan
 from dpaudit.bounds.guarantee import TradeOffGuarantee, guarantee_of
-from dpaudit.bounds.limits import rejecting_region
+from dpaudit.bounds.trade_off import rejecting_region
 from dpaudit.game.worlds import draw_included
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
@@ -78,7 +79,7 @@ class TwoWorlds:
             "shadow_models": MODELS,
             "attacks": (FirstFeature(),),
         } | self.settings
-        return simulated_audit(AuditSettings(**given), self.claim, facts=self.facts)
+        return simulated_audit(audit_settings(**given), self.claim, facts=self.facts)
 
     def exceeds(self, mechanism: Seen | Failing, level: float, seed: int) -> bool:
         """Whether the largest bound of any attack does."""
@@ -106,7 +107,7 @@ class TradeOffs:
     @cached_property
     def settings(self) -> AuditSettings:
         """One attack on `MODELS` shadow models."""
-        return AuditSettings(shadow_models=MODELS, attacks=(FirstFeature(),))
+        return audit_settings(shadow_models=MODELS, attacks=(FirstFeature(),))
 
     def exceeds(self, mechanism: Seen, level: float, seed: int) -> bool:
         """Whether the limit on mu, rho or the factor does."""
@@ -115,7 +116,7 @@ class TradeOffs:
         assert isinstance(guarantee, TradeOffGuarantee)
         member = worlds_of(settings, rng)
         one = fixed_on(
-            mechanism.seen(member, rng), member, 2 * settings.fitted, settings, guarantee, rng
+            mechanism.seen(member, rng), member, 2 * settings.game.fitted, settings, guarantee, rng
         )
         confidence = settings.attack_confidence
         errors = one.counts
@@ -154,12 +155,12 @@ class ManyRecords:
     @cached_property
     def settings(self) -> AuditSettings:
         """One attack on `RECORDS` records."""
-        return AuditSettings(shadow_models=MODELS, records=RECORDS, attacks=(FirstFeature(),))
+        return audit_settings(shadow_models=MODELS, records=RECORDS, attacks=(FirstFeature(),))
 
     def exceeds(self, mechanism: Seen, level: float, seed: int) -> bool:
         """Whether the bound on the guesses of all records does."""
         rng, settings = Stream(seed, "simulated", "trials").rng(), self.settings
-        first = 2 * settings.fitted
+        first = 2 * settings.game.fitted
         included = draw_included(MODELS, fitted=first, records=RECORDS, rng=rng)
         shown = np.stack([mechanism.seen(coins, rng) for coins in included.T], axis=1)
         lost = np.zeros(MODELS, dtype=np.bool_)
@@ -176,11 +177,11 @@ class ManyRecords:
             NamedAttack("score", FirstFeature()),
             features[fits],
             included[fits],
-            trainings=settings.scored,
+            trainings=settings.game.scored,
             rng=rng,
             **asked,
         )
-        failed = settings.scored - int(scores.sum())
+        failed = settings.game.scored - int(scores.sum())
         found = evaluate_records(fitted, features[scores], included[scores], failed=failed, **asked)
         return found.proved > level
 
@@ -202,7 +203,7 @@ class OneRun:
     @cached_property
     def settings(self) -> AuditSettings:
         """`CANARIES` canaries."""
-        return AuditSettings(one_run=True, canaries=CANARIES)
+        return audit_settings(one_run=True, canaries=CANARIES)
 
     def exceeds(self, mechanism: Mechanism, level: float, seed: int) -> bool:
         """Whether the largest bound of the three attacks does: score, score with noise, odds."""

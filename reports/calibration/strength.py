@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import EpsilonGuarantee, clopper_pearson, e_process, exact
 from reports.calibration import peers
@@ -69,7 +70,9 @@ def _decided(budget: Budget) -> Iterator[dict[str, Any]]:
             for _ in range(budget.tightness):
                 [one] = scored_attacks(mechanism, settings=settings, rng=rng)
                 bounds.append(one.bound(EpsilonGuarantee(mechanism.delta), confidence=CONFIDENCE))
-            yield _median(DECIDING, mechanism, 2 * settings.fitted, settings.scored, bounds)
+            yield _median(
+                DECIDING, mechanism, 2 * settings.game.fitted, settings.game.scored, bounds
+            )
 
 
 def _median(
@@ -144,7 +147,7 @@ def _bounds(
 
 
 def _settings(per_world: int) -> AuditSettings:
-    return AuditSettings(
+    return audit_settings(
         shadow_models=2 * per_world, attacks=(FirstFeature(),), confidence=CONFIDENCE
     )
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.attacking.evaluation import evaluate
 from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
 from dpaudit.auditing.two_worlds.attacking.parts import Part, SplitTrials
@@ -133,7 +133,7 @@ def repeated(size: Size, repeat: int) -> list[dict[str, Any]]:
     coins = Stream(repeat, "currency", "coins").rng().random(2 * size.scored) < 0.5
     member = np.concatenate([np.arange(2 * size.fitted) % 2 == 0, coins])
     fits = np.arange(len(member)) < 2 * size.fitted
-    settings = AuditSettings(
+    settings = audit_settings(
         attacks=(LinearAttack(),), shadow_models=len(member), confidence=CONFIDENCE
     )
     tables = {world: worst_case(included=world) for world in (True, False)}

@@ -7,7 +7,6 @@ nothing to them.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -48,7 +47,7 @@ def proved_alone(spec: TwoWorldSpec, outcomes: StoredOutcomes) -> dict[str, floa
     Returns:
         The bound of each attack; 0 where too few trials gave a table.
     """
-    if len(outcomes) < spec.settings.shadow_models:  # the audit gave up
+    if len(outcomes) < spec.settings.game.shadow_models:  # the audit gave up
         return dict.fromkeys(PUBLISHED, 0.0)
     places = {features.attack.name: features for features in feature_slices(spec)}
     return {
@@ -72,7 +71,7 @@ def _proved(
         count_failed(end for end, fits in zip(ends, mask, strict=True) if fits)
         for ends, mask in zip(worlds, parts, strict=True)
     ]
-    settings = replace(spec.settings, attacks=(attack,))
+    settings = spec.settings.with_game(attacks=(attack,))
     guarantee = guarantee_of(spec.claim)
     fitted = fit_attack(
         attack,

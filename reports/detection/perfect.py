@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.games import audit_settings
 from dpaudit.bounds import fair_coin
 from dpaudit.seeds import rng_of
 from reports.detection.leak import RECORDS, SCHEMA, Leak, PlantedModel, public_table, unchanged
@@ -60,8 +60,8 @@ def provable(rates: Shown, models: int) -> float:
     Returns:
         The bound at 95 %, of one hypothesis, as of a default audit; delta is 0.
     """
-    settings = AuditSettings(shadow_models=models)
-    scored = settings.scored
+    settings = audit_settings(shadow_models=models)
+    scored = settings.game.scored
     changed = round(scored * (rates.seen + rates.unseen) / 2)
     rest = scored - changed
     larger = max(1.0 - rates.seen, 1.0 - rates.unseen)

@@ -18,8 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from dpaudit.auditing.entry import run_audit
-from dpaudit.auditing.games import build_spec
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.two_worlds.pairs import audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.game.store import RunFolder
@@ -43,7 +42,7 @@ QUICK_MODELS, QUICK_LEAKS = 20, 1
 def audited(leak: Leak, models: int, jobs: int | None) -> dict[str, Any]:
     """One audit: what it proved and by which attack, and what others prove."""
     begun = time.perf_counter()
-    settings = AuditSettings(shadow_models=models, target="row:0", probe=False)
+    settings = audit_settings(shadow_models=models, target="row:0", probe=False)
     table = audited_table(training_table(), SCHEMA, settings)
     spec = build_spec(Planted(leak=leak, epsilon=CLAIM), table, settings)
     assert isinstance(spec, TwoWorldSpec)  # the target is named

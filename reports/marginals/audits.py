@@ -13,7 +13,7 @@ from typing import Any, Final
 import pandas as pd
 from scipy.stats import binomtest
 
-import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.formatting import rounded_down
 from dpaudit.game.pool import workers_ended
 from dpaudit.plugins.access import Access
@@ -59,7 +59,7 @@ class Audits:
 
     def run(self, number: int, table: pd.DataFrame) -> dict[str, Any]:
         """One of them: its verdict, and what is proved; none if a control failed."""
-        result = dpaudit.audit(
+        result = audit_by_keywords(
             "marginals",
             table,
             schema=cervical.SCHEMA_FILE,

@@ -20,8 +20,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dpaudit import AuditSettings
 from dpaudit.account.conversion import gaussian_mu
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.attacking.evaluation import evaluate
 from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
 from dpaudit.auditing.two_worlds.attacking.parts import Part, SplitTrials
@@ -112,7 +112,7 @@ class Prepared:
     @cached_property
     def audit(self) -> TwoWorldSpec:
         """The audit, before any model is fitted."""
-        settings = AuditSettings(
+        settings = audit_settings(
             parameters={"tree": self.case.tree, **self.case.budget},
             access=Access.RELEASED,
             attacks=("released",),
@@ -128,7 +128,7 @@ class Prepared:
     def result(self, seed: int) -> dict[str, float]:
         """What is proved, and what is claimed and true."""
         settings, claim = self.audit.settings, self.audit.claim
-        fitted, scored = 2 * settings.fitted, settings.scored
+        fitted, scored = 2 * settings.game.fitted, settings.game.scored
         coins = Stream(seed, self.case.name, "coins").rng().random(scored) < 0.5
         member = np.concatenate([np.arange(fitted) % 2 == 0, coins])
         features = self._features(member, seed)

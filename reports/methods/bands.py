@@ -17,17 +17,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpaudit.bounds._checks import (
+from dpaudit.bounds.clopper_pearson import statistic, upper_limits
+from dpaudit.bounds.inputs import (
     BoolArray,
     FloatArray,
     check_confidence,
     check_delta,
     whole_number,
 )
-from dpaudit.bounds._cuts import checked, cuts_of
-from dpaudit.bounds.clopper_pearson import statistic, upper_limits
 from dpaudit.bounds.multiplicity import Hypotheses
-from dpaudit.bounds.threshold import Direction, Threshold, best_cut, errors_at
+from dpaudit.bounds.threshold import Direction, Threshold, best_cut, checked, cuts_of, errors_at
 from dpaudit.errors import SettingsError
 from reports.methods.order_statistics import local_level
 

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from dpaudit.bounds._checks import FloatArray
 from dpaudit.bounds.clopper_pearson import upper_limits
+from dpaudit.bounds.inputs import FloatArray
 
 # The local level is found to this relative error, and lowered by as much.
 _TOLERANCE = 1e-6

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from dpaudit.bounds._checks import FloatArray
+from dpaudit.bounds.inputs import FloatArray
 
 # Halvings of an interval of length at most 1: its width ends below the spacing of the floats
 # that hold the root, which lies above 5e-5 for every bet; elsewhere the absolute width

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import betaln, xlog1py, xlogy
 
-from dpaudit.bounds._checks import (
+from dpaudit.bounds.inputs import (
     BoolArray,
     FloatArray,
     check_confidence,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.one_run.attack import ATTACKS, Guessed, guess
 from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
-from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import one_run
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load
@@ -41,7 +41,7 @@ def games(
 ) -> Iterator[Audited]:
     """Trainings with their own coins and noise; `settings` are those of the audit."""
     loaded = load(table, schema)
-    spec = build_one_run(generator, loaded, AuditSettings(one_run=True, **settings))
+    spec = build_one_run(generator, loaded, audit_settings(one_run=True, **settings))
     for seed in range(number):
         yield audited(generator, replace(spec, settings=replace(spec.settings, seed=seed)), seed)
 

@@ -19,8 +19,9 @@ import pandas as pd
 from scipy.special import expit
 
 import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.one_run.attack import in_then_out, surest_first
-from dpaudit.auditing.settings import CANARY_ATTACKS
+from dpaudit.auditing.one_run.settings import CANARY_ATTACKS
 from dpaudit.bounds import auc, one_run, one_run_in_turn
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.gaussian import gaussian_epsilon
@@ -176,7 +177,7 @@ def audits(quick: bool) -> Rows:
     """Whole audits, controls included, of the noisy histogram at exactly its claim."""
     draws, flagged = (2 if quick else 100), 0
     for seed in range(draws):
-        result = dpaudit.audit(
+        result = audit_by_keywords(
             HISTOGRAM,
             town_table(),
             schema=TOWN_SCHEMA,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.versions import versions
 from reports import cervical
 from reports.command import StudyParser, start, write_json
@@ -45,7 +45,7 @@ def main(given: Sequence[str] | None = None) -> None:
     path = run.out / "audits.json"
     rows: list[dict[str, Any]] = json.loads(path.read_text())["audits"] if path.exists() else []
     for seed in range(len(rows), size.audits):
-        result = dpaudit.audit(
+        result = audit_by_keywords(
             "pate-gan",
             table,
             schema=cervical.SCHEMA_FILE,

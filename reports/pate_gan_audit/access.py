@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation, evaluate
 from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
 from dpaudit.auditing.two_worlds.attacking.parts import arrange
@@ -180,14 +180,14 @@ def play(game: Game) -> Record:
     )
     built = named_attacks(tuple(game.attacks.values()))
     attacks = {key: one.attack for key, one in zip(game.attacks, built, strict=True)}
-    settings = AuditSettings(
+    settings = audit_settings(
         attacks=tuple(game.attacks.values()),
         access=Access.RELEASED,
         shadow_models=game.models,
         confidence=CONFIDENCE,
         probe=False,
     )
-    worlds, masks = _worlds(game, fitted=settings.fitted)
+    worlds, masks = _worlds(game, fitted=settings.game.fitted)
     features = _features(game, generator, table, worlds, view, attacks)
     found = {}
     for key, attack in attacks.items():

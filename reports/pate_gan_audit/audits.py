@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.model.schema import Schema
 from reports.pate_gan_audit.kept import Record, Tenths
 from reports.pate_gan_audit.plan import Plan
@@ -47,7 +47,7 @@ class Asked:
 
 def audit(asked: Asked, plan: Plan) -> Record:
     """Runs one audit, or goes on with it; returns what the study keeps."""
-    result = dpaudit.audit(
+    result = audit_by_keywords(
         asked.generator,
         asked.table,
         schema=asked.schema,
@@ -65,7 +65,7 @@ def audit(asked: Asked, plan: Plan) -> Record:
         seed=asked.seed,
         jobs=plan.jobs,
         out=plan.runs / asked.name / f"{asked.models}-{asked.seed}",
-        on_progress=Tenths(),
+        progress=Tenths(),
     )
     return digest(result.to_document())
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.attacking.evaluation import evaluate
 from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
 from dpaudit.auditing.two_worlds.attacking.parts import arrange
@@ -140,14 +140,14 @@ def _values(
 
 def attacked(worlds: list[list[FloatArray | None]], *, models: int, seed: int) -> Record:
     """The published attack on them: hold-out threshold, 400 + 200 + 400 of 1000."""
-    settings = AuditSettings(
+    settings = audit_settings(
         attacks=(AbsoluteQueries(),),
         shadow_models=2 * models,
         confidence=CONFIDENCE,
         threshold=ThresholdRule.HOLD_OUT,
     )
     rng = Stream(seed, "worst", "attack").rng()
-    trials = arrange(worlds, [np.arange(models) < settings.fitted for _ in World])
+    trials = arrange(worlds, [np.arange(models) < settings.game.fitted for _ in World])
     assert trials is not None  # none failed
     guarantee = EpsilonGuarantee(DELTA)
     fitted = fit_attack(

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED
 from dpaudit.bounds import (
     Direction,
     EpsilonGuarantee,
-    choose_grading,
+    choose_calibration,
     clopper_pearson,
     coin_bound,
     count_guesses,
@@ -40,7 +41,7 @@ class Simulated(NamedTuple):
     Attributes:
         scores: Of all trials; shape (n,).
         member: Whether the world of each is "in"; shape (n,).
-        fixed: Threshold, grading and choice of the bound, with the trials in two parts.
+        fixed: Threshold, calibration and choice of the bound, with the trials in two parts.
         mechanism: What they are drawn from.
         rng: For rules that split the trials, or draw others: a stream of their own.
     """
@@ -70,12 +71,12 @@ def simulate(mechanism: Mechanism, models: int, stream: Stream) -> Simulated:
     member = worlds_of(settings, rng)
     scores = mechanism.seen(member, rng)
     guarantee = EpsilonGuarantee(mechanism.delta)
-    fixed = fixed_on(scores, member, 2 * settings.fitted, settings, guarantee, rng)
+    fixed = fixed_on(scores, member, 2 * settings.game.fitted, settings, guarantee, rng)
     return Simulated(scores, member, fixed, mechanism, others)
 
 
 def _settings(models: int, *, sequential: bool) -> AuditSettings:
-    return AuditSettings(
+    return audit_settings(
         shadow_models=models,
         attacks=(FirstFeature(),),
         confidence=CONFIDENCE,
@@ -85,7 +86,7 @@ def _settings(models: int, *, sequential: bool) -> AuditSettings:
 
 def _fair_coin(audit: Simulated) -> float:
     fixed = audit.fixed
-    guesses = count_guesses(fixed.scores, fixed.trials.scored.member, fixed.grading)
+    guesses = count_guesses(fixed.scores, fixed.trials.scored.member, fixed.calibration)
     return fair_coin(*guesses, **audit.asked)
 
 
@@ -110,7 +111,7 @@ def _betting(audit: Simulated) -> float:
     for block in refit_schedule(len(member), first=FIRST_FITTED):
         past = slice(block.start)
         # `trials` sets the margin of silence, which odds do not have: the least is the fastest.
-        line = choose_grading(scores[past], member[past], trials=1, **audit.asked)
+        line = choose_calibration(scores[past], member[past], trials=1, **audit.asked)
         log_odds.append(line.log_odds(scores[block.start : block.stop]))
     return coin_bound(np.concatenate(log_odds), member[FIRST_FITTED:], **audit.asked)
 

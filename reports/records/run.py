@@ -2,7 +2,7 @@
 
 Usage: python -m reports.records.run [LEAK ...]   (about 5 minutes on one core; resumes)
 
-Each audit fixes its grading on 160 models and scores 240, at delta 1e-5 and 95 % confidence. A
+Each audit fixes its calibration on 160 models and scores 240, at delta 1e-5 and 95 % confidence. A
 record's score is normal and shifted by mu where the record is in. Writes results/audits.json after
 every case, and the table of README.md.
 """
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpaudit.bounds import choose_grading, count_guesses, fair_coin
-from dpaudit.bounds.record_grading import count_record_guesses, promise_of_records
+from dpaudit.bounds import choose_calibration, count_guesses, fair_coin
+from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
 from dpaudit.plugins.protocols import BoolArray, FloatArray
 from dpaudit.seeds import Stream
 from dpaudit.versions import versions
@@ -67,15 +67,15 @@ def audited(leak: Leak, rng: np.random.Generator) -> float:
     coins = rng.integers(2, size=(SCORED, leak.records)).astype(np.bool_)
     scored = _scores(leak, coins, rng)
     if leak.records == 1:
-        grading = choose_grading(
+        calibration = choose_calibration(
             scores[:, 0], included[:, 0], trials=SCORED, delta=DELTA, confidence=CONFIDENCE
         )
-        guesses = count_guesses(scored[:, 0], coins[:, 0], grading)
+        guesses = count_guesses(scored[:, 0], coins[:, 0], calibration)
     else:
-        found = promise_of_records(
+        found = calibrate_records(
             scores, included, trainings=SCORED, delta=DELTA, confidence=CONFIDENCE, rng=rng
         )
-        guesses = count_record_guesses(found.grading.guesses(scored), coins)
+        guesses = count_record_guesses(found.calibration.guesses(scored), coins)
     return fair_coin(*guesses, delta=DELTA, confidence=CONFIDENCE)
 
 

@@ -132,7 +132,9 @@ def votes(counts: Any, values: Any, rng: Rng) -> Any:
 
 def gaussian_shares(counts: Any, values: Any, rng: Rng) -> Any:
     """Five parties' shares of Gaussian noise of scale 1, summed before anybody sees them."""
-    parts = [(counts if party == 0 else 0 * counts) + rng.normal(0, 5**-0.5, CELLS) for party in range(5)]
+    parts = [
+        (counts if party == 0 else 0 * counts) + rng.normal(0, 5**-0.5, CELLS) for party in range(5)
+    ]
     return shares(np.sum(parts, axis=0))
 
 
@@ -152,7 +154,9 @@ def adaptive(counts: Any, values: Any, rng: Rng) -> Any:
 def python_noise(counts: Any, values: Any, rng: Rng) -> Any:
     """Laplace noise of Python's own random numbers."""
     own = random.Random(int(rng.integers(2**31)))
-    return shares(np.array([count + own.expovariate(1.0) - own.expovariate(1.0) for count in counts]))
+    return shares(
+        np.array([count + own.expovariate(1.0) - own.expovariate(1.0) for count in counts])
+    )
 
 
 def response(counts: Any, values: Any, rng: Rng) -> Any:
@@ -170,7 +174,10 @@ def subsampled(counts: Any, values: Any, rng: Rng) -> Any:
 
 
 MECHANISMS: Final = (
-    *(Mechanism(f"Gaussian, mu {mu:g}", gaussian_epsilon(mu, DELTA), DELTA, gaussian(1.0 / mu)) for mu in (0.2, 0.5, 1.0, 2.0)),
+    *(
+        Mechanism(f"Gaussian, mu {mu:g}", gaussian_epsilon(mu, DELTA), DELTA, gaussian(1.0 / mu))
+        for mu in (0.2, 0.5, 1.0, 2.0)
+    ),
     Mechanism("Laplace", 1.0, 0.0, laplace),
     Mechanism("discrete Laplace", 1.0, 0.0, discrete),
     Mechanism("report noisy max", 1.0, 0.0, noisy_max),

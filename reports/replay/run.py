@@ -30,7 +30,9 @@ COUNTED: Final = 20
 def case(mechanism: Mechanism, whole: int) -> dict[str, Any]:
     """What whole replays of one mechanism say."""
     records = list(
-        replays_of(mechanism, table(), range(whole), schema=SCHEMA, replays=COUNTED, target="row:39")
+        replays_of(
+            mechanism, table(), range(whole), schema=SCHEMA, replays=COUNTED, target="row:39"
+        )
     )
     proved = [np.inf if one.proved is None else one.proved for one in records]
     return {
@@ -64,7 +66,16 @@ def page(cases: Sequence[dict[str, Any]]) -> str:
         )
         for one in cases
     ]
-    heads = ("mechanism", "true ε", "whole replays", "proved, median", "computed", "violation", "inconclusive", "seconds")
+    heads = (
+        "mechanism",
+        "true ε",
+        "whole replays",
+        "proved, median",
+        "computed",
+        "violation",
+        "inconclusive",
+        "seconds",
+    )
     count = sum(one["replays"] for one in cases)
     wrong = sum(one["verdicts"]["violation"] for one in cases)
     limit = float(beta.ppf(0.99, wrong + 1, count - wrong)) if count > wrong else 1.0

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpaudit.comparison import Comparison, compare
-from dpaudit.comparison.forest import draw_forest
-from dpaudit.comparison.render import comparison_table
+from dpaudit.comparison.render import comparison_table, draw_forest
 from dpaudit.errors import DpauditError
 from dpaudit.files import write_whole
 from dpaudit.results.result import RESULT_FILE, AuditResult

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.errors import RegistryError
 from dpaudit.external.generator import PREFIX
 from dpaudit.model.column import Column, Kind
@@ -79,7 +79,7 @@ CASES = {
 def audited(name: str, defaults: str, table: pd.DataFrame, models: int) -> dict[str, Any]:
     """One audit, as a row of the results."""
     case = CASES[name]
-    result = dpaudit.audit(
+    result = audit_by_keywords(
         _twin(name) if case.twin else name.partition(",")[0],
         table.head(case.records),
         schema=SCHEMA,

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.errors import SettingsError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import values_of_table
@@ -91,7 +92,7 @@ def test_a_record_that_breaks_a_dependence_shows_and_one_that_was_not_used_does_
 ) -> None:
     table = correlated(40)
     table.loc[0] = [0, 1, 0]  # the only record whose a and b differ
-    result = dpaudit.audit(
+    result = audit_by_keywords(
         generator,
         table,
         schema=BITS,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.attribution import attribute
 from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation, evaluate
@@ -17,9 +18,9 @@ from dpaudit.auditing.two_worlds.attacking.parts import SplitTrials, arrange
 from dpaudit.bounds import EpsilonGuarantee, bonferroni, coin_provable
 from dpaudit.plugins.protocols import Attack, BoolArray, FeatureName, FloatArray, GameView, Scorer
 
-SETTINGS = AuditSettings(shadow_models=200)
-ONE_ATTACK = replace(SETTINGS, attacks=SETTINGS.attacks[:1])
-BY_CUT = replace(ONE_ATTACK, threshold="hold-out")
+SETTINGS = audit_settings(shadow_models=200)
+ONE_ATTACK = SETTINGS.with_game(attacks=SETTINGS.game.attacks[:1])
+BY_CUT = ONE_ATTACK.with_game(threshold="hold-out")
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,11 @@ def evaluated(
 
 def simulated(features_in: FloatArray, features_out: FloatArray, seed: int) -> SplitTrials:
     """Trials of which those that are scored have fair coins for worlds."""
-    coins = np.random.default_rng([seed, 9]).random(SETTINGS.scored) < 0.5
-    n_in = SETTINGS.fitted + int(coins.sum())
-    n_out = SETTINGS.shadow_models - n_in
+    coins = np.random.default_rng([seed, 9]).random(SETTINGS.game.scored) < 0.5
+    n_in = SETTINGS.game.fitted + int(coins.sum())
+    n_out = SETTINGS.game.shadow_models - n_in
     worlds = [list(features_in[:n_in]), list(features_out[:n_out])]
-    trials = arrange(worlds, [np.arange(len(world)) < SETTINGS.fitted for world in worlds])
+    trials = arrange(worlds, [np.arange(len(world)) < SETTINGS.game.fitted for world in worlds])
     assert trials is not None
     return trials
 
@@ -68,9 +69,10 @@ def largest_bound(epsilon: float, seed: int) -> float:
     keep = math.exp(epsilon) / (1 + math.exp(epsilon))
     bounds = []
     bits = [
-        (rng.random((SETTINGS.shadow_models, 1)) < p).astype(np.float64) for p in (keep, 1 - keep)
+        (rng.random((SETTINGS.game.shadow_models, 1)) < p).astype(np.float64)
+        for p in (keep, 1 - keep)
     ]
-    for attack in range(len(SETTINGS.attacks)):
+    for attack in range(len(SETTINGS.game.attacks)):
         noise = [rng.normal(0, 0.1 * attack, bit.shape) for bit in bits]
         trials = simulated(bits[0] + noise[0], bits[1] + noise[1], seed)
         evaluation = evaluated(FirstFeature(), trials, delta=0.0, rng=rng, settings=SETTINGS)
@@ -92,23 +94,23 @@ def test_null_is_above_zero_in_at_most_5_of_100_audits() -> None:
     above = 0
     for seed in range(100):
         rng = np.random.default_rng([seed, 7])
-        draws = rng.normal(size=(2, SETTINGS.shadow_models, 1))
+        draws = rng.normal(size=(2, SETTINGS.game.shadow_models, 1))
         evaluation = evaluated(FirstFeature(), simulated(*draws, seed), delta=1e-5, rng=rng)
         above += evaluation.proved > 0
     assert above <= 5
 
 
 def test_a_perfect_attack_reaches_the_largest_provable_epsilon() -> None:
-    ones = np.ones((SETTINGS.shadow_models, 1))
+    ones = np.ones((SETTINGS.game.shadow_models, 1))
     rng = np.random.default_rng(0)
     evaluation = evaluated(FirstFeature(), simulated(ones, 0 * ones, 0), delta=1e-5, rng=rng)
-    highest = coin_provable(SETTINGS.scored, delta=1e-5, confidence=0.95)
+    highest = coin_provable(SETTINGS.game.scored, delta=1e-5, confidence=0.95)
     assert evaluation.proved == pytest.approx(highest, abs=1e-9)
     assert evaluation.auc == 1.0
 
 
 def test_inverted_scores_are_as_good() -> None:
-    ones = np.ones((SETTINGS.shadow_models, 1))
+    ones = np.ones((SETTINGS.game.shadow_models, 1))
     rng = np.random.default_rng(0)
     for settings in (ONE_ATTACK, BY_CUT):
         upright = evaluated(
@@ -159,13 +161,13 @@ def test_scored_trials_never_reach_the_classifier() -> None:
     trials = simulated(values[0], values[1], 3)
     evaluated(Watching(), trials, delta=0.0, rng=np.random.default_rng(0))
     scored = set(trials.scored.features.ravel())
-    assert len(scored) == SETTINGS.scored
+    assert len(scored) == SETTINGS.game.scored
     assert not scored & set(np.concatenate(seen).ravel())
 
 
 def test_explanation_names_the_feature_that_leaks() -> None:
     rng = np.random.default_rng(5)
-    features = rng.normal(size=(2, SETTINGS.shadow_models, 3))
+    features = rng.normal(size=(2, SETTINGS.game.shadow_models, 3))
     features[0, :, 1] += 5.0
 
     class Sum(FirstFeature):

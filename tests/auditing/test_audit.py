@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing.entry import run_audit
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.entry import audit_by_keywords, run_audit
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.plan import power
 from dpaudit.auditing.two_worlds.spec import build_two_worlds
 from dpaudit.errors import ClaimError, RegistryError, RunFolderError, SettingsError
@@ -22,8 +22,10 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import load
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import carry
+from samples import QUICK_ATTACKS
 
-FAST = {"attacks": ("groundhog-naive", "query-target"), "shadow_models": 60, "jobs": 2}
+FAST = {"attacks": QUICK_ATTACKS, "shadow_models": 60, "jobs": 1}
+FORESTS = {**FAST, "attacks": ("groundhog-naive", "query-target")}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def table() -> pd.DataFrame:
 
 
 def test_copycat_is_a_violation_close_to_the_largest_provable(table: pd.DataFrame) -> None:
-    result = dpaudit.audit("copycat", table, **FAST)
+    result = audit_by_keywords("copycat", table, **FORESTS)
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert result.max_provable_epsilon is not None
     assert result.max_provable_epsilon - result.epsilon_lower_bound < 0.05
@@ -55,7 +57,7 @@ def test_copycat_is_a_violation_close_to_the_largest_provable(table: pd.DataFram
 
 
 def test_null_is_consistent_with_bound_0(table: pd.DataFrame) -> None:
-    result = dpaudit.audit("null", table, **FAST)
+    result = audit_by_keywords("null", table, **FAST)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.epsilon_lower_bound == 0
     assert result.leaks == ()
@@ -66,16 +68,16 @@ def test_randomised_response_is_consistent_at_its_epsilon_and_not_below(
     table: pd.DataFrame,
 ) -> None:
     options = {**FAST, "shadow_models": 400, "parameters": {"epsilon": 1.0}}
-    honest = dpaudit.audit("randomised-response", table, **options)
+    honest = audit_by_keywords("randomised-response", table, **options)
     assert honest.verdict is dpaudit.Verdict.CONSISTENT
-    lying = dpaudit.audit("randomised-response", table, epsilon=0.3, **options)
+    lying = audit_by_keywords("randomised-response", table, epsilon=0.3, **options)
     assert lying.verdict is dpaudit.Verdict.VIOLATION
     assert "generator's own: 1" in lying.claim.source
 
 
 def test_laplace_histogram_is_consistent(table: pd.DataFrame) -> None:
     options = {**FAST, "parameters": {"column": "city"}}
-    assert dpaudit.audit("laplace-histogram", table, **options).verdict is (
+    assert audit_by_keywords("laplace-histogram", table, **options).verdict is (
         dpaudit.Verdict.CONSISTENT
     )
 
@@ -90,11 +92,11 @@ class _UnequalGame(Game):
 def test_a_game_that_asks_for_unequal_rows_fails_its_null_control(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
-    settings = AuditSettings(shadow_models=20, rows=4)
+    settings = audit_settings(shadow_models=20, rows=4)
     audit = build_two_worlds("null", load(table, None), settings)
     carry(_UnequalGame)
     broken = _UnequalGame(**vars(audit.game))
-    result = run_audit(replace(audit, game=broken), tmp_path, jobs=2)
+    result = run_audit(replace(audit, game=broken), tmp_path, jobs=1)
     assert result.verdict is dpaudit.Verdict.INVALID
     assert not result.controls.null.passed
     assert result.bounds is None
@@ -104,27 +106,27 @@ def test_a_game_that_asks_for_unequal_rows_fails_its_null_control(
 
 
 def test_no_public_call_takes_a_number_of_rows_per_world(table: pd.DataFrame) -> None:
-    with pytest.raises(TypeError):
-        dpaudit.audit("null", table, rows_in=5, rows_out=4)  # type: ignore[call-arg]
+    with pytest.raises(dpaudit.InputError, match="`rows_in` is no setting of an audit"):
+        audit_by_keywords("null", table, rows_in=5, rows_out=4)
 
 
 def test_a_bare_function_is_audited(table: pd.DataFrame) -> None:
     def resample(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
         return data.sample(n_rows, replace=True, random_state=seed)
 
-    result = dpaudit.audit(resample, table, epsilon=0.1, **{**FAST, "shadow_models": 100})
+    result = audit_by_keywords(resample, table, epsilon=0.1, **{**FAST, "shadow_models": 100})
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert any(name in leak.column for leak in result.leaks for name in ("age", "income"))
 
 
 def test_a_generator_without_a_claim_needs_one(table: pd.DataFrame) -> None:
     with pytest.raises(ClaimError, match="give `epsilon` and `delta`"):
-        dpaudit.audit(lambda data, n_rows, seed: data, table)
+        audit_by_keywords(lambda data, n_rows, seed: data, table)
 
 
 def test_a_class_is_refused_with_the_remedy(table: pd.DataFrame) -> None:
     with pytest.raises(RegistryError, match="hand in an instance"):
-        dpaudit.audit(_Seedless, table, epsilon=1)
+        audit_by_keywords(_Seedless, table, epsilon=1)
 
 
 class _Seedless:
@@ -143,7 +145,7 @@ class _Seedless:
 
 
 def test_a_generator_that_cannot_be_seeded_is_audited(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(_Seedless(), table, **FAST)
+    result = audit_by_keywords(_Seedless(), table, **FAST)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.generator.seedable is False
     assert any("secure noise" in check.detail for check in result.checks)
@@ -155,7 +157,7 @@ def test_a_constant_generator_is_consistent(table: pd.DataFrame) -> None:
     def constant(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
         return pd.concat([row] * n_rows)
 
-    result = dpaudit.audit(constant, table, epsilon=1, **FAST)
+    result = audit_by_keywords(constant, table, epsilon=1, **FAST)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.epsilon_lower_bound == 0
     assert any("constant" in reason for reason in result.reasons)
@@ -165,19 +167,19 @@ def test_an_output_that_ignores_the_seed_is_named_and_not_a_column(table: pd.Dat
     def frozen(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
         return data.iloc[np.arange(n_rows) % len(data)].reset_index(drop=True)
 
-    result = dpaudit.audit(frozen, table, epsilon=1, **FAST)
+    result = audit_by_keywords(frozen, table, epsilon=1, **FAST)
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert result.reasons[1] == "the leak is in the whole output, which the seed does not change"
 
 
 def test_replace_one_plays_tables_of_equal_size_and_restates_the_claim(table: pd.DataFrame) -> None:
-    result = dpaudit.audit("randomised-response", table, neighbours="replace-one", **FAST)
+    result = audit_by_keywords("randomised-response", table, neighbours="replace-one", **FAST)
     assert result.claim.neighbours is dpaudit.Neighbours.REPLACE_ONE
     assert result.claim.epsilon == 2.0
 
 
 def test_too_few_models_for_the_claim_is_inconclusive_and_fails_a_test(table: pd.DataFrame) -> None:
-    result = dpaudit.audit("null", table, epsilon=8, **{**FAST, "shadow_models": 20})
+    result = audit_by_keywords("null", table, epsilon=8, **{**FAST, "shadow_models": 20})
     assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
     with pytest.raises(AssertionError, match="INCONCLUSIVE"):
         result.assert_no_violation()
@@ -187,15 +189,18 @@ def test_too_few_models_for_the_claim_is_inconclusive_and_fails_a_test(table: pd
 def test_same_call_same_document_and_another_seed_another(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
-    first = dpaudit.audit("randomised-response", table, out=tmp_path / "a", **FAST)
-    again = dpaudit.audit("randomised-response", table, **{**FAST, "jobs": 1})
-    other = dpaudit.audit("randomised-response", table, seed=1, **FAST)
+    few = {**FAST, "shadow_models": 30}
+    first = audit_by_keywords(
+        "randomised-response", table, out=tmp_path / "a", **{**few, "jobs": 2}
+    )
+    again = audit_by_keywords("randomised-response", table, **few)
+    other = audit_by_keywords("randomised-response", table, seed=1, **few)
     assert replace(first, seconds=0.0) == replace(again, seconds=0.0)
     assert first.scores != other.scores
     stored = json.loads((tmp_path / "a" / "result.json").read_text())
     assert stored == json.loads(first.to_json())
     with pytest.raises(RunFolderError, match="seed is 0 there and 1 here"):
-        dpaudit.audit("randomised-response", table, seed=1, out=tmp_path / "a", **FAST)
+        audit_by_keywords("randomised-response", table, seed=1, out=tmp_path / "a", **few)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +220,7 @@ def test_senseless_settings_are_refused(
     table: pd.DataFrame, options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(SettingsError, match=message):
-        dpaudit.audit("null", table, **{**FAST, **options})  # type: ignore[arg-type]
+        audit_by_keywords("null", table, **{**FAST, **options})  # type: ignore[arg-type]
 
 
 class _ClaimingModel:
@@ -238,10 +243,10 @@ class _DataDependent:
 
 
 def test_a_data_dependent_claim_counts_as_the_larger_of_both_worlds(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(_DataDependent(), table, **FAST)
+    result = audit_by_keywords(_DataDependent(), table, **FAST)
     assert result.claimed_epsilon == 3.0
     assert "in either world" in result.claim.source
-    stated = dpaudit.audit(_DataDependent(), table, epsilon=1.5, **FAST)
+    stated = audit_by_keywords(_DataDependent(), table, epsilon=1.5, **FAST)
     assert stated.claimed_epsilon == 1.5
 
 
@@ -265,15 +270,15 @@ def test_a_fitted_claim_counts_with_its_delta_for_verdict_and_power(
     table: pd.DataFrame, sequential: bool
 ) -> None:
     options = {**FAST, "shadow_models": 200, "sequential": sequential}
-    honest = dpaudit.audit(_FailsSometimes(), table, **options)
+    honest = audit_by_keywords(_FailsSometimes(), table, **options)
     assert (honest.claim.epsilon, honest.claim.delta) == (0.5, 0.3)
     assert honest.verdict is not dpaudit.Verdict.VIOLATION
     own = {"epsilon": 0.4, "delta": 1e-5}
-    assert dpaudit.audit(_FailsSometimes(), table, **options, **own).verdict is (
+    assert audit_by_keywords(_FailsSometimes(), table, **options, **own).verdict is (
         dpaudit.Verdict.VIOLATION
     )
     expected = power(
-        AuditSettings(**{k: v for k, v in options.items() if k != "jobs"}), honest.claim
+        audit_settings(**{k: v for k, v in options.items() if k != "jobs"}), honest.claim
     )
     assert honest.detectable_epsilon == expected.detectable
     assert honest.max_provable_epsilon == expected.max_provable

@@ -12,15 +12,19 @@ import pytest
 from typer.testing import CliRunner
 
 import dpaudit
-from dpaudit import AuditResult, AuditSettings
-from dpaudit.auditing.two_worlds.plan import AssumedAttack, needed_shadow_models, power
+from dpaudit import AuditResult
+from dpaudit.auditing.entry import audit_by_keywords
+from dpaudit.auditing.games import audit_settings
+from dpaudit.auditing.plan import AssumedAttack
+from dpaudit.auditing.two_worlds.plan import needed_shadow_models, power
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.probe import probe
 from dpaudit.report.render import render_html, render_markdown
+from samples import QUICK_ATTACKS
 
-FAST: dict[str, Any] = {"attacks": ("query-target",), "shadow_models": 60, "jobs": 1}
+FAST: dict[str, Any] = {"attacks": QUICK_ATTACKS[1:], "shadow_models": 60, "jobs": 1}
 POINTS = ((0.5, 1e-3), (1.0, 1e-5))
 
 
@@ -34,7 +38,7 @@ def table() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def of_mu(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> AuditResult:
     folder = tmp_path_factory.mktemp("audit") / "run"
-    return dpaudit.audit("copycat", table, mu=0.5, target=39, out=folder, **FAST)
+    return audit_by_keywords("copycat", table, mu=0.5, target=39, out=folder, **FAST)
 
 
 def test_a_gross_leak_violates_mu(of_mu: AuditResult) -> None:
@@ -83,7 +87,7 @@ def test_a_failing_test_says_mu(of_mu: AuditResult) -> None:
 def test_gross_leaks_violate_rho_and_curves(
     table: pd.DataFrame, stated: dict[str, Any], noun: str
 ) -> None:
-    result = dpaudit.audit("copycat", table, target=39, **stated, **FAST)
+    result = audit_by_keywords("copycat", table, target=39, **stated, **FAST)
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert f"the true {noun} is at least" in result.reasons[0]
     assert noun in render_markdown(result)
@@ -92,7 +96,7 @@ def test_gross_leaks_violate_rho_and_curves(
 
 def test_a_generator_that_keeps_its_mu_is_not_flagged(table: pd.DataFrame) -> None:
     schema = dpaudit.Schema.infer(table)
-    result = dpaudit.audit("gaussian-marginals", table, schema=schema, target=39, **FAST)
+    result = audit_by_keywords("gaussian-marginals", table, schema=schema, target=39, **FAST)
     assert isinstance(result.claim, GaussianClaim)
     assert result.claim.mu == 0.45
     assert result.verdict in (dpaudit.Verdict.INCONCLUSIVE, dpaudit.Verdict.CONSISTENT)
@@ -107,25 +111,25 @@ def test_a_generator_that_keeps_its_mu_is_not_flagged(table: pd.DataFrame) -> No
 )
 def test_one_claim_is_stated(given: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
-        AuditSettings(**given)
+        audit_settings(**given)
 
 
 def test_what_bounds_epsilon_alone_refuses_other_claims(table: pd.DataFrame) -> None:
     for one in ({"sequential": True}, {"one_run": True, "canaries": 20}):
         with pytest.raises(SettingsError, match=r"bounds epsilon alone, and the claim is 1-zCDP"):
-            dpaudit.audit("null", table, rho=1.0, **one)
+            audit_by_keywords("null", table, rho=1.0, **one)
     with pytest.raises(SettingsError, match=r"probe bounds epsilon alone"):
         probe("gaussian-marginals", table)
     with pytest.raises(ClaimError, match="which has no delta: leave out `delta`"):
-        dpaudit.audit("gaussian-marginals", table, delta=1e-5)
+        audit_by_keywords("gaussian-marginals", table, delta=1e-5)
 
 
 @pytest.mark.parametrize(
     "claim", [GaussianClaim(mu=0.45), ConcentratedClaim(rho=0.1), CurveClaim(points=POINTS)]
 )
 def test_larger_audits_prove_more(claim: Any) -> None:
-    usual = power(AuditSettings(), claim)
-    larger = power(AuditSettings(shadow_models=1000), claim)
+    usual = power(audit_settings(), claim)
+    larger = power(audit_settings(shadow_models=1000), claim)
     assert usual.detectable is not None
     assert larger.detectable is not None
     assert claim.value < larger.detectable < usual.detectable < usual.max_provable
@@ -133,12 +137,12 @@ def test_larger_audits_prove_more(claim: Any) -> None:
 
 
 def test_needed_shadow_models_reach_the_power() -> None:
-    claim, settings = GaussianClaim(mu=0.3), AuditSettings()
+    claim, settings = GaussianClaim(mu=0.3), audit_settings()
     attack = AssumedAttack.of_leak(1.2, claim)
     assert attack.fpr == pytest.approx(0.2743, abs=1e-3)  # Phi(-0.6)
     needed = needed_shadow_models(claim, attack, settings)
     assert needed is not None
-    detected = power(AuditSettings(shadow_models=needed), claim).detectable
+    detected = power(audit_settings(shadow_models=needed), claim).detectable
     assert detected == pytest.approx(1.2, abs=0.05)
 
 

@@ -11,10 +11,11 @@ import pandas as pd
 import pytest
 
 import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.game.target import Exposure, Fact
 from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_html, render_markdown
-from dpaudit.results.schema import result_schema
+from dpaudit.results.result import result_schema
 
 RICHEST, ODD = 11, 7
 SCHEMA = dpaudit.Schema(
@@ -58,7 +59,9 @@ carry(reads_range)
 
 
 def test_ranges_read_off_the_data_are_proved_by_default(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(reads_range, table, schema=SCHEMA, epsilon=1.0, probe=False)
+    result = audit_by_keywords(
+        reads_range, table, schema=SCHEMA, epsilon=1.0, probe=False, shadow_models=100
+    )
     assert result.verdict is dpaudit.Verdict.VIOLATION
     target = result.target
     assert (target.choice, target.row) == ("exposing", RICHEST)
@@ -83,7 +86,7 @@ def test_ranges_read_off_the_data_are_proved_by_default(table: pd.DataFrame) -> 
 def test_the_farthest_record_misses_them_but_the_probes_warn_beside_the_verdict(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
-    result = dpaudit.audit(
+    result = audit_by_keywords(
         reads_range, table, schema=SCHEMA, epsilon=1.0, target="farthest", out=tmp_path
     )
     assert result.verdict is dpaudit.Verdict.CONSISTENT

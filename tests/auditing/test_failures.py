@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.entry import audit_by_keywords
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.attacking.endings import HowTrialsEnd, ending, features_of_ending
 from dpaudit.auditing.two_worlds.controls import control_settings, first_control_settings
 from dpaudit.auditing.two_worlds.plan import highest_provable
@@ -25,19 +26,20 @@ from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.verdict import Verdict
+from samples import QUICK_ATTACKS
 
 FAST: dict[str, Any] = {
-    "attacks": ("groundhog-naive", "query-target"),
+    "attacks": QUICK_ATTACKS,
     "shadow_models": 100,
     "epsilon": 1.0,
-    "jobs": 2,
+    "jobs": 1,
 }
 RULES: tuple[dict[str, Any], ...] = (
     {},
     {"multiplicity": "select"},
     {"sequential": True},
     {"sequential": True, "multiplicity": "select"},
-    {"attacks": ("query-target",)},
+    {"attacks": QUICK_ATTACKS[1:]},
 )
 
 
@@ -95,7 +97,7 @@ class Rows:
 def test_failing_or_another_number_of_rows_in_one_world_is_a_violation(
     table: pd.DataFrame, leak: Any, rules: dict[str, Any]
 ) -> None:
-    result = dpaudit.audit(leak.__call__, table, **{**FAST, **rules})
+    result = audit_by_keywords(leak.__call__, table, **{**FAST, **rules})
     assert result.verdict is Verdict.VIOLATION
     assert result.attack == "trial outcomes"
     assert not any("instead of" in check.detail for check in result.checks)
@@ -107,8 +109,8 @@ def test_failing_or_another_number_of_rows_in_one_world_is_a_violation(
 def test_failing_alike_in_both_worlds_is_no_violation_and_costs_power(
     table: pd.DataFrame, rate: float, rules: dict[str, Any]
 ) -> None:
-    sound = dpaudit.audit(Fails(0, 0).__call__, table, **{**FAST, **rules})
-    result = dpaudit.audit(Fails(rate, rate).__call__, table, **{**FAST, **rules})
+    sound = audit_by_keywords(Fails(0, 0).__call__, table, **{**FAST, **rules})
+    result = audit_by_keywords(Fails(rate, rate).__call__, table, **{**FAST, **rules})
     assert result.verdict in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE)
     assert result.max_provable_epsilon is not None
     assert sound.max_provable_epsilon is not None
@@ -117,10 +119,14 @@ def test_failing_alike_in_both_worlds_is_no_violation_and_costs_power(
         assert result.verdict is Verdict.INCONCLUSIVE
 
 
-def test_a_leak_through_failing_that_keeps_the_claim_is_no_violation(table: pd.DataFrame) -> None:
+@pytest.mark.parametrize("audits", [3, pytest.param(8, marks=pytest.mark.ci)])
+def test_a_leak_through_failing_that_keeps_the_claim_is_no_violation(
+    table: pd.DataFrame, audits: int
+) -> None:
     honest = Fails(np.e / (1 + np.e), 1 / (1 + np.e))  # randomised response at epsilon 1
     verdicts = Counter(
-        dpaudit.audit(honest.__call__, table, **FAST, seed=seed).verdict for seed in range(8)
+        audit_by_keywords(honest.__call__, table, **FAST, seed=seed).verdict
+        for seed in range(audits)
     )
     assert verdicts[Verdict.VIOLATION] <= 1  # more than one by chance: P < 0.06
 
@@ -129,8 +135,8 @@ def test_a_generator_that_always_fails_stops_before_the_controls(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
     events: list[TrialProgress] = []
-    result = dpaudit.audit(
-        Rows(3, 3).__call__, table, out=tmp_path, on_progress=events.append, **FAST
+    result = audit_by_keywords(
+        Rows(3, 3).__call__, table, out=tmp_path, progress=events.append, **FAST
     )
     assert result.verdict is Verdict.INVALID
     assert result.controls is None
@@ -139,13 +145,13 @@ def test_a_generator_that_always_fails_stops_before_the_controls(
     with closing(sqlite3.connect(tmp_path / STORE_FILE)) as store:
         [count] = store.execute("SELECT COUNT(*) FROM trial").fetchone()
     assert count <= 18
-    again = dpaudit.audit(Rows(3, 3).__call__, table, out=tmp_path, **FAST)
+    again = audit_by_keywords(Rows(3, 3).__call__, table, out=tmp_path, **FAST)
     assert again.to_document() == result.to_document()
 
 
 def test_a_model_of_each_world_is_trained_before_the_controls(table: pd.DataFrame) -> None:
     roles: list[str] = []
-    dpaudit.audit("null", table, on_progress=lambda event: roles.append(event.role), **FAST)
+    audit_by_keywords("null", table, progress=lambda event: roles.append(event.role), **FAST)
     assert roles.index(Role.AUDIT) < roles.index(Role.NULL_CONTROL)
 
 
@@ -158,23 +164,23 @@ def test_failures_are_counted_over_all_runs_of_a_folder(
 
     leak = Fails(0.3, 0.3).__call__
     with pytest.raises(dpaudit.DpauditError):
-        dpaudit.audit(leak, table, out=tmp_path, on_progress=stop, **FAST)
+        audit_by_keywords(leak, table, out=tmp_path, progress=stop, **FAST)
     last: list[TrialProgress] = []
-    result = dpaudit.audit(leak, table, out=tmp_path, on_progress=last.append, **FAST)
+    result = audit_by_keywords(leak, table, out=tmp_path, progress=last.append, **FAST)
     counted = [event.failed for event in last if event.role is Role.AUDIT]
     assert counted[-1] == sum(result.failures.values())
 
 
 @pytest.mark.parametrize("models", [*range(20, 122, 6), 238, 240, 400])
 def test_controls_cost_at_most_half_the_audit_unless_it_is_small(models: int) -> None:
-    settings = AuditSettings(shadow_models=models)
+    settings = audit_settings(shadow_models=models)
     first = first_control_settings(settings)
-    assert 2 * first.shadow_models <= (models if models < 56 else models / 2)
-    assert first.shadow_models >= min(14, models // 2 - 1)
+    assert 2 * first.game.shadow_models <= (models if models < 56 else models / 2)
+    assert first.game.shadow_models >= min(14, models // 2 - 1)
     claim = PrivacyClaim(epsilon=1.0)
     assert highest_provable(first, claim) > 0  # else its controls could neither fail nor pass
     full = control_settings(settings)
-    assert (full.per_world, full.confidence, full.is_full) == (30, 0.999, True)
+    assert (full.game.per_world, full.confidence, full.game.is_full) == (30, 0.999, True)
 
 
 def test_small_controls_say_so_and_one_that_does_not_pass_is_run_in_full(
@@ -196,12 +202,12 @@ def test_small_controls_say_so_and_one_that_does_not_pass_is_run_in_full(
 
     counts: Counter[str] = Counter()
     small = {**FAST, "shadow_models": 28}
-    result = dpaudit.audit("null", table, **small)
+    result = audit_by_keywords("null", table, **small)
     assert result.controls is not None
     assert "with 14 trials" in result.controls.null.detail
     small["attacks"] = (SeesNothing(),)
-    result = dpaudit.audit(
-        "null", table, on_progress=lambda event: counts.update([event.role]), **small
+    result = audit_by_keywords(
+        "null", table, progress=lambda event: counts.update([event.role]), **small
     )
     assert result.verdict is Verdict.INVALID
     assert counts[Role.POSITIVE_CONTROL] > 60
@@ -224,7 +230,7 @@ def test_all_failed_alike() -> None:
 
 
 def test_when_nothing_can_be_proved_any_more() -> None:
-    settings, claim = AuditSettings(shadow_models=60), PrivacyClaim(epsilon=1.0)
+    settings, claim = audit_settings(shadow_models=60), PrivacyClaim(epsilon=1.0)
     ends = [failed(world, number) for world in World for number in range(12)]
     scored = {end.trial for end in ends}
     assert cannot_prove(ends, settings, claim, scored=scored)
@@ -234,7 +240,7 @@ def test_when_nothing_can_be_proved_any_more() -> None:
     assert not cannot_prove(apart, settings, claim, scored=scored)
     noisy = [failed(w, n, "wrong row count: 7 rows", n) for w in World for n in range(12)]
     assert not cannot_prove(noisy, settings, claim, scored=scored)
-    small = AuditSettings(shadow_models=20)
+    small = audit_settings(shadow_models=20)
     hard = PrivacyClaim(epsilon=9.0, neighbours=Neighbours.ADD_REMOVE)
     assert not cannot_prove(ends, small, hard, scored=scored)  # nor could it without failures
 

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing.games import build_spec
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.entry import audit_by_keywords
+from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.two_worlds.pairs import audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import DataError, SchemaError, SettingsError
-from dpaudit.explain.reopen import reopen
+from dpaudit.explain.run import reopen
 from dpaudit.game.store import Private
 from dpaudit.model.choices import WorstCase
 from dpaudit.model.claim import Neighbours
@@ -23,6 +23,7 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import World
 from dpaudit.results.verdict import Verdict
+from samples import QUICK_ATTACKS
 
 SCHEMA = Schema(
     columns=(
@@ -34,14 +35,14 @@ SCHEMA = Schema(
 )
 SMALL: dict[str, Any] = {
     "shadow_models": 40,
-    "attacks": ["query-target"],
+    "attacks": QUICK_ATTACKS[1:],
     "jobs": 1,
     "epsilon": 1.0,
 }
 
 
 def spec_of(schema: Schema | str | None = SCHEMA, data: Any = None, **given: Any) -> TwoWorldSpec:
-    settings = AuditSettings(epsilon=1.0, **given)
+    settings = audit_settings(epsilon=1.0, **given)
     spec = build_spec("null", audited_table(data, schema, settings), settings)
     assert isinstance(spec, TwoWorldSpec)
     return spec
@@ -90,7 +91,7 @@ def test_the_worlds_of_a_worst_case_differ_in_one_record_and_no_rows(
 def test_a_leak_shows_on_every_worst_case(name: WorstCase) -> None:
     schema = None if name.has_own_schema else SCHEMA
     enough = SMALL | {"shadow_models": 100}
-    result = dpaudit.audit("copycat", schema=schema, worst_case=name.value, **enough)
+    result = audit_by_keywords("copycat", schema=schema, worst_case=name.value, **enough)
     assert result.verdict is Verdict.VIOLATION
     assert result.target.choice == result.data.source == f"worst-case:{name}"
     assert result.target.tables is not None
@@ -99,7 +100,7 @@ def test_a_leak_shows_on_every_worst_case(name: WorstCase) -> None:
 
 def test_a_generator_that_ignores_its_data_does_not_leak_on_one() -> None:
     """Null test: with unequal rows asked, as in a published game, a constant would be caught."""
-    result = dpaudit.audit("null", worst_case="mst", **SMALL)
+    result = audit_by_keywords("null", worst_case="mst", **SMALL)
     assert result.verdict is not Verdict.VIOLATION
     assert result.epsilon_lower_bound == 0.0
 
@@ -107,7 +108,9 @@ def test_a_generator_that_ignores_its_data_does_not_leak_on_one() -> None:
 def test_the_report_says_what_was_built_and_the_command_builds_it_again(files: Path) -> None:
     out = files / "run"
     given = {**SMALL, "epsilon": 1.0}
-    result = dpaudit.audit("copycat", schema="schema.json", worst_case="narrow", out=out, **given)
+    result = audit_by_keywords(
+        "copycat", schema="schema.json", worst_case="narrow", out=out, **given
+    )
     told = "worst case narrow, built from the public schema alone"
     assert told in (out / "report.md").read_text(encoding="utf-8")
     assert told in (out / "report.html").read_text(encoding="utf-8")
@@ -117,13 +120,13 @@ def test_the_report_says_what_was_built_and_the_command_builds_it_again(files: P
     assert words[words.index("--schema") + 1] == "schema.json"
     assert not {"--data", "--target"} & set(words)
     run = reopen(out)
-    assert run.audit.settings.worst_case is WorstCase.NARROW
+    assert run.audit.settings.game.worst_case is WorstCase.NARROW
     assert run.audit.id == spec_of_run(result, "narrow").id
 
 
 def spec_of_run(result: dpaudit.AuditResult, name: str) -> TwoWorldSpec:
-    settings = AuditSettings(
-        epsilon=1.0, shadow_models=40, attacks=("query-target",), worst_case=WorstCase(name)
+    settings = audit_settings(
+        epsilon=1.0, shadow_models=40, attacks=QUICK_ATTACKS[1:], worst_case=WorstCase(name)
     )
     table = audited_table(None, "schema.json", settings)
     spec = build_spec(result.generator.name, table, settings)
@@ -132,7 +135,7 @@ def spec_of_run(result: dpaudit.AuditResult, name: str) -> TwoWorldSpec:
 
 
 def test_a_pair_of_ones_own_is_audited_and_reopened(files: Path) -> None:
-    result = dpaudit.audit(
+    result = audit_by_keywords(
         "copycat",
         "table.csv",
         schema="schema.json",
@@ -190,14 +193,14 @@ def test_other_tables_are_other_audits(files: Path) -> None:
 )
 def test_settings_that_contradict_a_pair_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        AuditSettings(**given)
+        audit_settings(**given)
 
 
 def test_a_table_is_handed_in_or_built_but_not_both(files: Path) -> None:
     with pytest.raises(SettingsError, match="no table to audit on: give `data`, or `worst_case`"):
-        dpaudit.audit("null", epsilon=1.0)
+        audit_by_keywords("null", epsilon=1.0)
     with pytest.raises(SettingsError, match="leave out `data`, or leave out `worst_case`"):
-        dpaudit.audit("null", "table.csv", schema="schema.json", worst_case="opposite")
+        audit_by_keywords("null", "table.csv", schema="schema.json", worst_case="opposite")
     Path("sdv.json").write_text('{"columns": {"age": {"sdtype": "numerical"}}}')
     with pytest.raises(SchemaError, match="SDV metadata has no bounds"):
-        dpaudit.audit("null", schema="sdv.json", worst_case="opposite")
+        audit_by_keywords("null", schema="sdv.json", worst_case="opposite")

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
+from dpaudit.auditing.games import audit_settings
+from dpaudit.auditing.settings import MIN_SHADOW_MODELS
 from dpaudit.auditing.two_worlds.plan import power
 from dpaudit.bounds import bonferroni
 from dpaudit.errors import SettingsError
@@ -33,37 +34,37 @@ NAMES = tuple(f"attack-{number}" for number in range(8))
 )
 def test_a_size_without_meaning_is_refused(parts: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
-        AuditSettings(**parts)
+        audit_settings(**parts)
 
 
 @pytest.mark.parametrize("models", [20, 22, 50, 398, 400, 10_000])
 def test_every_trial_is_fitted_or_scored(models: int) -> None:
-    settings = AuditSettings(shadow_models=models)
-    assert 2 * settings.fitted + settings.scored == models
-    assert settings.fitted >= 4
-    assert settings.scored > 2 * settings.fitted
+    settings = audit_settings(shadow_models=models)
+    assert 2 * settings.game.fitted + settings.game.scored == models
+    assert settings.game.fitted >= 4
+    assert settings.game.scored > 2 * settings.game.fitted
 
 
 def test_confidence_is_shared_by_the_attacks() -> None:
-    assert AuditSettings(attacks=NAMES[:1]).attack_confidence == pytest.approx(0.95)
-    assert AuditSettings(attacks=NAMES[:5]).attack_confidence == pytest.approx(0.99)
-    assert AuditSettings(attacks=NAMES[:5]).attack_confidence == bonferroni(0.95, 5)
+    assert audit_settings(attacks=NAMES[:1]).attack_confidence == pytest.approx(0.95)
+    assert audit_settings(attacks=NAMES[:5]).attack_confidence == pytest.approx(0.99)
+    assert audit_settings(attacks=NAMES[:5]).attack_confidence == bonferroni(0.95, 5)
 
 
 def test_power_grows_with_trials_and_shrinks_with_failures_attacks_and_confidence() -> None:
     claim = PrivacyClaim(epsilon=1)
-    usual = power(AuditSettings(), claim)
+    usual = power(audit_settings(), claim)
     assert usual.detectable is not None
     assert claim.epsilon < usual.detectable < usual.max_provable
-    larger = power(AuditSettings(shadow_models=1000), claim)
+    larger = power(audit_settings(shadow_models=1000), claim)
     assert larger.max_provable > usual.max_provable
     assert larger.detectable is not None
     assert larger.detectable < usual.detectable
     for worse in (
-        power(AuditSettings(attacks=NAMES[:8]), claim),
-        power(AuditSettings(confidence=0.999), claim),
-        power(AuditSettings(), claim, false_negatives=6),
-        power(AuditSettings(), claim, false_positives=6),
+        power(audit_settings(attacks=NAMES[:8]), claim),
+        power(audit_settings(confidence=0.999), claim),
+        power(audit_settings(), claim, false_negatives=6),
+        power(audit_settings(), claim, false_positives=6),
     ):
         assert worse.max_provable < usual.max_provable
         assert worse.detectable is None or (
@@ -73,7 +74,7 @@ def test_power_grows_with_trials_and_shrinks_with_failures_attacks_and_confidenc
 
 
 def test_nothing_is_detectable_where_nothing_is_provable() -> None:
-    small = power(AuditSettings(shadow_models=20), PrivacyClaim(epsilon=5))
+    small = power(audit_settings(shadow_models=20), PrivacyClaim(epsilon=5))
     assert small.max_provable < 5
     assert small.detectable is None
     decision = decide(0.0, PrivacyClaim(epsilon=5), small, (), confidence=0.95)

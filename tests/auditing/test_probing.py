@@ -16,11 +16,10 @@ import pandas as pd
 import pytest
 
 from dpaudit.auditing import probing
-from dpaudit.auditing.games import build_spec
+from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.one_run.spec import OneRunSpec
-from dpaudit.auditing.probing import FIRST_PROBES, PROBES_FILE, is_probed, probe_first
+from dpaudit.auditing.probing import FIRST_PROBES, PROBES_FILE, probe_first
 from dpaudit.auditing.reuse import _mark_of
-from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game import errand as errands
@@ -30,7 +29,7 @@ from dpaudit.game.store import RunFolder, Salt
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import load
 from dpaudit.plugins.registry import carry
-from dpaudit.results.probes import ProbesOutcome
+from dpaudit.results.record import ProbesOutcome
 from dpaudit.versions import versions
 
 
@@ -103,7 +102,7 @@ for carried in (noise, reads_range, exits, dies, fails, Unloadable):
 
 
 def spec_of(generator: object, table: pd.DataFrame, **settings: Any) -> TwoWorldSpec:
-    spec = build_spec(generator, load(table, None), AuditSettings(epsilon=1.0, **settings))
+    spec = build_spec(generator, load(table, None), audit_settings(epsilon=1.0, **settings))
     assert isinstance(spec, TwoWorldSpec)
     return spec
 
@@ -114,18 +113,18 @@ def probed(spec: TwoWorldSpec, folder: Path, *, jobs: int = 1) -> ProbesOutcome 
 
 
 def test_they_run_before_audits_of_400_models_or_more_unless_that_is_declined() -> None:
-    assert is_probed(AuditSettings())
-    assert is_probed(AuditSettings(shadow_models=400))
-    assert not is_probed(AuditSettings(shadow_models=398))
-    assert not is_probed(AuditSettings(probe=False))
-    assert not is_probed(AuditSettings(one_run=True))
+    assert audit_settings().game.probe_fits == 40
+    assert audit_settings(shadow_models=1000).game.probe_fits == 100
+    assert not audit_settings(shadow_models=398).game.probe_fits
+    assert not audit_settings(probe=False).game.probe_fits
+    assert not audit_settings(one_run=True).game.probe_fits
 
 
 def test_where_none_is_to_run_nothing_is_kept(table: pd.DataFrame, tmp_path: Path) -> None:
     assert probed(spec_of(noise, table, shadow_models=100), tmp_path) is None
     assert not (tmp_path / PROBES_FILE).exists()
     one_run = build_spec(
-        noise, load(table, None), AuditSettings(epsilon=1.0, one_run=True, canaries=20)
+        noise, load(table, None), audit_settings(epsilon=1.0, one_run=True, canaries=20)
     )
     assert isinstance(one_run, OneRunSpec)
 

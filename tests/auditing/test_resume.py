@@ -236,8 +236,9 @@ def kill_at_random_moments(
     assert not payloads(run)
 
 
-def test_kills_lose_no_trial_and_change_no_number(table: Path, whole: Path) -> None:
-    kill_at_random_moments(table, whole, kills=5, trials=60, seed=1)
+@pytest.mark.parametrize("kills", [2, pytest.param(5, marks=pytest.mark.ci)])
+def test_kills_lose_no_trial_and_change_no_number(table: Path, whole: Path, kills: int) -> None:
+    kill_at_random_moments(table, whole, kills=kills, trials=60, seed=1)
 
 
 @pytest.mark.slow
@@ -256,7 +257,7 @@ def terminate(pid: int) -> None:
     os.kill(pid, signal.SIGTERM)
 
 
-@pytest.mark.parametrize("stop", [interrupt_group, terminate])
+@pytest.mark.parametrize("stop", [interrupt_group, pytest.param(terminate, marks=pytest.mark.ci)])
 def test_a_stopped_run_says_how_to_resume_and_resumes(
     table: Path, whole: Path, stop: Callable[[int], None]
 ) -> None:
@@ -291,7 +292,7 @@ def test_a_second_interrupt_leaves_nothing_behind_either(table: Path) -> None:
     assert not payloads(run)
 
 
-@pytest.mark.parametrize("pause", [0.03, 0.06])
+@pytest.mark.parametrize("pause", [0.03, pytest.param(0.06, marks=pytest.mark.ci)])
 def test_an_interrupt_while_workers_start_makes_no_noise(table: Path, pause: float) -> None:
     run = table / "out"
 

@@ -14,17 +14,17 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing.games import build_spec
+from dpaudit.auditing.entry import audit_by_keywords
+from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.recall import Memory, audit_or_recall
 from dpaudit.auditing.reuse import STREAMS_FILE, check_reuse
-from dpaudit.auditing.settings import AuditSettings
 from dpaudit.errors import RunFolderError
 from dpaudit.game.store import RunFolder
 from dpaudit.model.tables import load
 from dpaudit.results.result import RESULT_FILE
 from dpaudit.results.verdict import FRESH_TRIALS, Check, Verdict
 from dpaudit.versions import versions
-from samples import PEOPLE, people
+from samples import PEOPLE, QUICK_ATTACKS, people
 
 
 def fresh(
@@ -36,9 +36,9 @@ def fresh(
     **settings: object,
 ) -> Check:
     """Starts an audit in a folder, and judges it; how its check ended."""
-    chosen = {"shadow_models": 20, "attacks": ("query-target",), "epsilon": 1.0} | settings
+    chosen = {"shadow_models": 20, "attacks": QUICK_ATTACKS[1:], "epsilon": 1.0} | settings
     table = load(people(12) if data is None else data, PEOPLE)
-    spec = build_spec(generator, table, AuditSettings(**chosen))  # type: ignore[arg-type]
+    spec = build_spec(generator, table, audit_settings(**chosen))  # type: ignore[arg-type]
     with RunFolder(out, spec=spec.stored_specification, versions=versions()) as store:
         check = check_reuse(spec, store)
     if judged:
@@ -48,8 +48,8 @@ def fresh(
 
 def audited(out: Path | None, **settings: object) -> dpaudit.AuditResult:
     """Runs a whole audit."""
-    chosen = {"shadow_models": 20, "attacks": ("query-target",), "epsilon": 1.0} | settings
-    return dpaudit.audit(
+    chosen = {"shadow_models": 20, "attacks": QUICK_ATTACKS[1:], "epsilon": 1.0} | settings
+    return audit_by_keywords(
         "randomised-response", people(12), schema=PEOPLE, out=out, jobs=1, **chosen
     )  # type: ignore[arg-type]
 
@@ -81,9 +81,9 @@ def test_a_larger_audit_after_a_look_is_noted_in_the_result_and_its_reports(tmp_
     assert check_of(audited(tmp_path / "seed", shadow_models=30, seed=1)).passed
 
 
-LEAKING = {"attacks": ("query-target",), "epsilon": 1.0, "shadow_models": 40}
+LEAKING = {"attacks": QUICK_ATTACKS[1:], "epsilon": 1.0, "shadow_models": 40}
 MANY = {
-    "attacks": ("query-target,classifier=logistic-regression",),
+    "attacks": QUICK_ATTACKS[1:],
     "epsilon": 1.0,
     "records": 8,
     "shadow_models": 8,
@@ -107,7 +107,7 @@ def test_a_second_look_proves_no_violation_and_a_fresh_seed_does(
     tmp_path: Path, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
     def leaking(name: str, settings: dict[str, Any]) -> dpaudit.AuditResult:
-        return dpaudit.audit(
+        return audit_by_keywords(
             "copycat" if "records" not in first and "one_run" not in first else resample,
             people(60),
             schema=PEOPLE,
@@ -155,7 +155,7 @@ def test_a_known_result_that_is_handed_out_again_is_found_as_any_other(tmp_path:
             people(12),
             {
                 "schema": PEOPLE,
-                "attacks": ("query-target",),
+                "attacks": QUICK_ATTACKS[1:],
                 "epsilon": 1.0,
                 "shadow_models": models,
                 "jobs": 1,
@@ -172,7 +172,7 @@ def test_a_known_result_that_is_handed_out_again_is_found_as_any_other(tmp_path:
 def test_a_violation_stays_one_in_its_folder_whatever_comes_after(tmp_path: Path) -> None:
     def leaking(name: str, models: int) -> dpaudit.AuditResult:
         settings = LEAKING | {"shadow_models": models}
-        return dpaudit.audit(
+        return audit_by_keywords(
             "copycat", people(12), schema=PEOPLE, out=tmp_path / name, jobs=1, probe=False,
             **settings,
         )  # type: ignore[arg-type]  # fmt: skip
@@ -188,7 +188,7 @@ def test_a_violation_stays_one_in_its_folder_whatever_comes_after(tmp_path: Path
     "other",
     [
         {"sequential": True, "shadow_models": 40},
-        {"attacks": ("groundhog-naive",)},
+        {"attacks": QUICK_ATTACKS[:1]},
         {"threshold": "hold-out"},
         {"epsilon": 0.5},
         {"confidence": 0.9},
@@ -270,7 +270,7 @@ def test_a_generator_whose_code_has_changed_has_other_trials(tmp_path: Path) -> 
 
 def test_one_run_audits_are_compared_too(tmp_path: Path) -> None:
     def one_run(name: str, **settings: object) -> bool:
-        found = dpaudit.audit(
+        found = audit_by_keywords(
             "null", people(60), out=tmp_path / name, jobs=1, one_run=True, **settings
         )  # type: ignore[arg-type]
         return check_of(found).passed

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.attacking import fitting
 from dpaudit.auditing.two_worlds.attacking.attribution import attribute
 from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
@@ -50,7 +50,7 @@ def spec(**settings: Any) -> TwoWorldSpec:
     kinds = [type(f"Wide{number}", (Wide,), {}) for number in range(ATTACKS)]
     chosen = {"shadow_models": 2 * PER_WORLD, "rows": 5} | settings
     return build_two_worlds(
-        "null", load(TABLE, None), AuditSettings(attacks=tuple(kind() for kind in kinds), **chosen)
+        "null", load(TABLE, None), audit_settings(attacks=tuple(kind() for kind in kinds), **chosen)
     )
 
 

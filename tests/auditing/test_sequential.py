@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.entry import audit_by_keywords
+from dpaudit.auditing.games import audit_settings
 from dpaudit.bounds import coin_bound
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Multiplicity
@@ -21,8 +22,11 @@ from dpaudit.plugins.protocols import World
 from dpaudit.report.render import render_markdown
 from dpaudit.results.document import from_document
 from dpaudit.results.record import AuditRecord
+from dpaudit.results.two_worlds import SequentialOutcome, TwoWorldsOutcome
+from samples import QUICK_ATTACKS
 
-FAST: dict[str, Any] = {"attacks": ("groundhog-naive", "query-target"), "jobs": 2}
+FAST: dict[str, Any] = {"attacks": QUICK_ATTACKS, "jobs": 1}
+FORESTS: dict[str, Any] = {**FAST, "attacks": ("groundhog-naive", "query-target")}
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +38,12 @@ def table() -> pd.DataFrame:
 
 
 def test_a_gross_leak_stops_the_audit_early(table: pd.DataFrame, tmp_path: Path) -> None:
-    result = dpaudit.audit(
+    result = audit_by_keywords(
         "copycat", table, sequential=True, shadow_models=400, probe=False, out=tmp_path, **FAST
     )
     document = result.to_document()
     assert result.verdict is dpaudit.Verdict.VIOLATION
-    assert document["sequential"] == {"trials": 32, "cap": 400, "stopped_early": True}
+    assert document["game"]["sequential"] == {"trials": 32, "cap": 400, "stopped_early": True}
     assert sum(document["shadow_models"].values()) == 32
     for fixed in ("exact", "fair_coin"):
         assert document["bounds"][fixed] is None, "a fixed-n bound after stopping is no bound"
@@ -52,29 +56,32 @@ def test_a_sequential_audit_resumes_with_the_same_numbers(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
     options = {**FAST, "sequential": True, "shadow_models": 60}
-    first = dpaudit.audit("null", table, out=tmp_path, **options)
-    again = dpaudit.audit("null", table, out=tmp_path, **options)
-    alone = dpaudit.audit("null", table, **{**options, "jobs": 1})
+    first = audit_by_keywords("null", table, out=tmp_path, **options)
+    again = audit_by_keywords("null", table, out=tmp_path, **options)
+    together = audit_by_keywords("null", table, **{**options, "jobs": 2})
     assert replace(first, seconds=0.0) == replace(again, seconds=0.0)
-    assert replace(first, seconds=0.0) == replace(alone, seconds=0.0)
+    assert replace(first, seconds=0.0) == replace(together, seconds=0.0)
 
 
 def test_at_the_cap_both_bounds_are_taken_with_half_of_the_error_each(table: pd.DataFrame) -> None:
-    result = dpaudit.audit("null", table, sequential=True, shadow_models=60, **FAST)
+    result = audit_by_keywords("null", table, sequential=True, shadow_models=60, **FORESTS)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
-    assert result.to_document()["sequential"] == {"trials": 60, "cap": 60, "stopped_early": False}
+    assert result.to_document()["game"] == {
+        "name": "two worlds",
+        "sequential": {"trials": 60, "cap": 60, "stopped_early": False},
+    }
     assert result.proved == 0.0 == result.bounds["sequential"]
     assert 0.0 in (result.bounds["exact"], result.bounds["fair_coin"])
-    settings = AuditSettings(shadow_models=60, sequential=True, attacks=FAST["attacks"])
+    settings = audit_settings(shadow_models=60, sequential=True, attacks=FORESTS["attacks"])
     assert math.isclose(settings.attack_confidence, 1 - 0.05 / 4)
 
 
 def test_one_attack_can_be_selected_and_nothing_is_corrected(table: pd.DataFrame) -> None:
-    result = dpaudit.audit("copycat", table, multiplicity="select", shadow_models=60, **FAST)
+    result = audit_by_keywords("copycat", table, multiplicity="select", shadow_models=60, **FAST)
     document = result.to_document()
     assert document["multiplicity"] == {"rule": "select", "hypotheses": 1}
     assert len(document["attacks"]) == 1
-    both = dpaudit.audit("copycat", table, shadow_models=60, **FAST)
+    both = audit_by_keywords("copycat", table, shadow_models=60, **FAST)
     assert both.to_document()["multiplicity"] == {"rule": "bonferroni", "hypotheses": 2}
     assert result.epsilon_lower_bound > both.epsilon_lower_bound
 
@@ -119,19 +126,27 @@ def _switching() -> dict[str, Any]:
     Cross-validation fits on four fifths of them, the last fit on all.
     """
     attacks = (_First("age", most=48), _Second("age", "income", least=49))
-    return {"attacks": attacks, "sequential": True, "multiplicity": "select", "jobs": 2}
+    return {"attacks": attacks, "sequential": True, "multiplicity": "select", "jobs": 1}
+
+
+def sequential_of(result: AuditRecord) -> SequentialOutcome:
+    assert isinstance(result.game, TwoWorldsOutcome)
+    assert result.game.sequential is not None
+    return result.game.sequential
 
 
 def test_the_selected_attack_may_change_on_the_way(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(_copies_target, table, epsilon=3.5, shadow_models=400, **_switching())
+    result = audit_by_keywords(
+        _copies_target, table, epsilon=3.5, shadow_models=400, **_switching()
+    )
     assert result.verdict is dpaudit.Verdict.VIOLATION
-    assert result.sequential is not None
-    assert result.sequential.stopped_early
-    assert result.sequential.guessed_by is not None
-    (first, early), (second, late) = result.sequential.guessed_by.items()
+    sequential = sequential_of(result)
+    assert sequential.stopped_early
+    assert sequential.guessed_by is not None
+    (first, early), (second, late) = sequential.guessed_by.items()
     assert (first.endswith("_First"), second.endswith("_Second")) == (True, True)
     assert early == 48  # from trial 16 to 64, fitted on 48 at most
-    assert 16 + early + late == result.sequential.trials
+    assert 16 + early + late == sequential.trials
     # Errors, scores and leaks are of the attack that is named; its bound is that of all bets.
     assert result.attack == second
     assert result.counts.n_in + result.counts.n_out == late
@@ -143,15 +158,15 @@ def test_the_selected_attack_may_change_on_the_way(table: pd.DataFrame) -> None:
     assert 3.5 < result.proved <= perfect
     assert "bet on 48 trials" in render_markdown(result)
     again = from_document(AuditRecord, json.loads(result.to_json()))
-    assert again.sequential == result.sequential
+    assert again.game == result.game
 
 
 def test_at_the_cap_the_sequential_bound_is_that_of_all_selected(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(_copies_target, table, epsilon=3.5, shadow_models=80, **_switching())
-    assert result.sequential is not None
-    assert not result.sequential.stopped_early
-    assert result.sequential.guessed_by is not None
-    assert list(result.sequential.guessed_by.values()) == [48, 16]
+    result = audit_by_keywords(_copies_target, table, epsilon=3.5, shadow_models=80, **_switching())
+    sequential = sequential_of(result)
+    assert not sequential.stopped_early
+    assert sequential.guessed_by is not None
+    assert list(sequential.guessed_by.values()) == [48, 16]
     assert result.attack is not None
     assert result.attack.endswith("_First")  # selected on the fitting part, 32 trials
     assert result.bounds is not None
@@ -160,7 +175,7 @@ def test_at_the_cap_the_sequential_bound_is_that_of_all_selected(table: pd.DataF
 
 
 def test_a_hold_out_scores_less_than_cross_validation(table: pd.DataFrame) -> None:
-    result = dpaudit.audit("copycat", table, threshold="hold-out", shadow_models=60, **FAST)
+    result = audit_by_keywords("copycat", table, threshold="hold-out", shadow_models=60, **FAST)
     assert (result.counts.n_in, result.counts.n_out) == (12, 12)
     assert result.bounds["fair_coin"] is None
     assert result.threshold_rule == "hold-out"
@@ -179,12 +194,14 @@ def test_rules_that_do_not_exist_are_refused(
     table: pd.DataFrame, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(SettingsError, match=message):
-        dpaudit.audit("null", table, **FAST, **options)
+        audit_by_keywords("null", table, **FAST, **options)
 
 
 def test_hypotheses_are_counted_in_one_place() -> None:
-    assert AuditSettings(attacks=("a", "b", "c")).hypotheses.count == 3
+    assert audit_settings(attacks=("a", "b", "c")).game.hypotheses.count == 3
     assert (
-        AuditSettings(attacks=("a", "b", "c"), multiplicity=Multiplicity.SELECT).hypotheses.count
+        audit_settings(
+            attacks=("a", "b", "c"), multiplicity=Multiplicity.SELECT
+        ).game.hypotheses.count
         == 1
     )

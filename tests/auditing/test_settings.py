@@ -9,25 +9,25 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.games import audit_settings
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Multiplicity, ThresholdRule
 
 
 def test_names_lists_and_row_numbers_are_taken() -> None:
-    settings = AuditSettings(
-        threshold="hold-out",  # type: ignore[arg-type]
-        multiplicity="select",  # type: ignore[arg-type]
-        neighbours="replace-one",  # type: ignore[arg-type]
-        attacks=["groundhog"],  # type: ignore[arg-type]
-        target=np.int64(3),  # type: ignore[arg-type]
-        rows=np.int64(50),  # type: ignore[arg-type]
+    settings = audit_settings(
+        threshold="hold-out",
+        multiplicity="select",
+        neighbours="replace-one",
+        attacks=["groundhog"],
+        target=np.int64(3),
+        rows=np.int64(50),
     )
-    assert settings.threshold is ThresholdRule.HOLD_OUT
-    assert settings.multiplicity is Multiplicity.SELECT
-    assert settings.neighbours is dpaudit.Neighbours.REPLACE_ONE
-    assert settings.attacks == ("groundhog",)
-    assert settings.target == "row:3"
+    assert settings.game.threshold is ThresholdRule.HOLD_OUT
+    assert settings.game.multiplicity is Multiplicity.SELECT
+    assert settings.claim.neighbours is dpaudit.Neighbours.REPLACE_ONE
+    assert settings.game.attacks == ("groundhog",)
+    assert settings.game.target == "row:3"
     assert settings.rows == 50
 
 
@@ -49,12 +49,12 @@ def test_names_lists_and_row_numbers_are_taken() -> None:
 )
 def test_other_values_are_refused_by_name(given: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        AuditSettings(**given)
+        audit_settings(**given)
 
 
 def test_the_error_probability_is_shared_among_attacks_and_tests() -> None:
-    assert AuditSettings().attack_confidence == pytest.approx(1 - 0.05 / 3)
-    assert AuditSettings(sequential=True).attack_confidence == pytest.approx(1 - 0.05 / 6)
-    selected = AuditSettings(sequential=True, multiplicity=Multiplicity.SELECT)
+    assert audit_settings().attack_confidence == pytest.approx(1 - 0.05 / 3)
+    assert audit_settings(sequential=True).attack_confidence == pytest.approx(1 - 0.05 / 6)
+    selected = audit_settings(sequential=True, multiplicity=Multiplicity.SELECT)
     assert selected.attack_confidence == pytest.approx(1 - 0.05 / 2)
-    assert AuditSettings(one_run=True).hypotheses.count == 3
+    assert audit_settings(one_run=True).game.hypotheses.count == 3

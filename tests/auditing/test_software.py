@@ -9,8 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dpaudit.auditing.games import build_spec
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import RunFolderError
 from dpaudit.game.store import RunFolder
@@ -33,7 +32,7 @@ def install(site: Path, name: str, version: str, source: str = "") -> None:
 def spec_of(name: str) -> AuditSpec:
     for module in ("mylib", "otherlib"):
         sys.modules.pop(module, None)
-    settings = AuditSettings(epsilon=1.0, shadow_models=40, attacks=("groundhog-naive",))
+    settings = audit_settings(epsilon=1.0, shadow_models=40, attacks=("groundhog-naive",))
     return build_spec(name, load(TABLE, None), settings)
 
 

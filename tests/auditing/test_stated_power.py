@@ -13,12 +13,12 @@ import pytest
 from scipy.special import expit
 from scipy.stats import binom
 
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.one_run.attack import ATTACKS, guess
 from dpaudit.auditing.one_run.plan import power as one_run_power
 from dpaudit.auditing.records.plan import power as records_power
-from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import fair_coin_p_value
-from dpaudit.bounds.record_grading import count_record_guesses, promise_of_records
+from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView
 from reports.calibration import honest
@@ -35,7 +35,7 @@ class Simulated:
     """Simulated audits of one size: how many catch the leak, and how many never abstain."""
 
     def __init__(self, *, models: int, records: int, seed: int) -> None:
-        self.settings = AuditSettings(shadow_models=models, records=records, attacks=("form",))
+        self.settings = audit_settings(shadow_models=models, records=records, attacks=("form",))
         self.rng = np.random.default_rng(seed)
         self.stated = records_power(self.settings, CLAIM)
 
@@ -46,20 +46,20 @@ class Simulated:
         return caught, guessing
 
     def _audit(self, gaussian: bool) -> tuple[bool, bool]:
-        scored = self.settings.scored
-        fixed = promise_of_records(
-            *self._scores(2 * self.settings.fitted, gaussian),
+        scored = self.settings.game.scored
+        fixed = calibrate_records(
+            *self._scores(2 * self.settings.game.fitted, gaussian),
             trainings=scored,
             rng=self.rng,
             **LEVEL,
         )
         scores, included = self._scores(scored, gaussian)
-        guesses = count_record_guesses(fixed.grading.guesses(scores), included)
+        guesses = count_record_guesses(fixed.calibration.guesses(scores), included)
         p_value = fair_coin_p_value(*guesses, epsilon=CLAIM.epsilon, **LEVEL)
-        return p_value < 0.05, fixed.grading.margin == 0.0
+        return p_value < 0.05, fixed.calibration.margin == 0.0
 
     def _scores(self, models: int, gaussian: bool) -> tuple[FloatArray, BoolArray]:
-        included = self.rng.random((models, self.settings.records)) < 0.5
+        included = self.rng.random((models, self.settings.game.records)) < 0.5
         if gaussian:
             assert self.stated.detectable_gaussian is not None
             shift = gaussian_shift(self.stated.detectable_gaussian)
@@ -93,7 +93,7 @@ def test_one_run_catches_randomised_response_as_often_as_stated() -> None:
 
 
 def one_run_caught(audits: int) -> float:
-    confidence = AuditSettings(one_run=True).attack_confidence
+    confidence = audit_settings(one_run=True).attack_confidence
     stated = one_run_power(honest.CANARIES, CLAIM, confidence).detectable
     assert stated is not None
     answers = honest.AnswersEach(claim=PrivacyClaim(epsilon=stated, source="test"))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
 from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED, TrialPlan, plan_trials
 from dpaudit.game.trial import Role
@@ -21,11 +21,11 @@ from dpaudit.plugins.protocols import World
 def audit() -> TwoWorldSpec:
     data = pd.DataFrame({"age": np.arange(20, 60)})
     table = load(data, None)
-    return build_two_worlds("null", table, AuditSettings(epsilon=1.0))
+    return build_two_worlds("null", table, audit_settings(epsilon=1.0))
 
 
 def planned(audit: TwoWorldSpec, **settings: Any) -> TrialPlan:
-    return plan_trials(audit, Role.AUDIT, AuditSettings(epsilon=1.0, **settings))
+    return plan_trials(audit, Role.AUDIT, audit_settings(epsilon=1.0, **settings))
 
 
 def test_the_fitting_part_is_balanced_and_the_rest_are_fair_coins(audit: TwoWorldSpec) -> None:

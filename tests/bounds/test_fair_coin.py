@@ -15,7 +15,8 @@ from scipy.stats import binom
 from dpaudit.bounds import (
     CoinGuesses,
     FailedTrials,
-    choose_grading,
+    choose_calibration,
+    choose_rule,
     coin_detectable,
     coin_detectable_gaussian,
     coin_provable,
@@ -23,7 +24,6 @@ from dpaudit.bounds import (
     exact,
     fair_coin,
     fair_coin_p_value,
-    promise,
 )
 from dpaudit.bounds.fair_coin import set_aside, weight_reached
 from dpaudit.errors import SettingsError
@@ -145,7 +145,7 @@ def test_randomised_response_exceeds_the_truth_at_the_nominal_rate_exactly(epsil
     assert 0.02 < binom.pmf(right, trials, success) @ above <= 0.05
 
 
-# --- gradings --------------------------------------------------------------------------------
+# --- calibration ---------------------------------------------------------------------------------
 
 
 def gaussian(mu: float, member: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -155,9 +155,9 @@ def gaussian(mu: float, member: np.ndarray, rng: np.random.Generator) -> np.ndar
 def audited(mu: float, rng: np.random.Generator, *, fitted: int = 160, scored: int = 240) -> float:
     """A whole audit of a Gaussian shift, by the fair-coin bound."""
     member = np.arange(fitted) % 2 == 0
-    grading = choose_grading(gaussian(mu, member, rng), member, trials=scored, **LEVEL)
+    calibration = choose_calibration(gaussian(mu, member, rng), member, trials=scored, **LEVEL)
     coins = rng.random(scored) < 0.5
-    return fair_coin(*count_guesses(gaussian(mu, coins, rng), coins, grading), **LEVEL)
+    return fair_coin(*count_guesses(gaussian(mu, coins, rng), coins, calibration), **LEVEL)
 
 
 def test_a_gaussian_leak_is_proved_where_one_cut_proves_it_in_few_audits() -> None:
@@ -175,35 +175,35 @@ def test_odds_follow_the_likelihood_ratio() -> None:
     rng = np.random.default_rng(1)
     member = np.arange(20_000) % 2 == 0
     scores = gaussian(1.0, member, rng)
-    grading = choose_grading(scores, member, trials=100, **LEVEL)
+    calibration = choose_calibration(scores, member, trials=100, **LEVEL)
     at = np.array([-1.0, 0.5, 1.5])
-    np.testing.assert_allclose(grading.log_odds(at), at - 0.5, atol=0.06)
+    np.testing.assert_allclose(calibration.log_odds(at), at - 0.5, atol=0.06)
 
 
 def test_a_guess_is_heavier_the_further_its_odds_are_from_the_margin() -> None:
     rng = np.random.default_rng(1)
     member = np.arange(400) % 2 == 0
     scores = gaussian(1.0, member, rng)
-    grading = choose_grading(scores, member, trials=240, **LEVEL)
-    guesses = grading.guesses(np.sort(scores))
+    calibration = choose_calibration(scores, member, trials=240, **LEVEL)
+    guesses = calibration.guesses(np.sort(scores))
     assert (np.diff(guesses) >= 0).all()
     assert guesses[0] < 0
     assert guesses[-1] == 8
     silent = guesses == 0
     assert silent.any()
-    assert (np.abs(grading.log_odds(np.sort(scores))[silent]) <= grading.margin).all()
+    assert (np.abs(calibration.log_odds(np.sort(scores))[silent]) <= calibration.margin).all()
 
 
 def test_scores_that_are_all_alike_are_met_with_silence() -> None:
     member = np.arange(40) % 2 == 0
-    grading = choose_grading(np.ones(40), member, trials=60, **LEVEL)
-    assert not grading.guesses(np.array([0.0, 1.0, 2.0])).any()
+    calibration = choose_calibration(np.ones(40), member, trials=60, **LEVEL)
+    assert not calibration.guesses(np.array([0.0, 1.0, 2.0])).any()
 
 
 def test_a_trial_that_failed_is_a_coin_without_a_guess() -> None:
     member = np.arange(40) % 2 == 0
-    grading = choose_grading(member * 1.0, member, trials=60, **LEVEL)
-    guesses = count_guesses(member * 1.0, member, grading, failed=3)
+    calibration = choose_calibration(member * 1.0, member, trials=60, **LEVEL)
+    guesses = count_guesses(member * 1.0, member, calibration, failed=3)
     assert (sum(guesses.right), sum(guesses.made), guesses.trials) == (40, 40, 43)
 
 
@@ -288,9 +288,9 @@ def test_guesses_weigh_alike_where_odds_grow_no_further(noise: str, saturates: b
     rng = np.random.default_rng(3)
     member = np.arange(2000) % 2 == 0
     scores = getattr(rng, noise)(size=2000) + member
-    grading = choose_grading(scores, member, trials=3000, delta=0.0, confidence=0.95)
+    calibration = choose_calibration(scores, member, trials=3000, delta=0.0, confidence=0.95)
     # Laplace noise of scale 1 says all that it says about a shift of 1 between 0 and 1.
-    assert (float(grading.low) > -1.0 and float(grading.high) < 2.0) == saturates
+    assert (float(calibration.low) > -1.0 and float(calibration.high) < 2.0) == saturates
 
 
 def test_laplace_noise_is_proved_by_guesses_as_by_a_cut() -> None:
@@ -300,8 +300,8 @@ def test_laplace_noise_is_proved_by_guesses_as_by_a_cut() -> None:
     for _ in range(9):
         member = np.where(fits, np.arange(2000) % 2 == 0, rng.random(2000) < 0.5)
         scores = rng.laplace(size=2000) + member
-        grading = choose_grading(scores[fits], member[fits], trials=1200, **PURE)
-        bounds.append(fair_coin(*count_guesses(scores[~fits], member[~fits], grading), **PURE))
+        calibration = choose_calibration(scores[fits], member[fits], trials=1200, **PURE)
+        bounds.append(fair_coin(*count_guesses(scores[~fits], member[~fits], calibration), **PURE))
     assert 0.8 < np.median(bounds) < 1.0
 
 
@@ -309,12 +309,12 @@ def test_a_cut_is_promised_what_it_proves_though_halves_choose_other_cuts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Of a Gaussian leak a cut for either kind of error proves much, errors of two such cuts little.
-    module = importlib.import_module("dpaudit.bounds.promise")  # the function has its name
+    module = importlib.import_module("dpaudit.bounds.forecast")  # the function has its name
     monkeypatch.setattr(module, "fair_coin", lambda *given, **asked: 0.0)
     rng = np.random.default_rng(4)
     member = np.arange(1600) % 2 == 0
     found = [
-        promise(
+        choose_rule(
             rng.normal(size=1600) + member,
             member,
             failed=FailedTrials(0, 0),

@@ -17,7 +17,7 @@ from dpaudit.bounds import (
     one_run_in_turn_p_value,
     strongest_prefix,
 )
-from dpaudit.bounds.one_run_in_turn import set_aside_in_turn
+from dpaudit.bounds.one_run import set_aside_in_turn
 from dpaudit.errors import SettingsError
 
 

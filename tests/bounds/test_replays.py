@@ -14,7 +14,9 @@ from dpaudit.replaying.guarantee import gaussian_delta, gaussian_epsilon
 DELTA = 1e-5
 
 
-def replays_of(mu: float, tilt: float, rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+def replays_of(
+    mu: float, tilt: float, rng: np.random.Generator, count: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Losses and weights of a Gaussian mechanism, drawn with the noise moved by tilt * mu."""
     noise = rng.standard_normal(count) + tilt * mu
     return mu * noise + mu * mu / 2, -0.5 * noise**2 + 0.5 * (noise - tilt * mu) ** 2
@@ -53,7 +55,10 @@ def test_twenty_tilted_replays_prove_most_of_a_gaussian_leak(mu: float) -> None:
     true = gaussian_epsilon(mu, DELTA)
     tilt = (true - mu * mu / 2) / mu**2
     rng = np.random.default_rng(1)
-    found = [replayed_epsilon(*replays_of(mu, tilt, rng, 20), delta=DELTA, confidence=0.95) for _ in range(60)]
+    found = [
+        replayed_epsilon(*replays_of(mu, tilt, rng, 20), delta=DELTA, confidence=0.95)
+        for _ in range(60)
+    ]
     assert np.median(found) >= 0.85 * true
     # none, or by luck a few, are above: at most 5 % of runs may be
     assert np.sum(np.asarray(found) > true) <= 8
@@ -81,7 +86,9 @@ def test_estimates_have_the_mean_of_the_divergence() -> None:
 def test_without_delta_the_largest_loss_is_exact() -> None:
     losses = np.array([-1.0, 0.3, 0.7])
     assert replayed_epsilon(losses, np.zeros(3), delta=0.0, confidence=0.95) == 0.7
-    assert replayed_epsilon(np.array([math.inf]), np.zeros(1), delta=0.0, confidence=0.95) == math.inf
+    assert (
+        replayed_epsilon(np.array([math.inf]), np.zeros(1), delta=0.0, confidence=0.95) == math.inf
+    )
 
 
 def test_worlds_that_always_part_have_no_limit() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from dpaudit.bounds import ScoredBlock, choose_grading, coin_bound, e_process, refit_schedule
+from dpaudit.bounds import ScoredBlock, choose_calibration, coin_bound, e_process, refit_schedule
 from dpaudit.errors import SettingsError
 from known_attacks import DELTA
 
@@ -218,10 +218,10 @@ def test_refits_on_the_past_keep_the_error_rate(true: float) -> None:
         scores = rng.laplace(scale=1.0 / true if true else 1.0, size=cap) + bool(true) * member
         odds: list[float] = []
         for start, stop in refit_schedule(cap, first=16):
-            grading = choose_grading(
+            calibration = choose_calibration(
                 scores[:start], member[:start], trials=cap, delta=DELTA, confidence=0.95
             )
-            odds += grading.log_odds(scores[start:stop]).tolist()
+            odds += calibration.log_odds(scores[start:stop]).tolist()
         log_e = e_process(odds, member[16:], epsilon=true, delta=DELTA)
         refuted += bool(log_e.max() >= NEEDED)
     assert refuted <= binom.ppf(0.999, draws, 0.05)

@@ -1,4 +1,4 @@
-"""Fair coins that share trainings: known values, validity on adversarial mechanisms, gradings."""
+"""Fair coins that share trainings: known values, adversarial mechanisms, calibration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpaudit.bounds import (
     fair_coin_p_value,
     one_run,
 )
-from dpaudit.bounds.record_grading import count_record_guesses, promise_of_records
+from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
 from dpaudit.errors import SettingsError
 
 LEVEL: dict[str, Any] = {"delta": 1e-5, "confidence": 0.95}
@@ -178,7 +178,7 @@ def test_records_whose_coins_help_to_guess_one_another_gain_nothing() -> None:
     assert above <= binom.ppf(0.999, 300, 0.05)
 
 
-# --- gradings --------------------------------------------------------------------------------
+# --- calibration ---------------------------------------------------------------------------------
 
 
 def audited(shifts: np.ndarray, seed: int, *, fitted: int = 80, scored: int = 120) -> float:
@@ -187,9 +187,9 @@ def audited(shifts: np.ndarray, seed: int, *, fitted: int = 80, scored: int = 12
     halves = np.arange(fitted) % 2 == 0
     included = rng.permuted(np.repeat(halves[:, None], len(shifts), axis=1), axis=0)
     scores = rng.normal(size=included.shape) + shifts * included
-    found = promise_of_records(scores, included, trainings=scored, rng=rng, **LEVEL)
+    found = calibrate_records(scores, included, trainings=scored, rng=rng, **LEVEL)
     coins = rng.random((scored, len(shifts))) < 0.5
-    guessed = found.grading.guesses(rng.normal(size=coins.shape) + shifts * coins)
+    guessed = found.calibration.guesses(rng.normal(size=coins.shape) + shifts * coins)
     return fair_coin(*count_record_guesses(guessed, coins), **LEVEL)
 
 
@@ -205,8 +205,8 @@ def test_one_record_that_leaks_is_guessed_and_the_others_are_not() -> None:
     rng = np.random.default_rng(1)
     included = rng.permuted(np.repeat((np.arange(80) % 2 == 0)[:, None], 16, axis=1), axis=0)
     scores = rng.normal(size=included.shape) + shifts * included
-    found = promise_of_records(scores, included, trainings=120, rng=rng, **LEVEL)
-    made = np.abs(found.grading.guesses(scores)).sum(axis=0)
+    found = calibrate_records(scores, included, trainings=120, rng=rng, **LEVEL)
+    made = np.abs(found.calibration.guesses(scores)).sum(axis=0)
     assert made[3] > 20 * np.delete(made, 3).max()
     assert found.bound > 1.5
 
@@ -219,10 +219,8 @@ def test_nothing_is_proved_without_a_leak() -> None:
 def test_records_whose_scores_never_vary_are_met_with_silence() -> None:
     included = np.arange(16).reshape(8, 2) % 4 < 2
     scores = np.column_stack([included[:, 0] * 1.0, np.full(8, 3.0)])
-    found = promise_of_records(
-        scores, included, trainings=12, rng=np.random.default_rng(1), **LEVEL
-    )
-    guessed = found.grading.guesses(scores)
+    found = calibrate_records(scores, included, trainings=12, rng=np.random.default_rng(1), **LEVEL)
+    guessed = found.calibration.guesses(scores)
     assert not guessed[:, 1].any()
     assert ((guessed[:, 0] > 0) == included[:, 0]).all()
 
@@ -278,7 +276,7 @@ def test_impossible_trainings_are_refused(guesses: tuple[object, ...], says: str
 
 def test_scores_and_coins_of_different_records_are_refused() -> None:
     with pytest.raises(SettingsError, match="of shape"):
-        promise_of_records(
+        calibrate_records(
             np.zeros((4, 2)),
             np.zeros((4, 3), dtype=bool),
             trainings=6,

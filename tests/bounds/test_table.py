@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from typer.testing import CliRunner
 
 from dpaudit import AuditResult
 from dpaudit.bounds import (
+    Counts,
     clopper_pearson,
     coin_bound,
     exact,
     fair_coin,
     gdp,
+    guarantee_of,
     jeffreys,
     joint_beta,
     one_run,
@@ -38,6 +41,8 @@ from dpaudit.bounds.table import (
     valid_bounds,
 )
 from dpaudit.cli.main import app
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
 from dpaudit.results.record import AuditRecord
 
 Make = Callable[..., AuditRecord]
@@ -45,6 +50,12 @@ Make = Callable[..., AuditRecord]
 DOCS = Path(__file__).parents[2] / "docs"
 BY_KEY = {entry.key: entry for entry in BOUNDS}
 MEMBER = np.random.default_rng(8).random(80) < 0.5
+CLAIMS = (
+    PrivacyClaim(epsilon=1.0, delta=1e-5),
+    GaussianClaim(mu=1.0),
+    ConcentratedClaim(rho=0.5),
+    CurveClaim(points=((1.0, 1e-5), (2.0, 1e-6))),
+)
 BETS = (np.where(MEMBER, 3.0, -3.0), MEMBER)
 RIGHT = np.arange(100) % 20 > 0
 COINS = ((20, 70), (25, 75), 240)
@@ -56,6 +67,7 @@ OBSERVED: dict[Observed, tuple[Any, ...]] = {
     Observed.IN_TURN: (RIGHT,),
 }
 DIRECTLY: dict[str, Callable[..., float]] = {
+    **{entry.key: partial(entry.function, *OBSERVED[entry.observed]) for entry in BOUNDS},
     "exact": lambda **asked: exact(3, 1, 120, 120, **asked),
     "clopper_pearson": lambda **asked: clopper_pearson(3, 1, 120, 120, **asked),
     "fair_coin": lambda **asked: fair_coin(*COINS, **asked),
@@ -67,6 +79,10 @@ DIRECTLY: dict[str, Callable[..., float]] = {
     "gdp": lambda **asked: gdp(3, 1, 120, 120, assume="gaussian", **asked),
     "one_run_gaussian": lambda **asked: one_run_gaussian(19, 20, 100, **asked),
 }
+
+
+CALLED = {"sequential": "coin_bound"}
+"""The functions that are called otherwise than their keys."""
 
 
 def test_keys_and_labels_are_unique_and_every_key_has_a_row() -> None:
@@ -86,6 +102,17 @@ def test_an_estimate_never_decides(key: Estimate) -> None:
         replace(entry, decides=True)
 
 
+def test_a_valid_bound_from_counts_has_a_form_for_every_claim() -> None:
+    with pytest.raises(ValueError, match="exact lacks `level`: what it is for mu, rho and curves"):
+        replace(BY_KEY[ValidBound.EXACT], level=None)
+    from_counts = [entry.key for entry in entries_for(Observed.COUNTS) if entry.valid]
+    counts = Counts(*OBSERVED[Observed.COUNTS])
+    for claim in CLAIMS:
+        found = guarantee_of(claim).bounds(counts, confidence=0.95)
+        assert list(found) == from_counts
+        assert min(found.values()) > 0
+
+
 def test_only_deciding_bounds_prove() -> None:
     both = {ValidBound.EXACT: 1.0, ValidBound.CLOPPER_PEARSON: 2.0}
     assert proved(both) == 1.0
@@ -98,6 +125,8 @@ def test_the_function_is_the_one_that_is_named(entry: BoundEntry) -> None:
     asked = {"delta": 1e-5, "confidence": 0.95}
     value = entry.function(*OBSERVED[entry.observed], **asked)
     assert value == DIRECTLY[entry.key](**asked)
+    function = entry.function.func if isinstance(entry.function, partial) else entry.function
+    assert function.__name__ == CALLED.get(entry.key, entry.key)
     assert value > 0
 
 
@@ -149,20 +178,29 @@ def test_a_run_is_bounded_by_the_rows_whose_assumptions_are_made(
         assert row["epsilon"] == DIRECTLY[row["method"]](delta=1e-5, confidence=0.975)
 
 
-def test_a_one_run_audit_is_bounded_by_rows_of_canaries(record_of: Make, tmp_path: Path) -> None:
-    outcome = {"canaries": 100, "included": 52, "guesses": 20, "correct": 19}
+def test_a_one_run_audit_is_bounded_by_its_guesses_in_turn(record_of: Make, tmp_path: Path) -> None:
+    canaries = {"canaries": 100, "included": 52, "guesses": 20, "correct": 19}
+    attack = {"name": "groundhog", "auc": 0.9, "bound": 1.0, "right": RIGHT.tolist()}
     record = record_of(
-        one_run={**outcome, "gaussian_estimate": None},
+        game={
+            **canaries,
+            "name": "one run",
+            "gaussian_estimate": None,
+            "interference": 0.0,
+            "attacks": [attack],
+        },
         attacks=[],
         multiplicity={"rule": "bonferroni", "hypotheses": 1},
     )
     rows = recomputed(record, tmp_path, "--assume", "gaussian")
-    assert [row["method"] for row in rows] == [
-        entry.key.value for entry in entries_for(Observed.CANARIES)
+    # How many guesses carry the bound was seen afterwards: that is for estimates alone.
+    assert [(row["method"], row["valid"]) for row in rows] == [
+        *((entry.key.value, entry.valid) for entry in entries_for(Observed.IN_TURN)),
+        *((one.key.value, False) for one in entries_for(Observed.CANARIES) if not one.valid),
     ]
     for row in rows:
         assert row["epsilon"] == DIRECTLY[row["method"]](delta=1e-5, confidence=0.95)
-    assert [row["method"] for row in recomputed(record, tmp_path)] == ["one_run"]
+    assert [row["method"] for row in recomputed(record, tmp_path)] == ["one_run_in_turn"]
 
 
 def test_the_documented_table_is_the_table() -> None:

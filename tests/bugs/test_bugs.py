@@ -21,6 +21,7 @@ from dpaudit.model.tables import load
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
+from samples import QUICK_ATTACKS
 
 ADAPTER = '''
 import random
@@ -75,7 +76,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bug:
             adapter=tmp_path / "adapter.py",
             method="Largest",
             tables=tmp_path / "toy",
-            settings={"shadow_models": 40, "attacks": ["groundhog-naive"]},
+            settings={"shadow_models": 40, "attacks": QUICK_ATTACKS[:1]},
         ),
     )
     _register(monkeypatch, (bug,))

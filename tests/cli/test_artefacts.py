@@ -15,8 +15,9 @@ from dpaudit.cli.console import ExitCode
 from dpaudit.cli.github import MOST_BYTES, append_to_step_summary
 from dpaudit.cli.main import app
 from dpaudit.results.record import AuditRecord
+from samples import QUICK_ATTACKS
 
-WORDS = ("audit", "copycat", "--data", "sample:breast-cancer", "--attack", "groundhog-naive")
+WORDS = ("audit", "copycat", "--data", "sample:breast-cancer", "--attack", QUICK_ATTACKS[0])
 SIZE = ("--shadow-models", "40", "--jobs", "1", "--out", "run")
 
 

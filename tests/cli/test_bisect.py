@@ -15,8 +15,7 @@ from typer.testing import CliRunner, Result
 
 from dpaudit.auditing import bisection
 from dpaudit.auditing.bisection import AuditedRelease, gravest_verdict, verdict_changes
-from dpaudit.auditing.games import build_spec
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.bugs.bug import Bug, Case, Release, Status
 from dpaudit.cli.bisect import _conclusion, _table
 from dpaudit.cli.main import app
@@ -31,13 +30,14 @@ from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
 from dpaudit.seeds import rng_of
+from samples import QUICK_ATTACKS
 from toy_library import RELEASES, registered, toy_index, toy_library
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SCHEMA = Schema(
     columns=tuple(Column(name=n, kind=Kind.CONTINUOUS, lower=0.0, upper=1.0) for n in "xy")
 )
-AUDIT = ("--shadow-models", "80", "--attack", "query-target", "--target", "row:7", "--jobs", "1")
+AUDIT = ("--shadow-models", "80", "--attack", QUICK_ATTACKS[1], "--target", "row:7", "--jobs", "1")
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_releases_that_do_the_same_have_the_same_streams(
     def spec(version: str) -> tuple[str, str]:
         place = toy.with_release(version).environment.folder
         place.symlink_to(python)
-        found = build_spec(f"toy@{version}:rows", table(files), AuditSettings(probe=False))
+        found = build_spec(f"toy@{version}:rows", table(files), audit_settings(probe=False))
         return found.id, str(found.default_folder)
 
     toy.adapter.write_text(toy.adapter.read_text().replace("import toylib", ""))
@@ -155,7 +155,7 @@ def test_a_bug_is_looked_for_in_other_releases(
         adapter=toy.adapter,
         method="Rows",
         tables=tmp_path / "table",
-        settings={"shadow_models": 80, "attacks": ["query-target"]},
+        settings={"shadow_models": 80, "attacks": QUICK_ATTACKS[1:]},
     )
     bug = Bug(
         id="toy-copies",

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpaudit.bounds import clopper_pearson, exact, fair_coin
+from dpaudit.bounds.table import Observed, entries_for
 from dpaudit.cli.main import app
 
 COUNTS = {"false_negatives": 30, "false_positives": 30, "n_in": 120, "n_out": 120}
@@ -31,13 +32,17 @@ def run(tmp_path: Path, example: dict[str, Any]) -> Path:
         one |= {**attack, "name": one["name"], "counts": COUNTS, "bounds": bounds}
     example |= {
         "verdict": "consistent",
-        "sequential": {"trials": 400, "cap": 400, "stopped_early": False},
+        "game": game({"trials": 400, "cap": 400, "stopped_early": False}),
         "counts": COUNTS,
         "bounds": bounds,
         "proved": 0.7268,
     }
     written(tmp_path, example)
     return tmp_path
+
+
+def game(sequential: dict[str, Any] | None) -> dict[str, Any]:
+    return {"name": "two worlds", "sequential": sequential}
 
 
 def written(folder: Path, document: dict[str, Any]) -> None:
@@ -54,7 +59,7 @@ def proved_sequentially(run: Path, *, trials: int) -> None:
     for one in attacks:
         one["bounds"] |= {"exact": None, "clopper_pearson": None}
     sequential = {"trials": trials, "cap": 400, "stopped_early": trials < 400}
-    changed(run, attacks=attacks, sequential=sequential)
+    changed(run, attacks=attacks, game=game(sequential))
 
 
 def asked(run: Path, *words: str) -> dict[str, Any]:
@@ -89,7 +94,7 @@ def test_at_the_cap_each_bound_has_half_of_the_error(run: Path) -> None:
 
 
 def test_a_fixed_run_keeps_the_whole_of_the_error(run: Path) -> None:
-    changed(run, sequential=None)
+    changed(run, game=game(None))
     rows = asked(run)["rows"]
     assert rows["exact"]["epsilon"] == pytest.approx(0.7677, abs=5e-5)
     assert "sequential" not in rows
@@ -113,7 +118,8 @@ def test_what_is_chosen_after_the_run_is_not_a_proof(
     lines = spoken(run, *words)
     assert lines[1] == "chosen after the run, which was made for delta 1e-05, confidence 0.95"
     assert any(line.endswith("cannot be recomputed") for line in lines)
-    assert stopped_early or sum("post hoc, not a proof" in line for line in lines) == 4
+    from_counts = 2 * sum(entry.valid for entry in entries_for(Observed.COUNTS))  # two attacks
+    assert stopped_early or sum("post hoc, not a proof" in line for line in lines) == from_counts
 
 
 @pytest.mark.parametrize("trials", [48, 400])  # of 400
@@ -129,7 +135,7 @@ def test_the_rule_that_was_not_chosen_is_no_proof(run: Path) -> None:
     for one in attacks:
         one["bounds"] |= {"exact": None, "clopper_pearson": None, "fair_coin": 0.9}
         one["guesses"] = {"right": [0, 150], "made": [0, 180], "trials": 240}
-    changed(run, attacks=attacks, sequential=None)
+    changed(run, attacks=attacks, game=game(None))
     rows = asked(run)["rows"]
     confidence = 1 - 0.05 / 2  # two attacks
     coins = fair_coin([0, 150], [0, 180], 240, delta=DELTA, confidence=confidence)

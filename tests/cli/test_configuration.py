@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from dpaudit.auditing.games import audit_settings, keywords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli.configuration import SCHEMA_FILE, configuration_schema, configured, in_use
 from dpaudit.cli.console import ExitCode
@@ -47,7 +47,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> dict[str, Any]:
         found.update(data=data, schema=schema, settings=settings)
         raise SettingsError("enough")
 
-    monkeypatch.setattr("dpaudit.auditing.two_worlds.pairs.audited_table", table)
+    monkeypatch.setattr("dpaudit.auditing.games.audited_table", table)
     assert dpaudit("audit", *words).stderr.splitlines()[-1] == "error: enough"
     return found
 
@@ -57,7 +57,7 @@ def test_command_line_before_environment_before_file_before_default(project: Pat
     assert planned()["epsilon"] == 2.0
     assert planned(DPAUDIT_PLAN_EPSILON="3")["epsilon"] == 3.0
     assert planned("--epsilon", "4", DPAUDIT_PLAN_EPSILON="3")["epsilon"] == 4.0
-    assert planned()["confidence"] == AuditSettings().confidence
+    assert planned()["confidence"] == audit_settings().confidence
 
 
 def test_the_nearest_file_up_to_the_root_of_the_repository_is_taken(project: Path) -> None:
@@ -99,7 +99,7 @@ def test_paths_lie_beside_the_file_and_values_become_settings(
     )
     found = asked(monkeypatch)
     assert (found["data"], found["schema"]) == ("../table.csv", Path("../table.json"))
-    assert found["settings"] == AuditSettings(
+    assert found["settings"] == audit_settings(
         parameters={"hidden": 64, "name": "1"},
         target="row:7",
         attacks=("form",),
@@ -154,7 +154,7 @@ def test_the_schema_that_is_shipped_is_that_of_the_settings() -> None:
     text = json.dumps(configuration_schema(), indent=2) + "\n"
     assert SCHEMA_FILE.read_text(encoding="utf-8") == text, "write configuration_schema() there"
     names = {name.replace("-", "_") for name in shipped["properties"]}
-    assert names > {one.name for one in fields(AuditSettings)}
+    assert names > set(keywords())
     assert all(of["description"] for of in shipped["properties"].values())
     group: Any = typer.main.get_command(app)
     audit = group.get_command(None, "audit")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -19,13 +17,17 @@ from typer.testing import CliRunner, Result
 import dpaudit
 import dpaudit.auditing.entry  # before a test replaces what it imports
 from dpaudit import AuditSettings
-from dpaudit.auditing.settings import SettingsGiven
+from dpaudit.auditing.entry import audit_by_keywords
+from dpaudit.auditing.games import audit_settings, keywords, keywords_of
+from dpaudit.auditing.one_run.settings import OneRun
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
+from dpaudit.cli.configuration import type_and_description
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
-from dpaudit.cli.options import REPEATABLE, SETTINGS, spelled
+from dpaudit.cli.options import REPEATABLE, SETTINGS, _option_of, spelled
 from dpaudit.errors import SettingsError
 
-NAMES = [field.name for field in fields(AuditSettings)]
+NAMES = list(keywords())
 
 
 def commands() -> dict[str, Any]:
@@ -41,33 +43,78 @@ def options_of(command: Any) -> Iterator[Any]:
 # Each setting is a field, a keyword and an option.
 
 
-def test_every_setting_has_an_option_a_keyword_and_a_description() -> None:
-    assert list(SETTINGS) == NAMES
-    assert list(SettingsGiven.__annotations__) == NAMES
-    described, _, _ = (inspect.getdoc(AuditSettings) or "").partition("\nRaises:")
-    assert re.findall(r"^    (\w+): ", described, re.MULTILINE) == NAMES
+def test_every_keyword_of_an_audit_is_an_option_with_a_description() -> None:
+    assert set(SETTINGS) <= set(NAMES)
     assert {one.name for one in options_of(commands()["audit"])} >= set(NAMES)
+    for name in NAMES:
+        _, description = type_and_description(name)
+        assert description.endswith(".")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_option_has_the_default_of_the_setting(name: str) -> None:
+def test_the_option_says_the_default_of_the_setting(name: str) -> None:
     [option] = [one for one in options_of(commands()["audit"]) if one.name == name]
-    default = getattr(AuditSettings(), name)
-    if name in REPEATABLE:
-        assert option.default is None
-        if name == "attacks":
-            *first, last = default
-            assert option.help.endswith(f"Default: {', '.join(first)} and {last}.")
-        return
-    assert option.default == default
-    if option.show_default:
+    assert option.default is None  # so that what is given is known
+    default = keywords()[name].default
+    if name == "attacks":
+        *first, last = default
+        assert option.help.endswith(f"Default: {', '.join(first)} and {last}.")
+    elif name not in REPEATABLE and not isinstance(default, bool):
         shown = default.value if isinstance(default, Enum) else default
-        text = " ".join(CliRunner().invoke(app, ["audit", "--help"]).stdout.split())
-        _, _, own = text.partition(f"{option.opts[0]} ")
-        assert isinstance(shown, bool) or f"[default: {shown}]" in own
-    else:
-        assert default is None
-        assert "Default: " in option.help
+        assert f"Default: {'' if shown is None else f'{shown}.'}" in option.help
+
+
+def test_a_setting_without_words_of_its_own_has_those_of_its_field(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(SETTINGS, "canaries")
+    found = {one.name: one for one in options_of(commands()["audit"])}
+    assert "canaries" not in found or found["canaries"].opts == ["--canaries"]
+    _, words = get_args(_option_of("canaries"))
+    assert words.help.startswith("Records that are each in the table by a fair coin")
+    assert words.help.endswith("Default: 100.")
+
+
+def test_the_help_of_audit_has_twenty_options_and_help_all_has_every_one() -> None:
+    brief, every = (
+        re.findall(
+            r"^  (?:-\w, )?--([a-z-]+)", CliRunner().invoke(app, ["audit", word]).stdout, re.M
+        )
+        for word in ("--help", "--help-all")
+    )
+    assert len(brief) == 20
+    assert set(brief) < set(every)
+    named = {
+        part.removeprefix("--")
+        for one in options_of(commands()["audit"])
+        for part in one.opts
+        if part.startswith("--")
+    }
+    assert set(every) | {"help"} == named | {"help"}
+
+
+def test_settings_come_back_from_the_keywords_that_they_differ_in() -> None:
+    for given in (
+        {},
+        {"one_run": True, "canaries": 30, "epsilon": 1.0, "delta": 1e-5},
+        {"records": 4, "shadow_models": 8, "multiplicity": "select"},
+        {"access": "model", "mu": 1.0, "effort": "quick", "probe": False},
+        {"curve": "1:1e-5", "neighbours": "replace-one", "rows": 9, "seed": 3},
+    ):
+        settings = audit_settings(**given)
+        assert audit_settings(**keywords_of(settings)) == settings
+
+
+def test_an_effort_chooses_sizes_and_a_size_that_is_given_wins() -> None:
+    assert audit_settings(effort="standard") == audit_settings()
+    for effort, models, canaries in (("quick", 100, 50), ("thorough", 1000, 400)):
+        assert audit_settings(effort=effort).game == TwoWorlds(shadow_models=models)
+        assert audit_settings(effort=effort, one_run=True).game == OneRun(canaries=canaries)
+        assert TwoWorlds.sized(effort) == TwoWorlds(shadow_models=models)
+    given = audit_settings(effort="thorough", shadow_models=400, sequential=True)
+    assert given.game == TwoWorlds(shadow_models=400, sequential=True)
+    with pytest.raises(SettingsError, match="`effort`: 'much' is not one of quick, standard"):
+        audit_settings(effort="much")
 
 
 @pytest.mark.parametrize("command", commands())
@@ -99,8 +146,8 @@ def test_the_command_builds_the_settings_that_were_asked_for(
     audit(table, "--neighbours-file", "other.csv")
     CliRunner().invoke(app, ["audit", "null", "--worst-case", "mst"])
     assert built == [
-        AuditSettings(),
-        AuditSettings(
+        audit_settings(),
+        audit_settings(
             parameters={"epsilon": 2},
             epsilon=3.0,
             delta=1e-6,
@@ -110,15 +157,15 @@ def test_the_command_builds_the_settings_that_were_asked_for(
             shadow_models=50,
             rows=9,
             confidence=0.9,
-            threshold="hold-out",  # type: ignore[arg-type]  # its name will do
-            multiplicity="select",  # type: ignore[arg-type]
+            threshold="hold-out",
+            multiplicity="select",
             sequential=True,
             seed=7,
         ),
-        AuditSettings(one_run=True, canaries=30),
-        AuditSettings(records=16, shadow_models=8),
-        AuditSettings(neighbours_file="other.csv"),
-        AuditSettings(worst_case="mst"),  # type: ignore[arg-type]
+        audit_settings(one_run=True, canaries=30),
+        audit_settings(records=16, shadow_models=8),
+        audit_settings(neighbours_file="other.csv"),
+        audit_settings(worst_case="mst"),
     ]
 
 
@@ -263,7 +310,7 @@ def test_a_refusal_names_settings_in_python_and_options_on_the_command_line(
 ) -> None:
     given, words, named = REFUSED[case]
     with pytest.raises(dpaudit.InputError) as refused:
-        dpaudit.audit("null", table, **given)
+        audit_by_keywords("null", table, **given)
     python = str(refused.value)
     assert "--" not in python
     done = audit(table, *words)
@@ -281,4 +328,4 @@ def test_a_refusal_names_settings_in_python_and_options_on_the_command_line(
 
 def test_no_attack_at_all_is_refused_in_python() -> None:
     with pytest.raises(SettingsError, match="`attacks` is empty"):
-        AuditSettings(attacks=())
+        audit_settings(attacks=())

@@ -14,9 +14,8 @@ from typer.testing import CliRunner
 from documents import read_document
 from dpaudit.cli.main import app
 from dpaudit.comparison import Comparison, Reference, compare
-from dpaudit.comparison.changes import Change, ChangedPart, changes
-from dpaudit.comparison.forest import draw_forest
-from dpaudit.comparison.render import comparison_html, comparison_markdown
+from dpaudit.comparison.compare import Change, ChangedPart, changes
+from dpaudit.comparison.render import comparison_html, comparison_markdown, draw_forest
 from dpaudit.errors import InputError
 from dpaudit.model.currencies import GaussianClaim
 from dpaudit.results.record import AuditRecord

@@ -24,8 +24,15 @@ from dpaudit.cli.main import app
 from dpaudit.errors import InputError, InterruptedRunError, RegistryError
 from dpaudit.explain import ROW_ORDER, TOGETHER, Effect, explain, inquire
 from dpaudit.explain import run as run_module
-from dpaudit.explain.effect import FixedAudit, allowed_auc, auc_limits, judge_fix
-from dpaudit.explain.explanation import Before, Explanation, conclusion
+from dpaudit.explain.explanation import (
+    Before,
+    Explanation,
+    FixedAudit,
+    allowed_auc,
+    auc_limits,
+    conclusion,
+    judge_fix,
+)
 from dpaudit.explain.suspects import suspects_of, with_rows_shuffled
 from dpaudit.game.flight import TrialProgress
 from dpaudit.game.store import specification_of
@@ -141,7 +148,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """No figures are drawn: they take longer than the audits of toys."""
-    monkeypatch.setattr("dpaudit.report.write.write_reports", lambda result, folder: None)
+    monkeypatch.setattr("dpaudit.report.render.write_reports", lambda result, folder: None)
 
 
 def stored(run: Path) -> list[Any]:
@@ -249,7 +256,7 @@ def test_a_size_that_would_not_find_the_leak_again_is_refused(
         inquire("second", shadow_models=20)
     monkeypatch.setattr(run_module, "DEFAULT_MODELS", 20)
     found = inquire("second")
-    assert found.settings.shadow_models == 40  # doubled until it does
+    assert found.settings.game.shadow_models == 40  # doubled until it does
     assert 2.0 < found.before.proved < json.loads(Path("second/result.json").read_text())["proved"]
 
 
@@ -266,11 +273,14 @@ def test_a_sequential_run_is_explained_sequentially(folder: Path, plain: None) -
 # Refusals.
 
 ONE_RUN = {
+    "name": "one run",
     "canaries": 100,
     "included": 50,
     "guesses": 20,
     "correct": 20,
     "gaussian_estimate": None,
+    "interference": 0.0,
+    "attacks": [],
 }
 
 
@@ -302,7 +312,7 @@ def test_what_cannot_be_explained_is_refused_in_one_line(
     if case == "unfinished":
         result.unlink()
     elif case == "one-run":
-        document["one_run"] = ONE_RUN
+        document["game"] = ONE_RUN
     elif case == "no violation":
         document["verdict"] = "consistent"
     elif case == "in memory":
@@ -578,7 +588,7 @@ def test_the_audit_of_a_fixed_generator_is_not_that_of_the_run(folder: Path) -> 
     assert fixed.specification["fixed"] == "label"
     assert fixed.reproduce == "dpaudit explain run --suspect label --shadow-models 200"
     assert fixed.claim == inquiry.claim
-    assert not fixed.settings.probe
+    assert not fixed.settings.game.probe
     assert dpaudit.AuditResult.load(Path("run")).claimed_epsilon == inquiry.claim.epsilon
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.cli.doctor import _environment_findings
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError
@@ -34,6 +34,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.source import source_digest
 from dpaudit.seeds import rng_of
+from samples import QUICK_ATTACKS
 from toy_library import registered, toy_index, toy_library
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -140,8 +141,8 @@ def test_a_library_is_audited_by_name(
         r"^  toy:rows +Rows of the table \(ready\)$", run("list", "libraries").stdout, re.M
     )
 
-    result = dpaudit.audit(
-        "toy:rows", table(), schema=SCHEMA, shadow_models=80, attacks=("query-target",),
+    result = audit_by_keywords(
+        "toy:rows", table(), schema=SCHEMA, shadow_models=80, attacks=QUICK_ATTACKS[1:],
         target="row:7", probe=False, jobs=1,
     )  # fmt: skip
     assert result.verdict == "violation"

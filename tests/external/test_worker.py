@@ -13,13 +13,14 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.cli.main import app
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.source import reached, source_digest
 from dpaudit.seeds import rng_of
+from samples import QUICK_ATTACKS
 
 SCHEMA = Schema(
     columns=(
@@ -143,14 +144,14 @@ def test_only_what_runs_in_this_environment_has_imports_that_are_known(
 
 def test_an_audit_is_the_same_for_any_number_of_workers(file: Path, tmp_path: Path) -> None:
     found = [
-        dpaudit.audit(
+        audit_by_keywords(
             f"worker:{command(file)}",
             table(),
             schema=SCHEMA,
             epsilon=1.0,
             delta=1e-5,
             shadow_models=20,
-            attacks=("query-target",),
+            attacks=QUICK_ATTACKS[1:],
             probe=False,
             jobs=jobs,
             out=tmp_path / str(jobs),

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import dpaudit
 import dpaudit.frontiers.run as running
+from dpaudit.auditing.games import audit_settings
 from dpaudit.cli.main import app
 from dpaudit.cli.options import REPEATABLE
 from dpaudit.errors import InputError, RunFolderError, SettingsError
@@ -26,11 +27,12 @@ from dpaudit.frontiers.plan import AUDIT_CHOICES, PointName
 from dpaudit.frontiers.record import Frontier, PointUtility
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.results.brief import AuditBrief
 from dpaudit.results.document import from_document
+from dpaudit.results.record import AuditBrief
 from dpaudit.results.verdict import Verdict
 from dpaudit.usefulness.experiment import Experiment
 from dpaudit.usefulness.run import UtilitySettings
+from samples import QUICK_ATTACKS
 
 TOYS = Path(__file__).with_name("frontier_toys.py")
 SCHEMA = Schema(
@@ -40,7 +42,7 @@ SCHEMA = Schema(
     ),
     label="sick",
 )
-AUDIT = dpaudit.AuditSettings(shadow_models=40, attacks=("query-target",), target="row:0")
+AUDIT = audit_settings(shadow_models=40, attacks=QUICK_ATTACKS[1:], target="row:0")
 UTILITY = UtilitySettings(repeats=3, classifiers=("logistic-regression", "gaussian-naive-bayes"))
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -138,7 +140,7 @@ def test_another_experiment_in_the_same_folder_is_refused(
 ) -> None:
     _, out, _ = found
     with pytest.raises(RunFolderError, match="shadow_models"):
-        ran("Rows", out=out, audit=replace(AUDIT, shadow_models=60))
+        ran("Rows", out=out, audit=AUDIT.with_game(shadow_models=60))
     with pytest.raises(RunFolderError, match="repeats is 3 there and 4 here"):
         ran("Rows", out=out, utility=replace(UTILITY, repeats=4))
     noise = out / "noise.json"
@@ -272,7 +274,7 @@ def test_the_command_repeats_the_run(found: tuple[Frontier, Path, list[str]]) ->
     settings = FrontierSettings(
         generators=("marginals,bins=8",),
         epsilons=(3, 1),
-        audit=replace(AUDIT, probe=False, sequential=True),
+        audit=AUDIT.with_game(probe=False, sequential=True),
         utility=UTILITY,
     )
     command = settings.command("table.csv", "schema.json", None)
@@ -280,7 +282,7 @@ def test_the_command_repeats_the_run(found: tuple[Frontier, Path, list[str]]) ->
         "dpaudit frontier marginals,bins=8 --data table.csv --schema schema.json --epsilons 1,3 "
     )
     for words in (
-        *("--shadow-models 40", "--attack query-target", "--target row:0", "--no-probe"),
+        *("--shadow-models 40", f"--attack {QUICK_ATTACKS[1]}", "--target row:0", "--no-probe"),
         *("--sequential", "--repeats 3", "--classifier gaussian-naive-bayes"),
     ):
         assert words in command
@@ -301,8 +303,8 @@ def test_the_command_repeats_the_run(found: tuple[Frontier, Path, list[str]]) ->
         ({"epsilons": (1, 0)}, "positive"),
         ({"epsilons": (1, float("inf"))}, "positive"),
         ({"epsilons": (1, 1.0)}, "twice"),
-        ({"audit": dpaudit.AuditSettings(epsilon=1)}, "`epsilon` is of one audit"),
-        ({"audit": dpaudit.AuditSettings(one_run=True)}, "`one_run` is of one audit"),
+        ({"audit": audit_settings(epsilon=1)}, "`epsilon` is of one audit"),
+        ({"audit": audit_settings(one_run=True)}, "`one_run` is of one audit"),
         ({"utility": UtilitySettings(seed=7)}, "`seed` is that of the audit"),
     ],
 )
@@ -324,7 +326,7 @@ def test_the_command_ends_with_what_was_found(tmp_path: Path) -> None:
     data, schema = tmp_path / "table.csv", tmp_path / "schema.json"
     table().to_csv(data, index=False)
     SCHEMA.save(schema)
-    words = ["frontier", "--data", str(data), "--schema", str(schema), "--attack", "query-target"]
+    words = ["frontier", "--data", str(data), "--schema", str(schema), "--attack", QUICK_ATTACKS[1]]
     words += ["--target", "row:0", "--shadow-models", "40", "--repeats", "2", "--jobs", "1"]
     words += ["--classifier", "logistic-regression", "--out", str(tmp_path / "out")]
     caught = CliRunner().invoke(app, [*words, toy("Rows"), "--epsilons", "0.1", "--json"])

@@ -14,8 +14,8 @@ import pytest
 from distributed import CancelledError, KilledWorker
 
 import batch_toys
-import dpaudit
 from batch_toys import TRIALS, Together, payload
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.errors import AttackError, ClusterError, MissingExtraError, SettingsError
 from dpaudit.game import cluster
 from dpaudit.game.cluster import ClusterEngine, ClusterFlight, Place
@@ -307,7 +307,7 @@ def test_a_greeting_compares_versions_and_sources() -> None:
 )
 def test_settings_that_do_not_belong_together_are_refused(given: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
-        dpaudit.audit("null", "sample:breast-cancer", **given)
+        audit_by_keywords("null", "sample:breast-cancer", **given)
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere:at:all", "file.json"])

@@ -14,8 +14,7 @@ from dpaudit.game import target as targets
 from dpaudit.game.target import choose_target, far_records, farthest
 from dpaudit.model.schema import Schema
 from dpaudit.results import sentences
-from dpaudit.results.record import AuditRecord
-from dpaudit.results.target import TargetOfAudit
+from dpaudit.results.record import AuditRecord, TargetOfAudit
 
 
 def table(rows: int) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.attacking.fitting import fit_attack
 from dpaudit.auditing.two_worlds.attacking.parts import Part
 from dpaudit.bounds import EpsilonGuarantee, ThresholdRule
@@ -216,7 +216,7 @@ def test_an_attack_that_ends_the_program_while_it_learns_has_failed(
         fit_attack(
             BadAttack(at),
             part,
-            settings=AuditSettings(threshold=rule),
+            settings=audit_settings(threshold=rule),
             guarantee=EpsilonGuarantee(0.0),
             rng=np.random.default_rng(0),
         )

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.session import TwoWorldSession
 from dpaudit.game.trial import Role, Trial
 from dpaudit.plugins import kept
 from dpaudit.plugins.kept import keep
+from samples import QUICK_ATTACKS
 
 SOURCE = """
 import os
@@ -65,12 +66,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def audited(folder: Path, name: str, *, jobs: int) -> dict[str, Any]:
-    document: dict[str, Any] = dpaudit.audit(
+    document: dict[str, Any] = audit_by_keywords(
         f"{folder / 'my.py'}:{name}",
         folder / "table.csv",
         epsilon=1.0,
         target=0,
-        attacks=["groundhog-naive"],
+        attacks=QUICK_ATTACKS[:1],
         shadow_models=40,
         jobs=jobs,
         probe=False,
@@ -83,6 +84,7 @@ def replay(document: dict[str, Any]) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.new_workers
 def test_what_is_kept_is_loaded_once_by_each_worker_and_changes_no_trial(folder: Path) -> None:
     document = audited(folder, "Sound", jobs=2)
     assert sum(document["failures"].values()) == 0
@@ -92,6 +94,7 @@ def test_what_is_kept_is_loaded_once_by_each_worker_and_changes_no_trial(folder:
     assert len(processes) in (2, 3)  # both workers, and the new one of the replay
 
 
+@pytest.mark.new_workers
 def test_what_one_trial_leaves_to_the_next_is_seen(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

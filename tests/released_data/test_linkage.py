@@ -10,7 +10,7 @@ from dpaudit.released_data.copies import ClosestDistances
 from dpaudit.released_data.linkage import Linkage, find_linkage
 from dpaudit.released_data.report import linkage_blocks
 from dpaudit.released_data.tables import ReleasedTables, load_released
-from dpaudit.report.structure import Block
+from dpaudit.results.structure import Block
 
 SCHEMA = Schema(
     columns=(

@@ -48,7 +48,9 @@ def test_probabilities_of_whole_numbers_add_up(law: Law) -> None:
 def test_draws_follow_the_distribution_function(law: Law) -> None:
     drawn = law.sample(np.random.default_rng(0), (4000,))
     for place in np.quantile(drawn, [0.1, 0.5, 0.9]):
-        assert np.mean(drawn <= place) == pytest.approx(float(law.cdf(np.array([place]))[0]), abs=0.03)
+        assert np.mean(drawn <= place) == pytest.approx(
+            float(law.cdf(np.array([place]))[0]), abs=0.03
+        )
 
 
 @pytest.mark.parametrize("law", [*CONTINUOUS.values(), *WHOLE.values()], ids=[*CONTINUOUS, *WHOLE])
@@ -57,7 +59,10 @@ def test_weights_make_up_for_a_tilt(law: Law, tilt: float) -> None:
     drawn = law.drawn(np.full(40_000, 1.0), tilt, np.random.default_rng(1))
     weights = np.exp(drawn.log_weights)
     # never more than what there is; less only where a moved law cannot reach
-    full = isinstance(law, laws.Gaussian | laws.Laplace | laws.Logistic | laws.DiscreteLaplace | laws.DiscreteGaussian)
+    full = isinstance(
+        law,
+        laws.Gaussian | laws.Laplace | laws.Logistic | laws.DiscreteLaplace | laws.DiscreteGaussian,
+    )
     assert weights.mean() == pytest.approx(1.0, abs=0.1) if full else weights.mean() <= 1.1
     if full:
         known = float(law.cdf(np.array([1.0]))[0])
@@ -77,7 +82,9 @@ def test_densities_are_those_of_scipy() -> None:
     assert np.allclose(laws.Gaussian(2.0 * ONE).log_density(z), stats.norm.logpdf(z, scale=2.0))
     assert np.allclose(laws.Laplace(2.0 * ONE).log_density(z), stats.laplace.logpdf(z, scale=2.0))
     assert np.allclose(laws.Gumbel(2.0 * ONE).log_density(z), stats.gumbel_r.logpdf(z, scale=2.0))
-    assert np.allclose(laws.DiscreteLaplace(2.0 * ONE).log_density(z), stats.dlaplace.logpmf(z, 0.5))
+    assert np.allclose(
+        laws.DiscreteLaplace(2.0 * ONE).log_density(z), stats.dlaplace.logpmf(z, 0.5)
+    )
 
 
 def share(law: str, *, factor: float = 1.0, scale: float = 1.0, shape: float = 1.0) -> Share:
@@ -88,9 +95,13 @@ def test_sums_of_draws_are_known_laws() -> None:
     gaussian = law_of([share("gaussian", scale=3.0), share("gaussian", factor=-2.0, scale=2.0)])
     assert isinstance(gaussian, laws.Gaussian)
     assert gaussian.scale == pytest.approx(5.0)
-    laplace = law_of([share("exponential", scale=2.0), share("exponential", factor=-1.0, scale=2.0)])
+    laplace = law_of(
+        [share("exponential", scale=2.0), share("exponential", factor=-1.0, scale=2.0)]
+    )
     assert isinstance(laplace, laws.Laplace)
-    parts = [share("gamma", factor=sign, shape=0.2, scale=1.5) for sign in (1.0, -1.0) for _ in range(5)]
+    parts = [
+        share("gamma", factor=sign, shape=0.2, scale=1.5) for sign in (1.0, -1.0) for _ in range(5)
+    ]
     assert isinstance(law_of(parts), laws.Laplace)
     discrete = law_of([share("geometric", shape=0.3), share("geometric", factor=-1.0, shape=0.3)])
     assert isinstance(discrete, laws.DiscreteLaplace)

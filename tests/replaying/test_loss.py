@@ -11,12 +11,22 @@ from dpaudit.replaying import laws
 from dpaudit.replaying.laws import Law
 from dpaudit.replaying.loss import How, log_first_places, losses, total
 from dpaudit.replaying.sums import settled
-from dpaudit.replaying.transcript import Comparison, Derived, NoisyStep, Pair, Selection, Site, Transcript
+from dpaudit.replaying.transcript import (
+    Comparison,
+    Derived,
+    NoisyStep,
+    Pair,
+    Selection,
+    Site,
+    Transcript,
+)
 
 SITE = Site("code.py", 1, "f")
 
 
-def step(before: Any, other: Any, answer: Any, law: Law, first: int = 0, line: int = 1) -> NoisyStep:
+def step(
+    before: Any, other: Any, answer: Any, law: Law, first: int = 0, line: int = 1
+) -> NoisyStep:
     answer = np.asarray(answer, dtype=float)
     return NoisyStep(
         site=Site("code.py", line, "f"), first=first, before=Pair(np.asarray(before, float), np.asarray(other, float)),
@@ -27,7 +37,12 @@ def step(before: Any, other: Any, answer: Any, law: Law, first: int = 0, line: i
 def largest(ids: Any, place: int) -> Selection:
     ids = np.asarray(ids, dtype=float)
     return Selection(
-        site=SITE, how="largest", ids=ids, factor=np.ones(ids.size), offset=np.zeros(ids.size), outcome=np.array([place])
+        site=SITE,
+        how="largest",
+        ids=ids,
+        factor=np.ones(ids.size),
+        offset=np.zeros(ids.size),
+        outcome=np.array([place]),
     )
 
 
@@ -73,7 +88,8 @@ def test_noisy_max_costs_what_is_shown_and_not_what_is_kept() -> None:
     other = before - 1.0  # all scores move by one: as a vector 40 / 2, as a maximum nothing
     answer = before + law.sample(np.random.default_rng(1), (40,))
     transcript = Transcript(
-        noisy=[step(before, other, answer, law)], selections=[largest(np.arange(40), int(answer.argmax()))]
+        noisy=[step(before, other, answer, law)],
+        selections=[largest(np.arange(40), int(answer.argmax()))],
     )
     [loss] = losses(transcript)
     assert loss.how is How.SELECTED
@@ -85,7 +101,9 @@ def test_noisy_max_costs_what_is_shown_and_not_what_is_kept() -> None:
 def test_the_winners_value_may_be_released_too() -> None:
     law = laws.Laplace(np.full(2, 1.0))
     transcript = Transcript(
-        noisy=[step([3, 1], [2, 1], [4.0, 0.5], law)], selections=[largest([0, 1], 0)], released=[np.array([0])]
+        noisy=[step([3, 1], [2, 1], [4.0, 0.5], law)],
+        selections=[largest([0, 1], 0)],
+        released=[np.array([0])],
     )
     [loss] = losses(transcript)
     # the density of the winner, and the chance that the other one is below it: the same in both worlds
@@ -113,7 +131,11 @@ def test_bits_against_a_public_threshold_are_tail_probabilities() -> None:
 
 def test_the_sparse_vector_is_an_integral_over_its_threshold() -> None:
     threshold, query = laws.Laplace(np.full(1, 2.0)), laws.Laplace(np.full(1, 4.0))
-    noisy = [step([10], [10], [11.0], threshold), step([8], [7], [3.0], query, 1), step([12], [11], [15.0], query, 2)]
+    noisy = [
+        step([10], [10], [11.0], threshold),
+        step([8], [7], [3.0], query, 1),
+        step([12], [11], [15.0], query, 2),
+    ]
     side = Comparison(np.array([0.0]), np.ones(1), np.zeros(1))
     transcript = Transcript(noisy=noisy, selections=[compare(1, side, 0), compare(2, side, 1)])
     [loss] = losses(transcript)
@@ -131,7 +153,13 @@ def test_answers_that_are_summed_count_as_their_sum() -> None:
     law = laws.Gaussian(np.full(1, 3.0))
     noisy = [step([5], [4], [6.0], law), step([0], [0], [1.0], laws.Gaussian(np.full(1, 4.0)), 1)]
     one = np.ones(1)
-    derived = Derived(ids=np.array([2.0]), parents=((np.array([0.0]), one), (np.array([1.0]), one)), offset=np.zeros(1), noise=(), value=np.array([7.0]))
+    derived = Derived(
+        ids=np.array([2.0]),
+        parents=((np.array([0.0]), one), (np.array([1.0]), one)),
+        offset=np.zeros(1),
+        noise=(),
+        value=np.array([7.0]),
+    )
     transcript = Transcript(noisy=noisy, derived=[derived], released=[np.array([2])])
     [left] = settled(transcript).noisy
     assert left.laws[0].scale == pytest.approx(5.0)

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import listened
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 import dpaudit
+import listened
 from dpaudit.cli.main import app
 from dpaudit.errors import SettingsError
 from dpaudit.replaying.record import ReplayRecord
@@ -45,7 +45,11 @@ def replayed(name: str, **given: Any) -> ReplayRecord:
 def line_of(name: str, code: str) -> str:
     """File and line of some code of a generator."""
     source = Path(listened.__file__).read_text().splitlines()
-    start = next(at for at, line in enumerate(source) if line.startswith((f"class {name}(", f"class {name}:")))
+    start = next(
+        at
+        for at, line in enumerate(source)
+        if line.startswith((f"class {name}(", f"class {name}:"))
+    )
     return f"listened.py:{next(at for at in range(start, len(source)) if code in source[at]) + 1}"
 
 
@@ -164,10 +168,21 @@ def test_reports_and_the_command_say_the_same(tmp_path: Path) -> None:
     table().to_csv(data, index=False)
     schema.write_text(json.dumps(SCHEMA.to_document()))
     page = tmp_path / "r.html"
-    words = ["replay", f"{listened.__file__}:HalfTheNoise", "--data", str(data), "--schema", str(schema)]
-    ended = CliRunner().invoke(app, [*words, "--replays", "1", "--target", "row:39", "--html", str(page), "-q"])
+    words = [
+        "replay",
+        f"{listened.__file__}:HalfTheNoise",
+        "--data",
+        str(data),
+        "--schema",
+        str(schema),
+    ]
+    ended = CliRunner().invoke(
+        app, [*words, "--replays", "1", "--target", "row:39", "--html", str(page), "-q"]
+    )
     assert ended.exit_code == 1, ended.stderr
-    assert ended.stdout.startswith("VIOLATION  claimed epsilon 1, epsilon of the transcript at least 2")
+    assert ended.stdout.startswith(
+        "VIOLATION  claimed epsilon 1, epsilon of the transcript at least 2"
+    )
     assert "<svg" in page.read_text()
     record = replayed("HalfTheNoise", replays=1)
     assert line_of("HalfTheNoise", "scale=0.5") in replay_markdown(record)

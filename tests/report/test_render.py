@@ -19,12 +19,10 @@ from dpaudit.errors import RunFolderError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.report.curves import claim_region, largest_tpr
 from dpaudit.report.figures import draw
-from dpaudit.report.render import render_html, render_markdown
-from dpaudit.report.structure import Picture
-from dpaudit.report.write import write_reports
+from dpaudit.report.render import render_html, render_markdown, write_reports
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.result import AuditResult
-from dpaudit.results.schema import result_schema
+from dpaudit.results.result import AuditResult, result_schema
+from dpaudit.results.structure import Picture
 
 Make = Callable[..., AuditRecord]
 
@@ -56,14 +54,19 @@ INVALID: dict[str, Any] = {
 }
 ONE_RUN: dict[str, Any] = {
     "proved": 1.4,
-    "bounds": {**NO_BOUNDS, "one_run": 1.4},
+    "bounds": {**NO_BOUNDS, "one_run_in_turn": 1.4},
     "threshold_rule": None,
-    "one_run": {
+    "game": {
+        "name": "one run",
         "canaries": 100,
         "included": 52,
         "guesses": 20,
         "correct": 20,
         "gaussian_estimate": 2.9,
+        "interference": 0.2,
+        "attacks": [
+            {"name": "nearest", "auc": 0.9, "bound": 1.4, "right": [True] * 20 + [False] * 80}
+        ],
     },
     "shadow_models": {"in": 1, "out": 0},
     "failures": {"in": 0, "out": 0},
@@ -75,6 +78,21 @@ ONE_RUN: dict[str, Any] = {
     "attack": "nearest",
     "scores": {"in": [-0.1, -0.2, 0.0], "out": [-1.5, -0.9]},
     "target": {"choice": "canaries", "row": None},
+}
+MANY_RECORDS: dict[str, Any] = {
+    "game": {
+        "name": "many records",
+        "scored": 60,
+        "each": [
+            {"row": 3, "guesses": 50, "correct": 30},
+            {"row": 7, "guesses": 40, "correct": 40},
+        ],
+    },
+    "shadow_models": {"in": 0, "out": 100},
+    "failures": {"in": 0, "out": 0},
+    "failure_reasons": [],
+    "leaks": [],
+    "target": {"choice": "records", "row": None},
 }
 PROBES: dict[str, Any] = {
     "alarms": [
@@ -96,6 +114,7 @@ EVERY: dict[str, dict[str, Any]] = {
     "inconclusive": INCONCLUSIVE,
     "invalid after the trials": INVALID,
     "one run": ONE_RUN,
+    "many records": MANY_RECORDS,
     "claim beyond all": {"claim": {"epsilon": 1000.0}},
     "threshold beyond the scores": {"threshold": {"value": 1.5, "direction": "higher"}},
     "constant scores": {"scores": {"in": [0.5] * 5, "out": [0.5] * 5}},
@@ -327,6 +346,21 @@ def test_sections_come_in_the_order_in_which_a_reader_asks(record_of: Make) -> N
     assert [title for title in titles if title in asked] == list(asked)
 
 
+def test_a_game_says_what_is_its_own(record_of: Make) -> None:
+    many = render_markdown(record_of(**MANY_RECORDS))
+    part = many.partition("## Many records per shadow model")[2].partition("\n## ")[0]
+    assert part.index("| 7 | 40 | 40 |") < part.index("| 3 | 50 | 30 |")
+    assert "| Score | Coins in | Coins out |" in many
+    assert "100, each with about half of the records" in many
+    assert "Where the leak is" not in many
+    canaries = render_markdown(record_of(**ONE_RUN))
+    assert "| Bound, nearest | 1.4 | AUC 0.900 |" in canaries
+    assert "| Score | Canaries in | Canaries out |" in canaries
+    worlds = render_markdown(record_of())
+    assert "| Score | Trials in | Trials out |" in worlds
+    assert "canaries" not in worlds
+
+
 @pytest.mark.parametrize(
     ("changed", "seen"),
     [
@@ -336,6 +370,9 @@ def test_sections_come_in_the_order_in_which_a_reader_asks(record_of: Make) -> N
         (INCONCLUSIVE, "tables with another in its place"),
         (INCONCLUSIVE, "record:target.json (not a row of the table)"),
         (ONE_RUN, "which of the canaries were in the table"),
+        (ONE_RUN, "| Attacks | 100 canaries |"),
+        (MANY_RECORDS, "which of the attacked records were in the table"),
+        (MANY_RECORDS, "| Attacks | 2 records, each by a fair coin in every model |"),
     ],
 )
 def test_the_threat_model_says_who_sees_what(

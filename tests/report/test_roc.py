@@ -13,8 +13,8 @@ from dpaudit.bounds import RocCurve
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.report.curves import largest_tpr, on_logarithmic_axes, permitted_from, roc_band
 from dpaudit.report.figures import draw
-from dpaudit.report.structure import Picture
 from dpaudit.results.record import AuditRecord
+from dpaudit.results.structure import Picture
 
 Make = Callable[..., AuditRecord]
 
@@ -23,7 +23,7 @@ SCORED: dict[str, Any] = {
     "scores": SCORES,
     "threshold": {"value": 0.65, "direction": "higher"},
     "counts": {"false_negatives": 1, "false_positives": 0, "n_in": 4, "n_out": 5},
-    "sequential": None,
+    "game": {"name": "two worlds", "sequential": None},
 }
 
 
@@ -45,10 +45,9 @@ def test_the_band_holds_the_limits_of_every_threshold(record_of: Make) -> None:
 
 
 def test_trials_that_are_not_independent_have_no_band(record_of: Make) -> None:
-    steps = {"scored": 9, "refits": 1, "stopped": False}
-    record = record_of(**SCORED)
-    assert "limits of each rate" in draw(Picture.ROC, record)
-    object.__setattr__(record, "sequential", steps)
+    steps = {"trials": 9, "cap": 9, "stopped_early": False}
+    assert "limits of each rate" in draw(Picture.ROC, record_of(**SCORED))
+    record = record_of(**(SCORED | {"game": {"name": "two worlds", "sequential": steps}}))
     assert roc_band(record) is None
     assert "limits of each rate" not in draw(Picture.ROC, record)
 

@@ -226,7 +226,7 @@ def test_a_limit_on_mu_exceeds_where_the_study_says_so() -> None:
         one = fixed_on(
             mechanism.seen(member, rng),
             member,
-            2 * path.settings.fitted,
+            2 * path.settings.game.fitted,
             path.settings,
             guarantee,
             rng,

@@ -5,7 +5,7 @@ from contextlib import suppress
 import pandas as pd
 import pytest
 
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.games import audit_settings
 from dpaudit.bounds import coin_provable
 from dpaudit.plugins.synthetic import accept
 from dpaudit.seeds import rng_of
@@ -108,7 +108,7 @@ def test_what_is_shown_is_how_often_a_table_changes() -> None:
 
 
 def test_a_leak_that_is_always_shown_proves_all_that_can_be_proved() -> None:
-    scored = AuditSettings(shadow_models=400).scored
+    scored = audit_settings(shadow_models=400).game.scored
     highest = coin_provable(scored, delta=0.0, confidence=0.95)
     assert provable(Shown(1.0, 0.0), 400) == pytest.approx(highest)
     assert provable(Shown(1.0, 1.0), 400) == pytest.approx(highest)

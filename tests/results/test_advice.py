@@ -93,11 +93,10 @@ def test_a_second_look_at_the_same_trials_is_repeated_with_a_fresh_seed(record_o
         claim={"epsilon": 1.0},
         seed=7,
         checks=[judged],
-        reproduce="dpaudit audit 'my gan' --data a.csv --seed 7 --shadow-models 100",
+        fresh="dpaudit audit 'my gan' --data a.csv --seed 8 --shadow-models 100",
     )
-    fresh = "dpaudit audit 'my gan' --data a.csv --seed 8 --shadow-models 100"
-    assert next_step(found).command == fresh
-    in_memory = replace(found, data=replace(found.data, source=IN_MEMORY))
+    assert next_step(found).command == found.fresh
+    in_memory = replace(found, fresh=None)
     assert next_step(in_memory).command == ""
     assert "--seed 8" in next_step(in_memory).then[0]
     assert "holds at no confidence" in lead(found)[-1]

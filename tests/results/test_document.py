@@ -22,9 +22,9 @@ from dpaudit import AuditResult, Verdict
 from dpaudit.bounds import CoinGuesses, Counts
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.currencies import ConcentratedClaim, CurveClaim, GaussianClaim
-from dpaudit.results.document import from_document, to_document
+from dpaudit.results.document import completed, from_document, to_document
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.schema import result_schema
+from dpaudit.results.result import result_schema
 
 REPORTS = Path(__file__).parents[2] / "reports"
 COMMITTED = sorted(REPORTS.rglob("result.json"))
@@ -58,7 +58,13 @@ def test_a_committed_result_is_read_and_written_byte_by_byte_but_for_later_keys(
 
 
 @pytest.mark.parametrize(
-    "place", [("proved",), ("bounds", "one_run"), ("attacks", 0, "bounds", "exact")]
+    "place",
+    [
+        ("proved",),
+        ("bounds", "one_run"),
+        ("attacks", 0, "bounds", "exact"),
+        ("game", "sequential"),
+    ],
 )
 def test_a_key_that_came_later_is_read_as_null(
     place: tuple[Any, ...], example: dict[str, Any], tmp_path: Path
@@ -72,6 +78,11 @@ def test_a_key_that_came_later_is_read_as_null(
     assert functools.reduce(operator.getitem, place, written) is None
     part[key] = None
     assert written == example
+    del part[key]
+    whole = completed(AuditRecord, example)
+    assert list(functools.reduce(operator.getitem, inside, whole)) == list(
+        functools.reduce(operator.getitem, inside, written)
+    )
 
 
 def test_the_folder_is_not_in_the_document(example: dict[str, Any]) -> None:
@@ -150,6 +161,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         return st.floats(low, high, allow_nan=False, allow_infinity=False)
     if origin in (typing.Union, types.UnionType):
         return st.one_of(*(st.none() if one is type(None) else values(one) for one in inner))
+    if origin is typing.Literal:
+        return st.sampled_from(inner)
     if origin is tuple:
         return st.lists(values(inner[0]), max_size=3).map(tuple)
     if origin is Mapping:

@@ -64,7 +64,11 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "truth as a number": ({"rows": True}, "rows: True is not of type 'integer'"),
     "out of range": ({"proved": -1.0}, "proved: -1.0 is less than the minimum of 0"),
     "unknown verdict": ({"verdict": "private"}, "verdict: 'private' is not one of"),
-    "unfinished part": ({"one_run": {}}, "one_run: '.*' is a required property"),
+    "unfinished part": ({"game": {"name": "one run"}}, "game: '.*' is a required property"),
+    "unknown game": (
+        {"game": {"name": "chess", "sequential": None}},
+        "game.name: .chess. is not one of",
+    ),
     "unknown world": ({"failures": {"in": 0, "off": 0}}, "failures: "),
     "claim without meaning": (
         {"claim": {"epsilon": -1, "delta": 0, "neighbours": "add-remove", "source": ""}},
@@ -79,9 +83,9 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         "a result with verdict violation lacks proved, auc, scores",
     ),
     "an endless list": ({"scores": [0.25] * 4000}, "scores: .*… *; take the file"),
-    "older version": ({"schema_version": 1}, "has schema_version 1, this dpaudit reads 2: "),
-    "newer version": ({"schema_version": 3}, "has schema_version 3, this dpaudit reads 2: "),
-    "no version": ({"schema_version": ...}, "has schema_version None, this dpaudit reads 2: "),
+    "older version": ({"schema_version": 2}, "has schema_version 2, this dpaudit reads 3: "),
+    "newer version": ({"schema_version": 4}, "has schema_version 4, this dpaudit reads 3: "),
+    "no version": ({"schema_version": ...}, "has schema_version None, this dpaudit reads 3: "),
     "NaN": ({"proved": float("nan")}, "is not JSON"),
 }
 

@@ -11,13 +11,12 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from dpaudit.bounds.table import ValidBound
-from dpaudit.results.document import is_record
+from dpaudit.results.document import is_record, schema_of
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.result import AuditResult
-from dpaudit.results.schema import result_schema, schema_of
+from dpaudit.results.result import AuditResult, result_schema
 
 NAMES = [field.name for field in fields(AuditRecord)]
-OPTIONAL = {"access", "date", "detectable_gaussian", "probes", "reach", "records"}
+OPTIONAL = {"access", "date", "detectable_gaussian", "fresh", "probes", "reach"}
 """Absent where it is not known, or where none was run."""
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 
-from dpaudit.results.document import Document
-from dpaudit.results.schema import document_schema
+from dpaudit.results.document import Document, document_schema
 
 
 def read_document(kind: type[Document], text: str) -> Any:

@@ -80,7 +80,10 @@ class SharedNoise(GaussianCounts):
     """Five shares of that noise, which are summed before anybody sees them."""
 
     def train(self, counts: Any) -> Any:
-        parts = [(counts if at == 0 else 0 * counts) + self.rng.normal(0, 5**-0.5, CELLS) for at in range(5)]
+        parts = [
+            (counts if at == 0 else 0 * counts) + self.rng.normal(0, 5**-0.5, CELLS)
+            for at in range(5)
+        ]
         return shares(np.sum(parts, axis=0))
 
 
@@ -229,7 +232,9 @@ class InThreads(Counting):
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(1) as pool:
-            return shares(pool.submit(lambda: counts + self.rng.laplace(0.0, 1.0, size=CELLS)).result())
+            return shares(
+                pool.submit(lambda: counts + self.rng.laplace(0.0, 1.0, size=CELLS)).result()
+            )
 
 
 SHARED = np.random.default_rng()

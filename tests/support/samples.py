@@ -10,6 +10,11 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import GameView
 
+QUICK_ATTACKS = tuple(
+    f"{name},classifier=logistic-regression" for name in ("groundhog-naive", "query-target")
+)
+"""Attacks that cost little: most of an audit's time is that of forests."""
+
 PEOPLE = Schema(
     columns=(
         Column(name="job", kind=Kind.CATEGORICAL, categories=("clerk", "cook", "miner")),

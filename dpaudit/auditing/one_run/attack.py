@@ -10,11 +10,11 @@ import pandas as pd
 
 from dpaudit.auditing.one_run.marginals import CanaryMarginals
 from dpaudit.auditing.one_run.matches import CanaryMatches
-from dpaudit.auditing.settings import CANARY_ATTACKS
-from dpaudit.bounds import Prefix, auc, one_run_in_turn, strongest_prefix
+from dpaudit.auditing.one_run.settings import CANARY_ATTACKS
+from dpaudit.bounds import GuessesInTurn, Prefix, auc, one_run_in_turn, strongest_prefix
 from dpaudit.game.features import FeatureMaker
 from dpaudit.model.encoding import encode
-from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView, IntArray
+from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView
 
 _CLOSEST, _MATCHES, _MARGINALS = CANARY_ATTACKS
 FARTHEST: Final = 10.0
@@ -41,19 +41,7 @@ class ClosestRecord:
         return scores
 
 
-class InTurn(NamedTuple):
-    """Guesses of all coins in the order in which they are looked at.
-
-    Attributes:
-        order: Positions [m] of the canaries.
-        inside: Whether each is guessed in, in this order; shape (m,).
-    """
-
-    order: IntArray
-    inside: BoolArray
-
-
-def in_then_out(scores: FloatArray) -> InTurn:
+def in_then_out(scores: FloatArray) -> GuessesInTurn:
     """Guesses "in" for the better half, from the best on; then "out" for the rest, from the worst.
 
     For scores whose scale is unknown: a generator that memorises shows what it was trained on, and
@@ -68,13 +56,13 @@ def in_then_out(scores: FloatArray) -> InTurn:
     below = best[ordered < middle][::-1]
     inside = np.arange(len(scores)) < len(above)
     inside[len(above) + len(below) :] = len(above) <= len(below)
-    return InTurn(np.concatenate([above, below, tied]), inside)
+    return GuessesInTurn(np.concatenate([above, below, tied]), inside)
 
 
-def surest_first(scores: FloatArray) -> InTurn:
+def surest_first(scores: FloatArray) -> GuessesInTurn:
     """Guesses each coin by the sign of its log odds, the largest odds first."""
     order = np.argsort(-np.abs(scores), kind="stable")
-    return InTurn(order, scores[order] > 0.0)
+    return GuessesInTurn(order, scores[order] > 0.0)
 
 
 class CanaryAttack(NamedTuple):
@@ -88,7 +76,7 @@ class CanaryAttack(NamedTuple):
 
     name: str
     scorer: FeatureMaker
-    guess: Callable[[FloatArray], InTurn]
+    guess: Callable[[FloatArray], GuessesInTurn]
 
 
 ATTACKS: Final = (

@@ -18,8 +18,8 @@ from dpaudit.results.record import (
     AuditRecord,
     ControlOutcome,
     FailureReason,
+    TargetOfAudit,
 )
-from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import Check, Power, SampleUnit
 
 
@@ -71,8 +71,7 @@ def conclude_one_run(
         unit=SampleUnit.CANARIES,
         bounds=None if proved is None else recorded_bounds({ValidBound.ONE_RUN_IN_TURN: proved}),
         threshold_rule=None,
-        sequential=None,
-        one_run=OneRunOutcome(
+        game=OneRunOutcome(
             canaries=audit.canaries,
             included=int(audit.coins.sum()),
             guesses=prefix.guesses if prefix else audit.canaries,

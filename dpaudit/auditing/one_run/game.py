@@ -5,13 +5,14 @@ from __future__ import annotations
 from dpaudit.auditing.controls import CONTROLS
 from dpaudit.auditing.game import GameKind, TrainingCount
 from dpaudit.auditing.one_run.session import OneRunSession
+from dpaudit.auditing.one_run.settings import OneRun
 from dpaudit.auditing.one_run.spec import build_one_run
 from dpaudit.auditing.settings import AuditSettings
 
 
-def _trainings(settings: AuditSettings, together: bool) -> TrainingCount:
+def _trainings(settings: AuditSettings[OneRun], together: bool) -> TrainingCount:
     del settings, together
-    return TrainingCount(models=1, repeats=0, controls=len(CONTROLS))
+    return TrainingCount(models=1, repeats=0, controls=len(CONTROLS), alone=True)
 
 
-ONE_RUN = GameKind(build=build_one_run, session=OneRunSession, trainings=_trainings)
+KIND = GameKind(build=build_one_run, session=OneRunSession, trainings=_trainings)

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dpaudit.auditing.plan import fewest
-from dpaudit.auditing.settings import MIN_CANARIES
+from dpaudit.auditing.one_run.settings import MIN_CANARIES, OneRun
+from dpaudit.auditing.plan import (
+    Needed,
+    PlanQuestion,
+    PlanSubject,
+    Sizing,
+    fewest,
+    proves,
+    rows_of,
+)
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import one_run_in_turn, one_run_in_turn_detectable
+from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import require_add_remove, require_epsilon
 from dpaudit.results.verdict import POWER, Power
 
+if TYPE_CHECKING:
+    from dpaudit.model.tables import Table
+
+ALTERNATIVES: Final = (50, 100, 200, 500, 1000, 2000)
+"""Canaries of which a plan always says what they can prove."""
 MOST_PLANNED: Final = 5_000
 """Most canaries that a plan looks for."""
 
@@ -54,3 +70,68 @@ def needed_canaries(claim: PrivacyClaim, epsilon: float, confidence: float) -> i
         return least is not None and least <= epsilon
 
     return fewest(enough, least=MIN_CANARIES, most=MOST_PLANNED)
+
+
+def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], question: PlanQuestion) -> Sizing:
+    """What one training can prove with so many canaries.
+
+    Args:
+        subject: What is to be audited.
+        settings: The settings of the audit.
+        question: What it is to be large enough for.
+
+    Raises:
+        SettingsError: If there can be no such audit.
+        ClaimError: If the claim is none that one training can be compared with.
+    """
+    claim = require_epsilon(subject.claim, method="`one_run`")
+    require_add_remove(claim.neighbours, method="`one_run`")
+    asked, confidence = settings.game.canaries, settings.attack_confidence
+    most = MOST_PLANNED
+    if subject.table_rows is not None:
+        settings.game.check_rows(subject.table_rows)
+        most = subject.table_rows // 2
+    if question.assumed is not None and question.detect is None:
+        raise SettingsError("`tpr` and `fpr` are for shadow models: with `one_run` give `detect`")
+
+    def row(canaries: int) -> dict[str, Any]:
+        proven = proves(power(canaries, claim, confidence), claim)
+        return {"canaries": canaries, "guesses": canaries, **proven}
+
+    needed = None
+    if question.detect is not None:
+        size = needed_canaries(claim, question.detect, confidence)
+        needed = Needed(size, f"a true epsilon of {question.detect:g}")
+    lost = None if subject.table is None else _interference(subject.table, settings, claim)
+    attacks = settings.game.hypotheses.count
+    return Sizing(
+        unit="canaries",
+        scored="guesses",
+        asked=asked,
+        rows=rows_of(row, {asked, *(size for size in ALTERNATIVES if size <= most)}),
+        needed=needed,
+        of=f"one training, {attacks} attacks",
+        attacks=attacks,
+        most=MOST_PLANNED,
+        cost="cost: one training; its controls train nothing",
+        details=(_interference_line(lost),),
+        document={"interference": lost},
+    )
+
+
+def _interference(table: Table, settings: AuditSettings[OneRun], claim: PrivacyClaim) -> float:
+    """How much the canaries of a table disturb one another, before anything is trained."""
+    from dpaudit.auditing.one_run.marginals import interference
+    from dpaudit.auditing.one_run.spec import view_of
+    from dpaudit.game.worlds import choose_canaries
+
+    chosen = choose_canaries(table.data, table.schema, settings.game.canaries)
+    rows = len(table.data) if settings.rows is None else settings.rows
+    return interference(view_of(table, chosen, rows=rows, neighbours=claim.neighbours))
+
+
+def _interference_line(lost: float | None) -> str:
+    if lost is None:
+        return "interference: as if no canary disturbed another; GENERATOR and `data` say more"
+    said = f"{100.0 * lost:.0f} % of what marginals say of a coin is lost to other canaries"
+    return f"interference: {said}"

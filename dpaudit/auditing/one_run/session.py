@@ -97,7 +97,7 @@ class OneRunSession(Session[OneRunSpec, Outcome]):
     def control(self, role: Role) -> ControlOutcome:
         """Runs a control and judges it; strictly, so that a sound one hardly ever fails."""
         outcome, claim = self.train_one(role), self.audit.claim
-        confidence = self.audit.settings.hypotheses.confidence(CONFIDENCE)
+        confidence = self.audit.settings.game.hypotheses.confidence(CONFIDENCE)
         highest = power(self.audit.canaries, claim, confidence).max_provable
         guessed = self._guessed(outcome)
         if not guessed:

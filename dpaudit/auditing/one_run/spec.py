@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.auditing.settings import DEFAULT_CANARIES, MIN_CANARIES, AuditSettings
+from dpaudit.auditing.one_run.settings import OneRun
+from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.errors import SettingsError
 from dpaudit.game.worlds import CanaryGame, choose_canaries, flip_coins
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.currencies import require_add_remove, require_epsilon
@@ -34,11 +34,12 @@ class OneRunSpec(AuditSpec):
 
     TRAINED: ClassVar[tuple[str, ...]] = ("neighbours", "canaries")
 
+    settings: AuditSettings[OneRun]
     claim: PrivacyClaim
     canary_rows: IntArray
 
     def __post_init__(self) -> None:
-        check_canaries(self.canaries, rows=len(self.table.data))
+        self.settings.game.check_rows(len(self.table.data))
         require_add_remove(self.claim.neighbours, method="`one_run`")
 
     @property
@@ -91,7 +92,7 @@ def view_of(table: Table, canary_rows: IntArray, *, rows: int, neighbours: Neigh
     )
 
 
-def build_one_run(generator: object, table: Table, settings: AuditSettings) -> OneRunSpec:
+def build_one_run(generator: object, table: Table, settings: AuditSettings[OneRun]) -> OneRunSpec:
     """Validates everything that a one-run audit needs.
 
     Args:
@@ -106,31 +107,18 @@ def build_one_run(generator: object, table: Table, settings: AuditSettings) -> O
         InputError: If anything is unusable; says what and how to fix it.
     """
     data, schema = table.data, table.schema
-    canaries = DEFAULT_CANARIES if settings.canaries is None else settings.canaries
-    check_canaries(canaries, rows=len(data))
+    settings.game.check_rows(len(data))
     named = named_generator(
         generator, settings.parameters, {"schema": schema}, worker_memory=settings.worker_memory
     )
     spec = OneRunSpec(
+        given=generator,
         generator=named,
         table=table,
         settings=settings,
-        claim=require_epsilon(claim_under_audit(named, settings.stated_claim), method="`one_run`"),
-        canary_rows=choose_canaries(data, schema, canaries),
+        claim=require_epsilon(claim_under_audit(named, settings.claim), method="`one_run`"),
+        canary_rows=choose_canaries(data, schema, settings.game.canaries),
     )
     _ = spec.game  # validates
     check_table(named.generator, data)
     return spec
-
-
-def check_canaries(canaries: int, *, rows: int) -> None:
-    """Refuses a number of canaries that no game can be made of.
-
-    Raises:
-        SettingsError: If there are fewer than 20, or more than half of the rows.
-    """
-    if not MIN_CANARIES <= canaries <= rows // 2:
-        raise SettingsError(
-            f"`canaries` must be a number from {MIN_CANARIES} to half of the table's "
-            f"{rows} rows, got {canaries}"
-        )

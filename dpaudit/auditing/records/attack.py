@@ -11,8 +11,8 @@ import pandas as pd
 
 from dpaudit.auditing.two_worlds.attacking.fitting import FOLDS, score, trained
 from dpaudit.auditing.two_worlds.attacking.parts import MIN_FITTED
-from dpaudit.bounds import CoinGuesses, Grading, auc
-from dpaudit.bounds.record_grading import count_record_guesses, promise_of_records
+from dpaudit.bounds import CoinGuesses, GuessCalibration, auc
+from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
 from dpaudit.bounds.table import Observed, ValidBound, proved, valid_bounds
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, GameView, IntArray, Scorer
@@ -45,14 +45,14 @@ class FittedRecords(NamedTuple):
     Attributes:
         attack: The attack and its name.
         scores: The trained classifier, or one for each record.
-        grading: What its guesses weigh.
-        promise: The bound that it promises of the scored models.
+        calibration: What its guesses weigh.
+        forecast: The bound that is forecast for the scored models.
     """
 
     attack: NamedAttack
     scores: ScoreRecords
-    grading: Grading
-    promise: float
+    calibration: GuessCalibration
+    forecast: float
 
 
 class RecordsEvaluation(NamedTuple):
@@ -94,7 +94,7 @@ def fit_records(
     confidence: float,
     rng: np.random.Generator,
 ) -> FittedRecords:
-    """Trains an attack for all records together and for each alone, and keeps what promises more.
+    """Trains an attack for all records together and for each alone, and keeps the larger forecast.
 
     Together suits features that are relative to the record, as counts of rows that equal it; alone
     suits features of the table, whose meaning differs from record to record.
@@ -127,7 +127,7 @@ def fit_records(
         for held_out in range(int(fold.max()) + 1):
             mine = fold == held_out
             tried[mine] = way(attack, unit[~mine], included[~mine], rng)(unit[mine])
-        promised = promise_of_records(
+        forecast = calibrate_records(
             tried,
             included,
             trainings=trainings,
@@ -135,11 +135,11 @@ def fit_records(
             confidence=confidence,
             rng=rng,
         )
-        found.append((promised, way))
-    promised, way = max(found, key=lambda one: one[0].bound)
+        found.append((forecast, way))
+    forecast, way = max(found, key=lambda one: one[0].bound)
     scores = way(attack, unit, included, rng)
     return FittedRecords(
-        named, lambda rows: scores(standard(rows)), promised.grading, promised.bound
+        named, lambda rows: scores(standard(rows)), forecast.calibration, forecast.bound
     )
 
 
@@ -169,8 +169,8 @@ def evaluate_records(
         AttackError: If the scorer does not give one finite score per vector.
     """
     scores = fitted.scores(features)
-    odds = fitted.grading.log_odds(scores)
-    guessed = fitted.grading.guesses(scores)
+    odds = fitted.calibration.log_odds(scores)
+    guessed = fitted.calibration.guesses(scores)
     guesses = count_record_guesses(guessed, included, failed=failed)
     hit = (guessed != 0) & ((guessed > 0) == included)
     mixed = included.any() and not included.all()

@@ -24,13 +24,13 @@ from dpaudit.game.outcomes import StoredOutcome
 from dpaudit.game.trial import Role
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.protocols import BoolArray, World, is_seedable, trains_many
+from dpaudit.results.game import AttackOutcome
 from dpaudit.results.record import (
-    AttackOutcome,
     AuditRecord,
     ControlOutcome,
+    TargetOfAudit,
 )
 from dpaudit.results.records import RecordOutcome, RecordsOutcome
-from dpaudit.results.target import TargetOfAudit
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
 
 EVEN_ODDS = Threshold(0.0, Direction.HIGHER)
@@ -78,7 +78,7 @@ def conclude_records(
     settings = audit.settings
     claim = findings.claim if findings else audit.claim
     outcomes = findings.outcomes if findings else ()
-    fitted = 2 * settings.fitted
+    fitted = 2 * settings.game.fitted
     lost = sum(not end.finished for end in outcomes if end.trial.number >= fitted)
     left = power(settings, claim, failed=lost)
     attacked = findings.attacked if findings else ()
@@ -95,10 +95,8 @@ def conclude_records(
         checks=checks,
         seconds=seconds,
         bounds=recorded_bounds(best.bounds) if best else None,
-        threshold_rule=settings.threshold,
-        sequential=None,
-        one_run=None,
-        records=_records(audit, best),
+        threshold_rule=settings.game.rule,
+        game=_records(audit, best),
         auc=best.auc if best else None,
         counts=_counts(best) if best else None,
         shadow_models={World.IN: 0, World.OUT: len(outcomes)},

@@ -15,6 +15,7 @@ from dpaudit.auditing.controls import (
     unfinished,
 )
 from dpaudit.auditing.records.attack import RecordsEvaluation
+from dpaudit.auditing.records.settings import ManyRecords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.game.target import copies_of
 from dpaudit.game.trial import Role
@@ -73,14 +74,14 @@ class _Copies:
         return pd.concat([copies, table.iloc[len(copies) :]], ignore_index=True)
 
 
-def control_settings(settings: AuditSettings) -> AuditSettings:
+def control_settings(settings: AuditSettings[ManyRecords]) -> AuditSettings[ManyRecords]:
     """The settings of either control: no more models than the audit has, one selected attack.
 
     Its confidence is as strict as leaves a proof to a perfect separation of so few coins.
     """
-    models = min(settings.shadow_models, MOST_MODELS)
-    small = replace(settings, shadow_models=models, multiplicity=Multiplicity.SELECT)
-    by_chance = 0.5 ** (small.scored * settings.records)
+    models = min(settings.game.shadow_models, MOST_MODELS)
+    small = settings.with_game(shadow_models=models, multiplicity=Multiplicity.SELECT)
+    by_chance = 0.5 ** (small.game.scored * settings.game.records)
     return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
 
 

@@ -1,29 +1,56 @@
-"""What an audit of many records per shadow model can prove."""
+"""What an audit of many records per shadow model can prove, and how many to train together.
+
+Records that are trained together hide one another. A record shifts what an attack sees by mu
+standard deviations of the mechanism's noise. If k records all shift the same statistic, the coins
+of the k - 1 others, of variance mu²/4 each, are noise to an attack on one of them: it sees a shift
+of mu / sqrt(1 + (k - 1) mu²/4). Records that shift statistics of their own do not disturb one
+another. A real generator is somewhere in between.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from dpaudit.auditing.plan import MOST_PLANNED, fewest
-from dpaudit.auditing.settings import FEWEST_WITH_RECORDS, AuditSettings
-from dpaudit.bounds import coin_detectable, coin_detectable_gaussian, coin_provable
+from dpaudit.auditing.plan import (
+    MOST_PLANNED,
+    SHADOW_MODELS,
+    Needed,
+    PlanQuestion,
+    PlanSubject,
+    Sizing,
+    fewest,
+    proves,
+    rows_of,
+)
+from dpaudit.auditing.records.settings import LARGEST_SHARE, ManyRecords
+from dpaudit.auditing.settings import AuditSettings
+from dpaudit.bounds import (
+    coin_detectable,
+    coin_detectable_gaussian,
+    coin_detectable_shift,
+    coin_provable,
+)
+from dpaudit.errors import SettingsError
+from dpaudit.formatting import rounded_up
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.currencies import Claim, require_epsilon
+from dpaudit.model.currencies import Claim, require_add_remove, require_epsilon
 from dpaudit.results.verdict import POWER, Power
 
+ALTERNATIVE_RECORDS: Final = (1, 4, 16, 64)
 _LEARNT_FROM = 40
 """Coins of the fitting part at which an audit misses twice as many leaks as with a known rule.
 
-Measured by simulating fitting and grading; `tests/auditing/test_stated_power.py` repeats it.
+Measured by simulating fitting and calibration; `tests/auditing/test_stated_power.py` repeats it.
 """
 
 
-def power(settings: AuditSettings, claim: Claim, *, failed: int = 0) -> Power:
+def power(settings: AuditSettings[ManyRecords], claim: Claim, *, failed: int = 0) -> Power:
     """What an audit of this size can prove against a claim.
 
     It is that of as many coins as records and scored models have together, as if records did not
-    disturb one another (`interference` says what it costs where they do), less what it costs that
+    disturb one another (`caught_with` says what it costs where they do), less what it costs that
     the rule has to be learnt from the fitting part.
 
     Args:
@@ -38,7 +65,7 @@ def power(settings: AuditSettings, claim: Claim, *, failed: int = 0) -> Power:
         ClaimError: If the claim is not one of epsilon.
     """
     claim = require_epsilon(claim, method="`records`")
-    size = size_of(settings, claim, records=settings.records, failed=failed)
+    size = size_of(settings, claim, records=settings.game.records, failed=failed)
     highest = coin_provable(**size)
     if highest <= claim.epsilon:
         return Power(highest, None)
@@ -50,7 +77,9 @@ def power(settings: AuditSettings, claim: Claim, *, failed: int = 0) -> Power:
     )
 
 
-def needed_shadow_models(claim: Claim, epsilon: float, settings: AuditSettings) -> int | None:
+def needed_shadow_models(
+    claim: Claim, epsilon: float, settings: AuditSettings[ManyRecords]
+) -> int | None:
     """How many shadow models prove that every record leaks more than the claim, with 80 % power.
 
     Args:
@@ -68,26 +97,26 @@ def needed_shadow_models(claim: Claim, epsilon: float, settings: AuditSettings) 
     asked = require_epsilon(claim, method="`records`")
 
     def enough(shadow_models: int) -> bool:
-        sized = replace(settings, shadow_models=shadow_models)
-        size = size_of(sized, asked, records=settings.records)
+        sized = settings.with_game(shadow_models=shadow_models)
+        size = size_of(sized, asked, records=settings.game.records)
         caught = coin_detectable(claim_epsilon=asked.epsilon, power=_of_known_rule(sized), **size)
         return caught is not None and caught <= epsilon
 
-    return fewest(enough, least=FEWEST_WITH_RECORDS, most=MOST_PLANNED)
+    return fewest(enough, least=ManyRecords.FEWEST, most=MOST_PLANNED)
 
 
-def _of_known_rule(settings: AuditSettings) -> float:
+def _of_known_rule(settings: AuditSettings[ManyRecords]) -> float:
     """The power of guessing every answer of randomised response where learning to gives `POWER`.
 
     From few coins of the fitting part answers may get unequal weights, or none. Of a Gaussian leak
     that costs little: unequal weights win there what the margin loses.
     """
-    coins = 2 * settings.fitted * settings.records
+    coins = 2 * settings.game.fitted * settings.game.records
     return 1.0 - (1.0 - POWER) * coins**2 / (coins**2 + _LEARNT_FROM**2)
 
 
 def size_of(
-    settings: AuditSettings, claim: PrivacyClaim, *, records: int, failed: int = 0
+    settings: AuditSettings[ManyRecords], claim: PrivacyClaim, *, records: int, failed: int = 0
 ) -> dict[str, Any]:
     """The size of an audit as the fair-coin bound sees it.
 
@@ -101,9 +130,154 @@ def size_of(
         Arguments of the functions of `bounds` that plan for fair coins.
     """
     return {
-        "trials": settings.scored * records,
+        "trials": settings.game.scored * records,
         "shared": records,
         "failed": failed * records,
         "delta": claim.delta,
         "confidence": settings.attack_confidence,
     }
+
+
+class Caught(NamedTuple):
+    """The smallest Gaussian leak on each record that an audit of k records catches.
+
+    Attributes:
+        records: Records that each model serves, k.
+        guesses: Scored models times records.
+        apart: mu of that leak if records do not disturb one another; None if none is caught.
+        together: The same if all of them shift the same statistic.
+    """
+
+    records: int
+    guesses: int
+    apart: float | None
+    together: float | None
+
+
+def shift_needed(seen: float, records: int) -> float | None:
+    """The shift of one record alone of which so much is seen among k that shift the same statistic.
+
+    Args:
+        seen: The shift that has to be seen, at least 0.
+        records: Records, k.
+
+    Returns:
+        The shift; None if no shift is large enough.
+    """
+    left = 1.0 - (records - 1) * seen * seen / 4.0
+    return seen / math.sqrt(left) if left > 0.0 else None
+
+
+def caught_with(
+    records: Iterable[int], settings: AuditSettings[ManyRecords], claim: PrivacyClaim
+) -> list[Caught]:
+    """What as many models catch with each number of records, with 80 % power.
+
+    Args:
+        records: Numbers of records.
+        settings: Those of the audit; its own number of records does not matter.
+        claim: The claim under audit.
+
+    Returns:
+        One for each number, in order.
+    """
+    found = []
+    for k in records:
+        size = size_of(settings, claim, records=k)
+        seen = coin_detectable_shift(claim_epsilon=claim.epsilon, power=POWER, **size)
+        together = None if seen is None else shift_needed(seen, k)
+        found.append(Caught(k, size["trials"], seen, together))
+    return found
+
+
+def most_sensitive(leaks: Mapping[int, float | None]) -> int | None:
+    """The number of records with which the smallest leak is caught; None if none is caught."""
+    return min(
+        (records for records, leak in leaks.items() if leak is not None),
+        key=lambda records: (leaks[records], records),
+        default=None,
+    )
+
+
+def sizing(
+    subject: PlanSubject, settings: AuditSettings[ManyRecords], question: PlanQuestion
+) -> Sizing:
+    """What audits of some numbers of shadow models can prove, and of other numbers of records.
+
+    Args:
+        subject: What is to be audited.
+        settings: The settings of the audit.
+        question: What it is to be large enough for.
+
+    Raises:
+        ClaimError: If the claim is not one of epsilon and add-remove neighbours.
+        SettingsError: If the table is too small for the records, or an attack was given by rates.
+    """
+    game = settings.game
+    if question.assumed is not None and question.detect is None:
+        raise SettingsError("`tpr` and `fpr` are for one target: with `records` give `detect`")
+    claim = require_epsilon(subject.claim, method="`records`")
+    require_add_remove(claim.neighbours, method="`records`")
+    most = max(ALTERNATIVE_RECORDS)
+    if subject.table_rows is not None:
+        game.check_rows(subject.table_rows)
+        most = int(LARGEST_SHARE * subject.table_rows)
+    numbers = {game.records, *(k for k in ALTERNATIVE_RECORDS if k <= most)}
+    choices = caught_with(sorted(numbers), settings, claim)
+
+    def row(shadow_models: int) -> dict[str, Any]:
+        sized = settings.with_game(shadow_models=shadow_models)
+        fitted = {"fitted": 2 * sized.game.fitted, "scored": sized.game.scored}
+        return {"shadow_models": shadow_models, **fitted, **proves(power(sized, claim), claim)}
+
+    needed = None
+    if question.detect is not None:
+        size = needed_shadow_models(claim, question.detect, settings)
+        needed = Needed(size, f"a true epsilon of {question.detect:g} on every record")
+    return Sizing(
+        unit="shadow_models",
+        scored="scored",
+        asked=game.shadow_models,
+        rows=rows_of(row, {*SHADOW_MODELS, game.shadow_models}),
+        needed=needed,
+        of=f"{len(game.attacks)} attack(s), {game.records} records",
+        attacks=len(game.attacks),
+        details=("", *_lines(choices, game)),
+        document={"records": [_document(one) for one in choices]},
+    )
+
+
+def _document(one: Caught) -> dict[str, Any]:
+    return {
+        "records": one.records,
+        "guesses": one.guesses,
+        "detectable_mu_apart": one.apart,
+        "detectable_mu_together": one.together,
+    }
+
+
+def _lines(found: Sequence[Caught], game: ManyRecords) -> Iterator[str]:
+    """What each number of records catches as a table, with what is best."""
+    models = game.shadow_models
+    yield f"mu of a Gaussian leak of every record that {models} models catch with 80 % power:"
+    yield f"{'records':>13}  {'guesses':>7}  each shifts its own statistic  all shift one"
+    for one in found:
+        mark = "  <- asked" if one.records == game.records else ""
+        yield (
+            f"{one.records:>13}  {one.guesses:>7}  {_shown(one.apart):>29}  "
+            f"{_shown(one.together):>13}{mark}"
+        )
+    apart = most_sensitive({one.records: one.apart for one in found})
+    together = most_sensitive({one.records: one.together for one in found})
+    if apart is not None:
+        yield ""
+        best = f"best: {_counted(apart)} if each shifts its own statistic"
+        yield best if together is None else f"{best}, {_counted(together)} if all shift one"
+
+
+def _shown(mu: float | None) -> str:
+    return "no leak" if mu is None else f">= {rounded_up(mu)}"
+
+
+def _counted(records: int) -> str:
+    return "one record" if records == 1 else f"{records} records"

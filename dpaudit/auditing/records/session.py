@@ -17,6 +17,7 @@ from dpaudit.auditing.records.attack import (
 from dpaudit.auditing.records.conclusion import RecordsFindings, conclude_records
 from dpaudit.auditing.records.controls import CopiesRecords, control_settings, judged
 from dpaudit.auditing.records.plan import power
+from dpaudit.auditing.records.settings import ManyRecords
 from dpaudit.auditing.records.spec import RecordsSpec
 from dpaudit.auditing.session import Session
 from dpaudit.auditing.settings import AuditSettings
@@ -97,7 +98,7 @@ class RecordsSession(Session[RecordsSpec, RecordsFindings]):
         """Concludes."""
         return conclude_records(self.audit, controls, found, reuse=reuse, seconds=seconds)
 
-    def _settings(self, role: Role) -> AuditSettings:
+    def _settings(self, role: Role) -> AuditSettings[ManyRecords]:
         settings = self.audit.settings
         return settings if role is Role.AUDIT else control_settings(settings)
 
@@ -107,7 +108,7 @@ class RecordsSession(Session[RecordsSpec, RecordsFindings]):
         return self.train(
             [
                 Trial(role, World.OUT, number)
-                for number in range(self._settings(role).shadow_models)
+                for number in range(self._settings(role).game.shadow_models)
             ],
             hopeless=lambda first: not any(stored[trial].finished for trial in first),
         )
@@ -118,7 +119,7 @@ class RecordsSession(Session[RecordsSpec, RecordsFindings]):
         """Every attack that is scored; empty if too few models finished."""
         stored, settings = self.store.outcomes(role), self._settings(role)
         included = self.audit.game(role, settings).included
-        fitted = 2 * settings.fitted
+        fitted = 2 * settings.game.fitted
         used = [trial for trial in trials if stored[trial].finished]
         parts = [
             [trial for trial in used if (trial.number < fitted) == fits] for fits in (True, False)
@@ -140,14 +141,14 @@ class RecordsSession(Session[RecordsSpec, RecordsFindings]):
                 named,
                 features[0],
                 coins[0],
-                trainings=settings.scored,
+                trainings=settings.game.scored,
                 rng=self.audit.stream(f"{role}/attack/{named.name}").rng(),
                 **asked,
             )
             fixed.append((found, features[1]))
-        if settings.multiplicity is Multiplicity.SELECT:
-            fixed = [max(fixed, key=lambda one: one[0].promise)]
-        failed = settings.scored - len(parts[1])
+        if settings.game.multiplicity is Multiplicity.SELECT:
+            fixed = [max(fixed, key=lambda one: one[0].forecast)]
+        failed = settings.game.scored - len(parts[1])
         return [
             evaluate_records(found, features, coins[1], failed=failed, **asked)
             for found, features in fixed

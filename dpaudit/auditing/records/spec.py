@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from dpaudit.auditing.access import attacks_with_access
+from dpaudit.auditing.records.settings import ManyRecords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import RegistryError, SettingsError
@@ -25,9 +26,6 @@ from dpaudit.plugins.named import (
 from dpaudit.plugins.protocols import GameView
 from dpaudit.plugins.source import source_digest
 
-LARGEST_SHARE = 1 / 4
-"""Of the table's rows; half as many are missing from what a model is trained on."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class RecordsSpec(AuditSpec):
@@ -45,26 +43,25 @@ class RecordsSpec(AuditSpec):
 
     TRAINED: ClassVar[tuple[str, ...]] = ("neighbours", "records")
 
+    settings: AuditSettings[ManyRecords]
     claim: PrivacyClaim
     positions: tuple[int, ...]
     attacks: tuple[NamedAttack, ...]
 
     def __post_init__(self) -> None:
-        check_records(len(self.positions), rows=len(self.table.data))
+        self.settings.game.check_rows(len(self.table.data))
         require_add_remove(self.claim.neighbours, method="`records`")
 
     @property
     def own_specification(self) -> dict[str, Any]:
         """Number of records (which they are follows from the table), attacks, models."""
-        settings = self.settings
         return {
             "records": len(self.positions),
             "attacks": [
                 {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
                 for name, attack in self.attacks
             ],
-            "shadow_models": settings.shadow_models,
-            "multiplicity": settings.multiplicity.value,
+            **self.settings.game.plain("records", "attacks"),
         }
 
     @property
@@ -72,8 +69,7 @@ class RecordsSpec(AuditSpec):
         """The same, as words of the command."""
         words = ["--records", str(len(self.positions))]
         words += [word for name, _ in self.attacks for word in ("--attack", name)]
-        words += ["--shadow-models", str(self.settings.shadow_models)]
-        return [*words, "--multiplicity", self.settings.multiplicity.value]
+        return words + self.settings.game.words("records", "attacks")
 
     @cached_property
     def views(self) -> tuple[GameView, ...]:
@@ -91,7 +87,7 @@ class RecordsSpec(AuditSpec):
             for row in self.positions
         )
 
-    def game(self, role: Role, settings: AuditSettings) -> SelectionGame:
+    def game(self, role: Role, settings: AuditSettings[ManyRecords]) -> SelectionGame:
         """The models of one role, with coins of their own.
 
         Args:
@@ -102,15 +98,17 @@ class RecordsSpec(AuditSpec):
         records = data.iloc[list(self.positions)].reset_index(drop=True)
         view = replace(self.views[0], target=records)
         included = draw_included(
-            settings.shadow_models,
-            fitted=2 * settings.fitted,
+            settings.game.shadow_models,
+            fitted=2 * settings.game.fitted,
             records=len(self.positions),
             rng=self.stream(f"{role}/coins").rng(),
         )
         return SelectionGame(view=view, data=data, candidates=self.positions, included=included)
 
 
-def build_records(generator: object, table: Table, settings: AuditSettings) -> RecordsSpec:
+def build_records(
+    generator: object, table: Table, settings: AuditSettings[ManyRecords]
+) -> RecordsSpec:
     """Validates everything that an audit of many records needs.
 
     Args:
@@ -125,8 +123,8 @@ def build_records(generator: object, table: Table, settings: AuditSettings) -> R
         InputError: If anything is unusable; says what and how to fix it.
     """
     data, schema = table.data, table.schema
-    check_records(settings.records, rows=len(data))
-    positions = choose_records(data, schema, settings.records)
+    settings.game.check_rows(len(data))
+    positions = choose_records(data, schema, settings.game.records)
     offered = {"schema": schema}
     try:
         named = named_generator(
@@ -141,12 +139,13 @@ def build_records(generator: object, table: Table, settings: AuditSettings) -> R
             f"{named.name} takes one target when it is built, and `records` attacks many: leave "
             "out `records`"
         ) from None
-    attacks = attacks_with_access(named, settings).attacks
+    attacks, _ = attacks_with_access(named, settings.game.attacks)
     spec = RecordsSpec(
+        given=generator,
         generator=named,
         table=table,
         settings=settings,
-        claim=require_epsilon(claim_under_audit(named, settings.stated_claim), method="`records`"),
+        claim=require_epsilon(claim_under_audit(named, settings.claim), method="`records`"),
         positions=positions,
         attacks=attacks,
     )
@@ -155,16 +154,3 @@ def build_records(generator: object, table: Table, settings: AuditSettings) -> R
             attack.check(view)
     check_table(named.generator, data)
     return spec
-
-
-def check_records(records: int, *, rows: int) -> None:
-    """Refuses more records than a model can do without.
-
-    Raises:
-        SettingsError: If they are more than a quarter of the rows.
-    """
-    if records > LARGEST_SHARE * rows:
-        raise SettingsError(
-            f"`records` must be at most a quarter of the table's {rows} rows, got {records}: half "
-            "of them are missing from what each model is trained on"
-        )

@@ -150,7 +150,7 @@ def check_agreement(
 ) -> Check:
     """Whether AUC and bound agree.
 
-    The best threshold on the scored trials proves nothing, but if it promises half of what is
+    The best threshold on the scored trials proves nothing, but if it gives half of what is
     provable where the threshold of the fitting part proves nothing at all, the scores moved
     between the two parts: their trials do not follow one distribution, or the classifier's scores
     do not keep their scale.
@@ -176,8 +176,8 @@ def check_agreement(
         n_in,
         n_out,
     )
-    promised = guarantee.clopper_pearson(counts, confidence=confidence)
-    if evaluation.proved > 0 or promised <= CONTRADICTION * highest:
+    forecast = guarantee.clopper_pearson(counts, confidence=confidence)
+    if evaluation.proved > 0 or forecast <= CONTRADICTION * highest:
         return Check("AUC and bound", True, "AUC and bound agree")
     detail = (
         f"the AUC is {evaluation.auc:.3f} and yet nothing is proved: scores moved between the "

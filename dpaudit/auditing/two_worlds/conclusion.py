@@ -11,9 +11,10 @@ from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import VULNERABLE, Access
 from dpaudit.plugins.protocols import World
+from dpaudit.results.game import AttackOutcome
 from dpaudit.results.leaks import leak_reason
-from dpaudit.results.record import AttackOutcome, AuditRecord, ControlOutcome, SequentialOutcome
-from dpaudit.results.target import TargetOfAudit
+from dpaudit.results.record import AuditRecord, ControlOutcome, TargetOfAudit
+from dpaudit.results.two_worlds import SequentialOutcome, TwoWorldsOutcome
 from dpaudit.results.verdict import Check
 
 
@@ -52,9 +53,10 @@ def conclude_two_worlds(
         leak=leak_reason(shown.leaks, checks) if shown.leaks else None,
         seconds=seconds,
         bounds=recorded_bounds(evaluation.bounds) if evaluation else None,
-        threshold_rule=audit.settings.threshold,
-        sequential=_sequential(audit, findings) if findings is not None else None,
-        one_run=None,
+        threshold_rule=audit.settings.game.threshold,
+        game=TwoWorldsOutcome(
+            sequential=_sequential(audit, findings) if findings is not None else None
+        ),
         auc=evaluation.auc if evaluation else None,
         counts=evaluation.counts if evaluation else None,
         shadow_models=shown.counts.run,
@@ -66,7 +68,7 @@ def conclude_two_worlds(
         threshold=evaluation.threshold if evaluation else None,
         scores={world: _scores(deciding, world) for world in World},
         target=_target(audit),
-        access=None if audit.settings.access is Access.OUTPUT else audit.settings.access,
+        access=None if audit.settings.game.access is Access.OUTPUT else audit.settings.game.access,
     )
 
 
@@ -79,20 +81,20 @@ def _target(audit: TwoWorldSpec) -> TargetOfAudit:
         exposures=target.exposures,
         selection=selection,
         compared=target.compared,
-        worst_case=audit.settings.worst_case,
-        neighbours_file=audit.settings.neighbours_file,
+        worst_case=audit.settings.game.worst_case,
+        neighbours_file=audit.settings.game.neighbours_file,
         tables=None if audit.pair is None else audit.pair.account,
     )
 
 
 def _sequential(audit: TwoWorldSpec, findings: Findings) -> SequentialOutcome | None:
-    if not audit.settings.sequential:
+    if not audit.settings.game.sequential:
         return None
     best = findings.best
     guessed_by = best.guessed_by if best else {}
     return SequentialOutcome(
         trials=sum(findings.counts.run.values()),
-        cap=audit.settings.shadow_models,
+        cap=audit.settings.game.shadow_models,
         stopped_early=best is not None and best.evaluation.stopped_early,
         guessed_by=dict(guessed_by) or None,
     )

@@ -18,6 +18,7 @@ from dpaudit.auditing.controls import (
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation
 from dpaudit.auditing.two_worlds.attacking.parts import MIN_FITTED
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
@@ -36,8 +37,8 @@ GENERATORS_OF: Final = {Role.NULL_CONTROL: "null", Role.POSITIVE_CONTROL: "copyc
 
 
 @dataclass(frozen=True, kw_only=True)
-class ControlSettings(AuditSettings):
-    """The settings of a control; it may have fewer trials than an audit."""
+class ControlGame(TwoWorlds):
+    """The game of a control; it may have fewer trials than an audit."""
 
     FEWEST: ClassVar[int] = 10
 
@@ -52,20 +53,14 @@ class ControlSettings(AuditSettings):
         return self.per_world == TRIALS_PER_WORLD
 
 
-def control_settings(settings: AuditSettings) -> ControlSettings:
+def control_settings(settings: AuditSettings[TwoWorlds]) -> AuditSettings[ControlGame]:
     """The settings of a control in full: 60 trials, the same rules, one analysis."""
-    same = {one.name: getattr(settings, one.name) for one in fields(settings)}
-    return ControlSettings(
-        **same
-        | {
-            "shadow_models": 2 * TRIALS_PER_WORLD,
-            "confidence": CONFIDENCE,
-            "sequential": False,
-        }
-    )
+    same = {one.name: getattr(settings.game, one.name) for one in fields(settings.game)}
+    game = ControlGame(**same | {"shadow_models": 2 * TRIALS_PER_WORLD, "sequential": False})
+    return AuditSettings(game=game, confidence=CONFIDENCE)
 
 
-def first_control_settings(settings: AuditSettings) -> ControlSettings:
+def first_control_settings(settings: AuditSettings[TwoWorlds]) -> AuditSettings[ControlGame]:
     """The settings with which a control is run first: both together cost half the audit, or less.
 
     The smallest audits apart, whose controls may cost as much. So few trials show a gross fault
@@ -81,12 +76,12 @@ def first_control_settings(settings: AuditSettings) -> ControlSettings:
         Those of a control in full where the audit is large enough for it.
     """
     full = control_settings(settings)
-    most = settings.shadow_models // (len(World) * len(CONTROLS))
+    most = settings.game.shadow_models // (len(World) * len(CONTROLS))
     per_world = min(most, max(FEWEST_PER_WORLD, most // 2))
     if per_world >= TRIALS_PER_WORLD:
         return full
-    small = replace(full, shadow_models=2 * per_world, multiplicity=Multiplicity.SELECT)
-    by_chance = 0.5**small.scored  # a perfect separation of worlds that do not differ
+    small = full.with_game(shadow_models=2 * per_world, multiplicity=Multiplicity.SELECT)
+    by_chance = 0.5**small.game.scored  # a perfect separation of worlds that do not differ
     return replace(small, confidence=min(CONFIDENCE, 1 - BEYOND_CHANCE * by_chance))
 
 
@@ -114,14 +109,14 @@ def control_generator(role: Role, audit: TwoWorldSpec) -> bytes:
 
 
 def judged(
-    role: Role, best: Evaluation | None, settings: ControlSettings, *, highest: float
+    role: Role, best: Evaluation | None, game: ControlGame, *, highest: float
 ) -> ControlOutcome:
     """Whether a control ended as it must.
 
     Args:
         role: Which control.
         best: The attack with the largest bound; None if too few trials finished.
-        settings: Its own.
+        game: Its own.
         highest: The largest epsilon that it could prove.
 
     Returns:
@@ -137,9 +132,9 @@ def judged(
         missed="a generator that copies the target was not caught ({bound}): these attacks cannot "
         "see this target",
     )
-    if not settings.is_full:
+    if not game.is_full:
         small = (
-            f"; with {settings.shadow_models} trials, fewer than in a large audit: only a "
+            f"; with {game.shadow_models} trials, fewer than in a large audit: only a "
             "gross fault would show"
         )
         words = ControlWords(*(said + small for said in words))

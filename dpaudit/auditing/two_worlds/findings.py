@@ -106,7 +106,7 @@ def find(
         _replay_check(audit, replays),
     ]
     if gave_up:
-        checks.insert(0, check_given_up(outcomes, planned=settings.shadow_models))
+        checks.insert(0, check_given_up(outcomes, planned=settings.game.shadow_models))
     elif not proved and not tables_suffice(audit, stored, Role.AUDIT, settings):
         detail = "too few trials finished to fit and score an attack"
         checks.insert(0, Check("enough trials", False, detail))

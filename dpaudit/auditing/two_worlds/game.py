@@ -2,30 +2,57 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from dpaudit.auditing.controls import CONTROLS
 from dpaudit.auditing.game import GameKind, TrainingCount
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds.controls import first_control_settings
+from dpaudit.auditing.two_worlds.pairs import audited_table
 from dpaudit.auditing.two_worlds.session import TwoWorldSession
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import build_two_worlds
-from dpaudit.auditing.two_worlds.target_search.spec import build_target_search
+from dpaudit.auditing.two_worlds.target_search.search import find_target
+from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec, build_target_search
+from dpaudit.game.flight import Engine, OnProgress
 from dpaudit.model.choices import VULNERABLE
 from dpaudit.model.tables import Table
 from dpaudit.plugins.protocols import World
 
 
-def _build(generator: object, table: Table, settings: AuditSettings) -> AuditSpec:
+def _build(generator: object, table: Table, settings: AuditSettings[TwoWorlds]) -> AuditSpec:
     """The audit, or the search for its target that comes first."""
-    build = build_target_search if settings.target == VULNERABLE else build_two_worlds
+    build = build_target_search if settings.game.target == VULNERABLE else build_two_worlds
     return build(generator, table, settings)
 
 
-def _trainings(settings: AuditSettings, together: bool) -> TrainingCount:
+def _trainings(settings: AuditSettings[TwoWorlds], together: bool) -> TrainingCount:
     """Of models that are trained together, one of each world is repeated."""
-    control = first_control_settings(settings).shadow_models
-    repeats = len(World) if together else 1
-    return TrainingCount(settings.shadow_models, repeats, controls=len(CONTROLS) * control)
+    game = settings.game
+    control = first_control_settings(settings).game.shadow_models
+    return TrainingCount(
+        models=game.shadow_models,
+        repeats=len(World) if together else 1,
+        controls=len(CONTROLS) * control,
+        searches=game.shadow_models if game.target == VULNERABLE else 0,
+        at_most=game.sequential,
+    )
 
 
-TWO_WORLDS = GameKind(build=_build, session=TwoWorldSession, trainings=_trainings)
+def _prepared(
+    spec: AuditSpec, folder: Path, engine: Engine, timeout: float | None, progress: OnProgress
+) -> AuditSpec:
+    """The audit, once its target is found."""
+    if not isinstance(spec, TargetSearchSpec):
+        return spec
+    return find_target(spec, folder, engine=engine, trial_timeout=timeout, on_progress=progress)
+
+
+KIND = GameKind(
+    build=_build,
+    session=TwoWorldSession,
+    trainings=_trainings,
+    table=audited_table,
+    prepared=_prepared,
+)

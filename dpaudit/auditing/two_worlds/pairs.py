@@ -6,19 +6,16 @@ from pathlib import Path
 
 import pandas as pd
 
+from dpaudit.auditing.game import Data, SchemaGiven
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.game.neighbours_file import read_neighbours
 from dpaudit.model.neighbouring_tables import NeighbouringTables, worst_case_tables
-from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, load, load_schema
 
 
-def audited_table(
-    data: pd.DataFrame | str | Path | None,
-    schema: Schema | str | Path | None,
-    settings: AuditSettings,
-) -> Table:
+def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWorlds]) -> Table:
     """The table that an audit is about: that handed in, or that of its worst case.
 
     Args:
@@ -34,7 +31,7 @@ def audited_table(
         SchemaError: If the schema is malformed, or not public where it must be.
         SettingsError: If the table is missing, or one too many.
     """
-    if settings.worst_case is None:
+    if settings.game.worst_case is None:
         if data is None:
             raise SettingsError("no table to audit on: give `data`, or `worst_case`")
         return load(data, schema)
@@ -44,13 +41,13 @@ def audited_table(
             "out `worst_case`"
         )
     if isinstance(schema, str | Path):
-        pair = worst_case_tables(settings.worst_case, load_schema(schema, _no_table))
+        pair = worst_case_tables(settings.game.worst_case, load_schema(schema, _no_table))
         return Table(pair.data, pair.schema, pair.choice, str(schema))
-    pair = worst_case_tables(settings.worst_case, schema)
+    pair = worst_case_tables(settings.game.worst_case, schema)
     return Table(pair.data, pair.schema, pair.choice, None)
 
 
-def audited_pair(table: Table, settings: AuditSettings) -> NeighbouringTables | None:
+def audited_pair(table: Table, settings: AuditSettings[TwoWorlds]) -> NeighbouringTables | None:
     """Both tables of an audit that names a pair; None for one that names a target.
 
     Raises:
@@ -58,14 +55,14 @@ def audited_pair(table: Table, settings: AuditSettings) -> NeighbouringTables | 
         SchemaError: If the schema is not public.
         SettingsError: If the pair has another relation than asked for.
     """
-    if settings.worst_case is not None:
-        return worst_case_tables(settings.worst_case, table.schema)
-    if settings.neighbours_file is None:
+    if settings.game.worst_case is not None:
+        return worst_case_tables(settings.game.worst_case, table.schema)
+    if settings.game.neighbours_file is None:
         return None
-    pair = read_neighbours(settings.neighbours_file, table)
-    if settings.neighbours not in (None, pair.neighbours):
+    pair = read_neighbours(settings.game.neighbours_file, table)
+    if settings.claim.neighbours not in (None, pair.neighbours):
         raise SettingsError(
-            f"`neighbours` is {settings.neighbours}, and the tables of `neighbours_file` are "
+            f"`neighbours` is {settings.claim.neighbours}, and the tables of `neighbours_file` are "
             f"{pair.neighbours}: leave out `neighbours`"
         )
     return pair

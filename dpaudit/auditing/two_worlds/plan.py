@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from dpaudit.auditing.plan import MOST_PLANNED, fewest
+from dpaudit.auditing.plan import (
+    MOST_PLANNED,
+    SHADOW_MODELS,
+    AssumedAttack,
+    Needed,
+    PlanQuestion,
+    PlanSubject,
+    Sizing,
+    fewest,
+    proves,
+    rows_of,
+)
 from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.bounds import (
     Counts,
     Detectable,
@@ -17,6 +28,7 @@ from dpaudit.bounds import (
     coin_provable,
     guarantee_of,
 )
+from dpaudit.formatting import percent
 from dpaudit.model.currencies import Claim
 from dpaudit.results.verdict import POWER, Power
 
@@ -30,7 +42,7 @@ The most that audits of 60 to 400 models need, measured by simulating fitting an
 
 
 def power(
-    settings: AuditSettings,
+    settings: AuditSettings[TwoWorlds],
     claim: Claim,
     *,
     false_negatives: int = 0,
@@ -71,7 +83,7 @@ def power(
 
 
 def highest_provable(
-    settings: AuditSettings,
+    settings: AuditSettings[TwoWorlds],
     claim: Claim,
     *,
     false_negatives: int = 0,
@@ -85,24 +97,28 @@ def highest_provable(
     return by_cut if coins is None else max(by_cut, coin_provable(**coins))
 
 
-def _of_known_rule(settings: AuditSettings) -> float:
+def _of_known_rule(settings: AuditSettings[TwoWorlds]) -> float:
     """The power that a known rule needs; bets on the way make up for what choosing one costs."""
-    return POWER if settings.sequential else _KNOWN_RULE
+    return POWER if settings.game.sequential else _KNOWN_RULE
 
 
-def _failed(settings: AuditSettings, false_negatives: int, false_positives: int) -> Counts:
+def _failed(
+    settings: AuditSettings[TwoWorlds], false_negatives: int, false_positives: int
+) -> Counts:
     """Errors of a perfect attack on as many scored trials of one world as of the other."""
-    n_out = settings.scored // 2
-    n_in = settings.scored - n_out
+    n_out = settings.game.scored // 2
+    n_in = settings.game.scored - n_out
     return Counts(min(n_in, false_negatives), min(n_out, false_positives), n_in, n_out)
 
 
-def _coins(settings: AuditSettings, guarantee: Guarantee, failed: int) -> dict[str, Any] | None:
+def _coins(
+    settings: AuditSettings[TwoWorlds], guarantee: Guarantee, failed: int
+) -> dict[str, Any] | None:
     """The size of the audit as the fair-coin bound sees it; None where it does not apply."""
-    if guarantee.delta is None or not settings.fair_coins:
+    if guarantee.delta is None or not settings.game.fair_coins:
         return None
     return {
-        "trials": settings.scored,
+        "trials": settings.game.scored,
         "delta": guarantee.delta,
         "confidence": settings.attack_confidence,
         "failed": failed,
@@ -114,24 +130,8 @@ def _least(found: Iterable[float | None]) -> float | None:
     return min((one for one in found if one is not None), default=None)
 
 
-class AssumedAttack(NamedTuple):
-    """The attack that a plan counts on: its rates on the scored trials."""
-
-    fpr: float
-    tpr: float
-
-    @classmethod
-    def of_leak(cls, level: float, claim: Claim) -> AssumedAttack:
-        """The balanced attack on the worst mechanism of that level, in the claim's quantity.
-
-        Of epsilon that is randomised response.
-        """
-        error = guarantee_of(claim).balanced_error(level)
-        return cls(fpr=error, tpr=1 - error)
-
-
 def needed_shadow_models(
-    claim: Claim, attack: AssumedAttack, settings: AuditSettings
+    claim: Claim, attack: AssumedAttack, settings: AuditSettings[TwoWorlds]
 ) -> int | None:
     """How many shadow models prove a violation with 80 % power.
 
@@ -147,11 +147,11 @@ def needed_shadow_models(
     """
 
     def enough(shadow_models: int) -> bool:
-        sized = replace(settings, shadow_models=shadow_models)
+        sized = settings.with_game(shadow_models=shadow_models)
         reached = guarantee_of(claim).detection_power(
             claim.value,
-            n_in=sized.scored - sized.scored // 2,
-            n_out=sized.scored // 2,
+            n_in=sized.game.scored - sized.game.scored // 2,
+            n_out=sized.game.scored // 2,
             confidence=sized.attack_confidence,
             fpr=attack.fpr,
             tpr=attack.tpr,
@@ -159,3 +159,43 @@ def needed_shadow_models(
         return reached >= _of_known_rule(settings)
 
     return fewest(enough, least=MIN_SHADOW_MODELS, most=MOST_PLANNED)
+
+
+def sizing(
+    subject: PlanSubject, settings: AuditSettings[TwoWorlds], question: PlanQuestion
+) -> Sizing:
+    """What audits of some numbers of shadow models can prove.
+
+    Args:
+        subject: What is to be audited.
+        settings: The settings of the audit.
+        question: What it is to be large enough for.
+    """
+    claim, game = subject.claim, settings.game
+
+    def row(shadow_models: int) -> dict[str, Any]:
+        sized = settings.with_game(shadow_models=shadow_models)
+        fitted = {"fitted": 2 * sized.game.fitted, "scored": sized.game.scored}
+        return {"shadow_models": shadow_models, **fitted, **proves(power(sized, claim), claim)}
+
+    needed = None
+    if question.assumed is not None:
+        size = needed_shadow_models(claim, question.assumed, settings)
+        needed = Needed(size, _purpose(question.detect, question.assumed, claim))
+    error = percent(round(1.0 - settings.confidence, 12))
+    return Sizing(
+        unit="shadow_models",
+        scored="scored",
+        asked=game.shadow_models,
+        rows=rows_of(row, {*SHADOW_MODELS, game.shadow_models}),
+        needed=needed,
+        of=f"{len(game.attacks)} attack(s)",
+        attacks=len(game.attacks),
+        advice=f"to add models while looking: `sequential` from the start, {error} in all",
+    )
+
+
+def _purpose(detect: float | None, assumed: AssumedAttack, claim: Claim) -> str:
+    if detect is not None:
+        return f"a true {claim.quantity.noun} of {detect:g}"
+    return f"TPR {assumed.tpr:.3g}, FPR {assumed.fpr:.3g}"

@@ -13,6 +13,7 @@ import numpy as np
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.endings import Ending, ending
 from dpaudit.auditing.two_worlds.plan import highest_provable
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.game.trial import Trial, TrialEnd, TrialStatus
 from dpaudit.model.currencies import Claim
 from dpaudit.plugins.protocols import World
@@ -39,7 +40,7 @@ def all_failed_alike(ends: Sequence[TrialEnd]) -> bool:
 
 def cannot_prove(
     ends: Sequence[TrialEnd],
-    settings: AuditSettings,
+    settings: AuditSettings[TwoWorlds],
     claim: Claim,
     *,
     scored: set[Trial],

@@ -15,7 +15,7 @@ from dpaudit.auditing.two_worlds.attacking.run import Attacked, attack_all, best
 from dpaudit.auditing.two_worlds.checks import first_finished
 from dpaudit.auditing.two_worlds.conclusion import conclude_two_worlds
 from dpaudit.auditing.two_worlds.controls import (
-    ControlSettings,
+    ControlGame,
     control_claim,
     control_generator,
     control_settings,
@@ -26,6 +26,7 @@ from dpaudit.auditing.two_worlds.findings import Findings, find
 from dpaudit.auditing.two_worlds.plan import highest_provable
 from dpaudit.auditing.two_worlds.prospects import all_failed_alike, cannot_prove
 from dpaudit.auditing.two_worlds.sequential import run_sequential
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.auditing.two_worlds.trial_plan import FIRST_FITTED, TrialPlan, plan_trials
 from dpaudit.game.engine import FIRST_REVIEW
@@ -70,7 +71,7 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
         stored = self.store.outcomes(Role.AUDIT)
         if any(stored[trial].finished for trial in first):
             return None
-        if self.audit.settings.sequential:
+        if self.audit.settings.game.sequential:
             order = self._plan.trials(0, FIRST_FITTED)[:FIRST_REVIEW]
         else:
             order = self._shuffled(Role.AUDIT, self.audit.settings)[:FIRST_REVIEW]
@@ -84,21 +85,21 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
         """Runs a control: with few trials if the audit has few, in full if those do not pass."""
         first = first_control_settings(self.audit.settings)
         outcome = self._controlled(role, first)
-        if outcome.passed or first.is_full:
+        if outcome.passed or first.game.is_full:
             return outcome
         return self._controlled(role, control_settings(self.audit.settings))
 
-    def _controlled(self, role: Role, settings: ControlSettings) -> ControlOutcome:
+    def _controlled(self, role: Role, settings: AuditSettings[ControlGame]) -> ControlOutcome:
         self.train(self._shuffled(role, settings))
         claim = control_claim(self.audit.claim)
         attacked = attack_all(self.audit, self.store.outcomes(role), role, settings, claim)
         evaluation = best(attacked).evaluation if attacked else None
-        return judged(role, evaluation, settings, highest=highest_provable(settings, claim))
+        return judged(role, evaluation, settings.game, highest=highest_provable(settings, claim))
 
     def audited(self) -> Findings:
         """Runs the audit's own trials: all at once, or until a violation is proved."""
         attacked: list[Attacked] | None = None
-        if self.audit.settings.sequential:
+        if self.audit.settings.game.sequential:
             order: list[Trial] = []
 
             def run(start: int, stop: int) -> StoredOutcomes:
@@ -189,7 +190,7 @@ class TwoWorldSession(Session[TwoWorldSpec, Findings]):
     def _together(self) -> bool:
         return trains_many(self.audit.generator.generator)
 
-    def _shuffled(self, role: Role, settings: AuditSettings) -> list[Trial]:
+    def _shuffled(self, role: Role, settings: AuditSettings[TwoWorlds]) -> list[Trial]:
         """All trials of a role, both worlds interleaved at random."""
         trials = plan_trials(self.audit, role, settings).trials()
         order = self.audit.stream(f"{role}/order").rng().permutation(len(trials))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Final, cast
 
 import pandas as pd
 
 from dpaudit.auditing.access import attacks_with_access
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.two_worlds.pairs import audited_pair
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SettingsError
 from dpaudit.game.store import Private
 from dpaudit.game.target import Target, choose_target, copies_of
@@ -33,8 +34,11 @@ from dpaudit.plugins.named import (
 from dpaudit.plugins.protocols import Generator
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.plugins.source import source_digest
-from dpaudit.results.target import Selection
+from dpaudit.results.record import Selection
 from dpaudit.seeds import Stream
+
+_WRITTEN_APART: Final = ("target", "worst_case", "neighbours_file", "access", "attacks")
+"""Choices that are written as what they led to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +46,6 @@ class TwoWorldSpec(AuditSpec):
     """A complete audit with shadow models in two worlds.
 
     Attributes:
-        given: The generator as the caller handed it in; probes build it again with other settings.
         target: The attacked record.
         game: Both worlds.
         attacks: The attacks, each one hypothesis.
@@ -53,12 +56,17 @@ class TwoWorldSpec(AuditSpec):
 
     TRAINED: ClassVar[tuple[str, ...]] = ("target", "neighbours")
 
-    given: object
+    settings: AuditSettings[TwoWorlds]
     target: Target
     game: Game
     attacks: tuple[NamedAttack, ...]
     pair: NeighbouringTables | None = None
     selection: Selection | None = None
+
+    @property
+    def target_row(self) -> int | None:
+        """The target's row; None if the table does not hold it."""
+        return self.target.row
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
@@ -68,7 +76,7 @@ class TwoWorldSpec(AuditSpec):
     @property
     def own_specification(self) -> dict[str, Any]:
         """Target, attacks, number of shadow models, and how errors are spent."""
-        settings = self.settings
+        game = self.settings.game
         target = {
             "choice": self.target.choice,
             "row": self.target.row,
@@ -76,19 +84,15 @@ class TwoWorldSpec(AuditSpec):
         }
         if self.pair is not None and self.pair.replacement is not None:
             target["replacement"] = data_digest(self.pair.replacement)
-        beyond = settings.access is not Access.OUTPUT
+        beyond = game.access is not Access.OUTPUT
         return {
             "target": target,
-            **({"access": settings.access.value} if beyond else {}),
+            **({"access": game.access.value} if beyond else {}),
             "attacks": [
                 {"name": name, "settings": plain_settings(attack), "source": source_digest(attack)}
                 for name, attack in self.attacks
             ],
-            "shadow_models": settings.shadow_models,
-            "threshold": settings.threshold.value,
-            "multiplicity": settings.multiplicity.value,
-            "sequential": settings.sequential,
-            "probe": settings.probe,
+            **game.plain(*_WRITTEN_APART),
         }
 
     @property
@@ -101,29 +105,27 @@ class TwoWorldSpec(AuditSpec):
     @property
     def table_options(self) -> list[str]:
         """A worst case names its table."""
-        worst_case = self.settings.worst_case
+        worst_case = self.settings.game.worst_case
         return super().table_options if worst_case is None else ["--worst-case", worst_case.value]
 
     @property
     def own_options(self) -> list[str]:
         """The same, as words of the command."""
-        settings = self.settings
+        game = self.settings.game
         words = []
-        if settings.neighbours_file is not None:
-            words = ["--neighbours-file", settings.neighbours_file]
+        if game.neighbours_file is not None:
+            words = ["--neighbours-file", game.neighbours_file]
         elif self.pair is None:
             words = ["--target", self.target.choice if self.selection is None else VULNERABLE]
-        if settings.access is not Access.OUTPUT:
-            words += ["--access", settings.access.value]
+        if game.access is not Access.OUTPUT:
+            words += ["--access", game.access.value]
         words += [word for name, _ in self.attacks for word in ("--attack", name)]
-        words += ["--shadow-models", str(settings.shadow_models)]
-        words += ["--threshold", settings.threshold.value]
-        words += ["--multiplicity", settings.multiplicity.value]
-        words += ["--sequential"] if settings.sequential else []
-        return words if settings.probe else [*words, "--no-probe"]
+        return words + game.words(*_WRITTEN_APART)
 
 
-def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -> TwoWorldSpec:
+def build_two_worlds(
+    generator: object, table: Table, settings: AuditSettings[TwoWorlds]
+) -> TwoWorldSpec:
     """Validates everything that an audit in two worlds needs.
 
     Args:
@@ -140,7 +142,7 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
     data, schema = table.data, table.schema
     pair = audited_pair(table, settings)
     if pair is None:
-        target = choose_target(settings.target, data, schema)
+        target = choose_target(settings.game.target, data, schema)
     else:
         record = data.iloc[[pair.row]].reset_index(drop=True)
         target = Target(pair.choice, pair.row, record)
@@ -148,12 +150,14 @@ def build_two_worlds(generator: object, table: Table, settings: AuditSettings) -
     named = named_generator(
         generator, settings.parameters, offered, worker_memory=settings.worker_memory
     )
-    settings, attacks, facts = attacks_with_access(named, settings)
-    stated = settings.stated_claim
+    attacks, facts = attacks_with_access(named, settings.game.attacks, settings.game.access)
+    if settings.game.attacks == ATTACKS_AT[settings.game.access]:
+        settings = settings.with_game(attacks=tuple(one.name for one in attacks))
+    stated = settings.claim
     if pair is not None and pair.neighbours is not None:
-        stated = stated._replace(neighbours=pair.neighbours)
+        stated = replace(stated, neighbours=pair.neighbours)
     claim = claim_under_audit(named, stated)
-    if settings.sequential:
+    if settings.game.sequential:
         require_epsilon(claim, method="`sequential`")
     replacement = None if pair is None else pair.replacement
     if pair is None and claim.neighbours is Neighbours.REPLACE_ONE:

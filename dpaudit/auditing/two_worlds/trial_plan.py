@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.game.trial import Role, Trial
 from dpaudit.plugins.protocols import BoolArray, World
@@ -55,7 +56,7 @@ class TrialPlan:
         return mask
 
 
-def plan_trials(audit: TwoWorldSpec, role: Role, settings: AuditSettings) -> TrialPlan:
+def plan_trials(audit: TwoWorldSpec, role: Role, settings: AuditSettings[TwoWorlds]) -> TrialPlan:
     """Draws the plan of a role.
 
     Args:
@@ -66,10 +67,10 @@ def plan_trials(audit: TwoWorldSpec, role: Role, settings: AuditSettings) -> Tri
     Returns:
         The plan: the same for the same settings.
     """
-    every, fitted = settings.shadow_models, 2 * settings.fitted
-    balanced = FIRST_FITTED if settings.sequential else fitted
+    every, fitted = settings.game.shadow_models, 2 * settings.game.fitted
+    balanced = FIRST_FITTED if settings.game.sequential else fitted
     alternating = [world for _ in range(every // 2) for world in World]
-    if not settings.fair_coins:
+    if not settings.game.fair_coins:
         return TrialPlan(role, tuple(alternating), fitted)
     coins = audit.stream(f"{role}/coins").rng().integers(2, size=every - balanced)
     drawn = [World.IN if coin else World.OUT for coin in coins]

@@ -8,7 +8,8 @@ is compared. The numbers `NoiseNumber`, `AnswerNumber` and `CoinNumber` do the s
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Part(NamedTuple):
     factor: Any
     scale: Any
     shape: Any
-    seed: Optional[str]
+    seed: str | None
     site: Site
 
     def mapped(self, change: Callable[[Any], Any]) -> Part:
@@ -47,7 +48,7 @@ class Part(NamedTuple):
             shape=change(self.shape),
         )
 
-    def message(self) -> Dict[str, Any]:
+    def message(self) -> dict[str, Any]:
         """The part as it is sent."""
         return {
             "law": self.law,
@@ -61,7 +62,13 @@ class Part(NamedTuple):
 
 
 def noise(
-    values: Any, law: str, where: Site, *, scale: Any = 1.0, shape: Any = 1.0, seed: Optional[str] = None
+    values: Any,
+    law: str,
+    where: Site,
+    *,
+    scale: Any = 1.0,
+    shape: Any = 1.0,
+    seed: str | None = None,
 ) -> Any:
     """New noise.
 
@@ -94,7 +101,7 @@ def coin(values: Any, where: Site) -> Any:
 
 
 def answer(
-    before: Any, parts: Tuple[Part, ...], where: Site, *, out: Any = None, dtype: Any = None
+    before: Any, parts: tuple[Part, ...], where: Site, *, out: Any = None, dtype: Any = None
 ) -> Any:
     """Asks for the answer of a step: a value before noise, and the noise that is added.
 
@@ -145,7 +152,9 @@ def unmarked(value: Any, where: Site) -> Any:
     if isinstance(value, Marked):
         _used(value, where)
         return value.view(np.ndarray)
-    if isinstance(value, (list, tuple)) and any(isinstance(one, (Marked, MarkedNumber)) for one in value):
+    if isinstance(value, (list, tuple)) and any(
+        isinstance(one, (Marked, MarkedNumber)) for one in value
+    ):
         return type(value)(unmarked(one, where) for one in value)
     return value
 
@@ -197,7 +206,15 @@ class Marked(np.ndarray):
             return _where(*args, where=where)
         if name == "searchsorted" and isinstance(args[1], Coin) and not isinstance(args[0], Marked):
             return inverted(plain(args[0]), args[1], where, side=kwargs.get("side", "left"))
-        if name in ("shape", "ndim", "size", "result_type", "may_share_memory", "can_cast", "iscomplexobj"):
+        if name in (
+            "shape",
+            "ndim",
+            "size",
+            "result_type",
+            "may_share_memory",
+            "can_cast",
+            "iscomplexobj",
+        ):
             return function(*_bare(args), **kwargs)
         used = unmarked_all(args, where)
         others = [one for one in args if not isinstance(one, (Marked, MarkedNumber))]
@@ -211,7 +228,9 @@ class Marked(np.ndarray):
         if not self.is_marked:
             return found
         moved = self._changed(lambda one: np.asarray(one)[key])
-        return _number(moved) if np.ndim(found) == 0 and not isinstance(found, np.ndarray) else moved
+        return (
+            _number(moved) if np.ndim(found) == 0 and not isinstance(found, np.ndarray) else moved
+        )
 
     def __setitem__(self, key: Any, value: Any) -> None:
         where = site()
@@ -236,7 +255,13 @@ class Marked(np.ndarray):
     def item(self, *index: Any) -> Any:
         """One element, marked."""
         flat = self._changed(np.ravel)
-        return _number(flat[int(np.ravel_multi_index(index, self.shape)) if len(index) > 1 else (index[0] if index else 0)])
+        return _number(
+            flat[
+                int(np.ravel_multi_index(index, self.shape))
+                if len(index) > 1
+                else (index[0] if index else 0)
+            ]
+        )
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """Another floating-point type keeps the mark; rounding to whole numbers is a use."""
@@ -280,7 +305,9 @@ class Marked(np.ndarray):
 
     def sum(self, axis: Any = None, **kwargs: Any) -> Any:
         """As of numpy."""
-        return np.add.reduce(self, axis=axis, **{k: v for k, v in kwargs.items() if k == "keepdims" and v})
+        return np.add.reduce(
+            self, axis=axis, **{k: v for k, v in kwargs.items() if k == "keepdims" and v}
+        )
 
     def mean(self, axis: Any = None, **kwargs: Any) -> Any:
         """As of numpy."""
@@ -329,7 +356,7 @@ _SELECTING = {"argmax", "argmin", "argsort", "sum", "mean"}
 class Noise(Marked):
     """A linear form of draws of noise."""
 
-    parts: Tuple[Part, ...] = ()
+    parts: tuple[Part, ...] = ()
 
     @property
     def is_marked(self) -> bool:
@@ -375,7 +402,7 @@ class CoinState(NamedTuple):
 class Coin(Marked):
     """Uniform draws, perhaps scaled and shifted: `factor * u + offset`."""
 
-    state: Optional[CoinState] = None
+    state: CoinState | None = None
     factor: Any = None
     offset: Any = None
 
@@ -394,7 +421,7 @@ class Coin(Marked):
         self.state = None
 
 
-def _noise(content: Any, parts: Tuple[Part, ...]) -> Any:
+def _noise(content: Any, parts: tuple[Part, ...]) -> Any:
     found = np.asarray(content).view(Noise)
     found.parts = parts
     return found
@@ -446,7 +473,7 @@ class MarkedNumber(float):
         return self
 
     @property
-    def shape(self) -> Tuple[()]:
+    def shape(self) -> tuple[()]:
         """As of numpy's numbers."""
         return ()
 
@@ -509,8 +536,8 @@ for _operator, _ufunc in (
     ("eq", "equal"), ("ne", "not_equal"),
 ):  # fmt: skip
     setattr(MarkedNumber, f"__{_operator}__", _binary(_ufunc))
-setattr(MarkedNumber, "__neg__", lambda self: np.negative(self))
-setattr(MarkedNumber, "__pos__", lambda self: self)
+MarkedNumber.__neg__ = lambda self: np.negative(self)
+MarkedNumber.__pos__ = lambda self: self
 for _name in (
     "__abs__", "__round__", "__int__", "__trunc__", "__floor__", "__ceil__", "__bool__", "__str__",
     "__repr__", "__format__", "as_integer_ratio", "hex", "is_integer",
@@ -538,7 +565,7 @@ def combined(values: Any) -> Any:
     return _joined(marks, np.stack)
 
 
-def _joined(marks: List[Any], join: Callable[[List[Any]], Any]) -> Any:
+def _joined(marks: list[Any], join: Callable[[list[Any]], Any]) -> Any:
     first = marks[0]
     content = join([one.view(np.ndarray) for one in marks])
     if isinstance(first, Noise):
@@ -552,10 +579,14 @@ def _joined(marks: List[Any], join: Callable[[List[Any]], Any]) -> Any:
             }
             parts.append(column[0]._replace(**fields))
         return _noise(content, tuple(parts))
-    fields = [join([np.asarray(getattr(one, name)) for one in marks]) for name in ("factor", "offset")]
+    fields = [
+        join([np.asarray(getattr(one, name)) for one in marks]) for name in ("factor", "offset")
+    ]
     if isinstance(first, Answer):
         return _answer(content, join([one.ids for one in marks]), *fields)
-    state = CoinState(*(join([column[at] for column in (one.state for one in marks)]) for at in range(3)))
+    state = CoinState(
+        *(join([column[at] for column in (one.state for one in marks)]) for at in range(3))
+    )
     return _coin(content, state, *fields)
 
 
@@ -568,7 +599,10 @@ def _moved(function: Any, args: Any, kwargs: Any) -> Any:
         parts = function(np.zeros(0) if False else first.view(np.ndarray), *args[1:], **kwargs)
         if isinstance(parts, list):
             count = range(len(parts))
-            return [first._changed(lambda one, at=at: function(one, *args[1:], **kwargs)[at]) for at in count]
+            return [
+                first._changed(lambda one, at=at: function(one, *args[1:], **kwargs)[at])
+                for at in count
+            ]
         return first._changed(lambda one: function(np.asarray(one), *args[1:], **kwargs))
     if isinstance(first, (list, tuple)):
         marks = [_array(one) for one in first]
@@ -583,7 +617,11 @@ def _moved(function: Any, args: Any, kwargs: Any) -> Any:
 def _fill(target: Any, key: Any, value: Any) -> bool:
     """Sets elements of a marked array to others of its kind; whether that could be followed."""
     value = _array(value)
-    if isinstance(target, Answer) and not isinstance(value, Marked) and world.equal("operand", site(), plain(value)):
+    if (
+        isinstance(target, Answer)
+        and not isinstance(value, Marked)
+        and world.equal("operand", site(), plain(value))
+    ):
         # a constant: an answer that is multiplied by 0
         for name, new in (("factor", 0.0), ("offset", value)):
             changed = np.array(getattr(target, name), dtype=float)
@@ -638,8 +676,15 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         found = _followed(name, inputs, out, where)
         if found is not NotImplemented:
             return found
-    if method == "reduce" and name == "add" and set(kwargs) <= {"axis", "keepdims", "dtype", "out"} and out is None:
-        found = _summed(inputs[0], kwargs.get("axis", 0), bool(kwargs.get("keepdims", False)), where)
+    if (
+        method == "reduce"
+        and name == "add"
+        and set(kwargs) <= {"axis", "keepdims", "dtype", "out"}
+        and out is None
+    ):
+        found = _summed(
+            inputs[0], kwargs.get("axis", 0), bool(kwargs.get("keepdims", False)), where
+        )
         if found is not NotImplemented:
             return found
     answers = any(isinstance(one, Answer) for one in marked)
@@ -650,7 +695,10 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
 
 def _bare_out(kwargs: Any) -> Any:
     if "out" in kwargs:
-        kwargs = {**kwargs, "out": tuple(plain(one) if isinstance(one, Marked) else one for one in kwargs["out"])}
+        kwargs = {
+            **kwargs,
+            "out": tuple(plain(one) if isinstance(one, Marked) else one for one in kwargs["out"]),
+        }
     return kwargs
 
 
@@ -662,13 +710,21 @@ def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
     first, second = inputs
     if name in ("add", "subtract"):
         if name == "subtract":
-            second = _array(_scaled(second, -1.0, where, None)) if isinstance(second, Marked) else -np.asarray(second)
+            second = (
+                _array(_scaled(second, -1.0, where, None))
+                if isinstance(second, Marked)
+                else -np.asarray(second)
+            )
         return _added(first, second, out, where)
     if name in ("multiply", "divide", "true_divide") and not (
         isinstance(first, Marked) and isinstance(second, Marked)
     ):
         if isinstance(first, Marked):
-            factor = plain(second) if name == "multiply" else 1.0 / np.asarray(plain(second), dtype=float)
+            factor = (
+                plain(second)
+                if name == "multiply"
+                else 1.0 / np.asarray(plain(second), dtype=float)
+            )
             return _scaled(first, factor, where, out)
         if name == "multiply":
             return _scaled(second, plain(first), where, out)
@@ -693,7 +749,9 @@ def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
     if isinstance(spread, Answer):
         world.equal("operand", where, factor)
         return _answer(content, spread.ids, spread.factor * factor, spread.offset * factor)
-    return _shaped(_coin(content, spread.state, spread.factor * factor, spread.offset * factor), marked)
+    return _shaped(
+        _coin(content, spread.state, spread.factor * factor, spread.offset * factor), marked
+    )
 
 
 def _shaped(result: Any, source: Any) -> Any:
@@ -712,7 +770,8 @@ def _added(first: Any, second: Any, out: Any, where: Site) -> Any:
     if isinstance(first, Noise) and isinstance(second, Noise):
         shape = np.broadcast_shapes(first.shape, second.shape)
         parts = tuple(
-            part.mapped(lambda one: np.broadcast_to(one, shape)) for part in (*first.parts, *second.parts)
+            part.mapped(lambda one: np.broadcast_to(one, shape))
+            for part in (*first.parts, *second.parts)
         )
         return _shaped(_noise(np.add(plain(first), plain(second)), parts), first)
     if isinstance(first, Answer) or isinstance(second, Answer):
@@ -732,7 +791,9 @@ def _coin_shifted(marked: Any, other: Any, where: Site) -> Any:
     del where
     content = np.add(plain(marked), plain(other))
     spread = marked._changed(lambda one: np.broadcast_to(one, content.shape))
-    return _shaped(_coin(content, spread.state, spread.factor, spread.offset + plain(other)), marked)
+    return _shaped(
+        _coin(content, spread.state, spread.factor, spread.offset + plain(other)), marked
+    )
 
 
 def _shifted(known: Any, other: Any, out: Any, where: Site) -> Any:
@@ -764,7 +825,7 @@ def _derived(known: Any, other: Any, out: Any, where: Site) -> Any:
     shape = np.broadcast_shapes(known.shape, other.shape)
     content = np.add(plain(known), plain(other))
     parents, offset = [], np.zeros(shape)
-    fresh: List[Dict[str, Any]] = []
+    fresh: list[dict[str, Any]] = []
     for one in (known, other):
         spread = one._changed(lambda array: np.broadcast_to(array, shape))
         spread = spread.array if isinstance(spread, MarkedNumber) else spread
@@ -776,7 +837,9 @@ def _derived(known: Any, other: Any, out: Any, where: Site) -> Any:
                 world.settle(part.ids)
                 fresh.append(part.message())
     ids = world.answer_ids(shape)
-    world.note("derive", where, offset, ids=ids, parents=parents, noise=fresh, offset=offset, value=content)
+    world.note(
+        "derive", where, offset, ids=ids, parents=parents, noise=fresh, offset=offset, value=content
+    )
     if out is not None:
         plain(out)[...] = content
         content = plain(out)
@@ -792,7 +855,9 @@ def _summed(marked: Any, axis: Any, keepdims: bool, where: Site) -> Any:
         flat = marked._changed(lambda one: np.moveaxis(one, axis, 0))
     if not len(flat) or len(flat) > 10_000:
         return NotImplemented
-    content = np.add.reduce(marked.view(np.ndarray), axis=None if marked.ndim == 1 else axis, keepdims=keepdims)
+    content = np.add.reduce(
+        marked.view(np.ndarray), axis=None if marked.ndim == 1 else axis, keepdims=keepdims
+    )
     if isinstance(marked, Noise):
         if len(flat) > 64:
             return NotImplemented
@@ -803,10 +868,21 @@ def _summed(marked: Any, axis: Any, keepdims: bool, where: Site) -> Any:
         )
         return _shaped(_noise(np.asarray(content), parts), marked)
     shape = np.shape(content)
-    parents = [[flat.ids[at].reshape(shape), flat.factor[at].reshape(shape)] for at in range(len(flat))]
+    parents = [
+        [flat.ids[at].reshape(shape), flat.factor[at].reshape(shape)] for at in range(len(flat))
+    ]
     offset = np.sum(flat.offset, axis=0).reshape(shape)
     ids = world.answer_ids(shape)
-    world.note("derive", where, offset, ids=ids, parents=parents, noise=[], offset=offset, value=np.asarray(content))
+    world.note(
+        "derive",
+        where,
+        offset,
+        ids=ids,
+        parents=parents,
+        noise=[],
+        offset=offset,
+        value=np.asarray(content),
+    )
     return _answer(np.asarray(content), ids, np.ones(shape), np.zeros(shape))
 
 
@@ -821,7 +897,9 @@ def selected(marked: Any, which: str, axis: Any, where: Site) -> Any:
         _used(marked, where)
         return found
     sign = 1.0 if which == "max" else -1.0
-    rows = np.moveaxis(marked.reshape(1, -1) if axis is None else marked, -1 if axis is None else axis, -1)
+    rows = np.moveaxis(
+        marked.reshape(1, -1) if axis is None else marked, -1 if axis is None else axis, -1
+    )
     rows = rows.reshape(-1, rows.shape[-1])
     for row in rows:
         world.note(
@@ -855,7 +933,7 @@ def _compared(first: Any, second: Any, sign: str, where: Site) -> Any:
         return NotImplemented
     shape = np.broadcast_shapes(first.shape, np.shape(second))
     bare = plain(first) < plain(second) if sign == "<" else plain(first) > plain(second)
-    sides: List[Any] = []
+    sides: list[Any] = []
     for one in (first, second):
         if isinstance(one, Marked):
             spread = one._changed(lambda array: np.broadcast_to(array, shape))
@@ -867,7 +945,9 @@ def _compared(first: Any, second: Any, sign: str, where: Site) -> Any:
                 return NotImplemented
             sides.append([None, None, value])
     # the outcome is the same in both worlds: answers are, and what they are compared with
-    world.note("compare", where, bare, sides=sides, sign=sign, outcome=np.asarray(bare, dtype=np.uint8))
+    world.note(
+        "compare", where, bare, sides=sides, sign=sign, outcome=np.asarray(bare, dtype=np.uint8)
+    )
     return bare
 
 
@@ -889,13 +969,19 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
             inside = np.clip(limit, low, high)
             # the lower part of the interval is [low, inside), the upper one [inside, high)
             new_low, new_high = np.where(under, low, inside), np.where(under, inside, high)
-            for array, new in ((state.low, new_low), (state.high, new_high), (state.value, new_low + share * (new_high - new_low))):
+            for array, new in (
+                (state.low, new_low),
+                (state.high, new_high),
+                (state.value, new_low + share * (new_high - new_low)),
+            ):
                 array[...] = new
     else:
         with np.errstate(divide="ignore", invalid="ignore"):
-            own = np.unique((bound - np.unique(marked.offset)) / np.unique(marked.factor)) if (
-                np.ptp(marked.offset) == 0 and np.ptp(marked.factor) == 0 and bound.ndim == 0
-            ) else limit
+            own = (
+                np.unique((bound - np.unique(marked.offset)) / np.unique(marked.factor))
+                if (np.ptp(marked.offset) == 0 and np.ptp(marked.factor) == 0 and bound.ndim == 0)
+                else limit
+            )
         world.note("coin", where, own)
         under = np.broadcast_to(state.value, shape) < limit
         if world.opposite:

@@ -13,7 +13,8 @@ import os
 import pickle
 import threading
 from collections import Counter
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -47,28 +48,28 @@ class World:
         self.process = os.getpid()
         self.thread = threading.get_ident()
         self.fit = 0
-        self.beginnings: List[Callable[[], None]] = []
+        self.beginnings: list[Callable[[], None]] = []
         self.active = False
         self.seed = 0
         self.opposite = False
-        self.asked: Set[Tuple[str, int]] = set()
-        self.counted: Tuple[int, int] = (0, 0)
+        self.asked: set[tuple[str, int]] = set()
+        self.counted: tuple[int, int] = (0, 0)
         self._lock = threading.RLock()
-        self._sites: Dict[Site, int] = {}
-        self._new_sites: List[Site] = []
-        self._log: List[List[Any]] = []
-        self._streams: Dict[Any, Any] = {}
+        self._sites: dict[Site, int] = {}
+        self._new_sites: list[Site] = []
+        self._log: list[list[Any]] = []
+        self._streams: dict[Any, Any] = {}
         self._counts: Counter[Any] = Counter()
         self._noise = self.next_answer = 0
         self._settled = np.zeros(0, dtype=bool)
-        self._drawn_at: List[Tuple[int, int, Site]] = []
-        self._told: Set[str] = set()
+        self._drawn_at: list[tuple[int, int, Site]] = []
+        self._told: set[str] = set()
         self.released = np.zeros(0, dtype=bool)
         self.quiet = threading.local()
 
     # -- the fit ---------------------------------------------------------------------------------
 
-    def begin(self, message: Dict[str, Any]) -> None:
+    def begin(self, message: dict[str, Any]) -> None:
         """Starts a fit."""
         with self._lock:
             self.fit += 1
@@ -84,7 +85,7 @@ class World:
                 beginning()
             self.active = True
 
-    def end(self) -> Dict[str, Any]:
+    def end(self) -> dict[str, Any]:
         """Ends the fit; what was noted since the last question, and noise whose use was not seen."""
         with self._lock:
             self.active = False
@@ -108,13 +109,13 @@ class World:
             self.tell("thread", site(), "drawn in a thread, whose turn is not repeatable")
         return True
 
-    def hushed(self) -> "_Hush":
+    def hushed(self) -> _Hush:
         """A context in which draws are not heard: they are part of one that is."""
         return _Hush(self.quiet)
 
     # -- talking ---------------------------------------------------------------------------------
 
-    def ask(self, kind: str, where: Site, **fields: Any) -> Dict[str, Any]:
+    def ask(self, kind: str, where: Site, **fields: Any) -> dict[str, Any]:
         """Asks the coordinator, which answers both worlds alike.
 
         Raises:
@@ -155,7 +156,7 @@ class World:
             self._told.add(key)
             self.note("tell", where, kind, told=kind, text=text)
 
-    def _notes(self) -> Dict[str, Any]:
+    def _notes(self) -> dict[str, Any]:
         log, self._log = self._log, []
         sites, self._new_sites = self._new_sites, []
         return {"log": log, "sites": [list(one) for one in sites]}
@@ -183,7 +184,9 @@ class World:
         key = (where, count, make)
         found = self._streams.get(key)
         if found is None:
-            name = repr((self.seed, os.path.basename(where[0]), where[1], where[2], count, size is None))
+            name = repr(
+                (self.seed, os.path.basename(where[0]), where[1], where[2], count, size is None)
+            )
             entropy = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest(), "big")
             found = make(np.random.PCG64(np.random.SeedSequence(entropy)))
             if size is None:
@@ -198,7 +201,7 @@ class World:
                 return other
         return drawn
 
-    def rows_shared(self, where: Site, size: Any) -> Optional[int]:
+    def rows_shared(self, where: Site, size: Any) -> int | None:
         """For a draw with one number per record: the place of the record that one world lacks.
 
         None where the draw has the same size in both worlds.
@@ -210,7 +213,7 @@ class World:
         reply = self.ask("rows", where, size=int(first))
         return reply["place"] if reply["shared"] else None
 
-    def noise_ids(self, shape: Tuple[int, ...], where: Site) -> Any:
+    def noise_ids(self, shape: tuple[int, ...], where: Site) -> Any:
         """Numbers of new draws of noise."""
         size = int(np.prod(shape, dtype=int))
         start, self._noise = self._noise, self._noise + size
@@ -225,7 +228,7 @@ class World:
         """The use of some noise was seen."""
         self._settled[np.asarray(ids).ravel()] = True
 
-    def answer_ids(self, shape: Tuple[int, ...]) -> Any:
+    def answer_ids(self, shape: tuple[int, ...]) -> Any:
         """Numbers of new answers."""
         size = int(np.prod(shape, dtype=int))
         start, self.next_answer = self.next_answer, self.next_answer + size
@@ -255,7 +258,7 @@ class _Hush:
         self.quiet.depth -= 1
 
 
-def digest(values: Tuple[Any, ...]) -> str:
+def digest(values: tuple[Any, ...]) -> str:
     """A short digest of plain values."""
     found = hashlib.blake2b(digest_size=8)
     for value in values:
@@ -267,10 +270,16 @@ def digest(values: Tuple[Any, ...]) -> str:
                 found.update(repr(array.shape).encode())
                 if array.dtype.kind in "iub":
                     array = array.astype(np.float64)
-                found.update(np.ascontiguousarray(array.astype(np.float64) if array.dtype.kind == "f" else array).tobytes())
+                found.update(
+                    np.ascontiguousarray(
+                        array.astype(np.float64) if array.dtype.kind == "f" else array
+                    ).tobytes()
+                )
                 continue
         try:
-            found.update(repr(value).encode() if isinstance(value, (str, tuple)) else pickle.dumps(value, 4))
+            found.update(
+                repr(value).encode() if isinstance(value, (str, tuple)) else pickle.dumps(value, 4)
+            )
         except Exception:  # noqa: BLE001 - what cannot be written down is told apart by its type
             found.update(repr(type(value)).encode())
     return found.hexdigest()

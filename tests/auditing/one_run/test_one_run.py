@@ -15,12 +15,13 @@ from scipy.special import expit
 from typer.testing import CliRunner
 
 import dpaudit
-from dpaudit.auditing.entry import run_audit
+from dpaudit.auditing.entry import audit_by_keywords, run_audit
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.one_run.attack import ATTACKS, ClosestRecord, guess, in_then_out, surest_first
 from dpaudit.auditing.one_run.marginals import CanaryMarginals, extra_variance, interference
 from dpaudit.auditing.one_run.matches import CanaryMatches
+from dpaudit.auditing.one_run.settings import CANARY_ATTACKS
 from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
-from dpaudit.auditing.settings import CANARY_ATTACKS, AuditSettings
 from dpaudit.bounds import one_run_in_turn
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, InterruptedRunError, RunFolderError, SettingsError
@@ -34,7 +35,8 @@ from dpaudit.model.tables import load
 from dpaudit.plugins.protocols import GameView, World
 from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_html, render_markdown
-from dpaudit.results.schema import result_schema
+from dpaudit.results.one_run import OneRunOutcome
+from dpaudit.results.result import result_schema
 from dpaudit_generators.toys.counts import LaplaceHistogram
 
 CANARIES = 100
@@ -63,15 +65,15 @@ def broken(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
 
 def spec(generator: object, table: pd.DataFrame, **changes: Any) -> OneRunSpec:
     given = {"epsilon": 1.0, "delta": 1e-5, "one_run": True, "canaries": CANARIES, **changes}
-    return build_one_run(generator, load(table, None), AuditSettings(**given))
+    return build_one_run(generator, load(table, None), audit_settings(**given))
 
 
 def test_null_is_consistent_with_bound_0_where_there_are_enough_canaries(
     table: pd.DataFrame,
 ) -> None:
-    fewer = dpaudit.audit("null", table, **{**ONE_RUN, "canaries": 20})
+    fewer = audit_by_keywords("null", table, **{**ONE_RUN, "canaries": 20})
     assert fewer.verdict is dpaudit.Verdict.INCONCLUSIVE
-    result = dpaudit.audit("null", table, **ONE_RUN)
+    result = audit_by_keywords("null", table, **ONE_RUN)
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.epsilon_lower_bound == 0
     assert result.controls.null.bound == 0
@@ -81,11 +83,11 @@ def test_null_is_consistent_with_bound_0_where_there_are_enough_canaries(
 def test_resampling_is_a_violation_with_the_bound_of_its_guesses(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
-    result = dpaudit.audit(resample, table, epsilon=1, delta=1e-5, out=tmp_path, **ONE_RUN)
+    result = audit_by_keywords(resample, table, epsilon=1, delta=1e-5, out=tmp_path, **ONE_RUN)
     document = result.to_document()
     jsonschema.validate(document, result_schema())
     assert result.verdict is dpaudit.Verdict.VIOLATION
-    found = document["one_run"]
+    found = document["game"]
     each = {attack["name"]: attack for attack in found["attacks"]}
     assert list(each) == list(CANARY_ATTACKS)
     for attack in each.values():
@@ -119,13 +121,13 @@ def test_resampling_is_a_violation_with_the_bound_of_its_guesses(
 
 def test_too_few_canaries_for_the_claim_are_inconclusive(table: pd.DataFrame) -> None:
     options = {**ONE_RUN, "canaries": 20}
-    result = dpaudit.audit("null", table, epsilon=3, **options)
+    result = audit_by_keywords("null", table, epsilon=3, **options)
     assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
     assert "audit with more canaries" in result.reasons[0]
 
 
 def test_a_failed_training_is_an_outcome_that_invalidates(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(broken, table, epsilon=1, **ONE_RUN)
+    result = audit_by_keywords(broken, table, epsilon=1, **ONE_RUN)
     jsonschema.validate(result.to_document(), result_schema())
     assert result.verdict is dpaudit.Verdict.INVALID
     assert "RuntimeError" in result.reasons[0]
@@ -135,7 +137,7 @@ def test_a_failed_training_is_an_outcome_that_invalidates(table: pd.DataFrame) -
 
 
 def test_a_failed_control_stops_before_the_training(table: pd.DataFrame) -> None:
-    result = dpaudit.audit("null", table, rows=5, **ONE_RUN)
+    result = audit_by_keywords("null", table, rows=5, **ONE_RUN)
     jsonschema.validate(result.to_document(), result_schema())
     assert result.verdict is dpaudit.Verdict.INVALID
     assert not result.controls.positive.passed
@@ -205,19 +207,23 @@ def test_the_surest_odds_are_guessed_first() -> None:
     assert inside.tolist() == [False, True, True, False]
 
 
+# Of 5 % of the audits more are flagged with probability 0.05.
+@pytest.mark.parametrize(("audits", "most"), [(40, 4), pytest.param(200, 15, marks=pytest.mark.ci)])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-def test_randomised_response_per_canary_is_not_flagged(epsilon: float) -> None:
+def test_randomised_response_per_canary_is_not_flagged(
+    epsilon: float, audits: int, most: int
+) -> None:
     # Every canary answers its coin truthfully with probability e^ε/(1 + e^ε): exactly ε-DP.
     rng = np.random.default_rng(5)
     flagged = 0
-    for _ in range(200):
+    for _ in range(audits):
         coins = rng.integers(0, 2, CANARIES).astype(bool)
         truthful = rng.random(CANARIES) < expit(epsilon)
         answers = np.where(truthful, coins, ~coins) + rng.uniform(0, 0.5, CANARIES)
         scores = np.concatenate([answers, answers + 1.0, answers - 0.75])
         bounds = [of.bound(delta=1e-5, confidence=1 - 0.05 / 3) for of in guess(scores, coins)]
         flagged += max(bounds) > epsilon
-    assert flagged <= 15  # of 5 % of 200 more than this with probability 0.04
+    assert flagged <= most
 
 
 TOWNS = Column(name="town", kind=Kind.CATEGORICAL, categories=tuple(range(150)))
@@ -240,12 +246,11 @@ def fixed_noise(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
 
 def test_noisy_counts_are_proved_where_no_row_is_near(towns: pd.DataFrame) -> None:
     options = {**ONE_RUN, "epsilon": 1, "schema": TOWN_SCHEMA, "rows": 3000}
-    result = dpaudit.audit(fixed_noise, towns, **options)
+    result = audit_by_keywords(fixed_noise, towns, **options)
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert result.attack == "canary-marginals"
-    assert result.one_run is not None
-    assert result.one_run.attacks is not None
-    nearest = next(one for one in result.one_run.attacks if one.name == "closest-record")
+    assert isinstance(result.game, OneRunOutcome)
+    nearest = next(one for one in result.game.attacks if one.name == "closest-record")
     assert nearest.bound < 1
 
 
@@ -323,7 +328,7 @@ def test_a_run_folder_resumes_and_jobs_do_not_matter(table: pd.DataFrame, tmp_pa
 @pytest.mark.parametrize("canaries", [0, 19, 121, -20])
 def test_impossible_numbers_of_canaries_are_refused(table: pd.DataFrame, canaries: int) -> None:
     with pytest.raises(SettingsError, match=r"`canaries` must be a number from 20 to half"):
-        dpaudit.audit("null", table, one_run=True, canaries=canaries)
+        audit_by_keywords("null", table, one_run=True, canaries=canaries)
 
 
 @pytest.mark.parametrize(
@@ -341,17 +346,17 @@ def test_options_of_shadow_models_are_refused_by_name(
     table: pd.DataFrame, option: str, value: Any
 ) -> None:
     with pytest.raises(SettingsError, match=f"leave out `{option}`, or leave out `one_run`"):
-        dpaudit.audit("null", table, one_run=True, **{option: value})
+        audit_by_keywords("null", table, one_run=True, **{option: value})
 
 
 def test_canaries_need_one_run(table: pd.DataFrame) -> None:
     with pytest.raises(SettingsError, match="`canaries` is for `one_run`"):
-        dpaudit.audit("null", table, canaries=100)
+        audit_by_keywords("null", table, canaries=100)
 
 
 def test_replace_one_is_refused(table: pd.DataFrame) -> None:
     with pytest.raises(ClaimError, match="replace-one"):
-        dpaudit.audit("null", table, neighbours="replace-one", **ONE_RUN)
+        audit_by_keywords("null", table, neighbours="replace-one", **ONE_RUN)
 
 
 def test_the_command_line_runs_it_and_says_how_to_repeat_it(
@@ -367,4 +372,4 @@ def test_the_command_line_runs_it_and_says_how_to_repeat_it(
     assert done.stdout.splitlines()[-1].endswith("--one-run --canaries 120")
     refused = CliRunner().invoke(app, [*words, "--sequential", "--attack", "groundhog-naive"])
     assert refused.exit_code == 2
-    assert "leave out --sequential, --attack" in refused.stderr
+    assert "leave out --attack, --sequential" in refused.stderr

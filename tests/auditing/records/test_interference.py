@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaudit.auditing.records.interference import most_sensitive, shift_needed
+from dpaudit.auditing.records.plan import most_sensitive, shift_needed
 from dpaudit.seeds import rng_of
 
 

@@ -13,9 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
+from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.records.attack import evaluate_records, fit_records
 from dpaudit.auditing.records.spec import RecordsSpec, build_records
-from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import fair_coin
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, InputError, InterruptedRunError, SettingsError
@@ -26,7 +27,7 @@ from dpaudit.model.tables import load
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import World
 from dpaudit.report.render import render_html, render_markdown
-from dpaudit.results.schema import result_schema
+from dpaudit.results.result import result_schema
 
 RECORDS = 16
 FEW: dict[str, Any] = {
@@ -70,20 +71,20 @@ def picky(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
 
 def spec(generator: object, table: pd.DataFrame, **changes: Any) -> RecordsSpec:
     given = {key: value for key, value in FEW.items() if key != "jobs"} | changes
-    return build_records(generator, load(table, None), AuditSettings(**given))
+    return build_records(generator, load(table, None), audit_settings(**given))
 
 
 def test_copied_records_are_proved_with_eight_trainings(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
-    result = dpaudit.audit(release, table, out=tmp_path, **FEW)
+    result = audit_by_keywords(release, table, out=tmp_path, **FEW)
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert result.epsilon_lower_bound > 2.5
     assert result.controls is not None
     assert result.controls.null.bound == 0
     document = result.to_document()
     jsonschema.validate(document, result_schema())
-    found = document["records"]
+    found = document["game"]
     assert found["scored"] == 4
     assert len(found["each"]) == RECORDS
     assert all(one["correct"] <= one["guesses"] <= 4 for one in found["each"])
@@ -110,7 +111,7 @@ def test_copied_records_are_proved_with_eight_trainings(
 
 
 def test_a_generator_that_ignores_its_data_is_not_flagged(table: pd.DataFrame) -> None:
-    result = dpaudit.audit("null", table, **{**FEW, "shadow_models": 20})
+    result = audit_by_keywords("null", table, **{**FEW, "shadow_models": 20})
     assert result.epsilon_lower_bound < 0.5  # above 0 in one audit of twenty
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.controls is not None
@@ -125,7 +126,7 @@ def test_a_generator_that_ignores_its_data_is_not_flagged(table: pd.DataFrame) -
 
 
 def test_failed_models_are_coins_without_a_guess(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(picky, table, **{**FEW, "shadow_models": 20})
+    result = audit_by_keywords(picky, table, **{**FEW, "shadow_models": 20})
     failed = result.failures[World.OUT]
     assert failed > 0
     assert result.verdict is dpaudit.Verdict.VIOLATION
@@ -138,7 +139,7 @@ def test_failed_models_are_coins_without_a_guess(table: pd.DataFrame) -> None:
 
 
 def test_where_every_model_fails_the_audit_is_invalid(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(broken, table, **FEW)
+    result = audit_by_keywords(broken, table, **FEW)
     assert result.verdict is dpaudit.Verdict.INVALID
     assert result.failures[World.OUT] == 8
 
@@ -151,9 +152,9 @@ def test_an_interrupted_audit_resumes_to_the_same_result(
             raise KeyboardInterrupt
 
     with pytest.raises(InterruptedRunError):
-        dpaudit.audit(release, table, out=tmp_path / "a", on_progress=stop, **FEW)
-    resumed = dpaudit.audit(release, table, out=tmp_path / "a", **FEW)
-    assert resumed.attacks == dpaudit.audit(release, table, **FEW).attacks
+        audit_by_keywords(release, table, out=tmp_path / "a", progress=stop, **FEW)
+    resumed = audit_by_keywords(release, table, out=tmp_path / "a", **FEW)
+    assert resumed.attacks == audit_by_keywords(release, table, **FEW).attacks
 
 
 def test_coins_and_halves_are_drawn_beforehand(table: pd.DataFrame) -> None:
@@ -226,13 +227,12 @@ def test_features_of_the_whole_table_are_learnt_for_each_record_alone() -> None:
     ("changes", "says"),
     [
         ({"sequential": True}, "`sequential`"),
-        ({"threshold": "hold-out"}, "hold-out"),
-        ({"neighbours": "replace-one"}, "replace-one"),
+        ({"threshold": "hold-out"}, "`threshold`"),
         ({"target": "row:3"}, "`target`"),
         ({"target": "vulnerable"}, "`target`"),
-        ({"one_run": True}, "`one_run` trains once"),
+        ({"one_run": True}, "leave out `one_run`, or leave out `records`"),
         ({"shadow_models": 6}, "at least 8"),
-        ({"records": 0}, "`records` must be at least 1"),
+        ({"records": 0}, "`records` must be at least 2"),
         ({"records": 2.5}, "`records` must be a whole number"),
     ],
 )
@@ -241,10 +241,12 @@ def test_contradictions_are_refused(changes: dict[str, Any], says: str) -> None:
     if "one_run" in changes:
         given = {"one_run": True, "records": 4}
     with pytest.raises(InputError, match=says):
-        AuditSettings(**given)
+        audit_settings(**given)
 
 
 def test_what_the_table_or_the_claim_cannot_bear_is_refused(table: pd.DataFrame) -> None:
+    with pytest.raises(InputError, match="says nothing about replace-one"):
+        spec("null", table, neighbours="replace-one")
     with pytest.raises(SettingsError, match="a quarter of the table's 120 rows, got 31"):
         spec("null", table, records=31)
     with pytest.raises(SettingsError, match="takes one target"):

@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 import dpaudit
-from dpaudit.auditing.entry import run_audit
-from dpaudit.auditing.games import build_spec
-from dpaudit.auditing.settings import DEFAULT_ATTACKS, AuditSettings
+from dpaudit.auditing.entry import audit_by_keywords, run_audit
+from dpaudit.auditing.games import audit_settings, build_spec
+from dpaudit.auditing.settings import DEFAULT_ATTACKS
 from dpaudit.auditing.two_worlds.target_search.search import find_target, separations
 from dpaudit.auditing.two_worlds.target_search.spec import TargetSearchSpec, candidates_of
 from dpaudit.cli.console import ExitCode
@@ -34,7 +34,7 @@ from dpaudit.model.tables import load
 from dpaudit.plugins.protocols import GameView, World
 from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_markdown
-from dpaudit.results.schema import result_schema
+from dpaudit.results.result import result_schema
 from dpaudit.versions import versions
 
 FARTHEST, RICHEST, COPIED = 7, 11, 23
@@ -43,7 +43,7 @@ FAST: dict[str, Any] = {
     "attacks": ("groundhog-naive,classifier=logistic-regression",),
     "shadow_models": 60,
     "epsilon": 1.0,
-    "jobs": 2,
+    "jobs": 1,
 }
 
 
@@ -116,7 +116,7 @@ def asked(generator: object, table: pd.DataFrame, **options: Any) -> Any:
         "shadow_models": 60,
         **options,
     }
-    return build_spec(generator, load(table, None), AuditSettings(**given))
+    return build_spec(generator, load(table, None), audit_settings(**given))
 
 
 def searched(generator: object, table: pd.DataFrame, **options: Any) -> TargetSearchSpec:
@@ -152,7 +152,7 @@ def test_the_one_record_that_leaks_is_found(
 def found(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A whole audit of the record found."""
     folder = tmp_path_factory.mktemp("found")
-    return dpaudit.audit(tells_highest_income, table, **FAST, out=folder)
+    return audit_by_keywords(tells_highest_income, table, **FAST, out=folder)
 
 
 def test_its_audit_says_how_it_was_found(found: Any) -> None:
@@ -171,7 +171,7 @@ def test_its_audit_says_how_it_was_found(found: Any) -> None:
 
 
 def test_it_is_the_audit_of_the_row_named(found: Any, table: pd.DataFrame) -> None:
-    named = dpaudit.audit(tells_highest_income, table, **{**FAST, "target": RICHEST})
+    named = audit_by_keywords(tells_highest_income, table, **{**FAST, "target": RICHEST})
     assert same(found, named, but=("target", "reproduce"))
 
 
@@ -197,7 +197,7 @@ def test_it_takes_the_trainings_of_one_audit_more(found: Any) -> None:
 
 
 def test_a_generator_that_ignores_its_data_is_not_flagged(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(ignores, table, **FAST)
+    result = audit_by_keywords(ignores, table, **FAST)
     assert result.target.row in candidates_of(load(table, None))
     assert result.verdict is dpaudit.Verdict.CONSISTENT
     assert result.epsilon_lower_bound == 0
@@ -222,7 +222,7 @@ def test_interrupted_searches_resume_and_jobs_do_not_matter(
     seen: list[TrialProgress] = []
     resumed = run_audit(search, tmp_path / "one", jobs=2, on_progress=seen.append)
     assert {progress.role for progress in seen} == {Role.AUDIT, Role.REPLAY}
-    whole = run_audit(search, tmp_path / "two", jobs=2)
+    whole = run_audit(search, tmp_path / "two", jobs=1)
     assert same(resumed, whole)
 
 
@@ -230,7 +230,7 @@ def test_the_plan_is_the_size_of_the_audit(table: pd.DataFrame, tmp_path: Path) 
     seen: list[TrialProgress] = []
     search = searched(ignores, table, shadow_models=40)
     assert search.trainings == 40
-    assert search.plan == "target: 40 trainings, each without a random half of 20 candidates"
+    assert search.before == "target: 40 trainings, each without a random half of 20 candidates"
     find_target(search, tmp_path, engine=LocalEngine(1), on_progress=seen.append)
     assert seen[-1] == (Role.TARGET_SELECTION, 40, 40, 0)
 
@@ -282,7 +282,7 @@ def test_a_table_with_too_few_candidates_is_refused(table: pd.DataFrame) -> None
     twins = pd.concat([table, table.iloc[1:]], ignore_index=True)
     for data, count in ((table.iloc[:7], 1), (twins, 1), (twins.iloc[1:], 0)):
         with pytest.raises(TargetError, match=f"quarter of the table, and finds {count}: name"):
-            dpaudit.audit("null", data.reset_index(drop=True), **FAST)
+            audit_by_keywords("null", data.reset_index(drop=True), **FAST)
 
 
 def test_each_candidate_is_in_half_of_the_models() -> None:
@@ -332,19 +332,19 @@ def test_separations_by_hand() -> None:
 
 
 def test_of_candidates_alike_the_first_is_taken(table: pd.DataFrame) -> None:
-    result = dpaudit.audit(fails, table, **FAST)
+    result = audit_by_keywords(fails, table, **FAST)
     assert result.verdict is dpaudit.Verdict.INVALID
     assert result.target.row == FARTHEST
 
 
 def test_a_generator_that_takes_its_target_is_refused(table: pd.DataFrame) -> None:
     with pytest.raises(SettingsError, match="copycat takes the target when it is built"):
-        dpaudit.audit("copycat", table, **FAST)
+        audit_by_keywords("copycat", table, **FAST)
 
 
 def test_one_run_audits_refuse_it(table: pd.DataFrame) -> None:
     with pytest.raises(SettingsError, match="canaries, not one target: leave out `target="):
-        dpaudit.audit("null", table, target="vulnerable", one_run=True)
+        audit_by_keywords("null", table, target="vulnerable", one_run=True)
 
 
 def test_folders_of_other_audits_are_refused_before_any_training(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.model.choices import WorstCase
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.neighbouring_tables import worst_case_tables
@@ -34,7 +34,7 @@ SMALL: dict[str, Any] = {
 def audited(
     folder: Path, *, models: int, stated: dict[str, float] | None = None, **parameters: Any
 ) -> Any:
-    return dpaudit.audit(
+    return audit_by_keywords(
         "dp-gan",
         schema=SCHEMA,
         parameters=SMALL | parameters,
@@ -42,6 +42,7 @@ def audited(
         access="released",
         shadow_models=models,
         probe=False,
+        jobs=1,
         out=folder,
         **(stated or {}),
     )

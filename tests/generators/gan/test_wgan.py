@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.errors import SettingsError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import encode
@@ -170,7 +170,7 @@ def test_a_schema_without_a_label_with_classes_generates_every_column() -> None:
 @pytest.mark.parametrize("name", ["wgan-gp", "wgan-gp-dp-critic"])
 def test_an_audit_refutes_a_claim_that_was_never_made(name: str, tmp_path: Path) -> None:
     # The proportions of the labels are those of the table: no noise hides one record of five.
-    result = dpaudit.audit(
+    result = audit_by_keywords(
         name,
         schema=SCHEMA,
         parameters=SMALL,

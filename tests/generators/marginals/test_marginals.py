@@ -16,6 +16,7 @@ import pytest
 from scipy.stats import chisquare, kstest
 
 import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.errors import ClaimError, DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import OTHER, Column, Kind
@@ -487,7 +488,7 @@ def test_among_many_counts_the_effect_is_what_proves_mu(tmp_path: Path) -> None:
     table = schema.canonical(
         pd.DataFrame(np.random.default_rng(0).random((60, 40))).set_axis(schema.names, axis=1)
     )
-    result = dpaudit.audit(
+    result = audit_by_keywords(
         generator,
         table,
         schema=schema,
@@ -506,7 +507,7 @@ def test_among_many_counts_the_effect_is_what_proves_mu(tmp_path: Path) -> None:
 
 
 def _audited(out: Path, **settings: Any) -> dpaudit.AuditResult:
-    return dpaudit.audit(
+    return audit_by_keywords(
         Marginals(schema=BITS, mu=2.0),
         schema=BITS,
         worst_case="opposite",

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
-import dpaudit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
@@ -185,7 +185,7 @@ def test_an_audit_of_the_released_labels_is_consistent(tmp_path: Path) -> None:
     public = tmp_path / "public.csv"
     pd.DataFrame({"x": [1.0] * 10, "z": [1.0] * 10}).to_csv(public, index=False)
     settings = SMALL | {"public": str(public), "teachers": 1, "rounds": 1, "epsilon": 2.0}
-    result = dpaudit.audit(
+    result = audit_by_keywords(
         "pate-g",
         schema=SCHEMA,
         parameters=settings,

@@ -14,6 +14,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.endings import ENDINGS, features_of_ending
 from dpaudit.auditing.two_worlds.attacking.fitting import Fitted, FittingScore, fit_attack
 from dpaudit.auditing.two_worlds.attacking.parts import FeatureRows, gather
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.bounds import FailedTrials, guarantee_of
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
@@ -93,9 +94,9 @@ class Contender:
     hypothesis: str
 
     @property
-    def promise(self) -> FittingScore:
+    def forecast(self) -> FittingScore:
         """What it reached on the trials that it was fixed on."""
-        return self.fitted.promise
+        return self.fitted.forecast
 
 
 def feature_slices(audit: TwoWorldSpec) -> list[FeatureSlice]:
@@ -112,7 +113,7 @@ def contenders(
     outcomes: StoredOutcomes,
     worlds: Sequence[Sequence[StoredOutcome]],
     fitting: Sequence[BoolArray],
-    settings: AuditSettings,
+    settings: AuditSettings[TwoWorlds],
     claim: Claim,
     *,
     purpose: str,
@@ -120,8 +121,8 @@ def contenders(
     """The attacks that are scored, one for each hypothesis, each fixed on the fitting part.
 
     How trials end is attacked where some of the fitting part failed. That is no further hypothesis:
-    on the fitting part it takes the place of the attack that promises least, if it promises more.
-    Where attacks are selected, only the one that promises most is scored.
+    on the fitting part it takes the place of the attack with the least forecast, if its own is
+    larger. Where attacks are selected, only the one with the largest forecast is scored.
 
     Args:
         audit: The audit.
@@ -162,21 +163,24 @@ def contenders(
         on_endings = fixed(EndingFeatures(audit.game.view.n_rows), lost=(0, 0))
         assert on_endings is not None  # it uses every trial
         found = _with_endings(found, on_endings, audit, settings)
-    if found and settings.multiplicity is Multiplicity.SELECT:
-        return [max(found, key=lambda one: one.promise)]
+    if found and settings.game.multiplicity is Multiplicity.SELECT:
+        return [max(found, key=lambda one: one.forecast)]
     return found
 
 
 def _with_endings(
-    found: Sequence[Contender], endings: Contender, audit: TwoWorldSpec, settings: AuditSettings
+    found: Sequence[Contender],
+    endings: Contender,
+    audit: TwoWorldSpec,
+    settings: AuditSettings[TwoWorlds],
 ) -> list[Contender]:
     """The attacks with the one on how trials end among them, if that is worth a place."""
     if not found:
         return [replace(endings, hypothesis=audit.attacks[0].name)]
-    if settings.multiplicity is Multiplicity.SELECT:
+    if settings.game.multiplicity is Multiplicity.SELECT:
         return [*found, endings]
-    least = min(found, key=lambda one: one.promise)
-    if endings.promise <= least.promise:
+    least = min(found, key=lambda one: one.forecast)
+    if endings.forecast <= least.forecast:
         return list(found)
     seated = replace(endings, hypothesis=least.hypothesis)
     return [seated if one is least else one for one in found]

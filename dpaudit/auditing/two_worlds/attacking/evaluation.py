@@ -81,10 +81,10 @@ def evaluate(
     )
     guesses = None
     if fitted.by_coins:
-        assert fitted.grading is not None  # its guesses are what was promised
+        assert fitted.calibration is not None  # its guesses are what was forecast
         assert guarantee.delta is not None
         failed = trials.failed_in + trials.failed_out
-        guesses = count_guesses(scores, trials.scored.member, fitted.grading, failed=failed)
+        guesses = count_guesses(scores, trials.scored.member, fitted.calibration, failed=failed)
         bounds = valid_bounds(
             Observed.COINS, *guesses, delta=guarantee.delta, confidence=confidence
         )

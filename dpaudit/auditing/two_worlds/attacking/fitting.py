@@ -8,18 +8,19 @@ import numpy as np
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.parts import FeatureRows, Part
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.bounds import (
     FailedTrials,
-    Grading,
+    Forecast,
     Guarantee,
-    Promised,
+    GuessCalibration,
     Threshold,
     ThresholdRule,
     auc,
-    choose_grading,
+    choose_calibration,
+    choose_rule,
     choose_threshold_by,
     count_errors,
-    promise,
     scaled_errors,
 )
 from dpaudit.errors import AttackError
@@ -38,10 +39,10 @@ SCORED_AT_ONCE = 2048
 class FittingScore(NamedTuple):
     """How well an attack did on the trials that fixed it.
 
-    The larger one is the more promising attack: by its bound, among equals by its AUC.
+    The larger one is the better attack: by its bound, among equals by its AUC.
 
     Attributes:
-        bound: The bound that it promises of the scored trials.
+        bound: The bound that is forecast for the scored trials.
         separation: |AUC - 1/2|.
     """
 
@@ -55,25 +56,25 @@ class Fitted(NamedTuple):
     Attributes:
         scorer: The trained classifier.
         threshold: Threshold and direction, for the exact bound.
-        grading: What its guesses weigh, for the fair-coin bound and for bets; None where worlds are
-            no coins, or the claim is not stated in epsilon.
+        calibration: What its guesses weigh, for the fair-coin bound and for bets; None where worlds
+            are no coins, or the claim is not stated in epsilon.
         by_coins: Whether the fair-coin bound is the one that is computed.
-        promise: What it reached on the trials that fixed it: good for choosing among attacks,
+        forecast: What it reached on the trials that fixed it: good for choosing among attacks,
             nothing else.
     """
 
     scorer: Scorer
     threshold: Threshold
-    grading: Grading | None
+    calibration: GuessCalibration | None
     by_coins: bool
-    promise: FittingScore
+    forecast: FittingScore
 
 
 def fit_attack(
     attack: AnyAttack,
     fitting: Part,
     *,
-    settings: AuditSettings,
+    settings: AuditSettings[TwoWorlds],
     failed: FailedTrials = NONE_FAILED,
     guarantee: Guarantee,
     rng: np.random.Generator,
@@ -96,7 +97,7 @@ def fit_attack(
         AttackError: If its `fit` raises, or its scorer does not give one finite score per trial.
     """
     features, member = fitting.features[:], fitting.member
-    held_out = settings.threshold is ThresholdRule.HOLD_OUT
+    held_out = settings.game.threshold is ThresholdRule.HOLD_OUT
     if held_out:
         chosen = _held_out(member, rng)
         share = np.count_nonzero(chosen) / len(member)
@@ -108,20 +109,24 @@ def fit_attack(
         scores = _cross_validated(attack, features, member, rng)
         scorer = trained(attack, features, member, rng)
     confidence = settings.attack_confidence
-    threshold = choose_threshold_by(scores, member, guarantee.promise, confidence=confidence)
+    threshold = choose_threshold_by(
+        scores, member, guarantee.threshold_statistic, confidence=confidence
+    )
     if held_out or guarantee.delta is None:
-        grading = None
+        calibration = None
         counts = scaled_errors(
-            count_errors(scores, member, threshold), failed, scored=settings.scored
+            count_errors(scores, member, threshold), failed, scored=settings.game.scored
         )
         limit = guarantee.clopper_pearson(counts, confidence=confidence)
-        promised = Promised(limit, by_coins=False)
+        forecast = Forecast(limit, by_coins=False)
     else:
         asked = {"delta": guarantee.delta, "confidence": confidence}
-        grading = choose_grading(scores, member, trials=settings.scored, **asked)
-        promised = promise(scores, member, failed=failed, scored=settings.scored, rng=rng, **asked)
-    reached = FittingScore(promised.bound, abs(auc(scores, member) - 0.5))
-    return Fitted(scorer, threshold, grading, promised.by_coins, reached)
+        calibration = choose_calibration(scores, member, trials=settings.game.scored, **asked)
+        forecast = choose_rule(
+            scores, member, failed=failed, scored=settings.game.scored, rng=rng, **asked
+        )
+    reached = FittingScore(forecast.bound, abs(auc(scores, member) - 0.5))
+    return Fitted(scorer, threshold, calibration, forecast.by_coins, reached)
 
 
 def score(scorer: Scorer, features: FeatureRows) -> FloatArray:

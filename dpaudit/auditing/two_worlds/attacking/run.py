@@ -13,6 +13,7 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.contenders import contenders, first_outcomes
 from dpaudit.auditing.two_worlds.attacking.evaluation import Evaluation, evaluate
 from dpaudit.auditing.two_worlds.attacking.parts import MIN_FITTED, Part, arrange
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.auditing.two_worlds.trial_plan import plan_trials
 from dpaudit.bounds import guarantee_of
@@ -46,7 +47,7 @@ class Attacked(NamedTuple):
     guessed_by: Mapping[str, int] = MappingProxyType({})
 
 
-def masks(audit: TwoWorldSpec, role: Role, settings: AuditSettings) -> list[BoolArray]:
+def masks(audit: TwoWorldSpec, role: Role, settings: AuditSettings[TwoWorlds]) -> list[BoolArray]:
     """For world "in", then "out": which trials [n] form the fitting part.
 
     The first trials of a world by number: all are run in an order drawn at random, or, in a
@@ -60,7 +61,7 @@ def attack_all(
     audit: TwoWorldSpec,
     outcomes: StoredOutcomes,
     role: Role,
-    settings: AuditSettings,
+    settings: AuditSettings[TwoWorlds],
     claim: Claim,
 ) -> list[Attacked]:
     """Runs the attacks on a role's trials.
@@ -113,7 +114,7 @@ def attack_all(
 
 
 def tables_suffice(
-    audit: TwoWorldSpec, outcomes: StoredOutcomes, role: Role, settings: AuditSettings
+    audit: TwoWorldSpec, outcomes: StoredOutcomes, role: Role, settings: AuditSettings[TwoWorlds]
 ) -> bool:
     """Whether enough trials of each world and part finished for attacks on tables."""
     for world, fits in zip(World, masks(audit, role, settings), strict=True):

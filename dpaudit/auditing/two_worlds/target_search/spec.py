@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import RegistryError, SettingsError, TargetError
 from dpaudit.game.target import exposing_first
@@ -17,7 +18,7 @@ from dpaudit.model.choices import VULNERABLE
 from dpaudit.model.tables import Table
 from dpaudit.plugins.named import NamedAttack, named_generator
 from dpaudit.plugins.protocols import GameView
-from dpaudit.results.target import Selection
+from dpaudit.results.record import Selection
 
 MOST_CANDIDATES = 64
 """As in the published audits of PATE-GAN."""
@@ -30,24 +31,23 @@ class TargetSearchSpec(AuditSpec):
     """A complete search for the target of an audit.
 
     Attributes:
-        given: The generator as the caller handed it in, which the audit is built of.
         first: The audit of the first candidate.
         candidates: Positions [m] of the candidates in the table, the most exposing first.
     """
 
     TRAINED: ClassVar[tuple[str, ...]] = ("target",)
 
-    given: object
+    settings: AuditSettings[TwoWorlds]
     first: TwoWorldSpec
     candidates: tuple[int, ...]
 
     @property
     def trainings(self) -> int:
         """Models to train: as many as the audit has shadow models."""
-        return self.settings.shadow_models
+        return self.settings.game.shadow_models
 
     @property
-    def plan(self) -> str:
+    def before(self) -> str:
         """What will be trained, in one line."""
         return (
             f"target: {self.trainings} trainings, each without a random half of "
@@ -73,6 +73,11 @@ class TargetSearchSpec(AuditSpec):
         """The words of the audit's command."""
         return self.first.own_options
 
+    @property
+    def like_it(self) -> TwoWorldSpec:
+        """The audit of the first candidate."""
+        return self.first
+
     @cached_property
     def game(self) -> SelectionGame:
         """What the search trains on."""
@@ -90,7 +95,7 @@ class TargetSearchSpec(AuditSpec):
 
     def audit_of(self, row: int) -> TwoWorldSpec:
         """The audit of the record found: the very one that `target="row:N"` asks for."""
-        settings = replace(self.settings, target=f"row:{row}")
+        settings = self.settings.with_game(target=f"row:{row}")
         audit = build_two_worlds(self.given, self.table, settings)
         return replace(audit, selection=self.first.selection)
 
@@ -115,7 +120,7 @@ def candidates_of(table: Table) -> tuple[int, ...]:
 
 
 def build_target_search(
-    generator: object, table: Table, settings: AuditSettings
+    generator: object, table: Table, settings: AuditSettings[TwoWorlds]
 ) -> TargetSearchSpec:
     """Validates everything that a search and the audit after it need; trains nothing.
 
@@ -133,7 +138,7 @@ def build_target_search(
         InputError: If anything else is unusable; says what and how to fix it.
     """
     candidates = candidates_of(table)
-    first = build_two_worlds(generator, table, replace(settings, target=f"row:{candidates[0]}"))
+    first = build_two_worlds(generator, table, settings.with_game(target=f"row:{candidates[0]}"))
     try:
         named = named_generator(
             generator,
@@ -146,7 +151,7 @@ def build_target_search(
             f"{first.generator.name} takes the target when it is built, so none can be searched "
             'for: name it with `target="row:N"`'
         ) from None
-    selection = Selection(candidates=len(candidates), trainings=settings.shadow_models)
+    selection = Selection(candidates=len(candidates), trainings=settings.game.shadow_models)
     return TargetSearchSpec(
         generator=named,
         table=table,

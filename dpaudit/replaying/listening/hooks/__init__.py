@@ -18,7 +18,7 @@ from typing import Any, Dict, List
 from .. import marks
 from ..world import World
 
-HOOKED: Dict[str, str] = {
+HOOKED: dict[str, str] = {
     "numpy": "numpy_hook",
     "random": "random_hook",
     "secrets": "random_hook",
@@ -34,7 +34,7 @@ HOOKED: Dict[str, str] = {
 def install(world: World) -> None:
     """Hooks what is loaded, and has the rest hooked as soon as it is imported."""
     marks.world = world
-    named: List[Dict[str, Any]] = json.loads(os.environ.get("DPAUDIT_LISTEN_SAMPLERS", "[]"))
+    named: list[dict[str, Any]] = json.loads(os.environ.get("DPAUDIT_LISTEN_SAMPLERS", "[]"))
     later = {name: [module] for name, module in HOOKED.items()}
     for one in named:
         later.setdefault(one["function"].partition(":")[0], []).append("named_hook")
@@ -49,7 +49,7 @@ def install(world: World) -> None:
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds a library as Python would, and hooks it once it is loaded."""
 
-    def __init__(self, later: Dict[str, List[str]]) -> None:
+    def __init__(self, later: dict[str, list[str]]) -> None:
         self.later = later
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:

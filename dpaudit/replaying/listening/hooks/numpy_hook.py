@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Optional, Tuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from .. import marks
 from ..channel import Site, site
 from ..world import PlainGenerator, PlainState
 
-_SEEDS: Dict[int, str] = {}
+_SEEDS: dict[int, str] = {}
 
 
 def install(library: Any) -> None:
@@ -47,7 +48,7 @@ def default_rng(seed: Any = None) -> Any:
     return made
 
 
-def _seed_text(seed: Any) -> Optional[str]:
+def _seed_text(seed: Any) -> str | None:
     """What seeded a generator, as text; None for the entropy of the system."""
     if seed is None:
         return None
@@ -67,7 +68,9 @@ def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(value, marks.Marked) and value.is_marked:
             wanted = kwargs.get("dtype", args[0] if args else None)
             found = value if wanted is None else value.astype(wanted)
-            return found.copy() if convert.__name__ == "array" and kwargs.get("copy", True) else found
+            return (
+                found.copy() if convert.__name__ == "array" and kwargs.get("copy", True) else found
+            )
         return convert(value, *args, **kwargs)
 
     kept.__name__ = convert.__name__
@@ -85,16 +88,16 @@ def _taking_lists(function: Callable[..., Any]) -> Callable[..., Any]:
     return taken
 
 
-Law = Tuple[str, Tuple[Tuple[str, float], ...]]
+Law = tuple[str, tuple[tuple[str, float], ...]]
 """A law, and the parameters of the method with their defaults, in order."""
 
-_LOCATED: Dict[str, Law] = {
+_LOCATED: dict[str, Law] = {
     "laplace": ("laplace", (("loc", 0.0), ("scale", 1.0))),
     "normal": ("gaussian", (("loc", 0.0), ("scale", 1.0))),
     "gumbel": ("gumbel", (("loc", 0.0), ("scale", 1.0))),
     "logistic": ("logistic", (("loc", 0.0), ("scale", 1.0))),
 }
-_SCALED: Dict[str, str] = {"exponential": "exponential", "standard_exponential": "exponential"}
+_SCALED: dict[str, str] = {"exponential": "exponential", "standard_exponential": "exponential"}
 _UNIFORM = ("random", "random_sample", "rand", "uniform")
 _PARAMETRIC = (
     "beta", "binomial", "chisquare", "dirichlet", "f", "hypergeometric", "logseries", "lognormal",
@@ -109,14 +112,14 @@ class _Heard:
     """What both classes have in common: every draw is heard."""
 
     dpaudit_plain: Any = None
-    _dpaudit_seed: Tuple[int, Optional[str]] = (0, None)
+    _dpaudit_seed: tuple[int, str | None] = (0, None)
 
-    def dpaudit_seeded(self, seed: Optional[str]) -> None:
+    def dpaudit_seeded(self, seed: str | None) -> None:
         """Remembers what it was seeded with, and in which fit."""
         self._dpaudit_seed = (marks.world.fit if marks.world.active else 0, seed)
 
     @property
-    def dpaudit_seed(self) -> Optional[str]:
+    def dpaudit_seed(self) -> str | None:
         """What it was seeded with in this fit; None if that was in another one."""
         fit, seed = self._dpaudit_seed
         return seed if fit == marks.world.fit else None
@@ -132,7 +135,9 @@ class _Heard:
             return getattr(self._stream(where, size), name)(*args, **kwargs)
         return without_row(self._stream, where, name, args, kwargs, size, place)
 
-    def _noise(self, law: str, loc: Any, scale: Any, size: Any, shape: Any, draw: Callable[[Any, Any], Any]) -> Any:
+    def _noise(
+        self, law: str, loc: Any, scale: Any, size: Any, shape: Any, draw: Callable[[Any, Any], Any]
+    ) -> Any:
         where, world = site(), marks.world
         loc, scale = (marks.unmarked(one, where) for one in (loc, scale))
         if size is None:
@@ -183,7 +188,9 @@ class _Heard:
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         if not marks.world.hears:
             return super().exponential(scale, size)  # type: ignore[misc]
-        return self._noise("exponential", 0.0, scale, size, 1.0, lambda rng, n: rng.exponential(size=n))
+        return self._noise(
+            "exponential", 0.0, scale, size, 1.0, lambda rng, n: rng.exponential(size=n)
+        )
 
     def standard_exponential(self, size: Any = None, *args: Any, **kwargs: Any) -> Any:
         if not marks.world.hears:
@@ -193,7 +200,9 @@ class _Heard:
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
         if not marks.world.hears:
             return super().gamma(shape, scale, size)  # type: ignore[misc]
-        return self._noise("gamma", 0.0, scale, size, shape, lambda rng, n: rng.gamma(shape, size=n))
+        return self._noise(
+            "gamma", 0.0, scale, size, shape, lambda rng, n: rng.gamma(shape, size=n)
+        )
 
     def standard_gamma(self, shape: Any, size: Any = None, *args: Any, **kwargs: Any) -> Any:
         if not marks.world.hears:
@@ -231,11 +240,24 @@ class _Heard:
 
     def _coin(self, where: Site, size: Any) -> Any:
         if size is None:
-            return marks.coin(self._stream(where, None).random_sample() if self.dpaudit_plain is PlainState else self._stream(where, None).random(), where)
+            return marks.coin(
+                self._stream(where, None).random_sample()
+                if self.dpaudit_plain is PlainState
+                else self._stream(where, None).random(),
+                where,
+            )
         name = "random_sample" if self.dpaudit_plain is PlainState else "random"
         return marks.coin(np.asarray(self._drawn(where, name, (size,), {}, size)), where)
 
-    def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True) -> Any:
+    def choice(
+        self,
+        a: Any,
+        size: Any = None,
+        replace: bool = True,
+        p: Any = None,
+        axis: int = 0,
+        shuffle: bool = True,
+    ) -> Any:
         world = marks.world
         extra = {} if self.dpaudit_plain is PlainState else {"axis": axis, "shuffle": shuffle}
         if not world.hears:
@@ -269,10 +291,18 @@ class _Heard:
         union, short = max(world.counted), world.counted[0] < world.counted[1]
         found = np.asarray(picks.choice(union, size, replace))
         if short:  # this world lacks the record: another one is in its place
-            others = np.setdiff1d(np.arange(union), np.append(found.ravel(), place)) if not replace else np.delete(np.arange(union), place)
+            others = (
+                np.setdiff1d(np.arange(union), np.append(found.ravel(), place))
+                if not replace
+                else np.delete(np.arange(union), place)
+            )
             if not len(others):
                 others = np.delete(np.arange(union), place)
-            stand_in = others[picks.integers(len(others)) if hasattr(picks, "integers") else picks.randint(len(others))]
+            stand_in = others[
+                picks.integers(len(others))
+                if hasattr(picks, "integers")
+                else picks.randint(len(others))
+            ]
             found = np.where(found == place, stand_in, found)
             found = found - (found > place)
         world.tell("subsample", where, "records are drawn by coins that are taken to be public")
@@ -286,7 +316,9 @@ class _Heard:
         where = site()
         length = int(x) if isinstance(x, (int, np.integer)) else np.shape(x)[axis]
         order = self._order(where, length)
-        return order if isinstance(x, (int, np.integer)) else np.take(np.asarray(x), order, axis=axis)
+        return (
+            order if isinstance(x, (int, np.integer)) else np.take(np.asarray(x), order, axis=axis)
+        )
 
     def _order(self, where: Site, length: int) -> Any:
         world = marks.world
@@ -324,7 +356,9 @@ def _longer(size: Any, world: Any) -> Any:
     return most if isinstance(size, (int, np.integer)) else (most, *size[1:])
 
 
-def without_row(stream: Any, where: Site, name: str, args: Any, kwargs: Any, size: Any, place: int) -> Any:
+def without_row(
+    stream: Any, where: Site, name: str, args: Any, kwargs: Any, size: Any, place: int
+) -> Any:
     """A draw with one number per record: both worlds share those of the records both have."""
     world = marks.world
     longer = _longer(size, world)
@@ -337,7 +371,9 @@ def without_row(stream: Any, where: Site, name: str, args: Any, kwargs: Any, siz
 def _plain_draw(name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not marks.world.hears:
-            return getattr(super(type(self).__mro__[_base(type(self))], self), name)(*args, **kwargs)
+            return getattr(super(type(self).__mro__[_base(type(self))], self), name)(
+                *args, **kwargs
+            )
         where = site()
         args = marks.unmarked_all(args, where)
         size = kwargs.get("size")
@@ -369,7 +405,9 @@ class HeardGenerator(_Heard, PlainGenerator):
 
     def __init__(self, bit_generator: Any = None) -> None:
         super().__init__(np.random.PCG64() if bit_generator is None else bit_generator)
-        sequence = getattr(bit_generator, "seed_seq", None) or getattr(bit_generator, "_seed_seq", None)
+        sequence = getattr(bit_generator, "seed_seq", None) or getattr(
+            bit_generator, "_seed_seq", None
+        )
         self.dpaudit_seeded(_seed_text(sequence))
 
     def permuted(self, x: Any, axis: Any = None, out: Any = None) -> Any:
@@ -410,5 +448,3 @@ class HeardState(_Heard, PlainState):
     def randn(self, *shape: int) -> Any:
         """As numpy's."""
         return self.standard_normal(shape if shape else None)
-
-

@@ -110,7 +110,9 @@ class HeardRandom(_Plain):
         made = marks.noise(drawn, law, where, scale=scale, seed=self.dpaudit_seed)
         return marks.answer(loc, made.array.parts, where)
 
-    def choices(self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> Any:
+    def choices(
+        self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1
+    ) -> Any:
         """Drawn with known probabilities."""
         if not marks.world.hears or (weights is None and cum_weights is None):
             return super().choices(population, weights, cum_weights=cum_weights, k=k)

@@ -6,7 +6,8 @@ generator, whose state is the same in both worlds; they are public, as weights a
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Optional, Tuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ _COMPARED = {
 }  # fmt: skip
 
 torch: Any
-_plain: Dict[str, Callable[..., Any]] = {}
+_plain: dict[str, Callable[..., Any]] = {}
 
 
 def install(library: Any) -> None:
@@ -71,7 +72,7 @@ def _heard(drawn: Callable[..., Any], plain: Callable[..., Any]) -> Callable[...
     return function
 
 
-def _shape(size: Any) -> Tuple[int, ...]:
+def _shape(size: Any) -> tuple[int, ...]:
     if len(size) == 1 and not isinstance(size[0], int):
         size = size[0]
     return tuple(int(one) for one in size)
@@ -104,7 +105,9 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **kwargs: Any) ->
     where = site()
     loc, scale = (_numbers(one) for one in (mean, std))
     shape = tuple(size) if size is not None else np.broadcast_shapes(np.shape(loc), np.shape(scale))
-    dtype = kwargs.get("dtype") or next((one.dtype for one in (mean, std) if isinstance(one, torch.Tensor)), None)
+    dtype = kwargs.get("dtype") or next(
+        (one.dtype for one in (mean, std) if isinstance(one, torch.Tensor)), None
+    )
     found = _noise(shape, where, scale, dtype)
     if np.any(loc != 0):
         found = found + torch.as_tensor(np.broadcast_to(loc, shape).copy()).to(found.dtype)
@@ -115,7 +118,9 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **kwargs: Any) ->
 def _normal_(self: Any, mean: float = 0.0, std: float = 1.0, **_: Any) -> Any:
     """Fills a tensor: initial weights most often, whose values are the same in both worlds."""
     where = site()
-    drawn = marks.world.stream(where, tuple(self.shape)).standard_normal(tuple(self.shape)) * std + mean
+    drawn = (
+        marks.world.stream(where, tuple(self.shape)).standard_normal(tuple(self.shape)) * std + mean
+    )
     if self.requires_grad or isinstance(self, torch.nn.Parameter):
         with torch.no_grad():
             self.copy_(torch.as_tensor(drawn).to(self.dtype))
@@ -189,7 +194,9 @@ def _define() -> None:
         dpaudit_parts: Any = ()
 
         @classmethod
-        def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             return _operated(function, args, kwargs or {})
 
     class AnswerTensor(base):  # type: ignore[misc, valid-type]
@@ -198,7 +205,9 @@ def _define() -> None:
         dpaudit_ids: Any = None
 
         @classmethod
-        def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             return _operated(function, args, kwargs or {})
 
     globals()["NoiseTensor"], globals()["AnswerTensor"] = NoiseTensor, AnswerTensor
@@ -215,7 +224,9 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
     if name in _HARMLESS or not marks.world.hears:
         return function(*bare, **options)
     noise = next((one for one in args if isinstance(one, NoiseTensor) and one.dpaudit_parts), None)
-    known = next((one for one in args if isinstance(one, AnswerTensor) and one.dpaudit_ids is not None), None)
+    known = next(
+        (one for one in args if isinstance(one, AnswerTensor) and one.dpaudit_ids is not None), None
+    )
     if noise is not None and known is None:
         found = _followed(name, function, args, bare, options, noise, where)
         if found is not NotImplemented:
@@ -251,14 +262,22 @@ def _bare_deep(value: Any) -> Any:
     return _bare(value)
 
 
-def _followed(name: str, function: Any, args: Any, bare: Any, options: Any, noise: Any, where: Site) -> Any:
+def _followed(
+    name: str, function: Any, args: Any, bare: Any, options: Any, noise: Any, where: Site
+) -> Any:
     """What follows from an operation on noise: noise again, or an answer."""
     parts = noise.dpaudit_parts
     if name in _MOVING and args[0] is noise:
         found = function(*bare, **options)
         if not isinstance(found, torch.Tensor) or found.numel() != noise.numel():
             return NotImplemented
-        return _marked(found, tuple(part.mapped(lambda one: np.asarray(one).reshape(tuple(found.shape))) for part in parts))
+        return _marked(
+            found,
+            tuple(
+                part.mapped(lambda one: np.asarray(one).reshape(tuple(found.shape)))
+                for part in parts
+            ),
+        )
     if name in ("neg", "__neg__"):
         return _times(function(*bare), parts, -1.0)
     if len(args) != 2:
@@ -282,7 +301,16 @@ def _followed(name: str, function: Any, args: Any, bare: Any, options: Any, nois
     else:
         noise_sign, data_sign = (1.0, sign) if first else (sign, 1.0)
     scaled = tuple(part._replace(factor=part.factor * noise_sign) for part in parts)
-    return _answer(function, bare, options, _numbers(other) * data_sign, scaled, other, where, in_place=name.endswith("_") and not name.startswith("__") or name.startswith("__i"))
+    return _answer(
+        function,
+        bare,
+        options,
+        _numbers(other) * data_sign,
+        scaled,
+        other,
+        where,
+        in_place=(name.endswith("_") and not name.startswith("__")) or name.startswith("__i"),
+    )
 
 
 def _times(found: Any, parts: Any, factor: Any) -> Any:
@@ -291,12 +319,29 @@ def _times(found: Any, parts: Any, factor: Any) -> Any:
     return _marked(found, tuple(part._replace(factor=part.factor * factor) for part in spread))
 
 
-def _answer(function: Any, bare: Any, options: Any, before: Any, parts: Any, other: Any, where: Site, *, in_place: bool) -> Any:
+def _answer(
+    function: Any,
+    bare: Any,
+    options: Any,
+    before: Any,
+    parts: Any,
+    other: Any,
+    where: Site,
+    *,
+    in_place: bool,
+) -> Any:
     """The sum of data and noise: asked of the coordinator."""
-    plain = function(*(one.clone() if isinstance(one, torch.Tensor) and in_place else one for one in bare), **options)
+    plain = function(
+        *(one.clone() if isinstance(one, torch.Tensor) and in_place else one for one in bare),
+        **options,
+    )
     made = marks.answer(before, parts, where)
     ids = made.ids if isinstance(made, marks.Answer) else made.array.ids
-    value = torch.as_tensor(np.asarray(marks.plain(made), dtype=float)).to(plain.dtype).reshape(plain.shape)
+    value = (
+        torch.as_tensor(np.asarray(marks.plain(made), dtype=float))
+        .to(plain.dtype)
+        .reshape(plain.shape)
+    )
     if in_place and isinstance(bare[0], torch.Tensor):
         bare[0].data.copy_(value)
         marks.world.release(ids, where)
@@ -309,7 +354,9 @@ def _answer(function: Any, bare: Any, options: Any, before: Any, parts: Any, oth
     return found
 
 
-def _answer_followed(name: str, function: Any, args: Any, bare: Any, options: Any, known: Any, where: Site) -> Any:
+def _answer_followed(
+    name: str, function: Any, args: Any, bare: Any, options: Any, known: Any, where: Site
+) -> Any:
     """What follows from an operation on answers: moved, selected from, or (NotImplemented) used."""
     ids = known.dpaudit_ids
     if name in _MOVING and args[0] is known:

@@ -1,8 +1,9 @@
-"""Which of two rules an attack is scored by, and what it promises: decided on the fitting part.
+"""Which of two rules an attack is scored by, and the bound that is forecast for it.
 
-The rules are the exact bound at one cut, and the fair-coin bound on weighted guesses. The first is
-better for leaks that show equally in all trials and for large δ, the second for leaks that show
-more clearly in some trials than in others. Only the chosen one is computed on the scored trials.
+Both are decided on the fitting part. The rules are the exact bound at one cut, and the fair-coin
+bound on weighted guesses. The first is better for leaks that show equally in all trials and for
+large δ, the second for leaks that show more clearly in some trials than in others. Only the chosen
+one is computed on the scored trials.
 """
 
 from __future__ import annotations
@@ -12,22 +13,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpaudit.bounds._checks import BoolArray, FloatArray
-from dpaudit.bounds.counts import Counts
+from dpaudit.bounds.calibration import WEIGHTS, choose_calibration, count_guesses
 from dpaudit.bounds.exact import exact
 from dpaudit.bounds.fair_coin import CoinGuesses, fair_coin
-from dpaudit.bounds.grading import WEIGHTS, choose_grading, count_guesses
+from dpaudit.bounds.inputs import BoolArray, Counts, FloatArray
 from dpaudit.bounds.threshold import choose_threshold, count_errors
 
 _PREFERENCE = 0.2
-"""By which the exact bound must promise more to be chosen.
+"""By which the forecast of the exact bound must be larger for it to be chosen.
 
 Measured on Gaussian shifts, Laplace noise and randomised response with 200 trials of each world:
-where the promises are this close, the fair-coin bound is as large or larger on the scored trials.
+where the forecasts are this close, the fair-coin bound is as large or larger on the scored trials.
 """
 
 
-class Promised(NamedTuple):
+class Forecast(NamedTuple):
     """What an attack did on the trials that fixed it.
 
     Attributes:
@@ -46,7 +46,7 @@ class FailedTrials(NamedTuple):
     n_out: int
 
 
-def promise(
+def choose_rule(
     scores: FloatArray,
     member: BoolArray,
     *,
@@ -55,7 +55,7 @@ def promise(
     delta: float,
     confidence: float,
     rng: np.random.Generator,
-) -> Promised:
+) -> Forecast:
     """Compares both rules by cross-fitting: each is fixed on one half and tried on the other.
 
     Args:
@@ -71,7 +71,7 @@ def promise(
         The better rule.
     """
     if min(np.count_nonzero(member), np.count_nonzero(~member)) < 2:
-        return Promised(0.0, by_coins=True)  # too few to try anything on
+        return Forecast(0.0, by_coins=True)  # too few to try anything on
     first = _half(member, rng)
     asked: dict[str, Any] = {"delta": delta, "confidence": confidence}
     failed_half = FailedTrials(*(-(-count // 2) for count in failed))
@@ -82,8 +82,8 @@ def promise(
         # Each cut is judged alone: errors of two cuts together are those of no cut.
         errors = count_errors(*others, choose_threshold(*own, **asked))
         by_cuts.append(exact(*scaled_errors(errors, failed_half, scored=scored), **asked))
-        grading = choose_grading(*own, trials=scored, **asked)
-        guesses = count_guesses(*others, grading)
+        calibration = choose_calibration(*own, trials=scored, **asked)
+        guesses = count_guesses(*others, calibration)
         right += guesses.right
         made += guesses.made
     share = scored / (len(member) + sum(failed))
@@ -91,8 +91,8 @@ def promise(
     by_coins = fair_coin(*coins, **asked)
     by_cut = float(np.mean(by_cuts))
     if by_cut > by_coins + _PREFERENCE:
-        return Promised(by_cut, by_coins=False)
-    return Promised(by_coins, by_coins=True)
+        return Forecast(by_cut, by_coins=False)
+    return Forecast(by_coins, by_coins=True)
 
 
 def scaled_errors(counts: Counts, failed: FailedTrials, *, scored: int) -> Counts:

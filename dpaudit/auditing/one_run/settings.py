@@ -1,0 +1,73 @@
+"""The choices of a one-run audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from dpaudit.auditing.settings import GameSettings, GameSwitch, check_whole
+from dpaudit.errors import SettingsError
+from dpaudit.model.choices import Effort
+
+if TYPE_CHECKING:
+    from dpaudit.bounds import Hypotheses
+
+MIN_CANARIES: Final = 20
+CANARY_ATTACKS: Final = ("closest-record", "canary-matches", "canary-marginals")
+"""The attacks of every one-run audit, each with an equal share of the error probability."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneRun(GameSettings):
+    """One training with many canaries, for generators too slow for shadow models.
+
+    Attributes:
+        canaries: Records that are each in the table by a fair coin: at least 20, and at most half
+            of the table.
+
+    Raises:
+        SettingsError: If there are too few canaries.
+    """
+
+    NAME: ClassVar[str] = "one run"
+    SWITCH: ClassVar[GameSwitch] = GameSwitch(
+        "one_run",
+        off=False,
+        description="Whether to train once with many canaries instead of shadow models, for slow "
+        "generators.",
+    )
+    SIZES: ClassVar[Mapping[Effort, Mapping[str, int]]] = {
+        Effort.QUICK: {"canaries": 50},
+        Effort.STANDARD: {"canaries": 100},
+        Effort.THOROUGH: {"canaries": 400},
+    }
+
+    canaries: int = 100
+
+    def __post_init__(self) -> None:
+        check_whole(self, "canaries")
+        if self.canaries < MIN_CANARIES:
+            raise SettingsError(
+                f"`canaries` must be a number from {MIN_CANARIES} to half of the table's rows, got "
+                f"{self.canaries}"
+            )
+
+    @property
+    def hypotheses(self) -> Hypotheses:
+        """Every attack."""
+        from dpaudit.bounds import Hypotheses
+
+        return Hypotheses(attacks=len(CANARY_ATTACKS))
+
+    def check_rows(self, rows: int) -> None:
+        """Refuses more canaries than a table has room for.
+
+        Raises:
+            SettingsError: If they are more than half of its rows.
+        """
+        if self.canaries > rows // 2:
+            raise SettingsError(
+                f"`canaries` must be a number from {MIN_CANARIES} to half of the table's {rows} "
+                f"rows, got {self.canaries}"
+            )

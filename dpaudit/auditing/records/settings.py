@@ -1,0 +1,56 @@
+"""The choices of an audit of many records per shadow model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from dpaudit.auditing.settings import GameSwitch, ShadowModelSettings, check_whole
+from dpaudit.errors import SettingsError
+
+LARGEST_SHARE: Final = 1 / 4
+"""Of the table's rows; half as many are missing from what a model is trained on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManyRecords(ShadowModelSettings):
+    """Shadow models that each serve many records, those that stand out most.
+
+    Attributes:
+        attacks: Registered names or objects; each is one hypothesis (Bonferroni).
+        shadow_models: Models to train, an even number of at least 8.
+        multiplicity: "bonferroni" scores every attack; "select" scores only the one that promises
+            most on the fitting part, and corrects for nothing.
+        records: Records that every shadow model serves, each by its own coin: those that stand out
+            most. More than 1 gives as many guesses per model, and attacks no single target.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+
+    NAME: ClassVar[str] = "many records"
+    SWITCH: ClassVar[GameSwitch] = GameSwitch("records", off=1)
+    FEWEST: ClassVar[int] = 8
+    """Fewer than in two worlds, as every model gives many guesses."""
+
+    records: int
+
+    def __post_init__(self) -> None:
+        check_whole(self, "records")
+        if self.records < 2:
+            raise SettingsError(
+                f"`records` must be at least 2, or 1 for a single target, got {self.records}"
+            )
+        super().__post_init__()
+
+    def check_rows(self, rows: int) -> None:
+        """Refuses more records than a model can do without.
+
+        Raises:
+            SettingsError: If they are more than a quarter of the rows of a table.
+        """
+        if self.records > LARGEST_SHARE * rows:
+            raise SettingsError(
+                f"`records` must be at most a quarter of the table's {rows} rows, got "
+                f"{self.records}: half of them are missing from what each model is trained on"
+            )

@@ -1,0 +1,122 @@
+"""The choices of an audit in two worlds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import ClassVar, Final
+
+from dpaudit.auditing.settings import (
+    ATTACKS_AT,
+    DEFAULT_ATTACKS,
+    ShadowModelSettings,
+    is_whole,
+)
+from dpaudit.errors import SettingsError
+from dpaudit.model.choices import EXPOSING, Access, ThresholdRule, WorstCase, member_named
+
+MODELS_PER_FIT: Final = 10
+"""The audit trains this many models for each that probes may train first."""
+FEWEST_FITS: Final = 40
+"""With fewer no alarm could contradict epsilon 1, which takes 32 right guesses of coins."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoWorlds(ShadowModelSettings):
+    """Shadow models with one target, and without it or with another: the default.
+
+    Attributes:
+        attacks: Registered names or objects; each is one hypothesis (Bonferroni). By default those
+            of the access level (`ATTACKS_AT`).
+        shadow_models: Trials of both worlds together, an even number of at least 20; 8 are enough
+            of many records.
+        multiplicity: "bonferroni" scores every attack; "select" scores only the one that promises
+            most on the fitting part, and corrects for nothing.
+        target: The attacked record: "exposing" (facts such as the extremes of columns hold of it
+            alone), "farthest", "vulnerable" (found by small attacks, for as many trainings as
+            `shadow_models`), "row:N" (or N), or "record:FILE".
+        worst_case: "opposite", "one-hot", "narrow", "mst" or "mixed": both tables are built from
+            the schema alone, in place of a table and a target.
+        neighbours_file: The table of world "out": that handed in without one record, or with one
+            changed in its place; in place of a target.
+        access: What the attacker sees: "output" (synthetic rows), "model" (also what the fitted
+            model discloses, such as a discriminator) or "released" (also what the proof protects).
+        threshold: "cross-validated", or "hold-out" as in published audits.
+        sequential: Whether to test after every batch of trials and to stop as soon as a violation
+            is proved; `shadow_models` is then the cap.
+        probe: Whether probes from outside (`dpaudit probe`) run first where they are cheap: from
+            400 shadow models on.
+
+    Raises:
+        SettingsError: If a setting is out of range, or two of them name the target.
+    """
+
+    NAME: ClassVar[str] = "two worlds"
+
+    target: str = EXPOSING
+    worst_case: WorstCase | None = None
+    neighbours_file: str | None = None
+    access: Access = Access.OUTPUT
+    threshold: ThresholdRule = ThresholdRule.CROSS_VALIDATED
+    sequential: bool = False
+    probe: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        taken: dict[str, object] = {
+            "access": member_named("access", Access, self.access),
+            "threshold": member_named("threshold", ThresholdRule, self.threshold),
+        }
+        if self.attacks == DEFAULT_ATTACKS:
+            taken["attacks"] = ATTACKS_AT[Access(self.access)]
+        if self.worst_case is not None:
+            taken["worst_case"] = member_named("worst_case", WorstCase, self.worst_case)
+        if isinstance(self.neighbours_file, PathLike):
+            taken["neighbours_file"] = fspath(self.neighbours_file)
+        if is_whole(self.target):
+            taken["target"] = f"row:{self.target}"
+        for name, value in taken.items():
+            object.__setattr__(self, name, value)
+        self._check_target()
+
+    def _check_target(self) -> None:
+        if not isinstance(self.target, str):
+            raise SettingsError(f"`target` must be text or a row number, got {self.target!r}")
+        if not isinstance(self.neighbours_file, str | None):
+            raise SettingsError(
+                f"`neighbours_file` must be the name of a file, got {self.neighbours_file!r}"
+            )
+        pairs = [
+            name for name in ("worst_case", "neighbours_file") if getattr(self, name) is not None
+        ]
+        if len(pairs) > 1:
+            raise SettingsError(
+                "`worst_case` and `neighbours_file` both name the two tables: leave out one"
+            )
+        if pairs and self.target != EXPOSING:
+            raise SettingsError(
+                f"`{pairs[0]}` says which record is the target: leave out `target`, or leave out "
+                f"`{pairs[0]}`"
+            )
+
+    @property
+    def rule(self) -> ThresholdRule:
+        """The chosen one."""
+        return self.threshold
+
+    @property
+    def fair_coins(self) -> bool:
+        """Whether the world of every scored trial is an independent fair coin."""
+        return self.sequential or self.threshold is not ThresholdRule.HOLD_OUT
+
+    @property
+    def probe_fits(self) -> int:
+        """A tenth of the models, where that is enough for an alarm."""
+        fits = self.shadow_models // MODELS_PER_FIT
+        return fits if self.probe and fits >= FEWEST_FITS else 0
+
+    def attack_confidence(self, confidence: float) -> float:
+        """As of every game; a sequential audit tests twice."""
+        from dpaudit.bounds import attack_confidence
+
+        return attack_confidence(confidence, self.hypotheses.count, sequential=self.sequential)

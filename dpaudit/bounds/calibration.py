@@ -1,0 +1,447 @@
+"""Calibration of scores: log odds of a coin, and from them guesses that `fair_coin` weighs.
+
+A calibration is fixed on trials that are never scored. It turns a score into the log odds that the
+trial's world was "in", by logistic regression on winsorised scores, and those into a guess: "in",
+"out" or abstention, of a weight that grows with how far the odds exceed a margin. A guess whose log
+odds are no larger than ε speaks for (ε, δ)-DP, not against it: to abstain loses nothing there.
+
+Many records that share their trainings are calibrated at once. Either one line of log odds serves
+all records, so that records that leak alike strengthen one another; or each has its own, shrunk
+towards abstention unless it separates its trainings by more than chance, so that a record that
+leaks alone is guessed where the others are not. The trainings that are never scored decide which of
+the two predicts coins better, and whether there is a margin of log odds below which the rule
+abstains. Of the margins the one with the largest forecast always has a larger one than none, by
+chance alone: so there is none unless surer guesses are right more often, which they are not if a
+leak shows equally in all outputs, as that of randomised response does. Both are decided by
+cross-validation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, logit, ndtri
+
+from dpaudit.bounds.fair_coin import CoinGuesses, any_revealed, fair_coin, set_aside, weight_bound
+from dpaudit.bounds.inputs import BoolArray, FloatArray, IntArray
+from dpaudit.bounds.threshold import checked
+from dpaudit.errors import SettingsError
+
+WEIGHTS = 8
+"""Weights that a guess can have."""
+_WINSOR = (0.01, 0.1, 0.2, 0.3, 0.4)
+"""Shares of the scores on either side that may count as no more extreme than the others."""
+_BY_CHANCE = 2.0
+"""By which the log likelihood of a larger share must be better, so that chance seldom takes it."""
+_RIDGE = 0.005
+"""Penalty of a slope, in trials or guesses of unit variance: a perfect separation stays finite."""
+_STEPS, _LONGEST, _CLOSE = 50, 4.0, 1e-8
+"""Steps of the regression at most, the longest of one coefficient, and the last one."""
+_CAUTION = 0.84
+"""Standard deviations below the mean of what is counted on: four times in five there is more."""
+_ABSTAINED = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Shares of the trials that may be abstained from, of which one, or none, is chosen."""
+_RECORD_WINSOR = 0.001
+"""Share of all scores on either side that count as no more extreme than the others."""
+_SHRINKAGE = 4.0
+"""Likelihood ratio statistic that own lines are shrunk by: 1 on average without a leak."""
+_SURER_BETTER = 1.5
+"""Standard errors by which right guesses must correlate with larger odds for a rule to abstain."""
+_FOLDS = 5
+"""Parts of the trainings, each guessed by lines fitted on the others."""
+_ABSTAINING = (0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995)
+"""Shares of all guesses that may be abstained from, of which one, or none, is chosen."""
+
+
+class GuessCalibration(NamedTuple):
+    """A rule that turns scores into weighted guesses.
+
+    Of many records that share their trainings, the first four have one entry for each; shape (k,).
+
+    Attributes:
+        low: Scores below it count as this.
+        high: Scores above it count as this.
+        intercept: Log odds of world "in" at score 0.
+        slope: Log odds of world "in" for a unit of the score.
+        margin: Log odds up to which nothing is guessed.
+        top: Log odds from which on a guess has the largest weight; above the margin.
+    """
+
+    low: float | FloatArray
+    high: float | FloatArray
+    intercept: float | FloatArray
+    slope: float | FloatArray
+    margin: float
+    top: float
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Log odds that each coin fell on "in"; same shape as the scores, (n,) or (n, k)."""
+        odds: FloatArray = self.intercept + self.slope * np.clip(scores, self.low, self.high)
+        return odds
+
+    def guesses(self, scores: FloatArray) -> IntArray:
+        """The guess on each trial, by its weight: positive for "in", negative for "out", or 0."""
+        return weighed(self.log_odds(scores), margin=self.margin, top=self.top)
+
+
+def weighed(odds: FloatArray, *, margin: float, top: float) -> IntArray:
+    """Guesses of coins by their weight: positive for "in", negative for "out", or 0.
+
+    Args:
+        odds: Log odds that each coin fell on "in"; any shape.
+        margin: Log odds up to which nothing is guessed.
+        top: Log odds from which on a guess has the largest weight; above the margin.
+    """
+    beyond = np.abs(odds) - margin
+    steps = np.ceil(WEIGHTS * beyond / (top - margin))
+    weights: IntArray = np.where(beyond > 0, np.clip(steps, 1, WEIGHTS), 0).astype(int)
+    return np.where(odds > 0, weights, -weights)
+
+
+def count_guesses(
+    scores: FloatArray, member: BoolArray, calibration: GuessCalibration, *, failed: int = 0
+) -> CoinGuesses:
+    """Counts the guesses of a calibration that was chosen on other scores.
+
+    Args:
+        scores: Attack scores of the scored trials; shape (n,).
+        member: Whether the trial's world is "in"; shape (n,).
+        calibration: The rule, fixed beforehand.
+        failed: Trials without a score, on which nothing is guessed.
+
+    Returns:
+        The guesses, by weight.
+    """
+    guessed = calibration.guesses(scores)
+    weights = np.abs(guessed)
+    size = WEIGHTS + 1
+    made = np.bincount(weights, minlength=size)[1:]
+    right = np.bincount(weights[(guessed > 0) == member], minlength=size)[1:]
+    return CoinGuesses(tuple(right.tolist()), tuple(made.tolist()), len(scores) + failed)
+
+
+def choose_calibration(
+    scores: FloatArray, member: BoolArray, *, trials: int, delta: float, confidence: float
+) -> GuessCalibration:
+    """Chooses the calibration with the largest forecast of the bound.
+
+    Candidates differ in how many of the trials they abstain from. The forecast of each is a bound
+    that it reaches four times in five if guesses are right as often as their log odds say: the
+    regression is steadier than the few trials that it was fitted on. Among equals the one that
+    guesses more wins.
+
+    Args:
+        scores: Attack scores that are not scored later; shape (n,), finite.
+        member: Whether the trial's world is "in"; shape (n,), both worlds present.
+        trials: Trials that will be scored.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence of the bound to come, in (0, 1).
+
+    Returns:
+        The calibration.
+
+    Raises:
+        SettingsError: If scores and membership do not fit, or a setting is out of range.
+    """
+    scores, member = checked(scores, member)
+    line = _log_odds_line(scores, member)
+    size = np.abs(line.log_odds(scores))
+    success = expit(size)
+    best, most = line, 0.0
+    for candidate in _candidates(line, size):
+        weights = np.abs(candidate.guesses(scores))
+        made = np.bincount(weights, minlength=WEIGHTS + 1)[1:]
+        scored = [int(trials * count / len(scores)) for count in made.tolist()]
+        share = float(np.arange(1, WEIGHTS + 1) @ scored) / max(1.0, float(weights.sum()))
+        mean = share * float(weights @ success)
+        variance = share * float(weights**2 @ (success * (1.0 - success)))
+        expected = round(mean - _CAUTION * math.sqrt(variance))
+        bound = weight_bound(
+            scored, expected, trials, delta=delta, confidence=confidence, at_least=most
+        )
+        if bound > most:
+            best, most = candidate, bound
+    return best
+
+
+class _Line(NamedTuple):
+    """A regression line and its penalised loss, in nats."""
+
+    calibration: GuessCalibration
+    loss: float
+
+
+def _log_odds_line(scores: FloatArray, member: BoolArray) -> GuessCalibration:
+    """The regression alone: no abstention, and hardly any difference in weight.
+
+    Odds that grow no further from some score on, as those of Laplace noise, are met by winsorising
+    more of the scores: a line that went on growing would give the tails a weight that they do not
+    deserve.
+    """
+    best, *others = (_fitted_line(scores, member, share) for share in _WINSOR)
+    for line in others:
+        if line.loss < best.loss - _BY_CHANCE:
+            best = line
+    return best.calibration
+
+
+def _fitted_line(scores: FloatArray, member: BoolArray, share: float) -> _Line:
+    low, high = (float(edge) for edge in np.quantile(scores, [share, 1.0 - share]))
+    clipped = np.clip(scores, low, high)
+    centre, spread = float(clipped.mean()), float(clipped.std())
+    if spread <= 1e-12 * max(1.0, abs(centre)):
+        return _Line(GuessCalibration(low, high, 0.0, 0.0, 0.0, 1.0), math.inf)
+    unit = (clipped - centre) / spread
+    design = np.stack([np.ones_like(unit), unit])
+    ridge = np.array([0.0, 2.0 * _RIDGE])
+    line = np.zeros(2)
+    for _ in range(_STEPS):  # Newton's method
+        success = expit(line @ design)
+        down = design @ (success - member) + ridge * line
+        curve = (design * (success * (1.0 - success))) @ design.T + np.diag(ridge)
+        step = np.linalg.solve(curve, down)
+        line -= np.clip(step, -_LONGEST, _LONGEST)
+        if np.abs(step).max() < _CLOSE:
+            break
+    odds = line @ design
+    loss = np.logaddexp(0.0, np.where(member, -odds, odds)).sum() + _RIDGE * line[1] ** 2
+    intercept, slope = line[0], line[1] / spread
+    calibration = GuessCalibration(
+        low, high, float(intercept - slope * centre), float(slope), 0.0, 1.0
+    )
+    return _Line(calibration, float(loss))
+
+
+def _candidates(line: GuessCalibration, size: FloatArray) -> Iterator[GuessCalibration]:
+    """The line with every margin: those that abstain from a share of the trials."""
+    ordered = np.sort(size)
+    top = float(ordered[-1])
+    margins = [0.0, *(float(ordered[int(share * len(ordered))]) for share in _ABSTAINED)]
+    for margin in sorted(set(margins)):
+        if margin < top:
+            yield line._replace(margin=margin, top=top)
+
+
+class _Lines(Enum):
+    """Whose line of log odds it is."""
+
+    ALIKE = auto()
+    """One for all records, whose scores have one middle and one spread."""
+    COMMON = auto()
+    """One for all records, each with its own middle and spread of scores."""
+    OWN = auto()
+    """One for each record."""
+
+
+_COSTS = {_Lines.ALIKE: 0.0, _Lines.COMMON: 0.0, _Lines.OWN: 2.0}
+"""By which lines must predict held-out coins better, in nats, so that chance seldom takes OWN."""
+
+
+class CalibratedRecords(NamedTuple):
+    """A calibration and the bound that is forecast for it.
+
+    Attributes:
+        calibration: The rule, fixed on all trainings handed in.
+        bound: The bound on epsilon if the scored trainings are guessed as these were, each part of
+            them by lines fitted on the others.
+    """
+
+    calibration: GuessCalibration
+    bound: float
+
+
+def count_record_guesses(guessed: IntArray, included: BoolArray, *, failed: int = 0) -> CoinGuesses:
+    """Counts guesses of coins that share trainings.
+
+    Args:
+        guessed: Guesses by weight, as `GuessCalibration.guesses` gives them; shape (n, k).
+        included: Which records each training had; shape (n, k).
+        failed: Trainings without scores, on whose k coins nothing is guessed.
+
+    Returns:
+        The guesses, by weight, and how many each training has.
+    """
+    weights = np.abs(guessed)
+    made = np.bincount(weights.ravel(), minlength=WEIGHTS + 1)[1:]
+    right = np.bincount(weights[(guessed > 0) == included], minlength=WEIGHTS + 1)[1:]
+    by_training = [*np.count_nonzero(weights, axis=1).tolist(), *[0] * failed]
+    trials = len(by_training) * guessed.shape[1]
+    return CoinGuesses(tuple(right.tolist()), tuple(made.tolist()), trials, tuple(by_training))
+
+
+def calibrate_records(
+    scores: FloatArray,
+    included: BoolArray,
+    *,
+    trainings: int,
+    delta: float,
+    confidence: float,
+    rng: np.random.Generator,
+) -> CalibratedRecords:
+    """Chooses the lines, and whether the rule abstains, on trainings that are never scored.
+
+    Args:
+        scores: Scores of trainings that are not scored later; shape (n, k), finite.
+        included: Which records each training had; shape (n, k).
+        trainings: Trainings that will be scored.
+        delta: δ of the claim, in [0, 1).
+        confidence: One-sided confidence of the bound to come, in (0, 1).
+        rng: Draws the parts of the cross-validation.
+
+    Returns:
+        The calibration and its forecast.
+
+    Raises:
+        SettingsError: If the shapes differ, there are fewer than two trainings, or a setting is out
+            of range.
+    """
+    if scores.shape != included.shape or scores.ndim != 2 or len(scores) < 2:
+        raise SettingsError(
+            f"scores of shape {scores.shape} and coins of shape {included.shape}: give both for "
+            "the same records of at least 2 trainings"
+        )
+    asked: dict[str, Any] = {"trainings": trainings, "delta": delta, "confidence": confidence}
+    fold = rng.permutation(len(scores)) % min(_FOLDS, len(scores))
+    tried = {
+        lines: _held_out(scores, included, lines, fold)
+        for lines in (_Lines if scores.shape[1] > 1 else (_Lines.COMMON,))
+    }
+    lines = min(tried, key=lambda one: _loss(tried[one], included) + _COSTS[one])
+    odds = tried[lines]
+    calibration = _fitted(scores, included, lines)
+    if _surer_are_right_more_often(odds, included):
+        calibration = _with_margin(calibration, scores, **asked)
+    guessed = weighed(odds, margin=calibration.margin, top=calibration.top)
+    again = _spread_over(len(scores), trainings)
+    counted = count_record_guesses(guessed[again], included[again])
+    return CalibratedRecords(calibration, fair_coin(*counted, delta=delta, confidence=confidence))
+
+
+def _held_out(scores: FloatArray, included: BoolArray, lines: _Lines, fold: IntArray) -> FloatArray:
+    """Log odds of the coins of each part of the trainings by lines fitted on the others."""
+    odds = np.empty(scores.shape)
+    for part in range(int(fold.max()) + 1):
+        mine = fold == part
+        odds[mine] = _fitted(scores[~mine], included[~mine], lines).log_odds(scores[mine])
+    return odds
+
+
+def _loss(odds: FloatArray, included: BoolArray) -> float:
+    """Minus the log likelihood of coins at these log odds, in nats."""
+    return float(np.logaddexp(0.0, np.where(included, -odds, odds)).sum())
+
+
+def _surer_are_right_more_often(odds: FloatArray, included: BoolArray) -> bool:
+    """Whether guesses at larger odds are right more often than others, by more than chance.
+
+    The score test of a logistic regression of being right on the log odds: a correlation.
+    """
+    guessed = odds != 0.0
+    size, right = np.abs(odds[guessed]), ((odds > 0.0) == included)[guessed]
+    if right.all() or not right.any() or np.ptp(size) <= 1e-9:
+        return False
+    return bool(np.corrcoef(size, right)[0, 1] * np.sqrt(right.size) > _SURER_BETTER)
+
+
+def _with_margin(
+    lines: GuessCalibration, scores: FloatArray, *, trainings: int, delta: float, confidence: float
+) -> GuessCalibration:
+    """The lines with the margin of the largest forecast, if guesses are right as they say."""
+    odds, top = lines.log_odds(scores), lines.top
+    size = np.abs(odds)
+    best, most = lines, 0.0
+    revealed = any_revealed(scores.shape[1], delta)
+    aside = set_aside(trainings, delta=revealed, confidence=confidence)
+    if aside is None:
+        return best
+    again = _spread_over(len(scores), trainings)
+    chances = expit(size)[again]
+    z = float(ndtri(confidence + aside.probability))
+    margins = {0.0, *np.quantile(size, _ABSTAINING).tolist()}
+    for margin in sorted(one for one in margins if one < top):
+        weights = np.abs(weighed(odds, margin=margin, top=top))[again]
+        most_made = np.sort(np.count_nonzero(weights, axis=1))[::-1][: aside.revealed]
+        sure = np.argsort(-weights, axis=None, kind="stable")[: most_made.sum()]
+        uncertain = weights.ravel().copy()
+        uncertain[sure] = 0
+        right = float((weights * chances).sum()) - float(weights.ravel()[sure].sum())
+        forecast = _approximate(right, uncertain, z)
+        if forecast > most:
+            best, most = lines._replace(margin=margin), forecast
+    return best
+
+
+def _approximate(right: float, weights: IntArray, z: float) -> float:
+    """The bound from this much weight of right guesses if their sum were normal (Wilson 1927)."""
+    if right <= 0.0:
+        return 0.0
+    mean, variance = float(weights.sum()), z**2 * float((weights**2).sum())
+    middle = 2.0 * right * mean + variance
+    square = mean**2 + variance
+    least = (middle - np.sqrt(max(0.0, middle**2 - 4.0 * square * right**2))) / (2.0 * square)
+    return float(logit(least))
+
+
+def _spread_over(known: int, wanted: int) -> IntArray:
+    """Which of the known trainings stands for each of the wanted ones: each about as often."""
+    stands: IntArray = np.arange(wanted) * known // wanted
+    return stands
+
+
+def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> GuessCalibration:
+    """Logistic regression, of all records together or of each; without a margin yet.
+
+    Unless records are alike, the middle and the spread of each record's scores are taken out first,
+    so that the records' scales may differ; one whose scores never vary has odds of 1 : 1.
+    """
+    of = scores.reshape(-1, 1) if lines is _Lines.ALIKE else scores
+    centre, spread = (
+        np.broadcast_to(one, scores.shape[1:]) for one in (of.mean(axis=0), of.std(axis=0))
+    )
+    varies = spread > 1e-12 * np.maximum(1.0, np.abs(centre))
+    scale = np.where(varies, spread, 1.0)
+    unit = np.where(varies, (scores - centre) / scale, 0.0)
+    low, high = (
+        np.quantile(unit[:, varies], [_RECORD_WINSOR, 1.0 - _RECORD_WINSOR])
+        if varies.any()
+        else (0, 0)
+    )
+    unit = np.clip(unit, low, high)
+    sign = np.where(included, 1.0, -1.0)
+    lot = scores.shape[1] if lines is _Lines.OWN else 1
+
+    def losses(line: FloatArray) -> FloatArray:
+        intercept, slope = line.reshape(2, lot)
+        found: FloatArray = np.logaddexp(0.0, -sign * (intercept + slope * unit)).sum(axis=0)
+        return found
+
+    def loss(line: FloatArray) -> tuple[float, FloatArray]:
+        intercept, slope = line.reshape(2, lot)
+        miss = -sign * expit(-sign * (intercept + slope * unit))
+        steps = np.array([miss.sum(axis=0), (miss * unit).sum(axis=0)])
+        steps = steps if lot > 1 else steps.sum(axis=1, keepdims=True)
+        steps[1] += 2.0 * _RIDGE * slope
+        penalty = _RIDGE * float((slope**2).sum())
+        return float(losses(line).sum()) + penalty, steps.ravel()
+
+    start = np.zeros(2 * lot)
+    line = minimize(loss, start, jac=True, method="L-BFGS-B").x
+    intercept, slope = np.where(varies, line.reshape(2, lot), 0.0)
+    if lines is _Lines.OWN:
+        ratio = 2.0 * (losses(start) - losses(line))
+        kept = np.clip(1.0 - _SHRINKAGE / np.maximum(ratio, _SHRINKAGE), 0.0, 1.0)
+        intercept, slope = kept * intercept, kept * slope
+    fitted = GuessCalibration(
+        low=centre + low * scale,
+        high=centre + high * scale,
+        intercept=intercept - slope * centre / scale,
+        slope=slope / scale,
+        margin=0.0,
+        top=1.0,
+    )
+    return fitted._replace(top=max(float(np.abs(fitted.log_odds(scores)).max()), 1e-9))

@@ -1,0 +1,185 @@
+"""What differs from game to game in a result: what a game says of its audit when it is asked.
+
+An audit's record holds the outcome of one game. Terminal, report, `dpaudit bounds` and `dpaudit
+explain` ask it, and nothing else knows which game it is: a new one is a subclass of `GameOutcome`
+in a module beside these, and a line in `AuditRecord.game`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from dpaudit.bounds import CoinGuesses, Counts, Threshold
+from dpaudit.bounds.table import Observed, ValidBound
+from dpaudit.plugins.protocols import World
+from dpaudit.results.document import OPTIONAL, NonNegative, Probability
+from dpaudit.results.structure import Block
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackOutcome:
+    """What one attack achieved on the scored trials.
+
+    Attributes:
+        name: Its name.
+        auc: Area under its ROC curve; 0.5 is chance.
+        bounds: Lower bounds on epsilon, or on the quantity of the claim, from its errors or its
+            guesses, whichever was chosen on other trials; where the selected attack changed on the
+            way, the sequential one is from the bets of all that were selected.
+        counts: Its errors at its threshold.
+        threshold: Which scores it guesses in.
+        guesses: Its guesses by weight, where the fair-coin bound is the one that was computed;
+            absent where it was not.
+    """
+
+    name: str
+    auc: Probability
+    bounds: Mapping[ValidBound, NonNegative | None]
+    counts: Counts
+    threshold: Threshold
+    guesses: CoinGuesses | None = field(default=None, metadata=OPTIONAL)
+
+
+class Scored(Protocol):
+    """What a game needs to know of the record that holds its outcome."""
+
+    @property
+    def attack(self) -> str | None:
+        """Name of the deciding attack; None if nothing was scored."""
+        ...
+
+    @property
+    def auc(self) -> float | None:
+        """Area under its ROC curve."""
+        ...
+
+    @property
+    def counts(self) -> Counts | None:
+        """Its errors."""
+        ...
+
+    @property
+    def attacks(self) -> Sequence[AttackOutcome]:
+        """Every attack that was scored at a threshold."""
+        ...
+
+    @property
+    def shadow_models(self) -> Mapping[World, int]:
+        """Trials run in each world."""
+        ...
+
+
+class Evidence(NamedTuple):
+    """What a bound of one attack is computed from.
+
+    Attributes:
+        attack: Name of the attack.
+        observed: What it is.
+        given: The observations, as `Observed` lists them; None if the result does not hold them.
+        recorded: The bound that was recorded; None where all can be computed again.
+        chosen: Whether it was chosen, before the trials were scored, to be bounded.
+        estimates: Whether only estimates may use it.
+    """
+
+    attack: str
+    observed: Observed
+    given: tuple[Any, ...] | None
+    recorded: float | None = None
+    chosen: bool = True
+    estimates: bool = False
+
+
+class GameWords(NamedTuple):
+    """What the parts of a game are called in a report.
+
+    Attributes:
+        attacked: Whose membership is attacked.
+        unknown: What the attacker has to find out.
+        copies: What the generator of the positive control does.
+        separates: What an attack on a control does that finds something.
+        units: What is scored, one by one.
+        inside: Those of world in.
+        outside: Those of world out.
+        panels: Title of the picture of their scores.
+        scores: What a high score says, and what a better attack changes in the picture.
+    """
+
+    attacked: str
+    unknown: str
+    copies: str
+    separates: str
+    units: str
+    inside: str
+    outside: str
+    panels: str
+    scores: str
+
+
+class GameOutcome(ABC):
+    """How the game of an audit ended."""
+
+    words: ClassVar[GameWords]
+    needed: ClassVar[tuple[str, ...]] = (
+        "counts",
+        "attacks",
+        "threshold_rule",
+        "threshold",
+        "scores",
+    )
+    """Fields of the record, or of this, that a verdict on the claim needs, as Python names them."""
+    unexplained: ClassVar[str] = ""
+    """Why `dpaudit explain` does not open such an audit; empty if it does."""
+    names_leaks: ClassVar[bool] = False
+    """Whether features that carry the deciding attack are looked for."""
+    has_threshold: ClassVar[bool] = True
+    """Whether the deciding attack guesses by one threshold, whose errors are counted."""
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether it may end early, so that each attack has two bounds, with half of the error."""
+        return False
+
+    @property
+    def has_fixed_independent_trials(self) -> bool:
+        """Whether scored trials are independent of one another, and of how many there are."""
+        return True
+
+    @property
+    def turns(self) -> Mapping[str, int]:
+        """Trials that each attack bet on, where the attack that bets changed on the way."""
+        return {}
+
+    @property
+    def instead_of_target(self) -> str | None:
+        """What is attacked, in a few words; None if it is the target."""
+        return None
+
+    @property
+    def early_end(self) -> str | None:
+        """That it ended before its last trial, in one line; None if it did not."""
+        return None
+
+    @abstractmethod
+    def achieved(self, audit: Scored) -> str | None:
+        """What the deciding attack achieved, in one line; None if nothing was scored."""
+
+    @abstractmethod
+    def models(self, audit: Scored) -> tuple[str, str]:
+        """What was trained, for a table of settings: what it is called, and how many."""
+
+    def failed(self, error: str) -> str | None:
+        """That its only training failed, in one sentence; None if there are several."""
+        return None
+
+    def blocks(self, audit: Scored) -> Iterable[Block]:
+        """The parts of a report that no other game has."""
+        return ()
+
+    def evidence(self, audit: Scored) -> Iterator[Evidence]:
+        """What its bounds are computed from, attack by attack."""
+        for attack in audit.attacks:
+            if attack.guesses is not None:
+                yield Evidence(attack.name, Observed.COINS, tuple(attack.guesses))

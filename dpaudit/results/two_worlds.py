@@ -1,0 +1,118 @@
+"""What is particular to the result of an audit in two worlds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dpaudit.bounds.table import Observed, ValidBound
+from dpaudit.formatting import auc_text, clipped, printable
+from dpaudit.plugins.protocols import World
+from dpaudit.results.document import OPTIONAL, Positive, Whole
+from dpaudit.results.game import Evidence, GameOutcome, GameWords, Scored
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequentialOutcome:
+    """How a sequential audit ended.
+
+    Attributes:
+        trials: Trials run, of both worlds together; attacks were first fitted on 16 of them.
+        cap: Trials it would have run at most.
+        stopped_early: Whether a violation was proved before the cap.
+        guessed_by: Trials that each attack bet on for the sequential bound, where the selected
+            attack changed on the way; absent where one attack bet on all, or none.
+    """
+
+    trials: Whole
+    cap: Positive
+    stopped_early: bool
+    guessed_by: Mapping[str, Positive] | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoWorldsOutcome(GameOutcome):
+    """How an audit of one record ended, whose shadow models are trained with it or without it.
+
+    Attributes:
+        name: The game.
+        sequential: How it ended if it could stop early; null if it could not.
+    """
+
+    words = GameWords(
+        attacked="the target",
+        unknown="whether the target was in the table that a model came from",
+        copies="copies the target",
+        separates="tells its worlds apart",
+        units="trials",
+        inside="trained with the target",
+        outside="trained without the target",
+        panels="Distribution in the two worlds",
+        scores="A high score says that a shadow model looks trained with the target, a low one "
+        "without it. The better the attack, the less the two worlds overlap.",
+    )
+    names_leaks = True
+
+    name: Literal["two worlds"] = "two worlds"
+    sequential: SequentialOutcome | None
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether it is sequential."""
+        return self.sequential is not None
+
+    @property
+    def has_fixed_independent_trials(self) -> bool:
+        """Unless it is sequential: then what they showed decided how many there are."""
+        return self.sequential is None
+
+    @property
+    def turns(self) -> Mapping[str, int]:
+        """Those of a sequential audit whose selected attack changed."""
+        return (self.sequential and self.sequential.guessed_by) or {}
+
+    @property
+    def early_end(self) -> str | None:
+        """That a sequential audit stopped."""
+        found = self.sequential
+        if found is None or not found.stopped_early:
+            return None
+        return (
+            f"stopped early: proved after {found.trials} of at most {found.cap} shadow "
+            "models (16 to fit first)"
+        )
+
+    def achieved(self, audit: Scored) -> str | None:
+        """AUC and errors of the deciding attack."""
+        counts = audit.counts
+        if counts is None or audit.attack is None:
+            return None
+        return (
+            f"{clipped(printable(audit.attack), 20)}, AUC {auc_text(audit.auc)}; "
+            f"missed {counts.false_negatives} of {counts.n_in} in, "
+            f"mistook {counts.false_positives} of {counts.n_out} out"
+        )
+
+    def models(self, audit: Scored) -> tuple[str, str]:
+        """Shadow models of each world."""
+        trained = audit.shadow_models
+        return "Shadow models", f"{trained[World.IN]} in, {trained[World.OUT]} out"
+
+    def evidence(self, audit: Scored) -> Iterator[Evidence]:
+        """Of each attack its errors or its guesses, whichever was chosen, and its bets.
+
+        Without a fixed-n bound in the run its trials were ended by what they showed, be it with the
+        last ones at the cap: on such counts it is no bound. Of the two rules one was chosen before
+        the trials were scored: the better of both, taken afterwards, would be none either.
+        """
+        for attack in audit.attacks:
+            counts = tuple(attack.counts)
+            if attack.guesses is not None:
+                yield Evidence(attack.name, Observed.COINS, tuple(attack.guesses))
+                yield Evidence(attack.name, Observed.COUNTS, counts, chosen=False)
+            elif attack.bounds[ValidBound.EXACT] is not None:
+                yield Evidence(attack.name, Observed.COUNTS, counts)
+            if self.sequential is not None:
+                recorded = attack.bounds[ValidBound.SEQUENTIAL]
+                yield Evidence(attack.name, Observed.BETS, None, recorded=recorded)
