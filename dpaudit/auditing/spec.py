@@ -179,9 +179,9 @@ class AuditSpec(ABC):
     @property
     def reproduce(self) -> str:
         """The command that gives this result again."""
-        return self.command("audit", self.own_options)
+        return self.command_of("audit", self.own_options)
 
-    def command(self, name: str, own: Sequence[str]) -> str:
+    def command_of(self, name: str, own: Sequence[str]) -> str:
         """A command on the same generator, table and claim.
 
         Args:

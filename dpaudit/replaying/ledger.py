@@ -121,10 +121,20 @@ def _choice_line(site: Site, ways: list[Loss]) -> tuple[LedgerLine, float]:
     largest = [math.inf if one.largest is None else one.largest for one in ways]
     epsilon = float(sum(largest))
     line = LedgerLine(
-        place=str(site), function=site.function, law="choice", times=len(ways), scale=None, other_scale=None,
-        l1=0.0, l2=0.0, linf=0.0, counts_as=How.SELECTED.value,
-        epsilon=None if math.isinf(epsilon) else epsilon, mu=None, share=0.0,
-    )  # fmt: skip
+        place=str(site),
+        function=site.function,
+        law="choice",
+        times=len(ways),
+        scale=None,
+        other_scale=None,
+        l1=0.0,
+        l2=0.0,
+        linf=0.0,
+        counts_as=How.SELECTED.value,
+        epsilon=None if math.isinf(epsilon) else epsilon,
+        mu=None,
+        share=0.0,
+    )
     return line, sum(min(one, one * one / 2) if math.isfinite(one) else 100.0 for one in largest)
 
 

@@ -440,7 +440,7 @@ class _Match:
                     factor=flat(more["factor"]),
                     offset=flat(more["offset"]),
                     outcome=flat(more["place" if kind == "largest" else "order"]),
-                )  # fmt: skip
+                )
             )
         elif kind == "compare":
             left, right = (Comparison(*side) for side in more["sides"])
@@ -456,7 +456,7 @@ class _Match:
                     outcome=flat(more["outcome"]),
                     other=right,
                     sign=more["sign"],
-                )  # fmt: skip
+                )
             )
 
     # -- the questions ---------------------------------------------------------------------------
@@ -527,10 +527,17 @@ class _Match:
         if not same(before.inside, before.outside):
             self._depends()
         step = NoisyStep(
-            site=where, first=self._next, before=before, laws=known, answer=value,
-            seed=seeds.pop() if len(seeds) == 1 else None, drawn=drawn, base=base,
-            moved=self.order.tilt * shift, log_weight=float(np.sum(made.log_weights)),
-        )  # fmt: skip
+            site=where,
+            first=self._next,
+            before=before,
+            laws=known,
+            answer=value,
+            seed=seeds.pop() if len(seeds) == 1 else None,
+            drawn=drawn,
+            base=base,
+            moved=self.order.tilt * shift,
+            log_weight=float(np.sum(made.log_weights)),
+        )
         for one in drawn:
             self._used[one] = len(self.transcript.noisy)
         self.transcript.noisy.append(step)
@@ -666,10 +673,17 @@ class _Match:
         # the noise is the same, and so its weight: the answer moves with the data
         value = one_step.answer - one_step.before[base] + moved[base]
         self.transcript.noisy[index] = NoisyStep(
-            site=one_step.site, first=self._next, before=moved, laws=one_step.laws, answer=value,
-            seed=one_step.seed, drawn=one_step.drawn, base=one_step.base,
-            moved=one_step.moved, log_weight=one_step.log_weight,
-        )  # fmt: skip
+            site=one_step.site,
+            first=self._next,
+            before=moved,
+            laws=one_step.laws,
+            answer=value,
+            seed=one_step.seed,
+            drawn=one_step.drawn,
+            base=one_step.base,
+            moved=one_step.moved,
+            log_weight=one_step.log_weight,
+        )
         return ({"equal": False, "value": value.reshape(np.shape(inside["other"]))},) * 2
 
     def _unfollowed(self, site: Site, why: str) -> None:

@@ -242,7 +242,7 @@ def _pieces(selection: Selection) -> list[Selection]:
                 outcome=selection.outcome[place : place + 1],
                 other=other,
                 sign=selection.sign,
-            )  # fmt: skip
+            )
         )
     return pieces
 

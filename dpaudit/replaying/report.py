@@ -113,9 +113,17 @@ def _ledger_row(line: LedgerLine) -> tuple[str, ...]:
     if line.other_scale is not None:
         scale += f" and {line.other_scale:.6g}"
     return (
-        f"{line.place} in {line.function}", line.law, str(line.times), scale, rounded(line.l1), rounded(line.l2),
-        rounded(line.linf), cost(line), percent(round(line.share, 2)), line.counts_as,
-    )  # fmt: skip
+        f"{line.place} in {line.function}",
+        line.law,
+        str(line.times),
+        scale,
+        rounded(line.l1),
+        rounded(line.l2),
+        rounded(line.linf),
+        cost(line),
+        percent(round(line.share, 2)),
+        line.counts_as,
+    )
 
 
 def _bars(record: ReplayRecord) -> str:

@@ -113,9 +113,16 @@ def replay(
         ReplayError: If the generator cannot be listened to, or its process ends.
     """
     records = replays_of(
-        generator, data, [int(settings.pop("seed", 0))], schema=schema, replays=replays, targets=targets,
-        samplers=samplers, on_progress=on_progress, **settings,
-    )  # fmt: skip
+        generator,
+        data,
+        [int(settings.pop("seed", 0))],
+        schema=schema,
+        replays=replays,
+        targets=targets,
+        samplers=samplers,
+        on_progress=on_progress,
+        **settings,
+    )
     return next(iter(records))
 
 
@@ -427,7 +434,7 @@ def _concluded(
         seconds=seconds,
         seconds_a_fit=float(np.median(found.seconds)),
         versions=spec.versions,
-        reproduce=spec.command("replay", _own_words(spec, len(counted))),
+        reproduce=spec.command_of("replay", _own_words(spec, len(counted))),
     )
 
 

@@ -100,9 +100,17 @@ def _sum_of(derived: Derived, steps: list[NoisyStep]) -> NoisyStep | None:
             np.sum(laws[world].log_density(noise) - laws[world].log_density(noise - moved))
         )
     return NoisyStep(
-        site=site, first=int(numbers[0]), before=Pair(before[0], before[1]), laws=(laws[0], laws[1]),
-        answer=answer, seed=seed, drawn=drawn, moved=moved, log_weight=log_weight, base=steps[0].base,
-    )  # fmt: skip
+        site=site,
+        first=int(numbers[0]),
+        before=Pair(before[0], before[1]),
+        laws=(laws[0], laws[1]),
+        answer=answer,
+        seed=seed,
+        drawn=drawn,
+        moved=moved,
+        log_weight=log_weight,
+        base=steps[0].base,
+    )
 
 
 def _taken(numbers: FloatArray, steps: list[NoisyStep]) -> tuple[NoisyStep, FloatArray] | None:

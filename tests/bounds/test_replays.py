@@ -36,12 +36,15 @@ def test_bounds_are_nothing_without_values() -> None:
     assert replayed_epsilon(np.zeros(9), np.zeros(9), delta=DELTA, confidence=0.95) == 0.0
 
 
-@pytest.mark.parametrize("make", [
-    lambda rng, n: rng.exponential(size=n),
-    lambda rng, n: (rng.random(n) < 0.05) * 20.0,
-    lambda rng, n: np.exp(rng.standard_normal(n) * 2.0 - 2.0),
-    lambda rng, n: np.ones(n),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rng, n: rng.exponential(size=n),
+        lambda rng, n: (rng.random(n) < 0.05) * 20.0,
+        lambda rng, n: np.exp(rng.standard_normal(n) * 2.0 - 2.0),
+        lambda rng, n: np.ones(n),
+    ],
+)
 def test_the_mean_of_one_is_exceeded_no_more_often_than_the_level(make: object) -> None:
     rng = np.random.default_rng(0)
     draws = 3000

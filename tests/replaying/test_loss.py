@@ -29,9 +29,15 @@ def step(
 ) -> NoisyStep:
     answer = np.asarray(answer, dtype=float)
     return NoisyStep(
-        site=Site("code.py", line, "f"), first=first, before=Pair(np.asarray(before, float), np.asarray(other, float)),
-        laws=(law, law), answer=answer, moved=np.zeros(answer.shape), log_weight=0.0, base=0,
-    )  # fmt: skip
+        site=Site("code.py", line, "f"),
+        first=first,
+        before=Pair(np.asarray(before, float), np.asarray(other, float)),
+        laws=(law, law),
+        answer=answer,
+        moved=np.zeros(answer.shape),
+        log_weight=0.0,
+        base=0,
+    )
 
 
 def largest(ids: Any, place: int) -> Selection:
@@ -62,10 +68,17 @@ def test_an_answer_whose_use_was_not_seen_is_marked() -> None:
     assert [one.how for one in losses(transcript, used={SITE})] == [How.RELEASED]
 
 
-@pytest.mark.parametrize("law", [
-    laws.Laplace(np.full(3, 2.0)), laws.Gaussian(np.full(3, 2.0)), laws.Gumbel(np.full(3, 2.0)), laws.Gumbel(np.array([2.0, 2.0, 2.5])),
-    laws.Gamma(np.full(3, 2.0), np.ones(3)), laws.Logistic(np.array([1.0, 2.0, 3.0])),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "law",
+    [
+        laws.Laplace(np.full(3, 2.0)),
+        laws.Gaussian(np.full(3, 2.0)),
+        laws.Gumbel(np.full(3, 2.0)),
+        laws.Gumbel(np.array([2.0, 2.0, 2.5])),
+        laws.Gamma(np.full(3, 2.0), np.ones(3)),
+        laws.Logistic(np.array([1.0, 2.0, 3.0])),
+    ],
+)
 def test_probabilities_of_the_largest_add_up_and_are_those_counted(law: Law) -> None:
     before = np.array([3.0, 4.0, 1.0])
     p = np.exp([log_first_places([place], before, law) for place in range(3)])
@@ -113,9 +126,15 @@ def test_the_winners_value_may_be_released_too() -> None:
 def compare(number: int, other: Comparison, outcome: int) -> Selection:
     one = np.array([float(number)])
     return Selection(
-        site=SITE, how="compare", ids=one, factor=np.ones(1), offset=np.zeros(1), outcome=np.array([outcome]),
-        other=other, sign=">",
-    )  # fmt: skip
+        site=SITE,
+        how="compare",
+        ids=one,
+        factor=np.ones(1),
+        offset=np.zeros(1),
+        outcome=np.array([outcome]),
+        other=other,
+        sign=">",
+    )
 
 
 def test_bits_against_a_public_threshold_are_tail_probabilities() -> None:

@@ -19,12 +19,33 @@ from .world import World
 _COMPARED = {"less": "<", "less_equal": "<", "greater": ">", "greater_equal": ">"}
 _MIRRORED = {"<": ">", ">": "<"}
 _STRUCTURAL = {
-    "concatenate", "stack", "hstack", "vstack", "column_stack", "reshape", "ravel", "transpose",
-    "squeeze", "expand_dims", "broadcast_to", "flip", "roll", "swapaxes", "moveaxis", "take",
-    "atleast_1d", "atleast_2d", "append", "delete", "split", "array_split", "tile", "repeat",
-}  # fmt: skip
+    "concatenate",
+    "stack",
+    "hstack",
+    "vstack",
+    "column_stack",
+    "reshape",
+    "ravel",
+    "transpose",
+    "squeeze",
+    "expand_dims",
+    "broadcast_to",
+    "flip",
+    "roll",
+    "swapaxes",
+    "moveaxis",
+    "take",
+    "atleast_1d",
+    "atleast_2d",
+    "append",
+    "delete",
+    "split",
+    "array_split",
+    "tile",
+    "repeat",
+}
 
-world: World
+world: World = None  # type: ignore[assignment]
 """Set by `hooks.install`."""
 
 
@@ -116,9 +137,12 @@ def answer(
     for part in parts:
         world.settle(part.ids)
     reply = world.ask(
-        "answer", where, before=before.astype(float), parts=[part.message() for part in parts],
+        "answer",
+        where,
+        before=before.astype(float),
+        parts=[part.message() for part in parts],
         first=world.next_answer,
-    )  # fmt: skip
+    )
     value = np.asarray(reply["value"]).reshape(shape)
     if dtype is None:
         whole = before.dtype.kind in "iub" and all(part.law in WHOLE for part in parts)
@@ -336,12 +360,46 @@ class Marked(np.ndarray):
 
 
 for _name in (
-    "max", "min", "std", "var", "prod", "cumsum", "dot", "round", "clip", "ptp", "tobytes",
-    "nonzero", "any", "all", "sort", "partition", "argpartition", "searchsorted", "choose", "fill",
-    "conj", "trace", "diagonal", "byteswap", "dump", "dumps", "tofile", "put", "take", "repeat",
-    "compress", "cumprod", "__format__", "__str__", "__repr__", "__bool__", "__float__", "__int__",
+    "max",
+    "min",
+    "std",
+    "var",
+    "prod",
+    "cumsum",
+    "dot",
+    "round",
+    "clip",
+    "ptp",
+    "tobytes",
+    "nonzero",
+    "any",
+    "all",
+    "sort",
+    "partition",
+    "argpartition",
+    "searchsorted",
+    "choose",
+    "fill",
+    "conj",
+    "trace",
+    "diagonal",
+    "byteswap",
+    "dump",
+    "dumps",
+    "tofile",
+    "put",
+    "take",
+    "repeat",
+    "compress",
+    "cumprod",
+    "__format__",
+    "__str__",
+    "__repr__",
+    "__bool__",
+    "__float__",
+    "__int__",
     "__contains__",
-):  # fmt: skip
+):
 
     def _using(self: Any, *args: Any, _name: str = _name, **kwargs: Any) -> Any:
         where = site()
@@ -526,22 +584,42 @@ def _binary(name: str, *, reflected: bool = False) -> Any:
 
 
 for _operator, _ufunc in (
-    ("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "true_divide"),
-    ("floordiv", "floor_divide"), ("mod", "mod"), ("pow", "power"),
-):  # fmt: skip
+    ("add", "add"),
+    ("sub", "subtract"),
+    ("mul", "multiply"),
+    ("truediv", "true_divide"),
+    ("floordiv", "floor_divide"),
+    ("mod", "mod"),
+    ("pow", "power"),
+):
     setattr(MarkedNumber, f"__{_operator}__", _binary(_ufunc))
     setattr(MarkedNumber, f"__r{_operator}__", _binary(_ufunc, reflected=True))
 for _operator, _ufunc in (
-    ("lt", "less"), ("le", "less_equal"), ("gt", "greater"), ("ge", "greater_equal"),
-    ("eq", "equal"), ("ne", "not_equal"),
-):  # fmt: skip
+    ("lt", "less"),
+    ("le", "less_equal"),
+    ("gt", "greater"),
+    ("ge", "greater_equal"),
+    ("eq", "equal"),
+    ("ne", "not_equal"),
+):
     setattr(MarkedNumber, f"__{_operator}__", _binary(_ufunc))
 MarkedNumber.__neg__ = lambda self: np.negative(self)
 MarkedNumber.__pos__ = lambda self: self
 for _name in (
-    "__abs__", "__round__", "__int__", "__trunc__", "__floor__", "__ceil__", "__bool__", "__str__",
-    "__repr__", "__format__", "as_integer_ratio", "hex", "is_integer",
-):  # fmt: skip
+    "__abs__",
+    "__round__",
+    "__int__",
+    "__trunc__",
+    "__floor__",
+    "__ceil__",
+    "__bool__",
+    "__str__",
+    "__repr__",
+    "__format__",
+    "as_integer_ratio",
+    "hex",
+    "is_integer",
+):
 
     def _spending(self: Any, *args: Any, _name: str = _name) -> Any:
         _used(self.array, site())
@@ -806,9 +884,14 @@ def _shifted(known: Any, other: Any, out: Any, where: Site) -> Any:
     ids, factor, offset = spread.ids, spread.factor, spread.offset + other
     if where[:2] in world.asked:
         reply = world.ask(
-            "shift", where, ids=ids, factor=spread.factor, offset=spread.offset,
-            other=np.broadcast_to(other, shape).astype(float), first=world.next_answer,
-        )  # fmt: skip
+            "shift",
+            where,
+            ids=ids,
+            factor=spread.factor,
+            offset=spread.offset,
+            other=np.broadcast_to(other, shape).astype(float),
+            first=world.next_answer,
+        )
         if not reply["equal"]:
             content = np.asarray(reply["value"]).reshape(shape).astype(content.dtype)
             ids, factor, offset = world.answer_ids(shape), np.ones(shape), np.zeros(shape)
@@ -903,9 +986,14 @@ def selected(marked: Any, which: str, axis: Any, where: Site) -> Any:
     rows = rows.reshape(-1, rows.shape[-1])
     for row in rows:
         world.note(
-            "largest", where, row.offset, ids=row.ids, factor=sign * row.factor, offset=sign * row.offset,
+            "largest",
+            where,
+            row.offset,
+            ids=row.ids,
+            factor=sign * row.factor,
+            offset=sign * row.offset,
             place=int(np.argmax(sign * row.view(np.ndarray))),
-        )  # fmt: skip
+        )
     return found
 
 
@@ -913,9 +1001,14 @@ def ordered(marked: Any, where: Site) -> Any:
     """The order of answers, smallest first: as many selections as it has places."""
     order = np.argsort(marked.view(np.ndarray))
     world.note(
-        "ordered", where, marked.offset, ids=marked.ids, factor=marked.factor, offset=marked.offset,
+        "ordered",
+        where,
+        marked.offset,
+        ids=marked.ids,
+        factor=marked.factor,
+        offset=marked.offset,
         order=order,
-    )  # fmt: skip
+    )
     return order
 
 

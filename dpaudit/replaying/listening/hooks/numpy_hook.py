@@ -100,11 +100,32 @@ _LOCATED: dict[str, Law] = {
 _SCALED: dict[str, str] = {"exponential": "exponential", "standard_exponential": "exponential"}
 _UNIFORM = ("random", "random_sample", "rand", "uniform")
 _PARAMETRIC = (
-    "beta", "binomial", "chisquare", "dirichlet", "f", "hypergeometric", "logseries", "lognormal",
-    "multinomial", "multivariate_hypergeometric", "multivariate_normal", "negative_binomial",
-    "noncentral_chisquare", "noncentral_f", "pareto", "poisson", "power", "rayleigh", "standard_cauchy",
-    "standard_t", "triangular", "vonmises", "wald", "weibull", "zipf",
-)  # fmt: skip
+    "beta",
+    "binomial",
+    "chisquare",
+    "dirichlet",
+    "f",
+    "hypergeometric",
+    "logseries",
+    "lognormal",
+    "multinomial",
+    "multivariate_hypergeometric",
+    "multivariate_normal",
+    "negative_binomial",
+    "noncentral_chisquare",
+    "noncentral_f",
+    "pareto",
+    "poisson",
+    "power",
+    "rayleigh",
+    "standard_cauchy",
+    "standard_t",
+    "triangular",
+    "vonmises",
+    "wald",
+    "weibull",
+    "zipf",
+)
 _WITHOUT_DATA = ("integers", "randint", "random_integers", "tomaxint", "bytes")
 
 

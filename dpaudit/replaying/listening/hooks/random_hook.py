@@ -177,10 +177,30 @@ def install(library: Any) -> None:
     everywhere = HeardRandom()
     library._inst = everywhere
     for name in (
-        "seed", "random", "uniform", "triangular", "randint", "choice", "randrange", "sample",
-        "shuffle", "choices", "normalvariate", "lognormvariate", "expovariate", "vonmisesvariate",
-        "gammavariate", "gauss", "betavariate", "binomialvariate", "paretovariate", "weibullvariate",
-        "getstate", "setstate", "getrandbits", "randbytes",
-    ):  # fmt: skip
+        "seed",
+        "random",
+        "uniform",
+        "triangular",
+        "randint",
+        "choice",
+        "randrange",
+        "sample",
+        "shuffle",
+        "choices",
+        "normalvariate",
+        "lognormvariate",
+        "expovariate",
+        "vonmisesvariate",
+        "gammavariate",
+        "gauss",
+        "betavariate",
+        "binomialvariate",
+        "paretovariate",
+        "weibullvariate",
+        "getstate",
+        "setstate",
+        "getrandbits",
+        "randbytes",
+    ):
         if hasattr(everywhere, name):
             setattr(library, name, getattr(everywhere, name))

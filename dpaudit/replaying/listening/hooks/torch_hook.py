@@ -15,22 +15,70 @@ from .. import marks
 from ..channel import Site, site
 
 _SUMS = {
-    "add": 1.0, "add_": 1.0, "__add__": 1.0, "__radd__": 1.0, "__iadd__": 1.0,
-    "sub": -1.0, "sub_": -1.0, "__sub__": -1.0, "__isub__": -1.0, "subtract": -1.0,
-}  # fmt: skip
+    "add": 1.0,
+    "add_": 1.0,
+    "__add__": 1.0,
+    "__radd__": 1.0,
+    "__iadd__": 1.0,
+    "sub": -1.0,
+    "sub_": -1.0,
+    "__sub__": -1.0,
+    "__isub__": -1.0,
+    "subtract": -1.0,
+}
 _PRODUCTS = {"mul", "mul_", "__mul__", "__rmul__", "__imul__", "multiply"}
 _QUOTIENTS = {"div", "div_", "__truediv__", "__itruediv__", "true_divide", "divide"}
 _MOVING = {
-    "view", "reshape", "view_as", "reshape_as", "flatten", "squeeze", "unsqueeze", "clone", "detach", "to", "float",
-    "double", "contiguous", "cpu", "expand", "expand_as", "type", "type_as", "__deepcopy__", "requires_grad_",
-}  # fmt: skip
+    "view",
+    "reshape",
+    "view_as",
+    "reshape_as",
+    "flatten",
+    "squeeze",
+    "unsqueeze",
+    "clone",
+    "detach",
+    "to",
+    "float",
+    "double",
+    "contiguous",
+    "cpu",
+    "expand",
+    "expand_as",
+    "type",
+    "type_as",
+    "__deepcopy__",
+    "requires_grad_",
+}
 _HARMLESS = {
-    "__get__", "size", "dim", "numel", "stride", "is_floating_point", "__len__", "element_size", "storage_offset",
-    "is_complex", "nelement", "ndimension", "is_contiguous", "get_device", "data_ptr", "__repr__", "__hash__",
-}  # fmt: skip
+    "__get__",
+    "size",
+    "dim",
+    "numel",
+    "stride",
+    "is_floating_point",
+    "__len__",
+    "element_size",
+    "storage_offset",
+    "is_complex",
+    "nelement",
+    "ndimension",
+    "is_contiguous",
+    "get_device",
+    "data_ptr",
+    "__repr__",
+    "__hash__",
+}
 _COMPARED = {
-    "gt": ">", "__gt__": ">", "ge": ">", "__ge__": ">", "lt": "<", "__lt__": "<", "le": "<", "__le__": "<",
-}  # fmt: skip
+    "gt": ">",
+    "__gt__": ">",
+    "ge": ">",
+    "__ge__": ">",
+    "lt": "<",
+    "__lt__": "<",
+    "le": "<",
+    "__le__": "<",
+}
 
 torch: Any
 _plain: dict[str, Callable[..., Any]] = {}
