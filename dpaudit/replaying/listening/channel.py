@@ -7,11 +7,11 @@ import os
 import socket
 import struct
 import sys
-from typing import Any
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-Site = tuple[str, int, str]
+Site = Tuple[str, int, str]
 """File, line and function of a draw."""
 
 _LENGTH = struct.Struct("!I")
@@ -31,9 +31,9 @@ _INSIDE = tuple(
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 
 
-def packed(message: dict[str, Any]) -> bytes:
+def packed(message: Dict[str, Any]) -> bytes:
     """A message as bytes: JSON, with arrays as raw bytes behind it."""
-    blobs: list[bytes] = []
+    blobs: List[bytes] = []
 
     def plain(value: Any) -> Any:
         if isinstance(value, np.ndarray):
@@ -53,11 +53,11 @@ def packed(message: dict[str, Any]) -> bytes:
     return _LENGTH.pack(len(head)) + _LENGTH.pack(len(body)) + head + body
 
 
-def unpacked(head: bytes, body: bytes) -> dict[str, Any]:
+def unpacked(head: bytes, body: bytes) -> Dict[str, Any]:
     """The message that `packed` made."""
     offset = 0
 
-    def array(value: dict[str, Any]) -> Any:
+    def array(value: Dict[str, Any]) -> Any:
         nonlocal offset
         if "__array__" not in value:
             return value
@@ -66,7 +66,7 @@ def unpacked(head: bytes, body: bytes) -> dict[str, Any]:
         offset += size
         return np.frombuffer(raw, dtype=np.dtype(dtype)).reshape(shape).copy()
 
-    found: dict[str, Any] = json.loads(head, object_hook=array)
+    found: Dict[str, Any] = json.loads(head, object_hook=array)
     return found
 
 
@@ -76,11 +76,11 @@ class Channel:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: Dict[str, Any]) -> None:
         """Sends a message."""
         self.connection.sendall(packed(message))
 
-    def receive(self) -> dict[str, Any]:
+    def receive(self) -> Dict[str, Any]:
         """Waits for a message.
 
         Raises:
@@ -101,7 +101,7 @@ class Channel:
         return b"".join(parts)
 
 
-def connect(address: str, hello: dict[str, Any]) -> Channel:
+def connect(address: str, hello: Dict[str, Any]) -> Channel:
     """A connection to the coordinator, which is told who connects."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.connect(address)
@@ -110,7 +110,7 @@ def connect(address: str, hello: dict[str, Any]) -> Channel:
     return channel
 
 
-_known: dict[tuple[Any, int], Site] = {}
+_known: Dict[Tuple[Any, int], Site] = {}
 
 
 def site() -> Site:

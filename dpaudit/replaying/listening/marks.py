@@ -8,8 +8,7 @@ is compared. The numbers `NoiseNumber`, `AnswerNumber` and `CoinNumber` do the s
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -57,7 +56,7 @@ class Part(NamedTuple):
     factor: Any
     scale: Any
     shape: Any
-    seed: str | None
+    seed: Optional[str]
     site: Site
 
     def mapped(self, change: Callable[[Any], Any]) -> Part:
@@ -69,7 +68,7 @@ class Part(NamedTuple):
             shape=change(self.shape),
         )
 
-    def message(self) -> dict[str, Any]:
+    def message(self) -> Dict[str, Any]:
         """The part as it is sent."""
         return {
             "law": self.law,
@@ -89,7 +88,7 @@ def noise(
     *,
     scale: Any = 1.0,
     shape: Any = 1.0,
-    seed: str | None = None,
+    seed: Optional[str] = None,
 ) -> Any:
     """New noise.
 
@@ -122,7 +121,7 @@ def coin(values: Any, where: Site) -> Any:
 
 
 def answer(
-    before: Any, parts: tuple[Part, ...], where: Site, *, out: Any = None, dtype: Any = None
+    before: Any, parts: Tuple[Part, ...], where: Site, *, out: Any = None, dtype: Any = None
 ) -> Any:
     """Asks for the answer of a step: a value before noise, and the noise that is added.
 
@@ -216,34 +215,7 @@ class Marked(np.ndarray):
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Functions that move elements are followed, and those that select; others are a use."""
         del types
-        name, where = function.__name__, site()
-        if name in _SELECTING and isinstance(args[0], Marked):
-            return getattr(args[0], name)(*args[1:], **kwargs)
-        if name in ("argmax", "argmin", "argsort"):
-            args = (combined(args[0]), *args[1:])
-            return getattr(args[0], name)(*args[1:], **kwargs)
-        if name in _STRUCTURAL:
-            followed = _moved(function, args, kwargs)
-            if followed is not None:
-                return followed
-        if name == "where" and len(args) == 3:
-            return _where(*args, where=where)
-        if name == "searchsorted" and isinstance(args[1], Coin) and not isinstance(args[0], Marked):
-            return inverted(plain(args[0]), args[1], where, side=kwargs.get("side", "left"))
-        if name in (
-            "shape",
-            "ndim",
-            "size",
-            "result_type",
-            "may_share_memory",
-            "can_cast",
-            "iscomplexobj",
-        ):
-            return function(*_bare(args), **kwargs)
-        used = unmarked_all(args, where)
-        others = [one for one in args if not isinstance(one, (Marked, MarkedNumber))]
-        _checked(others, where, answers=any(isinstance(_array(one), Answer) for one in args))
-        return function(*used, **{key: unmarked(one, where) for key, one in kwargs.items()})
+        return _called(function, args, kwargs)
 
     # methods of arrays that numpy does not send through the two above
 
@@ -414,7 +386,7 @@ _SELECTING = {"argmax", "argmin", "argsort", "sum", "mean"}
 class Noise(Marked):
     """A linear form of draws of noise."""
 
-    parts: tuple[Part, ...] = ()
+    parts: Tuple[Part, ...] = ()
 
     @property
     def is_marked(self) -> bool:
@@ -460,7 +432,7 @@ class CoinState(NamedTuple):
 class Coin(Marked):
     """Uniform draws, perhaps scaled and shifted: `factor * u + offset`."""
 
-    state: CoinState | None = None
+    state: Optional[CoinState] = None
     factor: Any = None
     offset: Any = None
 
@@ -479,7 +451,7 @@ class Coin(Marked):
         self.state = None
 
 
-def _noise(content: Any, parts: tuple[Part, ...]) -> Any:
+def _noise(content: Any, parts: Tuple[Part, ...]) -> Any:
     found = np.asarray(content).view(Noise)
     found.parts = parts
     return found
@@ -506,8 +478,11 @@ def _retyped(marked: Any, dtype: Any) -> Any:
     return _coin(content, marked.state, marked.factor, marked.offset)
 
 
-class MarkedNumber(float):
-    """A float with a mark: every operation is that of an array without dimensions."""
+class MarkedNumber(np.float64):
+    """A float with a mark: every operation is that of an array without dimensions.
+
+    It is numpy's float, since `numpy.float64 + other` leaves the sum to a subclass of its own only.
+    """
 
     array: Any
 
@@ -515,9 +490,14 @@ class MarkedNumber(float):
         """As of arrays."""
         return operated(ufunc, method, inputs, kwargs)
 
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """As of arrays."""
+        del types
+        return _called(function, tuple(_array(one) for one in args), kwargs)
+
     def __hash__(self) -> int:
         _used(self.array, site())
-        return float.__hash__(self)
+        return hash(float(self))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         _used(self.array, site())
@@ -529,13 +509,6 @@ class MarkedNumber(float):
 
     def __deepcopy__(self, _: Any) -> Any:
         return self
-
-    @property
-    def shape(self) -> tuple[()]:
-        """As of numpy's numbers."""
-        return ()
-
-    ndim, size = 0, 1
 
     def reshape(self, *shape: Any) -> Any:
         """As of numpy's numbers."""
@@ -605,6 +578,10 @@ for _operator, _ufunc in (
     setattr(MarkedNumber, f"__{_operator}__", _binary(_ufunc))
 MarkedNumber.__neg__ = lambda self: np.negative(self)
 MarkedNumber.__pos__ = lambda self: self
+for _name in ("sum", "mean", "max", "min", "squeeze", "copy"):
+    setattr(MarkedNumber, _name, lambda self, *_, **__: self)
+for _name in ("ravel", "flatten"):
+    setattr(MarkedNumber, _name, lambda self, *_: self.array.reshape(-1))
 for _name in (
     "__abs__",
     "__round__",
@@ -619,13 +596,61 @@ for _name in (
     "as_integer_ratio",
     "hex",
     "is_integer",
+    "round",
+    "clip",
+    "tolist",
+    "tobytes",
+    "any",
+    "all",
+    "view",
+    "nonzero",
+    "std",
+    "var",
+    "prod",
+    "cumsum",
 ):
 
-    def _spending(self: Any, *args: Any, _name: str = _name) -> Any:
+    def _spending(self: Any, *args: Any, _name: str = _name, **kwargs: Any) -> Any:
         _used(self.array, site())
-        return getattr(float(self), _name)(*args)
+        value = self.array.view(np.ndarray)[()]  # whole where it was
+        plain_value = value.item()
+        return getattr(plain_value if hasattr(plain_value, _name) else value, _name)(
+            *args, **kwargs
+        )
 
     setattr(MarkedNumber, _name, _spending)
+
+
+def _called(function: Any, args: Any, kwargs: Any) -> Any:
+    """What a function of numpy makes of arguments of which some are marked."""
+    name, where = function.__name__, site()
+    if name in _SELECTING and isinstance(args[0], Marked):
+        return getattr(args[0], name)(*args[1:], **kwargs)
+    if name in ("argmax", "argmin", "argsort"):
+        args = (combined(args[0]), *args[1:])
+        return getattr(args[0], name)(*args[1:], **kwargs)
+    if name in _STRUCTURAL:
+        followed = _moved(function, args, kwargs)
+        if followed is not None:
+            return followed
+    if name == "where" and len(args) == 3:
+        return _where(*args, where=where)
+    if name == "searchsorted" and isinstance(args[1], Coin) and not isinstance(args[0], Marked):
+        return inverted(plain(args[0]), args[1], where, side=kwargs.get("side", "left"))
+    if name in (
+        "shape",
+        "ndim",
+        "size",
+        "result_type",
+        "may_share_memory",
+        "can_cast",
+        "iscomplexobj",
+    ):
+        return function(*_bare(args), **kwargs)
+    used = unmarked_all(args, where)
+    others = [one for one in args if not isinstance(one, (Marked, MarkedNumber))]
+    _checked(others, where, answers=any(isinstance(_array(one), Answer) for one in args))
+    return function(*used, **{key: unmarked(one, where) for key, one in kwargs.items()})
 
 
 def _array(value: Any) -> Any:
@@ -633,17 +658,43 @@ def _array(value: Any) -> Any:
 
 
 def combined(values: Any) -> Any:
-    """A list of marked numbers or arrays as one marked array, where they are of one kind."""
-    if isinstance(values, Marked) or not isinstance(values, (list, tuple)) or not values:
+    """A list of marked numbers or arrays, nested or not, as one marked array where that is possible.
+
+    Noise among answers is an answer to 0, and a plain number among them is none: its number is -1.
+    """
+    if (
+        isinstance(values, (Marked, MarkedNumber))
+        or not isinstance(values, (list, tuple))
+        or not values
+    ):
         return values
-    marks = [_array(one) for one in values]
-    kinds = {type(one) for one in marks if isinstance(one, Marked)}
-    if len(kinds) != 1 or not all(isinstance(one, Marked) and one.is_marked for one in marks):
+    marks = [_array(combined(one)) for one in values]
+    kinds = {type(one) for one in marks if isinstance(one, Marked) and one.is_marked}
+    if not kinds or len({np.shape(one) for one in marks}) != 1:
         return values
-    return _joined(marks, np.stack)
+    if kinds == {Noise, Answer}:
+        marks = [
+            _array(answer(0.0, one.parts, site())) if isinstance(one, Noise) else one
+            for one in marks
+        ]
+        kinds = {Answer}
+    if all(isinstance(one, Marked) and one.is_marked for one in marks):
+        return _joined(marks, np.stack) if len(kinds) == 1 else values
+    if kinds != {Answer} or any(plain(one).dtype.kind not in "fiub" for one in marks):
+        return values
+    return _joined([one if isinstance(one, Answer) else _constant(one) for one in marks], np.stack)
 
 
-def _joined(marks: list[Any], join: Callable[[list[Any]], Any]) -> Any:
+def _constant(value: Any) -> Any:
+    content = np.asarray(value)
+    world.equal("operand", site(), content)
+    none = np.full(content.shape, -1)
+    found = content.view(Answer)
+    found.ids, found.factor, found.offset = none, np.zeros(content.shape), content.astype(float)
+    return found
+
+
+def _joined(marks: List[Any], join: Callable[[List[Any]], Any]) -> Any:
     first = marks[0]
     content = join([one.view(np.ndarray) for one in marks])
     if isinstance(first, Noise):
@@ -819,8 +870,7 @@ def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
     if out is not None:
         plain(out)[...] = content
         content = plain(out)
-    spread = marked._changed(lambda one: np.broadcast_to(one, shape))
-    spread = spread.array if isinstance(spread, MarkedNumber) else spread
+    spread = _spread(marked, shape)
     if isinstance(spread, Noise):
         parts = tuple(part._replace(factor=part.factor * factor) for part in spread.parts)
         return _shaped(_noise(content, parts), marked)
@@ -829,6 +879,15 @@ def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
         return _answer(content, spread.ids, spread.factor * factor, spread.offset * factor)
     return _shaped(
         _coin(content, spread.state, spread.factor * factor, spread.offset * factor), marked
+    )
+
+
+def _spread(marked: Any, shape: Any) -> Any:
+    """A marked array in another shape; in its own as it is, since coins can be written to."""
+    return (
+        marked
+        if marked.shape == shape
+        else _array(marked._changed(lambda one: np.broadcast_to(one, shape)))
     )
 
 
@@ -868,7 +927,7 @@ def _added(first: Any, second: Any, out: Any, where: Site) -> Any:
 def _coin_shifted(marked: Any, other: Any, where: Site) -> Any:
     del where
     content = np.add(plain(marked), plain(other))
-    spread = marked._changed(lambda one: np.broadcast_to(one, content.shape))
+    spread = _spread(marked, content.shape)
     return _shaped(
         _coin(content, spread.state, spread.factor, spread.offset + plain(other)), marked
     )
@@ -908,7 +967,7 @@ def _derived(known: Any, other: Any, out: Any, where: Site) -> Any:
     shape = np.broadcast_shapes(known.shape, other.shape)
     content = np.add(plain(known), plain(other))
     parents, offset = [], np.zeros(shape)
-    fresh: list[dict[str, Any]] = []
+    fresh: List[Dict[str, Any]] = []
     for one in (known, other):
         spread = one._changed(lambda array: np.broadcast_to(array, shape))
         spread = spread.array if isinstance(spread, MarkedNumber) else spread
@@ -1025,8 +1084,12 @@ def _compared(first: Any, second: Any, sign: str, where: Site) -> Any:
     if isinstance(second, Coin):
         return NotImplemented
     shape = np.broadcast_shapes(first.shape, np.shape(second))
+    if not isinstance(second, Marked) and where[:2] in world.asked:
+        # a limit that depends on the data is part of what noise was added to
+        first = _array(_shifted(first, -np.asarray(plain(second), dtype=float), None, where))
+        second = np.zeros(())
     bare = plain(first) < plain(second) if sign == "<" else plain(first) > plain(second)
-    sides: list[Any] = []
+    sides: List[Any] = []
     for one in (first, second):
         if isinstance(one, Marked):
             spread = one._changed(lambda array: np.broadcast_to(array, shape))
@@ -1052,12 +1115,20 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
     flipped = np.broadcast_to(np.asarray(marked.factor) < 0, shape)
     below = np.full(shape, sign == "<") ^ flipped  # whether "true" means u < limit
     state = marked.state
+    if where[:2] in world.asked and marked.size == 1 and limit.size > 1:
+        order = np.argsort(limit, axis=None, kind="stable")
+        if world.equal("spend", where, order):
+            under = _between(state, limit, where)
+            return np.where(below, under, ~under)
+        world.tell(
+            "unfollowed", where, "one coin compared with limits whose order depends on the data"
+        )
     if where[:2] in world.asked:
         low, high = (np.broadcast_to(one, shape) for one in (state.low, state.high))
         value = np.broadcast_to(state.value, shape)
         reply = world.ask("coin", where, low=low, high=high, limit=limit, value=value)
         under = np.asarray(reply["under"], dtype=bool).reshape(shape)
-        if shape == marked.shape:
+        if shape == marked.shape and state.low.flags.writeable:
             share = (value - low) / (high - low)  # where in the interval, the same in both worlds
             inside = np.clip(limit, low, high)
             # the lower part of the interval is [low, inside), the upper one [inside, high)
@@ -1081,6 +1152,17 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
             under = under ^ ((limit > 0) & (limit < 1))
     outcome = np.where(below, under, ~under)
     return outcome if outcome.ndim else np.bool_(outcome)
+
+
+def _between(state: CoinState, limit: Any, where: Site) -> Any:
+    """One coin compared with several limits: between which two of them it lies."""
+    low, high, value = (float(one.reshape(())) for one in state)
+    edges = np.concatenate([[low], np.sort(np.clip(limit, low, high), axis=None), [high]])
+    place = int(chosen(np.diff(edges), (), where))
+    inside = edges[place] + (value - low) / (high - low) * (edges[place + 1] - edges[place])
+    if state.low.flags.writeable:
+        state.low[...], state.high[...], state.value[...] = edges[place], edges[place + 1], inside
+    return np.clip(limit, low, high) >= edges[place + 1]
 
 
 def inverted(cdf: Any, marked: Any, where: Site, *, side: str) -> Any:

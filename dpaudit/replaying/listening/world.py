@@ -13,8 +13,7 @@ import os
 import pickle
 import threading
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import numpy as np
 
@@ -48,28 +47,28 @@ class World:
         self.process = os.getpid()
         self.thread = threading.get_ident()
         self.fit = 0
-        self.beginnings: list[Callable[[], None]] = []
+        self.beginnings: List[Callable[[], None]] = []
         self.active = False
         self.seed = 0
         self.opposite = False
-        self.asked: set[tuple[str, int]] = set()
-        self.counted: tuple[int, int] = (0, 0)
+        self.asked: Set[Tuple[str, int]] = set()
+        self.counted: Tuple[int, int] = (0, 0)
         self._lock = threading.RLock()
-        self._sites: dict[Site, int] = {}
-        self._new_sites: list[Site] = []
-        self._log: list[list[Any]] = []
-        self._streams: dict[Any, Any] = {}
+        self._sites: Dict[Site, int] = {}
+        self._new_sites: List[Site] = []
+        self._log: List[List[Any]] = []
+        self._streams: Dict[Any, Any] = {}
         self._counts: Counter[Any] = Counter()
         self._noise = self.next_answer = 0
         self._settled = np.zeros(0, dtype=bool)
-        self._drawn_at: list[tuple[int, int, Site]] = []
-        self._told: set[str] = set()
+        self._drawn_at: List[Tuple[int, int, Site]] = []
+        self._told: Set[str] = set()
         self.released = np.zeros(0, dtype=bool)
         self.quiet = threading.local()
 
     # -- the fit ---------------------------------------------------------------------------------
 
-    def begin(self, message: dict[str, Any]) -> None:
+    def begin(self, message: Dict[str, Any]) -> None:
         """Starts a fit."""
         with self._lock:
             self.fit += 1
@@ -85,7 +84,7 @@ class World:
                 beginning()
             self.active = True
 
-    def end(self) -> dict[str, Any]:
+    def end(self) -> Dict[str, Any]:
         """Ends the fit; what was noted since the last question, and noise whose use was not seen."""
         with self._lock:
             self.active = False
@@ -109,13 +108,13 @@ class World:
             self.tell("thread", site(), "drawn in a thread, whose turn is not repeatable")
         return True
 
-    def hushed(self) -> _Hush:
+    def hushed(self) -> "_Hush":
         """A context in which draws are not heard: they are part of one that is."""
         return _Hush(self.quiet)
 
     # -- talking ---------------------------------------------------------------------------------
 
-    def ask(self, kind: str, where: Site, **fields: Any) -> dict[str, Any]:
+    def ask(self, kind: str, where: Site, **fields: Any) -> Dict[str, Any]:
         """Asks the coordinator, which answers both worlds alike.
 
         Raises:
@@ -156,7 +155,7 @@ class World:
             self._told.add(key)
             self.note("tell", where, kind, told=kind, text=text)
 
-    def _notes(self) -> dict[str, Any]:
+    def _notes(self) -> Dict[str, Any]:
         log, self._log = self._log, []
         sites, self._new_sites = self._new_sites, []
         return {"log": log, "sites": [list(one) for one in sites]}
@@ -201,7 +200,7 @@ class World:
                 return other
         return drawn
 
-    def rows_shared(self, where: Site, size: Any) -> int | None:
+    def rows_shared(self, where: Site, size: Any) -> Optional[int]:
         """For a draw with one number per record: the place of the record that one world lacks.
 
         None where the draw has the same size in both worlds.
@@ -213,7 +212,7 @@ class World:
         reply = self.ask("rows", where, size=int(first))
         return reply["place"] if reply["shared"] else None
 
-    def noise_ids(self, shape: tuple[int, ...], where: Site) -> Any:
+    def noise_ids(self, shape: Tuple[int, ...], where: Site) -> Any:
         """Numbers of new draws of noise."""
         size = int(np.prod(shape, dtype=int))
         start, self._noise = self._noise, self._noise + size
@@ -228,7 +227,7 @@ class World:
         """The use of some noise was seen."""
         self._settled[np.asarray(ids).ravel()] = True
 
-    def answer_ids(self, shape: tuple[int, ...]) -> Any:
+    def answer_ids(self, shape: Tuple[int, ...]) -> Any:
         """Numbers of new answers."""
         size = int(np.prod(shape, dtype=int))
         start, self.next_answer = self.next_answer, self.next_answer + size
@@ -241,6 +240,7 @@ class World:
     def release(self, ids: Any, where: Site) -> None:
         """These answers are used as numbers."""
         flat = np.asarray(ids).ravel()
+        flat = flat[flat >= 0]  # a plain number among answers has none
         fresh = flat[~self.released[flat]]
         if len(fresh):
             self.released[fresh] = True
@@ -258,7 +258,7 @@ class _Hush:
         self.quiet.depth -= 1
 
 
-def digest(values: tuple[Any, ...]) -> str:
+def digest(values: Tuple[Any, ...]) -> str:
     """A short digest of plain values."""
     found = hashlib.blake2b(digest_size=8)
     for value in values:

@@ -18,7 +18,7 @@ from typing import Any, Dict, List
 from .. import marks
 from ..world import World
 
-HOOKED: dict[str, str] = {
+HOOKED: Dict[str, str] = {
     "numpy": "numpy_hook",
     "random": "random_hook",
     "secrets": "random_hook",
@@ -26,6 +26,8 @@ HOOKED: dict[str, str] = {
     "torch": "torch_hook",
     "opacus.optimizers": "opacus_hook",
     "opendp.core": "opendp_hook",
+    "opendp.measurements": "opendp_hook",
+    "opendp.combinators": "opendp_hook",
     "diffprivlib.mechanisms": "diffprivlib_hook",
 }
 """Libraries, and the module here that hooks each."""
@@ -34,7 +36,7 @@ HOOKED: dict[str, str] = {
 def install(world: World) -> None:
     """Hooks what is loaded, and has the rest hooked as soon as it is imported."""
     marks.world = world
-    named: list[dict[str, Any]] = json.loads(os.environ.get("DPAUDIT_LISTEN_SAMPLERS", "[]"))
+    named: List[Dict[str, Any]] = json.loads(os.environ.get("DPAUDIT_LISTEN_SAMPLERS", "[]"))
     later = {name: [module] for name, module in HOOKED.items()}
     for one in named:
         later.setdefault(one["function"].partition(":")[0], []).append("named_hook")
@@ -49,7 +51,7 @@ def install(world: World) -> None:
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds a library as Python would, and hooks it once it is loaded."""
 
-    def __init__(self, later: dict[str, list[str]]) -> None:
+    def __init__(self, later: Dict[str, List[str]]) -> None:
         self.later = later
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import sys
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from .. import marks
 from ..channel import Site, site
 from ..world import PlainGenerator, PlainState
 
-_SEEDS: dict[int, str] = {}
+_SEEDS: Dict[int, str] = {}
 
 
 def install(library: Any) -> None:
@@ -48,7 +48,7 @@ def default_rng(seed: Any = None) -> Any:
     return made
 
 
-def _seed_text(seed: Any) -> str | None:
+def _seed_text(seed: Any) -> Optional[str]:
     """What seeded a generator, as text; None for the entropy of the system."""
     if seed is None:
         return None
@@ -65,6 +65,8 @@ def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
             value = marks.combined(value)
         if isinstance(value, marks.MarkedNumber):
             value = value.array
+        if isinstance(value, marks.Marked) and value.is_marked and _goes_away(sys._getframe(1)):
+            value = marks.unmarked(value, site())
         if isinstance(value, marks.Marked) and value.is_marked:
             wanted = kwargs.get("dtype", args[0] if args else None)
             found = value if wanted is None else value.astype(wanted)
@@ -78,6 +80,15 @@ def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
     return kept
 
 
+def _goes_away(caller: Any) -> bool:
+    """Whether an array is converted by a library whose own arrays carry no marks."""
+    return str(caller.f_globals.get("__name__", "")).partition(".")[0] in (
+        "jax",
+        "tensorflow",
+        "sklearn",
+    )
+
+
 def _taking_lists(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of an array that keeps the marks in a list."""
 
@@ -88,16 +99,16 @@ def _taking_lists(function: Callable[..., Any]) -> Callable[..., Any]:
     return taken
 
 
-Law = tuple[str, tuple[tuple[str, float], ...]]
+Law = Tuple[str, Tuple[Tuple[str, float], ...]]
 """A law, and the parameters of the method with their defaults, in order."""
 
-_LOCATED: dict[str, Law] = {
+_LOCATED: Dict[str, Law] = {
     "laplace": ("laplace", (("loc", 0.0), ("scale", 1.0))),
     "normal": ("gaussian", (("loc", 0.0), ("scale", 1.0))),
     "gumbel": ("gumbel", (("loc", 0.0), ("scale", 1.0))),
     "logistic": ("logistic", (("loc", 0.0), ("scale", 1.0))),
 }
-_SCALED: dict[str, str] = {"exponential": "exponential", "standard_exponential": "exponential"}
+_SCALED: Dict[str, str] = {"exponential": "exponential", "standard_exponential": "exponential"}
 _UNIFORM = ("random", "random_sample", "rand", "uniform")
 _PARAMETRIC = (
     "beta",
@@ -133,14 +144,14 @@ class _Heard:
     """What both classes have in common: every draw is heard."""
 
     dpaudit_plain: Any = None
-    _dpaudit_seed: tuple[int, str | None] = (0, None)
+    _dpaudit_seed: Tuple[int, Optional[str]] = (0, None)
 
-    def dpaudit_seeded(self, seed: str | None) -> None:
+    def dpaudit_seeded(self, seed: Optional[str]) -> None:
         """Remembers what it was seeded with, and in which fit."""
         self._dpaudit_seed = (marks.world.fit if marks.world.active else 0, seed)
 
     @property
-    def dpaudit_seed(self) -> str | None:
+    def dpaudit_seed(self) -> Optional[str]:
         """What it was seeded with in this fit; None if that was in another one."""
         fit, seed = self._dpaudit_seed
         return seed if fit == marks.world.fit else None
@@ -254,8 +265,10 @@ class _Heard:
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         if not marks.world.hears or out is not None:
-            extra = {} if self.dpaudit_plain is PlainState else {"dtype": dtype, "out": out}
-            return super().random(size, **extra)  # type: ignore[misc]
+            if self.dpaudit_plain is PlainState:  # whose `random` calls `random_sample`
+                plain: Any = PlainState.random_sample
+                return plain(self, size)
+            return super().random(size, dtype=dtype, out=out)  # type: ignore[misc]
         found = self._coin(site(), size)
         return found if np.dtype(dtype) == np.float64 or size is None else found.astype(dtype)
 

@@ -6,8 +6,7 @@ generator, whose state is the same in both worlds; they are public, as weights a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
 
@@ -81,7 +80,7 @@ _COMPARED = {
 }
 
 torch: Any
-_plain: dict[str, Callable[..., Any]] = {}
+_plain: Dict[str, Callable[..., Any]] = {}
 
 
 def install(library: Any) -> None:
@@ -120,7 +119,7 @@ def _heard(drawn: Callable[..., Any], plain: Callable[..., Any]) -> Callable[...
     return function
 
 
-def _shape(size: Any) -> tuple[int, ...]:
+def _shape(size: Any) -> Tuple[int, ...]:
     if len(size) == 1 and not isinstance(size[0], int):
         size = size[0]
     return tuple(int(one) for one in size)
