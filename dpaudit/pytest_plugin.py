@@ -194,7 +194,7 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
 
 @pytest.fixture
 def dp_replay() -> Callable[..., ReplayRecord]:
-    """Replays a generator inside a test: `dpaudit.replay`, whose record has `assert_no_violation()`.
+    """Replays a generator in a test: `dpaudit.replay`; its record has `assert_no_violation()`.
 
     Some 26 fits of unmodified code, so a leak that an audit of that size cannot see is seen.
     """

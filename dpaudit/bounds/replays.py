@@ -27,9 +27,9 @@ def mean_lower(values: FloatArray, *, confidence: float) -> float:
     """A lower confidence bound on the mean of independent, non-negative values.
 
     The capital of bets that the mean exceeds m, the average over shares b of the product of
-    1 + b (x / m - 1), is a non-negative martingale of mean at most 1 if the mean is at most m, so it
-    reaches 1 / alpha with probability at most alpha (Ville 1939; Waudby-Smith and Ramdas 2024,
-    Section 4). No upper bound on the values is needed.
+    1 + b (x / m - 1), is a non-negative supermartingale that starts at 1 if the mean is at most m,
+    so it reaches 1 / alpha with probability at most alpha (Ville 1939; Waudby-Smith and Ramdas
+    2024, Section 4). No upper bound on the values is needed.
 
     Args:
         values: Shape (n,), each at least 0.
@@ -96,8 +96,8 @@ def replayed_epsilon(
     For delta 0 no statistics are needed: what was answered has positive probability (density), so
     its loss bounds epsilon. Else the bound is the largest epsilon at which the hockey-stick
     divergence is shown to exceed delta. The estimates do not increase in epsilon, and the capital
-    of `mean_lower` increases in each of them, so whatever rejects an epsilon above the true one also
-    rejects the true one: all epsilons may be tried at once.
+    of `mean_lower` increases in each of them, so whatever rejects an epsilon above the true one
+    rejects the true one, too: all epsilons may be tried at once.
 
     Args:
         losses: Shape (n,); the direction is chosen before, on other replays.

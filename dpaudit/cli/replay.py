@@ -44,7 +44,7 @@ def replay(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Replays a Python generator in both worlds with the same noisy answers: its exact privacy loss.
+    """Runs Python code in both worlds with the same noisy answers: its exact privacy loss.
 
     Needs no change of its code and some 26 fits. Exit codes: 0 consistent with the claim,
     1 violation, 2 wrong use or input, 3 inconclusive.

@@ -1,4 +1,4 @@
-"""What a claim allows of the privacy loss, and the lower limit that replays prove in its quantity."""
+"""What a claim allows of the privacy loss, and the lower limit that replays prove."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,7 +18,8 @@ from dpaudit.replaying.guarantee import (
 )
 from dpaudit.replaying.loss import How, losses, total
 from dpaudit.replaying.sums import settled
-from dpaudit.replaying.transcript import NoisyStep, PartKind, Transcript
+from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Transcript
+from dpaudit.results.verdict import POWER
 
 TILTS: Final = (0.0, *np.geomspace(0.1, 200.0, 34))
 """Tilts that are tried on the pilot; none depends on what is counted."""
@@ -41,12 +42,14 @@ class DrawPlan(NamedTuple):
     at: float
 
 
-def measured(transcript: Transcript, base: World) -> tuple[float, float]:
+def measured(
+    transcript: Transcript, base: World, *, used: Set[Site] = frozenset()
+) -> tuple[float, float]:
     """The loss of a transcript towards the world that it was drawn from, and its log weight."""
     if transcript.parting is not None and transcript.parting.kind is not PartKind.FAILURE:
         return math.inf, transcript.log_weight
     transcript = settled(transcript)
-    loss = total(losses(transcript))
+    loss = total(losses(transcript, used=used))
     if math.isnan(loss):
         loss = 0.0
     return (loss if base is World.IN else -loss), transcript.log_weight
@@ -56,6 +59,7 @@ def draw_plan(
     pilot: Transcript,
     guarantee: ReplayGuarantee,
     *,
+    used: Set[Site],
     replays: int,
     confidence: float,
     rng: np.random.Generator,
@@ -65,12 +69,13 @@ def draw_plan(
     Args:
         pilot: A replay that is not counted.
         guarantee: Of the claim.
+        used: As of `losses`.
         replays: How many will be counted.
         confidence: Of the bound.
         rng: Draws of the simulation.
     """
     pilot = settled(pilot)
-    found = losses(pilot)
+    found = losses(pilot, used=used)
     selected = {one.site for one in found if one.how is How.SELECTED}
     steps = [
         step for step in pilot.noisy if step.site not in selected and np.any(step.before.shift != 0)
@@ -136,9 +141,11 @@ def detectable(
         return guarantee.claimed
     low, high = guarantee.claimed, 20.0 * guarantee.claimed + 20.0
     normal = rng.standard_normal((200, replays))
+    if _caught(high, guarantee, normal, confidence) < POWER:
+        return None
     for _ in range(20):
         middle = 0.5 * (low + high)
-        if _caught(middle, guarantee, normal, confidence) >= 0.8:
+        if _caught(middle, guarantee, normal, confidence) >= POWER:
             high = middle
         else:
             low = middle

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 _REACH: Final = 60.0
 """How many scales around the middle a discrete law is tabulated; exp(-60) is beyond it."""
@@ -36,7 +37,7 @@ class Drawn(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Law(ABC):
+class NoiseLaw(ABC):
     """Noise around 0 of each element of a step.
 
     Attributes:
@@ -87,7 +88,7 @@ class Law(ABC):
 
 
 @dataclass(frozen=True)
-class Gaussian(Law):
+class Gaussian(NoiseLaw):
     """N(0, scale²). Its exponential tilt is a shift."""
 
     name = "gaussian"
@@ -105,7 +106,7 @@ class Gaussian(Law):
 
 
 @dataclass(frozen=True)
-class Laplace(Law):
+class Laplace(NoiseLaw):
     """exp(-|z| / scale) / (2 scale). Its exponential tilt has three exponential pieces."""
 
     name = "laplace"
@@ -145,7 +146,7 @@ class Laplace(Law):
 
 
 @dataclass(frozen=True)
-class Gumbel(Law):
+class Gumbel(NoiseLaw):
     """The standard Gumbel law, scaled; `sign` -1 for its mirror image."""
 
     name = "gumbel"
@@ -164,7 +165,7 @@ class Gumbel(Law):
 
 
 @dataclass(frozen=True)
-class Logistic(Law):
+class Logistic(NoiseLaw):
     """The logistic law."""
 
     name = "logistic"
@@ -180,7 +181,7 @@ class Logistic(Law):
 
 
 @dataclass(frozen=True)
-class Gamma(Law):
+class Gamma(NoiseLaw):
     """The gamma law of a shape, of one sign; shape 1 is the exponential law."""
 
     name = "gamma"
@@ -204,7 +205,7 @@ class Gamma(Law):
         return np.asarray(self.sign * rng.gamma(np.broadcast_to(self.shape, shape)) * self.scale)
 
 
-class _Tabulated(Law):
+class _Tabulated(NoiseLaw):
     """A law of whole numbers, tilted by a table of its probabilities."""
 
     whole = True
@@ -245,7 +246,8 @@ class DiscreteLaplace(_Tabulated):
     def cdf(self, noise: FloatArray) -> FloatArray:
         k, ratio = np.floor(noise + 1e-9), np.exp(-1.0 / self.scale)
         low = ratio ** -np.minimum(k, 0.0) / (1 + ratio)
-        return np.where(k < 0, low, 1.0 - ratio ** (np.maximum(k, 0.0) + 1) / (1 + ratio))
+        high = 1.0 - ratio ** (np.maximum(k, 0.0) + 1) / (1 + ratio)
+        return np.asarray(np.where(k < 0, low, high))
 
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         p = np.broadcast_to(-np.expm1(-1.0 / self.scale), shape)
@@ -263,7 +265,7 @@ class DiscreteGaussian(_Tabulated):
         totals = [
             math.log(float(np.sum(np.exp(-0.5 * (_whole(scale) / scale) ** 2)))) for scale in scales
         ]
-        return np.asarray(totals)[back].reshape(np.shape(self.scale))
+        return np.asarray(np.asarray(totals)[back].reshape(np.shape(self.scale)))
 
     def log_density(self, noise: FloatArray) -> FloatArray:
         value = -0.5 * (noise / self.scale) ** 2 - self._log_total()
@@ -293,7 +295,7 @@ def _whole(scale: float) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Geometric(Law):
+class Geometric(NoiseLaw):
     """The geometric law on 1, 2, ... of success probability `shape`, of one sign."""
 
     name = "geometric"
@@ -319,7 +321,7 @@ class Geometric(Law):
 
 
 @dataclass(frozen=True)
-class Staircase(Law):
+class Staircase(NoiseLaw):
     """The staircase law (Geng and Viswanath 2014); `scale` is its sensitivity."""
 
     name = "staircase"
@@ -364,7 +366,7 @@ class Share(NamedTuple):
     shape: FloatArray
 
 
-def law_of(shares: Sequence[Share]) -> Law | None:
+def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
     """The law of a sum of independent draws.
 
     Args:
@@ -406,7 +408,7 @@ def law_of(shares: Sequence[Share]) -> Law | None:
     return None
 
 
-def _of_gammas(shares: Sequence[Share]) -> Law | None:
+def _of_gammas(shares: Sequence[Share]) -> NoiseLaw | None:
     """Gammas of one scale add up in shape; equal ones of both signs with shape 1 are Laplace."""
     sizes = [np.abs(one.factor) * one.scale for one in shares]
     if any(not np.allclose(size, sizes[0], rtol=1e-12) for size in sizes) or not np.all(
@@ -427,7 +429,7 @@ def _of_gammas(shares: Sequence[Share]) -> Law | None:
     return Laplace(sizes[0]) if ones else None
 
 
-def _of_geometrics(first: Share, second: Share) -> Law | None:
+def _of_geometrics(first: Share, second: Share) -> NoiseLaw | None:
     """The difference of two geometric draws of one parameter is discrete Laplace noise."""
     opposite = np.all(first.factor == -second.factor) and np.all(np.abs(first.factor) == 1)
     if not opposite or not np.array_equal(first.shape, second.shape):

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpaudit.replaying.guarantee import gaussian_epsilon
 from dpaudit.replaying.laws import DiscreteGaussian, Gaussian
-from dpaudit.replaying.loss import How, Loss
+from dpaudit.replaying.loss import How, StepLoss
 from dpaudit.replaying.transcript import NoisyStep, Site, Transcript
 
 
@@ -51,7 +51,7 @@ class LedgerLine:
     share: float
 
 
-def ledger(transcript: Transcript, found: Sequence[Loss]) -> tuple[LedgerLine, ...]:
+def ledger(transcript: Transcript, found: Sequence[StepLoss]) -> tuple[LedgerLine, ...]:
     """The lines of a transcript that add noise or select, the costliest first.
 
     Args:
@@ -61,7 +61,7 @@ def ledger(transcript: Transcript, found: Sequence[Loss]) -> tuple[LedgerLine, .
     steps: dict[Site, list[NoisyStep]] = defaultdict(list)
     for step in transcript.noisy:
         steps[step.site].append(step)
-    ways: dict[Site, list[Loss]] = defaultdict(list)
+    ways: dict[Site, list[StepLoss]] = defaultdict(list)
     for loss in found:
         ways[loss.site].append(loss)
     lines = [_noisy_line(site, own, ways[site]) for site, own in steps.items()]
@@ -74,9 +74,10 @@ def ledger(transcript: Transcript, found: Sequence[Loss]) -> tuple[LedgerLine, .
     )
 
 
-def _noisy_line(site: Site, steps: list[NoisyStep], ways: list[Loss]) -> tuple[LedgerLine, float]:
+def _noisy_line(
+    site: Site, steps: list[NoisyStep], ways: list[StepLoss]
+) -> tuple[LedgerLine, float]:
     shifts = [step.before.shift for step in steps]
-    released = [step for step in steps]
     how = _how(ways)
     epsilon, mu, divergence = 0.0, None, 0.0
     if how is How.SELECTED:
@@ -85,7 +86,7 @@ def _noisy_line(site: Site, steps: list[NoisyStep], ways: list[Loss]) -> tuple[L
         divergence = sum(min(one, one * one / 2) for one in largest)
     else:
         squares = 0.0
-        for step in released:
+        for step in steps:
             gaussian = isinstance(step.laws[0], Gaussian | DiscreteGaussian)
             ratio = np.abs(step.before.shift) / np.broadcast_to(
                 step.laws[0].scale, step.answer.shape
@@ -117,7 +118,7 @@ def _noisy_line(site: Site, steps: list[NoisyStep], ways: list[Loss]) -> tuple[L
     return line, divergence
 
 
-def _choice_line(site: Site, ways: list[Loss]) -> tuple[LedgerLine, float]:
+def _choice_line(site: Site, ways: list[StepLoss]) -> tuple[LedgerLine, float]:
     largest = [math.inf if one.largest is None else one.largest for one in ways]
     epsilon = float(sum(largest))
     line = LedgerLine(
@@ -138,7 +139,7 @@ def _choice_line(site: Site, ways: list[Loss]) -> tuple[LedgerLine, float]:
     return line, sum(min(one, one * one / 2) if math.isfinite(one) else 100.0 for one in largest)
 
 
-def _how(ways: list[Loss]) -> How:
+def _how(ways: list[StepLoss]) -> How:
     """How most of a line's answers count; the strongest word where they differ."""
     found = {one.how for one in ways}
     for how in (How.RELEASED, How.ASSUMED, How.SELECTED):
@@ -163,7 +164,9 @@ def _largest(step: NoisyStep) -> np.ndarray[tuple[int, ...], np.dtype[np.float64
     return np.asarray(np.broadcast_to(inside - outside, step.answer.shape))
 
 
-def computed_epsilon(transcript: Transcript, found: Sequence[Loss], delta: float) -> float | None:
+def computed_epsilon(
+    transcript: Transcript, found: Sequence[StepLoss], delta: float
+) -> float | None:
     """What the steps that were seen cost together, at the distances that were seen.
 
     Exact where the answers' distances do not depend on earlier answers. Pure losses add up;
@@ -198,7 +201,7 @@ def computed_epsilon(transcript: Transcript, found: Sequence[Loss], delta: float
     return gaussian_epsilon(mu, delta) if not epsilons else _composed(mu, transcript, found, delta)
 
 
-def _composed(mu: float, transcript: Transcript, found: Sequence[Loss], delta: float) -> float:
+def _composed(mu: float, transcript: Transcript, found: Sequence[StepLoss], delta: float) -> float:
     """Epsilon at delta of Gaussian, Laplace and other steps together."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import selectors
-import socket
 import tempfile
 import threading
 import time
@@ -12,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -23,17 +22,17 @@ from dpaudit.external.messages import SynthesisError, WorkerError
 from dpaudit.external.session import FOLDER_PREFIX, WorkerSession, WorkerStart
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying import laws
-from dpaudit.replaying.laws import Law, Share
-from dpaudit.replaying.listening.channel import Channel
+from dpaudit.replaying.laws import NoiseLaw, Share
+from dpaudit.replaying.listening.channel import Channel, connect
 from dpaudit.replaying.transcript import (
+    AnswerSelection,
     ChoiceStep,
-    Comparison,
+    ComparedSide,
     Derived,
     NoisyStep,
     Pair,
     Parting,
     PartKind,
-    Selection,
     Site,
     Transcript,
     Unfollowed,
@@ -333,13 +332,11 @@ class _Match:
         channel = self.sides[world].events
         while True:
             done = fit.done()  # asked first: it may have said something before it ended
-            with selectors.DefaultSelector() as ready:
-                ready.register(channel.connection, selectors.EVENT_READ)
-                if ready.select(0.0 if done else 0.02):
-                    try:
-                        return channel.receive()
-                    except (EOFError, OSError):
-                        return None
+            try:
+                if channel.connection.poll(0.0 if done else 0.02):
+                    return channel.receive()
+            except (EOFError, OSError):
+                return None
             if done:
                 return None
 
@@ -433,7 +430,7 @@ class _Match:
             )
         elif kind in ("largest", "ordered"):
             self.transcript.selections.append(
-                Selection(
+                AnswerSelection(
                     site=site,
                     how=kind,
                     ids=flat(more["ids"]),
@@ -443,11 +440,11 @@ class _Match:
                 )
             )
         elif kind == "compare":
-            left, right = (Comparison(*side) for side in more["sides"])
+            left, right = (ComparedSide(*side) for side in more["sides"])
             assert left.ids is not None
             assert left.factor is not None
             self.transcript.selections.append(
-                Selection(
+                AnswerSelection(
                     site=site,
                     how=kind,
                     ids=flat(left.ids),
@@ -516,7 +513,7 @@ class _Match:
             what = " and ".join(one["law"] for one in parts[0])
             self._unfollowed(site, f"noise of no known law: {what}")
             raise _Parted(Parting(kind=PartKind.DRAWS, sites=(site, site), values=(what, what)))
-        known: tuple[Law, Law] = (sides[0], sides[1])
+        known: tuple[NoiseLaw, NoiseLaw] = (sides[0], sides[1])
         base = WORLDS.index(self.order.base)
         shift = before.shift if base == 0 else -before.shift
         made = known[base].drawn(shift, self.order.tilt, self._rng)
@@ -545,16 +542,15 @@ class _Match:
 
     def _reused(self, site: Site, before: Pair, drawn: tuple[int, ...]) -> Any:
         """Noise that was added before: what it was is known from that answer."""
-        offsets = []
-        for at, one in enumerate(drawn[: before.inside.size]):
+        offsets: list[tuple[float, float, float]] = []
+        for one in drawn[: before.inside.size]:
             step = self.transcript.noisy[self._used[one]] if one in self._used else None
             if step is None or len(step.drawn) != step.answer.size:
                 offsets = []
                 break
             place = step.drawn.index(one)
-            offsets.append(
-                (step.answer[place], step.before.inside[place], step.before.outside[place], at)
-            )
+            inside, outside = (float(one[place]) for one in step.before)
+            offsets.append((float(step.answer[place]), inside, outside))
         if not offsets or len(offsets) != before.inside.size:
             self._unfollowed(site, "noise that is used more than once")
             return before.inside
@@ -705,7 +701,7 @@ def nudged(value: Any, scale: float, rng: np.random.Generator) -> Any:
     return value + _NUDGE * scale * rng.uniform(0.5, 1.0, size=np.shape(value))
 
 
-def law_of_parts(parts: list[Any]) -> Law | None:
+def law_of_parts(parts: list[Any]) -> NoiseLaw | None:
     """The law of the noise of one world's step, as its message has it."""
     return laws.law_of(
         [
@@ -814,17 +810,17 @@ class _Listener:
         self.address, self._children = address, children
         self._found: dict[tuple[str, str], Channel] = {}
         self._change = threading.Condition()
-        self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._closed = False
 
     def __enter__(self) -> _Listener:
-        self._server.bind(self.address)
-        self._server.listen()
+        self._server = Listener(self.address, family="AF_UNIX", backlog=16)
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._closed = True
         with suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)
+            connect(self.address, {"role": "end"}).connection.close()  # wakes what accepts
         self._server.close()
         for channel in self._found.values():
             channel.connection.close()
@@ -840,19 +836,17 @@ class _Listener:
         return found[0], found[1]
 
     def _accept(self) -> None:
-        while True:
+        while not self._closed:
             try:
-                connection, _ = self._server.accept()
-                channel = Channel(connection)
+                channel = Channel(self._server.accept())
                 hello = channel.receive()
             except (OSError, EOFError):
-                if self._server.fileno() < 0:
-                    return
                 continue
             with self._change:
                 if hello["role"] == "child":
                     self._children.append(Site(*hello["site"]))
-                    connection.close()
+                if hello["role"] in ("child", "end"):
+                    channel.connection.close()
                 else:
                     self._found[hello["world"], hello["role"]] = channel
                 self._change.notify_all()

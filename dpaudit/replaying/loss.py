@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -18,11 +19,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.replaying.laws import FloatArray, Gumbel, Law
+from dpaudit.replaying.laws import FloatArray, Gumbel, IntArray, NoiseLaw
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import (
+    AnswerSelection,
     NoisyStep,
-    Selection,
     Site,
     Transcript,
     flat,
@@ -30,6 +31,8 @@ from dpaudit.replaying.transcript import (
 
 _NODES: Final = 2001
 """Points of an integral over noise."""
+_MOST_LISTED: Final = 64
+"""Scores of which the loss of every outcome is worked out."""
 _WIDE: Final = 40.0
 """How many scales around the values an integral reaches."""
 
@@ -42,7 +45,7 @@ class How(StrEnum):
     ASSUMED = "taken as released"
 
 
-class Loss(NamedTuple):
+class StepLoss(NamedTuple):
     """The privacy loss of one step.
 
     Attributes:
@@ -62,24 +65,30 @@ class _Element(NamedTuple):
     """One answer: its value before noise in each world, its noise, and itself."""
 
     before: tuple[float, float]
-    laws: tuple[Law, Law]
+    laws: tuple[NoiseLaw, NoiseLaw]
     value: float
     site: Site
 
 
-def losses(transcript: Transcript, *, used: Set[Site] = frozenset()) -> list[Loss]:
+def losses(transcript: Transcript, *, used: Set[Site] = frozenset()) -> list[StepLoss]:
     """The loss of every step of a transcript.
 
     Args:
         transcript: One replay.
-        used: Lines of noise whose answers are known to be used as numbers.
+        used: Lines of noise whose answers are known to be used as numbers, whatever was seen.
 
     Returns:
         One entry for each step that counts, and for each group of answers that are selected from.
     """
     transcript = settled(transcript)
+    known: list[IntArray] = [
+        np.arange(step.first, step.first + step.answer.size)
+        for step in transcript.noisy
+        if step.site in used
+    ]
+    transcript = replace(transcript, released=[*transcript.released, *known])
     found = [
-        Loss(one.site, How.SELECTED, float(np.sum(one.log_probability.shift)), one.largest)
+        StepLoss(one.site, How.SELECTED, float(np.sum(one.log_probability.shift)), one.largest)
         for one in transcript.choices
     ]
     elements = _Elements(transcript)
@@ -95,25 +104,22 @@ def losses(transcript: Transcript, *, used: Set[Site] = frozenset()) -> list[Los
             found.append(loss)
     for step in transcript.noisy:
         found += _of_step(step, elements, counted)
-    return [
-        one._replace(how=How.RELEASED) if one.how is How.ASSUMED and one.site in used else one
-        for one in found
-    ]
+    return found
 
 
-def _of_step(step: NoisyStep, elements: _Elements, counted: dict[int, How]) -> Iterator[Loss]:
+def _of_step(step: NoisyStep, elements: _Elements, counted: dict[int, How]) -> Iterator[StepLoss]:
     """The loss of the answers of a step that are used as numbers, or not seen to be used."""
     numbers = np.arange(step.first, step.first + step.answer.size)
     released = elements.released(numbers)
     selected = np.zeros_like(released)
-    for at in np.flatnonzero(np.isin(numbers, elements.special)):
-        how = counted.get(int(numbers[at]))
-        selected[at] = how is How.SELECTED
-        released[at] &= how is not How.ASSUMED
+    for place in np.flatnonzero(np.isin(numbers, elements.special)):
+        counts_as = counted.get(int(numbers[place]))
+        selected[place] = counts_as is How.SELECTED
+        released[place] &= counts_as is not How.ASSUMED
     each = loss_of(step)
-    for how, at in ((How.RELEASED, released & ~selected), (How.ASSUMED, ~released & ~selected)):
-        if at.any():
-            yield Loss(step.site, how, float(np.sum(each[at])))
+    for how, own in ((How.RELEASED, released & ~selected), (How.ASSUMED, ~released & ~selected)):
+        if own.any():
+            yield StepLoss(step.site, how, float(np.sum(each[own])))
 
 
 def loss_of(step: NoisyStep) -> FloatArray:
@@ -126,7 +132,7 @@ def loss_of(step: NoisyStep) -> FloatArray:
         return np.asarray(np.broadcast_to(inside - outside, step.answer.shape))
 
 
-class Group(NamedTuple):
+class AnswerGroup(NamedTuple):
     """Answers that are connected by what was selected from them.
 
     Attributes:
@@ -135,7 +141,7 @@ class Group(NamedTuple):
     """
 
     numbers: tuple[int, ...]
-    selections: tuple[Selection, ...]
+    selections: tuple[AnswerSelection, ...]
 
 
 class _Elements:
@@ -148,7 +154,7 @@ class _Elements:
         selected = [number for one in transcript.selections for number in _numbers(one)]
         self.special = np.unique(np.asarray(selected, dtype=int))
 
-    def released(self, numbers: FloatArray) -> NDArray[np.bool_]:
+    def released(self, numbers: IntArray) -> NDArray[np.bool_]:
         """Whether each of these answers is used as a number."""
         return self.transcript.are_released(numbers)
 
@@ -168,7 +174,7 @@ class _Elements:
         before = (float(step.before.inside[place]), float(step.before.outside[place]))
         return _Element(before, (laws[0], laws[1]), float(step.answer[place]), step.site)
 
-    def groups(self) -> Iterator[Group]:
+    def groups(self) -> Iterator[AnswerGroup]:
         """Answers with a selection in common; answers that are released as well come along."""
         parent: dict[int, int] = {}
 
@@ -186,17 +192,17 @@ class _Elements:
         members: dict[int, list[int]] = defaultdict(list)
         for one in list(parent):
             members[root(one)].append(one)
-        of: dict[int, list[Selection]] = defaultdict(list)
+        of: dict[int, list[AnswerSelection]] = defaultdict(list)
         for selection in self.transcript.selections:
             for piece in _pieces(selection):
                 of[root(_numbers(piece)[0])].append(piece)
         for key, numbers in members.items():
             if self.released(np.asarray(numbers)).all():
                 continue  # what is released shows all that is selected from it
-            yield Group(tuple(numbers), tuple(of[key]))
+            yield AnswerGroup(tuple(numbers), tuple(of[key]))
 
 
-def _one(law: Law, place: int, size: int) -> Law:
+def _one(law: NoiseLaw, place: int, size: int) -> NoiseLaw:
     """The law of one element."""
     fields = {
         name: np.asarray(np.broadcast_to(value, (size,))[place])
@@ -207,19 +213,19 @@ def _one(law: Law, place: int, size: int) -> Law:
     return type(law)(**fields)
 
 
-def _numbers(selection: Selection) -> list[int]:
+def _numbers(selection: AnswerSelection) -> list[int]:
     numbers = [int(one) for one in selection.ids]
     if selection.other is not None and selection.other.ids is not None:
         numbers += [int(one) for one in flat(selection.other.ids)]
     return list(dict.fromkeys(numbers))
 
 
-def _connected(selection: Selection) -> list[list[int]]:
+def _connected(selection: AnswerSelection) -> list[list[int]]:
     """Answers that a selection ties together: all of them, or those compared with one another."""
     return [_numbers(piece) for piece in _pieces(selection)]
 
 
-def _pieces(selection: Selection) -> list[Selection]:
+def _pieces(selection: AnswerSelection) -> list[AnswerSelection]:
     """A comparison of arrays as one of each pair of elements."""
     if selection.how != "compare" or selection.ids.size <= 1:
         return [selection]
@@ -233,7 +239,7 @@ def _pieces(selection: Selection) -> list[Selection]:
             offset=flat(other.offset)[place : place + 1],
         )
         pieces.append(
-            Selection(
+            AnswerSelection(
                 site=selection.site,
                 how="compare",
                 ids=selection.ids[place : place + 1],
@@ -250,7 +256,7 @@ def _pieces(selection: Selection) -> list[Selection]:
 # -- probabilities of what is selected -----------------------------------------------------------
 
 
-def _selected(group: Group, elements: _Elements) -> Loss | None:
+def _selected(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
     """The loss of a group; None if its probability is not known."""
     if any(elements[one] is None for one in group.numbers):
         return None
@@ -264,7 +270,9 @@ def _selected(group: Group, elements: _Elements) -> Loss | None:
     return None
 
 
-def _scores(selection: Selection, elements: _Elements, world: int) -> tuple[FloatArray, Law] | None:
+def _scores(
+    selection: AnswerSelection, elements: _Elements, world: int
+) -> tuple[FloatArray, NoiseLaw] | None:
     """Scores before noise, and their noise, of what the largest is taken of."""
     factor = selection.factor
     moving = factor != 0
@@ -289,7 +297,7 @@ def _scores(selection: Selection, elements: _Elements, world: int) -> tuple[Floa
     return before * factor + selection.offset, kind(**fields)  # type: ignore[arg-type]
 
 
-def _largest(group: Group, elements: _Elements) -> Loss | None:
+def _largest(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
     """Report noisy max, once, or again among the rest (the first places of an order)."""
     first = group.selections[0]
     places = [int(first.outcome[0])]
@@ -309,7 +317,9 @@ def _largest(group: Group, elements: _Elements) -> Loss | None:
     winners = {int(first.ids[place]) for place in places}
     if released - winners or (released and len(places) > 1):
         return None
-    logs, most = [], None
+    logs: list[float] = []
+    every: list[list[float]] = []
+    few = len(places) == 1 and not released and len(first.ids) <= _MOST_LISTED
     for world in (0, 1):
         scores = _scores(first, elements, world)
         if scores is None:
@@ -319,21 +329,16 @@ def _largest(group: Group, elements: _Elements) -> Loss | None:
             logs.append(_log_winner(first, places[0], before, law, elements))
         else:
             logs.append(log_first_places(places, before, law))
-    if len(places) == 1 and not released and len(first.ids) <= 64:
-        both = [_scores(first, elements, world) for world in (0, 1)]
-        assert both[0] is not None
-        assert both[1] is not None
-        every = [
-            [log_first_places([place], *one) for place in range(len(first.ids))] for one in both
-        ]  # type: ignore[misc]
-        most = float(np.max(np.abs(np.subtract(*every))))
+        if few:
+            every.append([log_first_places([one], before, law) for one in range(len(before))])
+    most = float(np.max(np.abs(np.subtract(every[0], every[1])))) if few else None
     site = elements[int(first.ids[0])]
     assert site is not None
-    return Loss(site.site, How.SELECTED, logs[0] - logs[1], most)
+    return StepLoss(site.site, How.SELECTED, logs[0] - logs[1], most)
 
 
 def _log_winner(
-    selection: Selection, place: int, before: FloatArray, law: Law, elements: _Elements
+    selection: AnswerSelection, place: int, before: FloatArray, law: NoiseLaw, elements: _Elements
 ) -> float:
     """The density of the largest answer, and the probability that all others are below it."""
     winner = elements[int(selection.ids[place])]
@@ -349,7 +354,7 @@ def _log_winner(
     return float(inside + np.sum(below))
 
 
-def log_first_places(places: Sequence[int], before: FloatArray, law: Law) -> float:
+def log_first_places(places: Sequence[int], before: FloatArray, law: NoiseLaw) -> float:
     """Log probability that noisy scores have these places first, largest first.
 
     An integral from the last of these places to the first: the chance that it is above all others,
@@ -382,11 +387,11 @@ def log_first_places(places: Sequence[int], before: FloatArray, law: Law) -> flo
         return float(np.log(inside[-1]))
 
 
-def _part(law: Law, place: int) -> Law:
+def _part(law: NoiseLaw, place: int) -> NoiseLaw:
     return _one(law, place, int(np.size(law.scale)))
 
 
-def _grid(before: FloatArray, law: Law) -> FloatArray:
+def _grid(before: FloatArray, law: NoiseLaw) -> FloatArray:
     """Points for an integral over noisy scores: close together around every score."""
     scales = np.broadcast_to(law.scale, before.shape)
     inner = np.sinh(np.linspace(-1.0, 1.0, 401) * np.arcsinh(_WIDE))
@@ -403,7 +408,7 @@ def _grid(before: FloatArray, law: Law) -> FloatArray:
     return np.unique(np.concatenate([*fine, before]))
 
 
-def _ordered(selection: Selection, elements: _Elements) -> Loss | None:
+def _ordered(selection: AnswerSelection, elements: _Elements) -> StepLoss | None:
     """A whole order, smallest first."""
     logs = []
     for world in (0, 1):
@@ -413,10 +418,10 @@ def _ordered(selection: Selection, elements: _Elements) -> Loss | None:
         logs.append(log_first_places([int(one) for one in selection.outcome[::-1]], *scores))
     first = elements[int(selection.ids[0])]
     assert first is not None
-    return Loss(first.site, How.ASSUMED, logs[0] - logs[1])
+    return StepLoss(first.site, How.ASSUMED, logs[0] - logs[1])
 
 
-def _thresholds(group: Group, elements: _Elements) -> Loss | None:
+def _thresholds(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
     """Answers compared with values and with one noisy threshold (the sparse vector technique)."""
     degree: dict[int, int] = defaultdict(int)
     for one in group.selections:
@@ -436,11 +441,11 @@ def _thresholds(group: Group, elements: _Elements) -> Loss | None:
     assert first is not None
     leaf = next((elements[one] for one in group.numbers if one != centre), first)
     assert leaf is not None
-    return Loss(leaf.site, How.SELECTED, logs[0] - logs[1])
+    return StepLoss(leaf.site, How.SELECTED, logs[0] - logs[1])
 
 
 def _log_thresholds(
-    group: Group, centre: int | None, elements: _Elements, world: int
+    group: AnswerGroup, centre: int | None, elements: _Elements, world: int
 ) -> float | None:
     """Log probability of the bits in one world."""
     if centre is None:
@@ -514,7 +519,7 @@ def _log_thresholds(
     return most + float(np.log(np.trapezoid(np.exp(total - most), grid)))
 
 
-def _flat_law(law: Law) -> Law:
+def _flat_law(law: NoiseLaw) -> NoiseLaw:
     return type(law)(
         **{
             name: np.atleast_1d(value) if isinstance(value, np.ndarray) else value
@@ -523,6 +528,6 @@ def _flat_law(law: Law) -> Law:
     )
 
 
-def total(found: Sequence[Loss]) -> float:
+def total(found: Sequence[StepLoss]) -> float:
     """The loss of a transcript."""
     return float(sum(one.value for one in found))

@@ -173,7 +173,8 @@ class ReplayRecord(Document):
         if self.parting is not None:
             yield ""
             yield from _wrapped(
-                f"The worlds part at {self.parting.place or 'the synthetic rows'}: {self.parting.meaning}.",
+                f"The worlds part at {self.parting.place or 'the synthetic rows'}: "
+                f"{self.parting.meaning}.",
                 "",
                 "",
             )
@@ -197,7 +198,8 @@ class ReplayRecord(Document):
             if self.is_exact
             else f"from {self.replays} counted replays"
         )
-        return f"{proved} ({how}); of the noisy answers, {'and the rows differ, too' if self.rows_differ else 'the rows may show less'}"
+        rows = "and the rows differ, too" if self.rows_differ else "the rows may show less"
+        return f"{proved} ({how}); of the noisy answers, {rows}"
 
     @property
     def computed_text(self) -> str:
@@ -210,7 +212,8 @@ class ReplayRecord(Document):
 
 def ledger_lines(lines: tuple[LedgerLine, ...]) -> Iterator[str]:
     """The ledger as a table of at most 80 columns."""
-    yield f"{'line':<27} {'law':<12} {'times':>5} {'scale':>8} {'moved':>7} {'cost':>9} {'share':>6}"
+    heads = f"{'line':<27} {'law':<12} {'times':>5} {'scale':>8}"
+    yield f"{heads} {'moved':>7} {'cost':>9} {'share':>6}"
     for one in lines[:20]:
         scale = "" if one.scale is None else rounded(one.scale)
         moved = "" if one.scale is None else rounded(one.l2 if one.mu is not None else one.l1)

@@ -44,8 +44,8 @@ def _page(record: ReplayRecord) -> Page:
 
 def _lead(record: ReplayRecord) -> Iterator[str]:
     yield (
-        "The unmodified code was fitted with and without one record, with the same noisy answers in both "
-        "worlds, so that the privacy loss of those answers is known exactly."
+        "The unmodified code was fitted with and without one record, with the same noisy answers "
+        "in both worlds, so that the privacy loss of those answers is known exactly."
     )
     if record.verdict is Verdict.VIOLATION:
         yield "The claim does not hold for the noisy answers that its proof releases."
@@ -86,7 +86,18 @@ def _blocks(record: ReplayRecord) -> Iterator[Block]:
             paragraphs=("What each line of code costs, by its share of the mean privacy loss.",),
             picture=Picture.LEDGER,
             table=ReportTable(
-                ("Line", "Law", "Times", "Scale", "L1", "L2", "Linf", "Cost", "Share", "Counts as"),
+                (
+                    "Line",
+                    "Law",
+                    "Times",
+                    "Scale",
+                    "L1",
+                    "L2",
+                    "Linf",
+                    "Cost",
+                    "Share",
+                    "Counts as",
+                ),
                 tuple(_ledger_row(one) for one in record.ledger[:20]),
                 frozenset({2, 3, 4, 5, 6, 8}),
             ),
@@ -99,10 +110,10 @@ def _blocks(record: ReplayRecord) -> Iterator[Block]:
     yield Block(
         title="What this says",
         paragraphs=(
-            "The adversary of a replay is that of the proof: it sees every noisy answer. Synthetic rows are made "
-            "of those answers and may show less; whether they do is for `dpaudit audit`.",
-            "A replay says nothing of other records and tables, of draws that it does not hear, or of coins that "
-            "are taken to be public.",
+            "The adversary of a replay is that of the proof: it sees every noisy answer. Synthetic "
+            "rows are made of those answers and may show less: ask `dpaudit audit`.",
+            "A replay says nothing of other records and tables, of draws that it does not hear, or "
+            "of coins that are taken to be public.",
         ),
     )
     yield Block(title="Reproduce", command=record.reproduce)

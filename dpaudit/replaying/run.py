@@ -42,6 +42,8 @@ from dpaudit.seeds import Stream
 
 REPLAYS: Final = 10
 """Counted replays, two fits each."""
+_CHECKED: Final = 2
+"""Replays with the largest losses that are run again to see what may excuse a violation."""
 _OTHER_COINS: Final = 2
 """How often coins are drawn anew to see whether what is released depends on them."""
 _MEANING: Final = {
@@ -262,24 +264,30 @@ def _replayed(
     found.seconds += [one.transcript.seconds for one in (pilot, again)]
     found.fixed = _fixed(found.pilot, settled(again.transcript))
     found.used = _used(setting, found.pilot, found, say)
-    found.coins_matter = _coins(setting, pilot, found, say)
-    found.unheard = _unheard(setting, pilot, found, say)
     plan = draw_plan(
         found.pilot,
         guarantee,
+        used=found.used,
         replays=replays,
         confidence=confidence,
         rng=setting.worlds.rng("plan", 0),
     )
     counted = []
-    for number in range(replays):
-        say(f"replay {number + 1} of {replays}")
-        played = _play(setting, Order(10 + number, plan.base, plan.tilt))
+    orders = [Order(10 + number, plan.base, plan.tilt) for number in range(replays)]
+    for order in orders:
+        say(f"replay {order.number - 9} of {replays}")
+        played = _play(setting, order)
         found.seconds.append(played.transcript.seconds)
         found.fits += 2
         found.rows_differ |= _differ(played)
         counted.append(played.transcript)
-    return _concluded(setting, found, plan, counted, time.monotonic() - started)
+    judged = _judged(setting, found, plan, counted)
+    if judged.above and found.control is None:
+        largest = np.argsort([-one for one in judged.replays.losses], kind="stable")
+        for place in largest[:_CHECKED]:
+            if found.coins_matter is None and not found.unheard:
+                _excuses(setting, orders[place], counted[place], found, say)
+    return _concluded(setting, found, judged, counted, time.monotonic() - started)
 
 
 def _control_said(control: Played) -> str | None:
@@ -317,55 +325,69 @@ def _fixed(first: Transcript, second: Transcript) -> tuple[Site, ...]:
 def _used(
     setting: _Setting, pilot: Transcript, found: _Found, say: Callable[[str], None]
 ) -> frozenset[Site]:
-    """Lines whose answers turn out to be used as numbers, of those not seen to be used at all.
+    """Lines whose answers turn out to be used as numbers, of those not seen to be used so.
 
-    Both worlds have the same table, and one gets these answers a little changed, in the same order:
-    whatever then differs has used more than their order.
+    Both worlds have the same table, and one gets these answers a little changed, too little for a
+    comparison: whatever then differs has used them as numbers.
     """
-    open_sites = {one.site for one in losses(pilot) if one.how is How.ASSUMED and one.value != 0}
-    used = set()
-    for number, site in enumerate(sorted(open_sites)):
-        say(f"how the answers of {site} are used")
-        played = _play(setting, Order(500 + number, nudged=frozenset({site})), alike=True)
-        found.fits += 2
-        transcript = played.transcript
-        moved = any(not same(step.before.inside, step.before.outside) for step in transcript.noisy)
-        if transcript.parting is not None or transcript.choices or moved:
-            used.add(site)
-    return frozenset(used)
+    noisy = {step.site for step in pilot.noisy}
+    seen = losses(pilot)
+    left = {one.site for one in seen if one.how is not How.RELEASED and one.value != 0} & noisy
+    if not left or not _moves(setting, 500, frozenset(left), found, say):
+        return frozenset()
+    if len(left) == 1:
+        return frozenset(left)
+    return frozenset(
+        site
+        for number, site in enumerate(sorted(left))
+        if _moves(setting, 501 + number, frozenset({site}), found, say)
+    )
 
 
-def _coins(
-    setting: _Setting, pilot: Played, found: _Found, say: Callable[[str], None]
-) -> Site | None:
-    """The first coin before a step that depends on the record, if that step depends on the coin.
-
-    The replay again, with the same answers and other coins (all of them the other way first, then
-    by chance): where all values before noise, all probabilities and the parting stay as they were,
-    coins have nothing to hide there.
-    """
-    transcript = pilot.transcript
-    if transcript.coin_before is None:
-        return None
-    for coins in (OPPOSITE, *range(2, 2 + _OTHER_COINS)):
-        say("the pilot again, with other coins")
-        other = _play(setting, Order(1, coins=coins)).transcript
-        found.fits += 2
-        if not _same_steps(transcript, other):
-            return transcript.coin_before
-    return None
-
-
-def _unheard(setting: _Setting, pilot: Played, found: _Found, say: Callable[[str], None]) -> bool:
-    """Whether something that is drawn from the seed is not heard.
-
-    The replay again, with the same answers and coins and another seed: what is heard does not
-    depend on the seed, so a step that moves has randomness of its own, which may protect.
-    """
-    say("the pilot again, with another seed")
-    other = _play(setting, Order(1, seed=2000)).transcript
+def _moves(
+    setting: _Setting,
+    number: int,
+    sites: frozenset[Site],
+    found: _Found,
+    say: Callable[[str], None],
+) -> bool:
+    """Whether anything changes with the answers of some lines."""
+    say(f"how the answers of {', '.join(map(str, sorted(sites)))} are used")
+    transcript = _play(setting, Order(number, nudged=sites), alike=True).transcript
     found.fits += 2
-    return not _same_steps(pilot.transcript, other)
+    moved = any(not same(*step.before) for step in transcript.noisy)
+    return transcript.parting is not None or bool(transcript.choices) or moved
+
+
+def _excuses(
+    setting: _Setting,
+    order: Order,
+    transcript: Transcript,
+    found: _Found,
+    say: Callable[[str], None],
+) -> None:
+    """Whether something that is no noise may protect what this replay shows.
+
+    The replay again with the same answers, and with other coins (all of them the other way first,
+    then by chance) or another seed. Where all values before noise, all probabilities and the
+    parting stay as they were, coins have nothing to hide there, and there is no randomness that
+    is not heard.
+    """
+    changes = [order._replace(seed=2000 + order.number)]
+    if transcript.coin_before is not None:
+        changes += [
+            order._replace(coins=coins) for coins in (OPPOSITE, *range(2, 2 + _OTHER_COINS))
+        ]
+    for changed in changes:
+        say(f"replay {order.number} again, with other {'coins' if changed.coins else 'seed'}")
+        found.fits += 2
+        if _same_steps(transcript, _play(setting, changed).transcript):
+            continue
+        if changed.coins:
+            found.coins_matter = transcript.coin_before
+        else:
+            found.unheard = True
+        return
 
 
 def _same_steps(first: Transcript, second: Transcript) -> bool:
@@ -386,25 +408,48 @@ def _same_steps(first: Transcript, second: Transcript) -> bool:
     return noisy and choices and first.parting == second.parting
 
 
-def _concluded(
-    setting: _Setting, found: _Found, plan: DrawPlan, counted: Sequence[Transcript], seconds: float
-) -> ReplayRecord:
-    spec, pilot = setting.spec, found.pilot
-    guarantee = replay_guarantee(spec.claim)
-    confidence = spec.settings.confidence
-    measures = [measured(one, plan.base) for one in counted]
+class _Judged(NamedTuple):
+    """What the counted replays prove.
+
+    Attributes:
+        replays: Their losses and weights.
+        proved: The lower limit.
+        above: Whether that exceeds the claim.
+    """
+
+    replays: Replays
+    proved: float
+    above: bool
+
+
+def _judged(
+    setting: _Setting, found: _Found, plan: DrawPlan, counted: Sequence[Transcript]
+) -> _Judged:
+    guarantee = replay_guarantee(setting.spec.claim)
+    measures = [measured(one, plan.base, used=found.used) for one in counted]
     replays = Replays(
         np.asarray([one for one, _ in measures]), np.asarray([one for _, one in measures])
     )
     if isinstance(guarantee, EpsilonReplays) and guarantee.delta == 0:
-        known = np.asarray([abs(one) for one, _ in measures] + [abs(measured(pilot, plan.base)[0])])
-        proved = float(np.max(known))
+        proved = float(np.max(np.abs(replays.losses)))  # in either order
     else:
-        proved = guarantee.proved(replays, at=plan.at, confidence=confidence)
+        proved = guarantee.proved(replays, at=plan.at, confidence=setting.spec.settings.confidence)
+    return _Judged(replays, proved, proved > guarantee.claimed * (1.0 + EXACT))
+
+
+def _concluded(
+    setting: _Setting,
+    found: _Found,
+    judged: _Judged,
+    counted: Sequence[Transcript],
+    seconds: float,
+) -> ReplayRecord:
+    spec, pilot, proved = setting.spec, found.pilot, judged.proved
+    guarantee = replay_guarantee(spec.claim)
+    confidence = spec.settings.confidence
     pilot_losses = losses(pilot, used=found.used)
     parting = _parting(pilot, counted)
-    above = proved > guarantee.claimed * (1.0 + EXACT)
-    verdict, reasons = _verdict(setting, found, counted, above=above, parted=parting)
+    verdict, reasons = _verdict(setting, found, counted, above=judged.above, parted=parting)
     delta = getattr(spec.claim, "delta", None)
     return ReplayRecord(
         verdict=verdict,
@@ -489,13 +534,13 @@ def _verdict(
     if found.fixed:
         where = ", ".join(map(str, found.fixed))
         return Verdict.VIOLATION, (
-            f"the noise at {where} has the same seed in every fit, so whoever reads the code knows it",
+            f"the noise at {where} has the same seed in every fit: it is no secret",
         )
     transcripts = (found.pilot, *counted)
     heard = any(one.noisy or one.choices for one in transcripts)
     if not heard and parted is not None:
         return Verdict.INCONCLUSIVE, (
-            f"no noise was heard before {parted.meaning}: audit it from outside with `dpaudit audit`",
+            f"no noise was heard, and {parted.meaning}: audit it from outside with `dpaudit audit`",
         )
     if not above:
         if parted is not None:
@@ -514,9 +559,9 @@ def _verdict(
 
 def _consistent(found: _Found, heard: bool) -> str:
     if not heard:
-        return "no noise was heard, and nothing that comes out depends on the record; other records may"
-    if found.coins_matter is not None:
-        return "within the claim even if all coins are public; other records and tables are not ruled out"
+        return "no noise was heard, and nothing that comes out depends on this record"
+    if found.pilot.coin_before is not None:
+        return "within the claim even if all coins are public; other records are not ruled out"
     return "other records and tables, and what replay does not hear, are not ruled out"
 
 
@@ -532,18 +577,18 @@ def _doubts(
     }
     if open_sites:
         yield (
-            f"how the noisy answers of {', '.join(sorted(open_sites))} are used cannot be followed; if they "
-            "are released, the loss exceeds the claim"
+            f"how the noisy answers of {', '.join(sorted(open_sites))} are used is not "
+            "followed; if they are released, the loss exceeds the claim"
         )
     if found.unheard:
         yield (
-            "what is released changes with the seed although all answers and coins are equal: there is "
-            "randomness that replay does not hear, and it may protect"
+            "what is released changes with the seed although all answers and coins are equal: "
+            "there is randomness that replay does not hear, and it may protect"
         )
     if found.coins_matter is not None:
         yield (
-            f"what is released depends on coins ({found.coins_matter}) that may be secret; if they are "
-            "public, the loss exceeds the claim"
+            f"what is released depends on coins ({found.coins_matter}) that may be secret; if they "
+            "are public, the loss exceeds the claim"
         )
     unknown = [
         one for one in found.pilot.unfollowed if "not seen" not in one.why or parted is not None
@@ -557,11 +602,11 @@ def _doubts(
         yield f"the generator fails in one world alone: {parted.inside}; {parted.outside}"
     elif kind is PartKind.ROWS and found.pilot.first_coin is not None:
         yield (
-            "the synthetic rows differ although all noisy answers are equal, but coins could hide it: audit "
-            "it from outside with `dpaudit audit`"
+            "the synthetic rows differ although all noisy answers are equal, but coins could hide "
+            "it: audit it from outside with `dpaudit audit`"
         )
     elif kind not in _SURE and kind is not PartKind.ROWS:
         yield (
-            f"{parted.meaning} ({parted.place}), and what that costs is not known: audit it from outside "
-            "with `dpaudit audit`"
+            f"{parted.meaning} ({parted.place}), and what that costs is not known: audit it from "
+            "outside with `dpaudit audit`"
         )

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpaudit.replaying.laws import FloatArray, Gaussian, Law, Share, law_of
+from dpaudit.replaying.laws import Gaussian, IntArray, NoiseLaw, Share, law_of
 from dpaudit.replaying.transcript import Derived, NoisyStep, Pair, Transcript, flat, numbers_of
 
 
@@ -96,9 +96,9 @@ def _sum_of(derived: Derived, steps: list[NoisyStep]) -> NoisyStep | None:
     if isinstance(laws[0], Gaussian):  # all draws are shifts: so is the sum's
         world = next((at for at in (0, 1) if np.allclose(moved, 0.0) or steps[0].base == at), 0)
         noise = answer - before[world]
-        log_weight = float(
-            np.sum(laws[world].log_density(noise) - laws[world].log_density(noise - moved))
-        )
+        law = laws[world]
+        assert law is not None
+        log_weight = float(np.sum(law.log_density(noise) - law.log_density(noise - moved)))
     return NoisyStep(
         site=site,
         first=int(numbers[0]),
@@ -113,7 +113,7 @@ def _sum_of(derived: Derived, steps: list[NoisyStep]) -> NoisyStep | None:
     )
 
 
-def _taken(numbers: FloatArray, steps: list[NoisyStep]) -> tuple[NoisyStep, FloatArray] | None:
+def _taken(numbers: IntArray, steps: list[NoisyStep]) -> tuple[NoisyStep, IntArray] | None:
     """The step that all these answers are of, and their places there."""
     for step in steps:
         places = numbers - step.first
@@ -122,7 +122,7 @@ def _taken(numbers: FloatArray, steps: list[NoisyStep]) -> tuple[NoisyStep, Floa
     return None
 
 
-def _shares(law: Law, places: FloatArray, size: int) -> list[Share] | None:
+def _shares(law: NoiseLaw, places: IntArray, size: int) -> list[Share] | None:
     """The law of some elements of a step, as one draw of each."""
     scale = np.broadcast_to(law.scale, (size,))[places]
     one = np.ones(len(places))

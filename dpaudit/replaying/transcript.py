@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.replaying.laws import FloatArray, Law
+from dpaudit.replaying.laws import FloatArray, IntArray, NoiseLaw
 
 
 class Site(NamedTuple):
@@ -63,7 +63,7 @@ class NoisyStep:
     site: Site
     first: int
     before: Pair
-    laws: tuple[Law, Law]
+    laws: tuple[NoiseLaw, NoiseLaw]
     answer: FloatArray
     moved: FloatArray
     log_weight: float
@@ -89,7 +89,7 @@ class ChoiceStep:
     table: Pair
 
 
-class Comparison(NamedTuple):
+class ComparedSide(NamedTuple):
     """One side of a comparison of answers: `factor * answer + offset`.
 
     Attributes:
@@ -104,7 +104,7 @@ class Comparison(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection:
+class AnswerSelection:
     """A use of answers that shows less than they are.
 
     Attributes:
@@ -124,7 +124,7 @@ class Selection:
     factor: FloatArray
     offset: FloatArray
     outcome: FloatArray
-    other: Comparison | None = None
+    other: ComparedSide | None = None
     sign: str = ""
 
 
@@ -206,9 +206,9 @@ class Transcript:
 
     noisy: list[NoisyStep] = field(default_factory=list)
     choices: list[ChoiceStep] = field(default_factory=list)
-    selections: list[Selection] = field(default_factory=list)
+    selections: list[AnswerSelection] = field(default_factory=list)
     derived: list[Derived] = field(default_factory=list)
-    released: list[FloatArray] = field(default_factory=list)
+    released: list[IntArray] = field(default_factory=list)
     parting: Parting | None = None
     unfollowed: list[Unfollowed] = field(default_factory=list)
     log_weight: float = 0.0
@@ -216,7 +216,7 @@ class Transcript:
     coin_before: Site | None = None
     seconds: float = 0.0
 
-    def are_released(self, numbers: FloatArray) -> NDArray[np.bool_]:
+    def are_released(self, numbers: IntArray) -> NDArray[np.bool_]:
         """Whether each of these answers was used as a number."""
         known = np.concatenate([np.zeros(0, dtype=int), *self.released])
         return np.isin(numbers, known)
@@ -227,6 +227,6 @@ def flat(value: object) -> FloatArray:
     return np.asarray(value, dtype=float).ravel()
 
 
-def numbers_of(ids: object) -> NDArray[np.int64]:
+def numbers_of(ids: object) -> IntArray:
     """Numbers of answers as a flat array."""
     return np.asarray(ids, dtype=np.int64).ravel()

@@ -168,7 +168,7 @@ def response(counts: Any, values: Any, rng: Rng) -> Any:
 
 
 def subsampled(counts: Any, values: Any, rng: Rng) -> Any:
-    """Gaussian noise on the counts of a secret Poisson sub-sample. What coins hide is not followed."""
+    """Gaussian noise on counts of a secret Poisson sub-sample: what coins hide is not followed."""
     chosen = values[rng.random(len(values)) < 0.5]
     return shares(np.bincount(chosen, minlength=CELLS) + rng.normal(0.0, 1.0, size=CELLS))
 

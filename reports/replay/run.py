@@ -80,8 +80,8 @@ def page(cases: Sequence[dict[str, Any]]) -> str:
     wrong = sum(one["verdicts"]["violation"] for one in cases)
     limit = float(beta.ppf(0.99, wrong + 1, count - wrong)) if count > wrong else 1.0
     said = (
-        f"\n{wrong} of {count} whole replays at exactly the claim end in a violation: with 99 % confidence at most "
-        f"{100 * limit:.2f} % do, where 5 % may.\n"
+        f"\n{wrong} of {count} whole replays at exactly the claim end in a violation: with 99 % "
+        f"confidence at most {100 * limit:.2f} % do, where 5 % may.\n"
     )
     return markdown.table(heads, rows) + said
 

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from dpaudit.replaying import laws
-from dpaudit.replaying.laws import Law, Share, law_of
+from dpaudit.replaying.laws import NoiseLaw, Share, law_of
 
 ONE = np.ones(1)
-CONTINUOUS: dict[str, Law] = {
+CONTINUOUS: dict[str, NoiseLaw] = {
     "gaussian": laws.Gaussian(2.0 * ONE),
     "laplace": laws.Laplace(1.5 * ONE),
     "gumbel": laws.Gumbel(2.0 * ONE),
@@ -19,7 +19,7 @@ CONTINUOUS: dict[str, Law] = {
     "gamma": laws.Gamma(2.0 * ONE, 3.0 * ONE),
     "exponential, mirrored": laws.Gamma(2.0 * ONE, ONE, -1.0),
 }
-WHOLE: dict[str, Law] = {
+WHOLE: dict[str, NoiseLaw] = {
     "discrete laplace": laws.DiscreteLaplace(1.5 * ONE),
     "discrete gaussian": laws.DiscreteGaussian(2.0 * ONE),
     "geometric": laws.Geometric(ONE, 0.3 * ONE),
@@ -27,7 +27,7 @@ WHOLE: dict[str, Law] = {
 
 
 @pytest.mark.parametrize("law", CONTINUOUS.values(), ids=CONTINUOUS)
-def test_a_distribution_function_is_the_integral_of_its_density(law: Law) -> None:
+def test_a_distribution_function_is_the_integral_of_its_density(law: NoiseLaw) -> None:
     grid = np.linspace(-60.0, 60.0, 240_001)
     density = np.exp(law.log_density(grid))
     below = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid))])
@@ -36,7 +36,7 @@ def test_a_distribution_function_is_the_integral_of_its_density(law: Law) -> Non
 
 
 @pytest.mark.parametrize("law", WHOLE.values(), ids=WHOLE)
-def test_probabilities_of_whole_numbers_add_up(law: Law) -> None:
+def test_probabilities_of_whole_numbers_add_up(law: NoiseLaw) -> None:
     grid = np.arange(-80.0, 81.0)
     mass = np.exp(law.log_density(grid))
     assert mass.sum() == pytest.approx(1.0, abs=1e-9)
@@ -45,7 +45,7 @@ def test_probabilities_of_whole_numbers_add_up(law: Law) -> None:
 
 
 @pytest.mark.parametrize("law", [*CONTINUOUS.values(), *WHOLE.values()], ids=[*CONTINUOUS, *WHOLE])
-def test_draws_follow_the_distribution_function(law: Law) -> None:
+def test_draws_follow_the_distribution_function(law: NoiseLaw) -> None:
     drawn = law.sample(np.random.default_rng(0), (4000,))
     for place in np.quantile(drawn, [0.1, 0.5, 0.9]):
         assert np.mean(drawn <= place) == pytest.approx(
@@ -55,7 +55,7 @@ def test_draws_follow_the_distribution_function(law: Law) -> None:
 
 @pytest.mark.parametrize("law", [*CONTINUOUS.values(), *WHOLE.values()], ids=[*CONTINUOUS, *WHOLE])
 @pytest.mark.parametrize("tilt", [0.0, 0.5, 2.0])
-def test_weights_make_up_for_a_tilt(law: Law, tilt: float) -> None:
+def test_weights_make_up_for_a_tilt(law: NoiseLaw, tilt: float) -> None:
     drawn = law.drawn(np.full(40_000, 1.0), tilt, np.random.default_rng(1))
     weights = np.exp(drawn.log_weights)
     # never more than what there is; less only where a moved law cannot reach

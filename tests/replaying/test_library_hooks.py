@@ -32,7 +32,7 @@ from dpaudit.replaying.lockstep import Order, Played, opened_worlds
 from dpaudit.seeds import Stream
 
 
-class Asked(listening.World):
+class Asked(listening.ListeningWorld):
     """A world that answers its own questions, and keeps them."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ def test_a_mechanism_of_nothing_is_noise(heard: Asked) -> None:
 
 def test_a_mechanism_of_a_value_is_an_answer(heard: Asked) -> None:
     answer = steps.added([3, 0, 4], "discrete_laplace", scale=2.0)
-    assert isinstance(answer, marks.Answer)
+    assert isinstance(answer, marks.AnswerArray)
     assert heard.steps[0]["before"].tolist() == [3, 0, 4]
     assert answer.dtype.kind == "i"
 
@@ -79,7 +79,7 @@ def test_a_mechanism_of_a_value_is_an_answer(heard: Asked) -> None:
 def test_noise_among_answers_is_an_answer_to_nothing(heard: Asked) -> None:
     drawn = [steps.added(one, "gaussian", scale=2.0) for one in (3.0, 0.0)]
     together = marks.combined([*drawn, 7.0])
-    assert isinstance(together, marks.Answer)
+    assert isinstance(together, marks.AnswerArray)
     assert together.ids.tolist() == [0, 1, -1]
     assert [step["before"].tolist() for step in heard.steps] == [3.0, 0.0]
     heard.release(together.ids, ("file", 1, "function"))
@@ -112,7 +112,7 @@ def test_weights_are_those_of_noisy_max(weights: Any, law: Any) -> None:
 def test_every_law_can_be_drawn(heard: Asked, law: str) -> None:
     shape = 0.3 if law == "geometric" else 1.0
     noise = steps.added(np.zeros(5), law, scale=2.0, shape=shape)
-    assert isinstance(noise, marks.Noise)
+    assert isinstance(noise, marks.NoiseArray)
     assert noise.shape == (5,)
 
 
@@ -285,13 +285,13 @@ def test_scipys_samplers(heard: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     scipy_hook.install(stats)
     assert isinstance(stats.laplace.rvs(loc=4.0, scale=2.0), marks.AnswerNumber)
     noise = stats.norm(scale=2.0).rvs(4, random_state=3)
-    assert isinstance(noise, marks.Noise)
+    assert isinstance(noise, marks.NoiseArray)
     assert noise.parts[0].seed == "3"
     discrete: Any = stats.dlaplace.rvs(0.5, loc=[1, 2])
     assert discrete.dtype.kind == "i"
     assert heard.steps[-1]["parts"][0]["scale"].tolist() == [2.0, 2.0]
     for name in ("gumbel_r", "gumbel_l", "logistic", "expon"):
-        assert isinstance(getattr(stats, name).rvs(size=3), marks.Noise)
+        assert isinstance(getattr(stats, name).rvs(size=3), marks.NoiseArray)
     heard.equal = lambda kind, where, value: False  # type: ignore[method-assign]
     stats.cauchy.rvs(loc=4.0)
     assert heard.told == ["scipy's cauchy, whose law replay does not know, around a value"]
@@ -318,7 +318,7 @@ def test_samplers_that_the_user_names(heard: Asked, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "mypkg_importer", importer)
     named_hook.install(module)
     noise = importer.mine(2.0, 4)
-    assert isinstance(noise, marks.Noise)
+    assert isinstance(noise, marks.NoiseArray)
     assert noise.parts[0].scale.tolist() == [2.0] * 4
     assert isinstance(module.noisy(5.0), marks.AnswerNumber)
     assert heard.steps[0]["parts"][0]["scale"] == 3.0
@@ -360,10 +360,14 @@ def _played(python: str, adapter: Path) -> Played:
     table = schema.canonical(schema_table)
     without = schema.canonical(schema_table.drop(index=5).reset_index(drop=True))
     start = WorkerStart((python, str(worker.__file__), f"{adapter}:Counts"), schema, "{}", None)
-    with opened_worlds(
-        start, rng=lambda role, number: Stream(0, "replay", role, number).rng()
-    ) as worlds:
-        return worlds.play({World.IN: table, World.OUT: without}, rows=20, order=Order(0), place=5)
+    with opened_worlds(start) as worlds:
+        worlds.rng = lambda role, number: Stream(0, "replay", role, number).rng()
+        return worlds.play(
+            {World.IN: table, World.OUT: without},
+            rows=20,
+            order=Order(0),
+            place=5,
+        )
 
 
 @pytest.mark.slow

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from dpaudit.replaying import laws
-from dpaudit.replaying.laws import Law
+from dpaudit.replaying.laws import NoiseLaw
 from dpaudit.replaying.loss import How, log_first_places, losses, total
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import (
-    Comparison,
+    AnswerSelection,
+    ComparedSide,
     Derived,
     NoisyStep,
     Pair,
-    Selection,
     Site,
     Transcript,
 )
@@ -25,7 +25,7 @@ SITE = Site("code.py", 1, "f")
 
 
 def step(
-    before: Any, other: Any, answer: Any, law: Law, first: int = 0, line: int = 1
+    before: Any, other: Any, answer: Any, law: NoiseLaw, first: int = 0, line: int = 1
 ) -> NoisyStep:
     answer = np.asarray(answer, dtype=float)
     return NoisyStep(
@@ -40,9 +40,9 @@ def step(
     )
 
 
-def largest(ids: Any, place: int) -> Selection:
+def largest(ids: Any, place: int) -> AnswerSelection:
     ids = np.asarray(ids, dtype=float)
-    return Selection(
+    return AnswerSelection(
         site=SITE,
         how="largest",
         ids=ids,
@@ -79,7 +79,7 @@ def test_an_answer_whose_use_was_not_seen_is_marked() -> None:
         laws.Logistic(np.array([1.0, 2.0, 3.0])),
     ],
 )
-def test_probabilities_of_the_largest_add_up_and_are_those_counted(law: Law) -> None:
+def test_probabilities_of_the_largest_add_up_and_are_those_counted(law: NoiseLaw) -> None:
     before = np.array([3.0, 4.0, 1.0])
     p = np.exp([log_first_places([place], before, law) for place in range(3)])
     assert p.sum() == pytest.approx(1.0, abs=1e-4)
@@ -119,13 +119,13 @@ def test_the_winners_value_may_be_released_too() -> None:
         released=[np.array([0])],
     )
     [loss] = losses(transcript)
-    # the density of the winner, and the chance that the other one is below it: the same in both worlds
+    # the density of the winner; that the other one is below it has the same chance in both worlds
     assert loss.value == pytest.approx(-1.0 + 2.0)
 
 
-def compare(number: int, other: Comparison, outcome: int) -> Selection:
+def compare(number: int, other: ComparedSide, outcome: int) -> AnswerSelection:
     one = np.array([float(number)])
-    return Selection(
+    return AnswerSelection(
         site=SITE,
         how="compare",
         ids=one,
@@ -139,7 +139,7 @@ def compare(number: int, other: Comparison, outcome: int) -> Selection:
 
 def test_bits_against_a_public_threshold_are_tail_probabilities() -> None:
     law = laws.Laplace(np.full(1, 1.0))
-    bound = Comparison(None, None, np.array([5.0]))
+    bound = ComparedSide(None, None, np.array([5.0]))
     transcript = Transcript(noisy=[step([3], [2], [6.0], law)], selections=[compare(0, bound, 1)])
     [loss] = losses(transcript)
     assert loss.value == pytest.approx(1.0)
@@ -155,7 +155,7 @@ def test_the_sparse_vector_is_an_integral_over_its_threshold() -> None:
         step([8], [7], [3.0], query, 1),
         step([12], [11], [15.0], query, 2),
     ]
-    side = Comparison(np.array([0.0]), np.ones(1), np.zeros(1))
+    side = ComparedSide(np.array([0.0]), np.ones(1), np.zeros(1))
     transcript = Transcript(noisy=noisy, selections=[compare(1, side, 0), compare(2, side, 1)])
     [loss] = losses(transcript)
     rng = np.random.default_rng(2)

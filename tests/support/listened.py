@@ -210,7 +210,8 @@ class Forgetful(Counting):
     def train(self, counts: Any) -> Any:
         import os
 
-        return shares(counts + (os.getpid() % 7) + self.rng.laplace(0.0, 1.0, size=CELLS))
+        other = len(os.environ.get("DPAUDIT_WORLD", ""))  # any difference of the two processes
+        return shares(counts + other + self.rng.laplace(0.0, 1.0, size=CELLS))
 
 
 class Compiled(Counting):

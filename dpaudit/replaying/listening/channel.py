@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import struct
 import sys
+from multiprocessing.connection import Client
 from typing import Any, Dict, List, Tuple
 
 import numpy as np
@@ -50,62 +50,51 @@ def packed(message: Dict[str, Any]) -> bytes:
 
     head = json.dumps(plain(message)).encode()
     body = b"".join(blobs)
-    return _LENGTH.pack(len(head)) + _LENGTH.pack(len(body)) + head + body
+    return _LENGTH.pack(len(head)) + head + body
 
 
-def unpacked(head: bytes, body: bytes) -> Dict[str, Any]:
+def unpacked(message: bytes) -> dict[str, Any]:
     """The message that `packed` made."""
-    offset = 0
+    [length] = _LENGTH.unpack_from(message)
+    offset = _LENGTH.size + length
 
     def array(value: Dict[str, Any]) -> Any:
         nonlocal offset
         if "__array__" not in value:
             return value
         dtype, shape, size = value["__array__"]
-        raw = body[offset : offset + size]
+        raw = message[offset : offset + size]
         offset += size
         return np.frombuffer(raw, dtype=np.dtype(dtype)).reshape(shape).copy()
 
-    found: Dict[str, Any] = json.loads(head, object_hook=array)
+    found: Dict[str, Any] = json.loads(
+        message[_LENGTH.size : _LENGTH.size + length], object_hook=array
+    )
     return found
 
 
 class Channel:
-    """One connection that carries messages."""
+    """One connection between processes of this machine that carries messages."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: Any) -> None:
         self.connection = connection
 
-    def send(self, message: Dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         """Sends a message."""
-        self.connection.sendall(packed(message))
+        self.connection.send_bytes(packed(message))
 
-    def receive(self) -> Dict[str, Any]:
+    def receive(self) -> dict[str, Any]:
         """Waits for a message.
 
         Raises:
             EOFError: If the other side is gone.
         """
-        sizes = self._exactly(2 * _LENGTH.size)
-        head, body = (_LENGTH.unpack_from(sizes, at)[0] for at in (0, _LENGTH.size))
-        return unpacked(self._exactly(head), self._exactly(body))
-
-    def _exactly(self, size: int) -> bytes:
-        parts = []
-        while size:
-            part = self.connection.recv(min(size, 2**20))
-            if not part:
-                raise EOFError
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+        return unpacked(self.connection.recv_bytes())
 
 
-def connect(address: str, hello: Dict[str, Any]) -> Channel:
+def connect(address: str, hello: dict[str, Any]) -> Channel:
     """A connection to the coordinator, which is told who connects."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.connect(address)
-    channel = Channel(connection)
+    channel = Channel(Client(address, family="AF_UNIX"))
     channel.send(hello)
     return channel
 

@@ -1,9 +1,10 @@
 """Arrays and numbers that carry noise, until their use says what they are.
 
-`Noise` is a linear form of draws that no data has been added to; the first addition of data makes
-an `Answer`, which both worlds have alike. An answer stays marked until it is compared or maximised
-(a selection), or used as a number (a release). A `Coin` is a uniform draw, perhaps scaled, until it
-is compared. The numbers `NoiseNumber`, `AnswerNumber` and `CoinNumber` do the same for floats.
+A `NoiseArray` is a linear form of draws that no data has been added to; the first addition of data
+makes an `AnswerArray`, which both worlds have alike. An answer stays marked until it is compared or
+maximised (a selection), or used as a number (a release). A `CoinArray` has uniform draws, perhaps
+scaled, until they are compared. `NoiseNumber`, `AnswerNumber` and `CoinNumber` are the same for one
+float.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 
 from .channel import Site, site
-from .world import World
+from .world import ListeningWorld
 
 _COMPARED = {"less": "<", "less_equal": "<", "greater": ">", "greater_equal": ">"}
 _MIRRORED = {"<": ">", ">": "<"}
@@ -44,12 +45,12 @@ _STRUCTURAL = {
     "repeat",
 }
 
-world: World = None  # type: ignore[assignment]
+world: ListeningWorld = None  # type: ignore[assignment]
 """Set by `hooks.install`."""
 
 
-class Part(NamedTuple):
-    """One draw of each element of an array: its law, its parameters, and what it is multiplied by."""
+class NoisePart(NamedTuple):
+    """One draw of each element of an array: its law, parameters, and factor."""
 
     law: str
     ids: Any
@@ -59,7 +60,7 @@ class Part(NamedTuple):
     seed: Optional[str]
     site: Site
 
-    def mapped(self, change: Callable[[Any], Any]) -> Part:
+    def mapped(self, change: Callable[[Any], Any]) -> NoisePart:
         """The part with every array changed alike."""
         return self._replace(
             ids=change(self.ids),
@@ -103,7 +104,7 @@ def noise(
     content = np.asarray(values)
     ids = world.noise_ids(content.shape, where)
     full = [np.broadcast_to(np.asarray(one, dtype=float), content.shape) for one in (scale, shape)]
-    part = Part(law, ids, np.ones(content.shape), full[0], full[1], seed, where)
+    part = NoisePart(law, ids, np.ones(content.shape), full[0], full[1], seed, where)
     marked = _noise(content, (part,))
     return marked if isinstance(values, np.ndarray) else _number(marked)
 
@@ -121,7 +122,7 @@ def coin(values: Any, where: Site) -> Any:
 
 
 def answer(
-    before: Any, parts: Tuple[Part, ...], where: Site, *, out: Any = None, dtype: Any = None
+    before: Any, parts: Tuple[NoisePart, ...], where: Site, *, out: Any = None, dtype: Any = None
 ) -> Any:
     """Asks for the answer of a step: a value before noise, and the noise that is added.
 
@@ -183,9 +184,9 @@ def unmarked(value: Any, where: Site) -> Any:
 
 
 def _used(value: Any, where: Site) -> None:
-    if isinstance(value, Answer):
+    if isinstance(value, AnswerArray):
         world.release(value.ids, where)
-    elif isinstance(value, Noise):
+    elif isinstance(value, NoiseArray):
         for part in value.parts:
             world.settle(part.ids)
         world.note("draw", where, value.shape)  # from here on it is a coin
@@ -193,7 +194,7 @@ def _used(value: Any, where: Site) -> None:
 
 
 class Marked(np.ndarray):
-    """What `Noise`, `Answer` and `Coin` have in common: how numpy's functions reach them."""
+    """What the three arrays have in common: how numpy's functions reach them."""
 
     def __array_finalize__(self, source: Any) -> None:
         """A view that no method here made has lost its mark: what it came from is used."""
@@ -320,7 +321,7 @@ class Marked(np.ndarray):
 
     def argsort(self, axis: Any = -1, *_: Any, **__: Any) -> Any:
         """The order: of answers, a selection."""
-        if isinstance(self, Answer) and self.is_marked and self.ndim == 1:
+        if isinstance(self, AnswerArray) and self.is_marked and self.ndim == 1:
             return ordered(self, site())
         return np.argsort(unmarked(self, site()), axis=axis)
 
@@ -383,10 +384,10 @@ for _name in (
 _SELECTING = {"argmax", "argmin", "argsort", "sum", "mean"}
 
 
-class Noise(Marked):
+class NoiseArray(Marked):
     """A linear form of draws of noise."""
 
-    parts: Tuple[Part, ...] = ()
+    parts: Tuple[NoisePart, ...] = ()
 
     @property
     def is_marked(self) -> bool:
@@ -400,7 +401,7 @@ class Noise(Marked):
         self.parts = ()
 
 
-class Answer(Marked):
+class AnswerArray(Marked):
     """Noisy answers, perhaps scaled and shifted: `factor * answer + offset`."""
 
     ids: Any = None
@@ -429,7 +430,7 @@ class CoinState(NamedTuple):
     value: Any
 
 
-class Coin(Marked):
+class CoinArray(Marked):
     """Uniform draws, perhaps scaled and shifted: `factor * u + offset`."""
 
     state: Optional[CoinState] = None
@@ -451,29 +452,29 @@ class Coin(Marked):
         self.state = None
 
 
-def _noise(content: Any, parts: Tuple[Part, ...]) -> Any:
-    found = np.asarray(content).view(Noise)
+def _noise(content: Any, parts: Tuple[NoisePart, ...]) -> Any:
+    found = np.asarray(content).view(NoiseArray)
     found.parts = parts
     return found
 
 
 def _answer(content: Any, ids: Any, factor: Any, offset: Any) -> Any:
-    found = np.asarray(content).view(Answer)
+    found = np.asarray(content).view(AnswerArray)
     found.ids, found.factor, found.offset = np.asarray(ids), np.asarray(factor), np.asarray(offset)
     return found if found.ndim else _number(found)
 
 
 def _coin(content: Any, state: CoinState, factor: Any, offset: Any) -> Any:
-    found = np.asarray(content).view(Coin)
+    found = np.asarray(content).view(CoinArray)
     found.state, found.factor, found.offset = state, np.asarray(factor), np.asarray(offset)
     return found
 
 
 def _retyped(marked: Any, dtype: Any) -> Any:
     content = marked.view(np.ndarray).astype(dtype)
-    if isinstance(marked, Noise):
+    if isinstance(marked, NoiseArray):
         return _noise(content, marked.parts)
-    if isinstance(marked, Answer):
+    if isinstance(marked, AnswerArray):
         return _answer(content, marked.ids, marked.factor, marked.offset)
     return _coin(content, marked.state, marked.factor, marked.offset)
 
@@ -531,7 +532,7 @@ class CoinNumber(MarkedNumber):
     """A uniform draw that is one float."""
 
 
-_NUMBERS = {Noise: NoiseNumber, Answer: AnswerNumber, Coin: CoinNumber}
+_NUMBERS = {NoiseArray: NoiseNumber, AnswerArray: AnswerNumber, CoinArray: CoinNumber}
 
 
 def _number(marked: Any) -> Any:
@@ -635,7 +636,11 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
             return followed
     if name == "where" and len(args) == 3:
         return _where(*args, where=where)
-    if name == "searchsorted" and isinstance(args[1], Coin) and not isinstance(args[0], Marked):
+    if (
+        name == "searchsorted"
+        and isinstance(args[1], CoinArray)
+        and not isinstance(args[0], Marked)
+    ):
         return inverted(plain(args[0]), args[1], where, side=kwargs.get("side", "left"))
     if name in (
         "shape",
@@ -649,7 +654,7 @@ def _called(function: Any, args: Any, kwargs: Any) -> Any:
         return function(*_bare(args), **kwargs)
     used = unmarked_all(args, where)
     others = [one for one in args if not isinstance(one, (Marked, MarkedNumber))]
-    _checked(others, where, answers=any(isinstance(_array(one), Answer) for one in args))
+    _checked(others, where, answers=any(isinstance(_array(one), AnswerArray) for one in args))
     return function(*used, **{key: unmarked(one, where) for key, one in kwargs.items()})
 
 
@@ -658,9 +663,9 @@ def _array(value: Any) -> Any:
 
 
 def combined(values: Any) -> Any:
-    """A list of marked numbers or arrays, nested or not, as one marked array where that is possible.
+    """A list of marked numbers or arrays, perhaps nested, as one marked array where possible.
 
-    Noise among answers is an answer to 0, and a plain number among them is none: its number is -1.
+    Noise among answers is an answer to 0; a plain number among them is none, and has number -1.
     """
     if (
         isinstance(values, (Marked, MarkedNumber))
@@ -672,24 +677,26 @@ def combined(values: Any) -> Any:
     kinds = {type(one) for one in marks if isinstance(one, Marked) and one.is_marked}
     if not kinds or len({np.shape(one) for one in marks}) != 1:
         return values
-    if kinds == {Noise, Answer}:
+    if kinds == {NoiseArray, AnswerArray}:
         marks = [
-            _array(answer(0.0, one.parts, site())) if isinstance(one, Noise) else one
+            _array(answer(0.0, one.parts, site())) if isinstance(one, NoiseArray) else one
             for one in marks
         ]
-        kinds = {Answer}
+        kinds = {AnswerArray}
     if all(isinstance(one, Marked) and one.is_marked for one in marks):
         return _joined(marks, np.stack) if len(kinds) == 1 else values
-    if kinds != {Answer} or any(plain(one).dtype.kind not in "fiub" for one in marks):
+    if kinds != {AnswerArray} or any(plain(one).dtype.kind not in "fiub" for one in marks):
         return values
-    return _joined([one if isinstance(one, Answer) else _constant(one) for one in marks], np.stack)
+    return _joined(
+        [one if isinstance(one, AnswerArray) else _constant(one) for one in marks], np.stack
+    )
 
 
 def _constant(value: Any) -> Any:
     content = np.asarray(value)
     world.equal("operand", site(), content)
     none = np.full(content.shape, -1)
-    found = content.view(Answer)
+    found = content.view(AnswerArray)
     found.ids, found.factor, found.offset = none, np.zeros(content.shape), content.astype(float)
     return found
 
@@ -697,7 +704,7 @@ def _constant(value: Any) -> Any:
 def _joined(marks: List[Any], join: Callable[[List[Any]], Any]) -> Any:
     first = marks[0]
     content = join([one.view(np.ndarray) for one in marks])
-    if isinstance(first, Noise):
+    if isinstance(first, NoiseArray):
         if len({tuple((part.law, part.seed) for part in one.parts) for one in marks}) != 1:
             return content
         parts = []
@@ -711,7 +718,7 @@ def _joined(marks: List[Any], join: Callable[[List[Any]], Any]) -> Any:
     fields = [
         join([np.asarray(getattr(one, name)) for one in marks]) for name in ("factor", "offset")
     ]
-    if isinstance(first, Answer):
+    if isinstance(first, AnswerArray):
         return _answer(content, join([one.ids for one in marks]), *fields)
     state = CoinState(
         *(join([column[at] for column in (one.state for one in marks)]) for at in range(3))
@@ -747,7 +754,7 @@ def _fill(target: Any, key: Any, value: Any) -> bool:
     """Sets elements of a marked array to others of its kind; whether that could be followed."""
     value = _array(value)
     if (
-        isinstance(target, Answer)
+        isinstance(target, AnswerArray)
         and not isinstance(value, Marked)
         and world.equal("operand", site(), plain(value))
     ):
@@ -758,7 +765,7 @@ def _fill(target: Any, key: Any, value: Any) -> bool:
             setattr(target, name, changed)
         target.view(np.ndarray)[key] = value
         return True
-    if type(value) is not type(target) or not isinstance(target, Answer):
+    if type(value) is not type(target) or not isinstance(target, AnswerArray):
         return False
     for name in ("ids", "factor", "offset"):
         changed = np.array(getattr(target, name))
@@ -816,7 +823,7 @@ def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         )
         if found is not NotImplemented:
             return found
-    answers = any(isinstance(one, Answer) for one in marked)
+    answers = any(isinstance(one, AnswerArray) for one in marked)
     _checked([one for one in inputs if not isinstance(one, Marked)], where, answers=answers)
     used = unmarked_all(inputs, where)
     return getattr(ufunc, method)(*used, **_bare_out(kwargs))
@@ -871,10 +878,10 @@ def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
         plain(out)[...] = content
         content = plain(out)
     spread = _spread(marked, shape)
-    if isinstance(spread, Noise):
+    if isinstance(spread, NoiseArray):
         parts = tuple(part._replace(factor=part.factor * factor) for part in spread.parts)
         return _shaped(_noise(content, parts), marked)
-    if isinstance(spread, Answer):
+    if isinstance(spread, AnswerArray):
         world.equal("operand", where, factor)
         return _answer(content, spread.ids, spread.factor * factor, spread.offset * factor)
     return _shaped(
@@ -899,24 +906,24 @@ def _shaped(result: Any, source: Any) -> Any:
 
 def _added(first: Any, second: Any, out: Any, where: Site) -> Any:
     kinds = (type(first), type(second))
-    if Coin in kinds:
-        coin_, other = (first, second) if isinstance(first, Coin) else (second, first)
+    if CoinArray in kinds:
+        coin_, other = (first, second) if isinstance(first, CoinArray) else (second, first)
         if isinstance(other, Marked):
             return NotImplemented
         return _coin_shifted(coin_, other, where)
-    if isinstance(first, Noise) and isinstance(second, Noise):
+    if isinstance(first, NoiseArray) and isinstance(second, NoiseArray):
         shape = np.broadcast_shapes(first.shape, second.shape)
         parts = tuple(
             part.mapped(lambda one: np.broadcast_to(one, shape))
             for part in (*first.parts, *second.parts)
         )
         return _shaped(_noise(np.add(plain(first), plain(second)), parts), first)
-    if isinstance(first, Answer) or isinstance(second, Answer):
-        known, other = (first, second) if isinstance(first, Answer) else (second, first)
+    if isinstance(first, AnswerArray) or isinstance(second, AnswerArray):
+        known, other = (first, second) if isinstance(first, AnswerArray) else (second, first)
         if isinstance(other, Marked):
             return _derived(known, other, out, where)
         return _shifted(known, other, out, where)
-    noise_, data = (first, second) if isinstance(first, Noise) else (second, first)
+    noise_, data = (first, second) if isinstance(first, NoiseArray) else (second, first)
     data = plain(data)
     if data.dtype.kind not in "fiub":
         return NotImplemented
@@ -971,7 +978,7 @@ def _derived(known: Any, other: Any, out: Any, where: Site) -> Any:
     for one in (known, other):
         spread = one._changed(lambda array: np.broadcast_to(array, shape))
         spread = spread.array if isinstance(spread, MarkedNumber) else spread
-        if isinstance(spread, Answer):
+        if isinstance(spread, AnswerArray):
             parents.append([spread.ids, spread.factor])
             offset = offset + spread.offset
         else:
@@ -989,7 +996,9 @@ def _derived(known: Any, other: Any, out: Any, where: Site) -> Any:
 
 
 def _summed(marked: Any, axis: Any, keepdims: bool, where: Site) -> Any:
-    if not isinstance(marked, (Noise, Answer)) or not (axis is None or isinstance(axis, int)):
+    if not isinstance(marked, (NoiseArray, AnswerArray)) or not (
+        axis is None or isinstance(axis, int)
+    ):
         return NotImplemented
     if axis is None:
         flat, axis = marked._changed(np.ravel), 0
@@ -1000,7 +1009,7 @@ def _summed(marked: Any, axis: Any, keepdims: bool, where: Site) -> Any:
     content = np.add.reduce(
         marked.view(np.ndarray), axis=None if marked.ndim == 1 else axis, keepdims=keepdims
     )
-    if isinstance(marked, Noise):
+    if isinstance(marked, NoiseArray):
         if len(flat) > 64:
             return NotImplemented
         parts = tuple(
@@ -1035,7 +1044,7 @@ def selected(marked: Any, which: str, axis: Any, where: Site) -> Any:
     """The place of the largest or smallest: of answers along one axis, a selection."""
     bare = marked.view(np.ndarray)
     found = np.argmax(bare, axis=axis) if which == "max" else np.argmin(bare, axis=axis)
-    if not isinstance(marked, Answer) or not marked.is_marked or not world.hears:
+    if not isinstance(marked, AnswerArray) or not marked.is_marked or not world.hears:
         _used(marked, where)
         return found
     sign = 1.0 if which == "max" else -1.0
@@ -1075,13 +1084,13 @@ def _compared(first: Any, second: Any, sign: str, where: Site) -> Any:
     """`first < second` or `first > second`, where at least one is marked."""
     if not isinstance(first, Marked):
         first, second, sign = second, first, _MIRRORED[sign]
-    if isinstance(first, Noise) or isinstance(second, Noise):
+    if isinstance(first, NoiseArray) or isinstance(second, NoiseArray):
         return NotImplemented
-    if isinstance(first, Coin):
+    if isinstance(first, CoinArray):
         if isinstance(second, Marked):
             return NotImplemented
         return tossed(first, plain(second), sign, where)
-    if isinstance(second, Coin):
+    if isinstance(second, CoinArray):
         return NotImplemented
     shape = np.broadcast_shapes(first.shape, np.shape(second))
     if not isinstance(second, Marked) and where[:2] in world.asked:
@@ -1166,7 +1175,7 @@ def _between(state: CoinState, limit: Any, where: Site) -> Any:
 
 
 def inverted(cdf: Any, marked: Any, where: Site, *, side: str) -> Any:
-    """A place in a table of cumulative weights, found by a coin: a sampler with known probabilities."""
+    """A place in a table of cumulative weights, found by a coin."""
     weights = np.diff(np.concatenate([[0.0], np.asarray(cdf, dtype=float)]))
     total = marked.factor + marked.offset
     exact = bool(np.all(marked.offset == 0)) and bool(np.allclose(total, cdf[-1]))

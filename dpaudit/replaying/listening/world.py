@@ -27,7 +27,7 @@ class WorldsPart(SystemExit):
     """The coordinator has ended this fit. No library catches it with its own errors."""
 
 
-class World:
+class ListeningWorld:
     """The state of a world's process.
 
     Attributes:
@@ -85,7 +85,7 @@ class World:
             self.active = True
 
     def end(self) -> Dict[str, Any]:
-        """Ends the fit; what was noted since the last question, and noise whose use was not seen."""
+        """Ends the fit: what was noted since the last question, noise whose use was not seen."""
         with self._lock:
             self.active = False
             unseen: Counter[Site] = Counter()
@@ -130,7 +130,7 @@ class World:
         return reply
 
     def note(self, kind: str, where: Site, *values: Any, **more: Any) -> None:
-        """Notes what is equal in both worlds as long as they are; `more` is handed over as it is."""
+        """Notes what is equal as long as the worlds are; `more` is handed over as it is."""
         if not self.active:
             return
         with self._lock:
@@ -285,22 +285,22 @@ def digest(values: Tuple[Any, ...]) -> str:
     return found.hexdigest()
 
 
-def connected() -> World:
+def connected() -> ListeningWorld:
     """This process as a world: connected, with a thread that begins and ends fits when asked."""
     address, name = os.environ["DPAUDIT_LISTEN"], os.environ["DPAUDIT_WORLD"]
     main = os.environ.setdefault("DPAUDIT_LISTEN_MAIN", str(os.getpid()))
     who = {"world": name, "process": os.getpid()}
     if main != str(os.getpid()):  # started by the generator: it is told of, if it draws
-        child = World(name, None)
+        child = ListeningWorld(name, None)
         child.process, child.active = -1, True
         return child
-    world = World(name, connect(address, {"role": "events", **who}))
+    world = ListeningWorld(name, connect(address, {"role": "events", **who}))
     control = connect(address, {"role": "control", **who})
     threading.Thread(target=_controlled, args=(world, control), daemon=True).start()
     return world
 
 
-def _controlled(world: World, control: Channel) -> None:
+def _controlled(world: ListeningWorld, control: Channel) -> None:
     while True:
         try:
             message = control.receive()

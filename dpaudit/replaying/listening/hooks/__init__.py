@@ -13,12 +13,12 @@ import importlib.util
 import json
 import os
 import sys
-from typing import Any, Dict, List
+from typing import Any
 
 from .. import marks
-from ..world import World
+from ..world import ListeningWorld
 
-HOOKED: Dict[str, str] = {
+HOOKED: dict[str, str] = {
     "numpy": "numpy_hook",
     "random": "random_hook",
     "secrets": "random_hook",
@@ -33,10 +33,10 @@ HOOKED: Dict[str, str] = {
 """Libraries, and the module here that hooks each."""
 
 
-def install(world: World) -> None:
+def install(world: ListeningWorld) -> None:
     """Hooks what is loaded, and has the rest hooked as soon as it is imported."""
     marks.world = world
-    named: List[Dict[str, Any]] = json.loads(os.environ.get("DPAUDIT_LISTEN_SAMPLERS", "[]"))
+    named: list[dict[str, Any]] = json.loads(os.environ.get("DPAUDIT_LISTEN_SAMPLERS", "[]"))
     later = {name: [module] for name, module in HOOKED.items()}
     for one in named:
         later.setdefault(one["function"].partition(":")[0], []).append("named_hook")
@@ -51,7 +51,7 @@ def install(world: World) -> None:
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds a library as Python would, and hooks it once it is loaded."""
 
-    def __init__(self, later: Dict[str, List[str]]) -> None:
+    def __init__(self, later: dict[str, list[str]]) -> None:
         self.later = later
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:

@@ -160,7 +160,7 @@ class _Heard:
         return marks.world.stream(where, size, self.dpaudit_plain)
 
     def _drawn(self, where: Site, name: str, args: Any, kwargs: Any, size: Any) -> Any:
-        """A plain draw from the stream of a line, with one row fewer where a world has one fewer."""
+        """A plain draw from the stream of a line, one row shorter where a world is."""
         world = marks.world
         place = world.rows_shared(where, size)
         if place is None:

@@ -9,7 +9,7 @@ from ..channel import site
 
 
 def install(library: Any) -> None:
-    """Says where a sub-sample amplifies: its coins are secret, and what they hide is not counted."""
+    """Says where a sub-sample amplifies: what its secret coins hide is not counted."""
     plain = library.DPOptimizer.add_noise
 
     def add_noise(self: Any) -> Any:

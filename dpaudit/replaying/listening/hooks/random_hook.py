@@ -16,7 +16,7 @@ _Plain = plain_random.Random
 
 
 class HeardRandom(_Plain):
-    """`random.Random`, heard; what it does not draw itself it makes of `random()` and `getrandbits`."""
+    """`random.Random`, heard; the rest is made of `random()` and `getrandbits`."""
 
     _dpaudit_seed: Any = (0, None)
 

@@ -85,7 +85,7 @@ def added(
         seed: What seeded it, where that is known.
 
     Returns:
-        Noise or an answer: a number for a number, else an array.
+        NoiseArray or an answer: a number for a number, else an array.
     """
     where, world = site(), marks.world
     scale, shape = (np.asarray(marks.unmarked(one, where), dtype=float) for one in (scale, shape))

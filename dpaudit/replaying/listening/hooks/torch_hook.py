@@ -6,7 +6,8 @@ generator, whose state is the same in both worlds; they are public, as weights a
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Tuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -79,8 +80,15 @@ _COMPARED = {
     "__le__": "<",
 }
 
+_STREAMS = {
+    "gaussian": "standard_normal",
+    "laplace": "laplace",
+    "gumbel": "gumbel",
+    "exponential": "standard_exponential",
+}
+
 torch: Any
-_plain: Dict[str, Callable[..., Any]] = {}
+_plain: dict[str, Callable[..., Any]] = {}
 
 
 def install(library: Any) -> None:
@@ -107,8 +115,13 @@ def install(library: Any) -> None:
     for name in ("randn", "randn_like", "normal", "rand", "rand_like", "randperm", "bernoulli"):
         _plain[name] = getattr(library, name)
         setattr(library, name, _heard(globals()[f"_{name}"], _plain[name]))
-    _plain["normal_"] = library.Tensor.normal_
-    library.Tensor.normal_ = _heard(_normal_, _plain["normal_"])
+    for name in ("normal_", "exponential_"):
+        _plain[name] = getattr(library.Tensor, name)
+        setattr(library.Tensor, name, _heard(globals()[f"_{name}"], _plain[name]))
+    laws = library.distributions
+    for kind, law in ((laws.Laplace, "laplace"), (laws.Gumbel, "gumbel")):
+        kind.rsample = _heard(_of_distribution(law), kind.rsample)
+        kind.sample = _heard(_of_distribution(law), kind.sample)
 
 
 def _heard(drawn: Callable[..., Any], plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,16 +132,16 @@ def _heard(drawn: Callable[..., Any], plain: Callable[..., Any]) -> Callable[...
     return function
 
 
-def _shape(size: Any) -> Tuple[int, ...]:
+def _shape(size: Any) -> tuple[int, ...]:
     if len(size) == 1 and not isinstance(size[0], int):
         size = size[0]
     return tuple(int(one) for one in size)
 
 
-def _noise(shape: Any, where: Site, std: Any, dtype: Any) -> Any:
-    drawn = marks.world.stream(where, shape).standard_normal(shape)
-    content = np.asarray(drawn * std)
-    made = marks.noise(content, "gaussian", where, scale=std)
+def _noise(shape: Any, where: Site, scale: Any, dtype: Any, law: str = "gaussian") -> Any:
+    drawn = getattr(marks.world.stream(where, shape), _STREAMS[law])(size=shape)
+    content = np.asarray(drawn * scale)
+    made = marks.noise(content, law, where, scale=scale)
     tensor = torch.as_tensor(content).to(dtype or torch.get_default_dtype())
     return _marked(tensor, made.parts)
 
@@ -174,7 +187,36 @@ def _normal_(self: Any, mean: float = 0.0, std: float = 1.0, **_: Any) -> Any:
         return self
     self.copy_(torch.as_tensor(drawn).to(self.dtype))
     made = marks.noise(np.asarray(drawn - mean), "gaussian", where, scale=std)
-    return _marked(self, made.parts) if mean == 0 else self
+    return _filled(self, made.parts) if mean == 0 else self
+
+
+def _exponential_(self: Any, lambd: float = 1.0, **_: Any) -> Any:
+    found = _noise(tuple(self.shape), site(), 1.0 / lambd, self.dtype, "exponential")
+    parts = found.dpaudit_parts
+    with torch.no_grad():
+        self.copy_(_bare(found))
+    return self if self.requires_grad else _filled(self, parts)
+
+
+def _filled(tensor: Any, parts: Any) -> Any:
+    """A tensor that was filled with noise is noise under every name that it has."""
+    if type(tensor) is not torch.Tensor:
+        return _marked(tensor, parts)
+    tensor.__class__ = NoiseTensor
+    tensor.dpaudit_parts = parts
+    return tensor
+
+
+def _of_distribution(law: str) -> Callable[..., Any]:
+    """`sample` and `rsample` of a distribution whose kernels draw by inversion."""
+
+    def sample(self: Any, sample_shape: Any = ()) -> Any:
+        shape = tuple(self._extended_shape(torch.Size(sample_shape)))
+        found = _noise(shape, site(), _numbers(self.scale), self.loc.dtype, law)
+        loc = self.loc.expand(shape)
+        return found + loc if np.any(_numbers(loc) != 0) else found
+
+    return sample
 
 
 def _rand(*size: Any, **kwargs: Any) -> Any:
@@ -383,7 +425,7 @@ def _answer(
         **options,
     )
     made = marks.answer(before, parts, where)
-    ids = made.ids if isinstance(made, marks.Answer) else made.array.ids
+    ids = made.ids if isinstance(made, marks.AnswerArray) else made.array.ids
     value = (
         torch.as_tensor(np.asarray(marks.plain(made), dtype=float))
         .to(plain.dtype)
@@ -423,7 +465,7 @@ def _answer_followed(
         values = _numbers(known)
         answers = marks._answer(values, ids, np.ones(values.shape), np.zeros(values.shape))
         bound = np.broadcast_to(_numbers(args[1]), values.shape)
-        if isinstance(answers, marks.Answer):
+        if isinstance(answers, marks.AnswerArray):
             _ = answers > bound if _COMPARED[name] == ">" else answers < bound
             return function(*bare, **options)
     return NotImplemented
