@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from dpaudit.released_data.audit import audit_data
     from dpaudit.released_data.result import ReleasedDataResult
     from dpaudit.released_data.split import CoinFile, CoinSplit, split
+    from dpaudit.replaying.record import ReplayRecord
+    from dpaudit.replaying.run import replay
     from dpaudit.results.result import AuditResult, result_schema
     from dpaudit.results.verdict import Verdict
     from dpaudit.usefulness.report import UtilityReport
@@ -47,6 +49,9 @@ _MODULE_OF = {
     "AuditResult": "results.result",
     "Verdict": "results.verdict",
     "result_schema": "results.result",
+    # replaying a generator with the same noisy answers in both worlds
+    "replay": "replaying.run",
+    "ReplayRecord": "replaying.record",
     # several results
     "compare": "comparison",
     "Comparison": "comparison",
@@ -110,6 +115,7 @@ __all__ = [
     "OneRun",
     "PrivacyClaim",
     "ReleasedDataResult",
+    "ReplayRecord",
     "Schema",
     "Scorer",
     "StatedClaim",
@@ -123,6 +129,7 @@ __all__ = [
     "audit_settings",
     "compare",
     "frontier",
+    "replay",
     "result_schema",
     "split",
     "utility",

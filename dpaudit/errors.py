@@ -13,6 +13,7 @@ DpauditError
 │   └── MissingExtraError   an optional dependency that is not installed
 ├── BudgetError             a mechanism was asked to spend more privacy than it has
 ├── TrialError              one shadow model failed; recorded as an outcome, never dropped
+├── ReplayError             a replay that cannot go on: its process ended, or cannot be heard
 ├── AttackError             an attack failed on a valid table: its own defect, the run stops
 └── InterruptedRunError     the run was stopped; what finished is kept and it can be resumed
 
@@ -99,6 +100,10 @@ class RowCountError(TrialError):
     def __init__(self, rows: int, requested: int) -> None:
         super().__init__(f"wrong row count: {rows} rows instead of {requested}")
         self.rows = rows
+
+
+class ReplayError(DpauditError):
+    """A replay cannot go on: a world's process ended, or it cannot be listened to."""
 
 
 class AttackError(DpauditError):

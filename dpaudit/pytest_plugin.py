@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpaudit.auditing.recall import Memory
+    from dpaudit.replaying.record import ReplayRecord
     from dpaudit.results.result import AuditResult
 
     DpAudit = Callable[..., AuditResult]
@@ -189,6 +190,17 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
         return result
 
     return audit
+
+
+@pytest.fixture
+def dp_replay() -> Callable[..., ReplayRecord]:
+    """Replays a generator in a test: `dpaudit.replay`; its record has `assert_no_violation()`.
+
+    Some 26 fits of unmodified code, so a leak that an audit of that size cannot see is seen.
+    """
+    from dpaudit.replaying.run import replay
+
+    return replay
 
 
 def _memory(config: pytest.Config, node: pytest.Item, name: str) -> Memory | None:

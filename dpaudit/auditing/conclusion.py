@@ -83,11 +83,7 @@ def conclude(
             rule=settings.game.correction.value, hypotheses=settings.game.hypotheses.count
         ),
         **_reach(claim, power if reached else None),
-        controls=Controls(
-            null=controls[Role.NULL_CONTROL], positive=controls[Role.POSITIVE_CONTROL]
-        )
-        if controls
-        else None,
+        controls=_both(controls),
         checks=checks,
         generator=AuditedGenerator(
             name=generator.name,
@@ -110,6 +106,12 @@ def conclude(
         fresh=_fresh(audit),
         **own,
     )
+
+
+def _both(controls: Mapping[Role, ControlOutcome]) -> Controls | None:
+    if not controls:
+        return None
+    return Controls(null=controls[Role.NULL_CONTROL], positive=controls[Role.POSITIVE_CONTROL])
 
 
 def _fresh(audit: AuditSpec) -> str | None:

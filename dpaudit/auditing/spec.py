@@ -179,9 +179,18 @@ class AuditSpec(ABC):
     @property
     def reproduce(self) -> str:
         """The command that gives this result again."""
+        return self.command_of("audit", self.own_options)
+
+    def command_of(self, name: str, own: Sequence[str]) -> str:
+        """A command on the same generator, table and claim.
+
+        Args:
+            name: The command.
+            own: Its further words.
+        """
         settings = self.settings
         given = [f"{key}={_text(value)}" for key, value in self.generator.parameters.items()]
-        words = ["dpaudit", "audit", self.generator.name]
+        words = ["dpaudit", name, self.generator.name]
         words += [word for pair in given for word in ("-p", pair)]
         words += self.table_options
         if self.table.schema_source is not None:
@@ -190,7 +199,7 @@ class AuditSpec(ABC):
             words += _stating(self.claim)
         words += ["--neighbours", self.claim.neighbours.value, "--rows", str(self.rows)]
         words += ["--confidence", f"{settings.confidence!r}", "--seed", str(settings.seed)]
-        return shlex.join([*words, *self.own_options])
+        return shlex.join([*words, *own])
 
 
 def _stating(claim: Claim) -> list[str]:

@@ -46,6 +46,9 @@ class Commands(LazyGroup):
                 _EXAMPLES,
                 _BRIEF,
             ),
+            "replay": Command(
+                "replay", "replay", "Exact privacy loss of Python code, line by line.", True
+            ),
             "probe": Command("probe", "probe", "Cheap checks from outside, a handful of fits."),
             "trace": Command(
                 "trace", "trace", "Checks what a PATE-like generator's training does."

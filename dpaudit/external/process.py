@@ -38,13 +38,21 @@ class WorkerProcess:
         folder: Its working folder, where tables are exchanged.
     """
 
-    def __init__(self, command: Sequence[str], *, folder: Path, memory: int | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        memory: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         """Starts it.
 
         Args:
             command: Program and arguments; no shell sees them.
             folder: Its working folder.
             memory: Bytes of address space that it may take (Linux); None for no limit.
+            environment: Further variables of its environment.
 
         Raises:
             WorkerError: If the system cannot start it.
@@ -57,7 +65,7 @@ class WorkerProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=folder,
-                env=_environment(os.environ),
+                env={**_environment(os.environ), **(environment or {})},
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:

@@ -11,7 +11,7 @@ import os
 import stat
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,18 +63,27 @@ class WorkerSession:
         hello: What it says of itself.
     """
 
-    def __init__(self, start: WorkerStart, *, folder: Path) -> None:
+    def __init__(
+        self,
+        start: WorkerStart,
+        *,
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         """Starts it and asks for its hello.
 
         Args:
             start: How it is started.
             folder: An empty folder.
+            environment: Further variables of its environment.
 
         Raises:
             WorkerError: If it cannot be started, or its hello is wrong.
         """
         self.start, self.folder = start, folder
-        self._process = WorkerProcess(start.arguments, folder=folder, memory=start.memory)
+        self._process = WorkerProcess(
+            start.arguments, folder=folder, memory=start.memory, environment=environment or {}
+        )
         self._requests = 0
         greeting = {
             "op": "hello",

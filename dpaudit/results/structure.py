@@ -11,13 +11,14 @@ MOST_ROWS = 20
 
 
 class Picture(StrEnum):
-    """Which picture of a report, of a comparison (`FOREST`), or of privacy beside utility."""
+    """Which picture of a report, of a comparison (`FOREST`), of privacy beside utility."""
 
     CLAIM = "claim"
     SCORES = "scores"
     ROC = "roc"
     FOREST = "forest"
     FRONTIER = "frontier"
+    LEDGER = "ledger"
 
 
 class Level(IntEnum):

@@ -1,0 +1,211 @@
+"""What a claim allows of the privacy loss, and the lower limit that replays prove."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+
+from dpaudit.bounds.replays import hockey_stick, mean_lower, replayed_epsilon
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.currencies import Claim, ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.replaying.laws import FloatArray
+
+EXACT: Final = 1e-9
+"""A loss counts as above a claim only if it is so by more than rounding, relative to the claim."""
+_ORDERS: Final = 1.0 + np.geomspace(1e-3, 1e3, 400)
+
+
+class Replays(NamedTuple):
+    """What counted replays give to a bound.
+
+    Attributes:
+        losses: Privacy loss of each, towards the world that was drawn from; infinite where the
+            worlds part.
+        log_weights: log P - log Q of each.
+    """
+
+    losses: FloatArray
+    log_weights: FloatArray
+
+
+class ReplayGuarantee(ABC):
+    """A family of curves delta(epsilon), one for each level of the claim's quantity."""
+
+    claimed: float
+    """The claimed level."""
+
+    @abstractmethod
+    def proved(self, replays: Replays, *, at: float, confidence: float) -> float:
+        """The lower limit on the level.
+
+        Args:
+            replays: The counted replays.
+            at: The epsilon at which the divergence is bounded, chosen before; not used by
+                guarantees that are bounded at all epsilons at once.
+            confidence: One-sided.
+        """
+
+    @abstractmethod
+    def level_of(self, epsilon: float, divergence: float) -> float:
+        """The smallest level whose curve allows this hockey-stick divergence at epsilon."""
+
+    @property
+    def points(self) -> tuple[float, ...]:
+        """The epsilons at which it may be tested."""
+        return (0.0, *np.geomspace(0.05, 60.0, 40))
+
+
+@dataclass(frozen=True)
+class EpsilonReplays(ReplayGuarantee):
+    """(ε, δ)-differential privacy at a fixed δ.
+
+    Attributes:
+        claimed: ε.
+        delta: δ.
+    """
+
+    claimed: float
+    delta: float
+
+    def proved(self, replays: Replays, *, at: float, confidence: float) -> float:
+        """`dpaudit.bounds.replays.replayed_epsilon`."""
+        del at
+        return replayed_epsilon(*replays, delta=self.delta, confidence=confidence)
+
+    def level_of(self, epsilon: float, divergence: float) -> float:
+        """ε itself where the divergence exceeds δ."""
+        return epsilon if divergence > self.delta else 0.0
+
+    @property
+    def points(self) -> tuple[float, ...]:
+        """Bounded at all epsilons at once."""
+        return (self.claimed,)
+
+
+class _AtOneEpsilon(ReplayGuarantee):
+    def proved(self, replays: Replays, *, at: float, confidence: float) -> float:
+        """The level that allows the lower bound on the divergence at one epsilon."""
+        found = mean_lower(hockey_stick(*replays, at), confidence=confidence)
+        return self.level_of(at, min(found, 1.0))
+
+
+@dataclass(frozen=True)
+class GaussianReplays(_AtOneEpsilon):
+    """μ-Gaussian DP: δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Dong, Roth and Su 2022, Cor. 2.13).
+
+    Attributes:
+        claimed: μ.
+    """
+
+    claimed: float
+
+    def level_of(self, epsilon: float, divergence: float) -> float:
+        """The μ with that δ(ε)."""
+        if divergence <= 0:
+            return 0.0
+        if divergence >= 1:
+            return math.inf
+
+        def excess(mu: float) -> float:
+            return gaussian_delta(mu, epsilon) - divergence
+
+        high = 1.0
+        while excess(high) < 0:
+            high *= 2
+        return float(brentq(excess, 1e-12, high, xtol=1e-12)) if excess(1e-12) < 0 else 0.0
+
+
+@dataclass(frozen=True)
+class ConcentratedReplays(_AtOneEpsilon):
+    """ρ-zCDP: δ(ε) <= min over α of exp((α−1)(αρ − ε)) (1 − 1/α)^α / (α − 1).
+
+    Canonne, Kamath and Steinke 2020, Proposition 12.
+
+    Attributes:
+        claimed: ρ.
+    """
+
+    claimed: float
+
+    def level_of(self, epsilon: float, divergence: float) -> float:
+        """The smallest ρ that allows the divergence."""
+        if divergence <= 0:
+            return 0.0
+        a = _ORDERS
+        rest = a * np.log1p(-1 / a) - np.log(a - 1)
+        # log divergence <= (a-1)(a rho - epsilon) + rest for every order: the largest of the limits
+        limits = ((math.log(divergence) - rest) / (a - 1) + epsilon) / a
+        return max(0.0, float(np.max(limits)))
+
+
+@dataclass(frozen=True)
+class CurveReplays(_AtOneEpsilon):
+    """A privacy curve; its level is the factor by which its epsilons are multiplied.
+
+    Attributes:
+        claim: The curve.
+    """
+
+    claim: CurveClaim
+
+    @property
+    def claimed(self) -> float:  # type: ignore[override]
+        """1: the curve as it is."""
+        return 1.0
+
+    def level_of(self, epsilon: float, divergence: float) -> float:
+        """The factor of the point whose delta is exceeded at epsilon."""
+        factors = [
+            epsilon / one.epsilon
+            for one in self.claim.points
+            if one.delta < divergence and one.epsilon > 0
+        ]
+        return max(factors, default=0.0)
+
+    @property
+    def points(self) -> tuple[float, ...]:
+        """Epsilons around each of its own."""
+        return tuple(
+            factor * one.epsilon
+            for one in self.claim.points
+            for factor in (1.0, 1.1, 1.5, 2.0, 4.0)
+            if one.epsilon > 0
+        )
+
+
+def replay_guarantee(claim: Claim) -> ReplayGuarantee:
+    """The guarantee of a claim."""
+    if isinstance(claim, PrivacyClaim):
+        return EpsilonReplays(claim.epsilon, claim.delta)
+    if isinstance(claim, GaussianClaim):
+        return GaussianReplays(claim.mu)
+    if isinstance(claim, ConcentratedClaim):
+        return ConcentratedReplays(claim.rho)
+    return CurveReplays(claim)
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """δ(ε) of μ-Gaussian DP."""
+    first = float(log_ndtr(mu / 2 - epsilon / mu))
+    second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    return math.exp(first) * -math.expm1(min(second - first, 0.0))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """ε at δ of μ-Gaussian DP; infinite for δ 0."""
+    if mu <= 0:
+        return 0.0
+    if delta <= 0:
+        return math.inf
+    if gaussian_delta(mu, 0.0) <= delta:
+        return 0.0
+    high = 1.0
+    while gaussian_delta(mu, high) > delta:
+        high *= 2
+    return float(brentq(lambda epsilon: gaussian_delta(mu, epsilon) - delta, 0.0, high))

@@ -1,0 +1,181 @@
+"""From replays to a verdict: what is counted, how it is drawn, and what may not be concluded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence, Set
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dpaudit.bounds.replays import mean_exceeds
+from dpaudit.plugins.protocols import World
+from dpaudit.replaying.guarantee import (
+    EpsilonReplays,
+    ReplayGuarantee,
+    Replays,
+    gaussian_epsilon,
+)
+from dpaudit.replaying.loss import How, losses, total
+from dpaudit.replaying.sums import settled
+from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Transcript
+from dpaudit.results.verdict import POWER
+
+TILTS: Final = (0.0, *np.geomspace(0.1, 200.0, 34))
+"""Tilts that are tried on the pilot; none depends on what is counted."""
+_SIMULATED: Final = 40
+_PURE_TILT: Final = 30.0
+"""For a claim without delta: answers are drawn where the loss is largest."""
+
+
+class DrawPlan(NamedTuple):
+    """How the counted replays are drawn, chosen on the pilot.
+
+    Attributes:
+        base: The world whose law is drawn from.
+        tilt: As of `lockstep.Order`.
+        at: The epsilon at which the divergence is bounded.
+    """
+
+    base: World
+    tilt: float
+    at: float
+
+
+def measured(
+    transcript: Transcript, base: World, *, used: Set[Site] = frozenset()
+) -> tuple[float, float]:
+    """The loss of a transcript towards the world that it was drawn from, and its log weight."""
+    if transcript.parting is not None and transcript.parting.kind is not PartKind.FAILURE:
+        return math.inf, transcript.log_weight
+    transcript = settled(transcript)
+    loss = total(losses(transcript, used=used))
+    if math.isnan(loss):
+        loss = 0.0
+    return (loss if base is World.IN else -loss), transcript.log_weight
+
+
+def draw_plan(
+    pilot: Transcript,
+    guarantee: ReplayGuarantee,
+    *,
+    used: Set[Site],
+    replays: int,
+    confidence: float,
+    rng: np.random.Generator,
+) -> DrawPlan:
+    """Chooses order, tilt and epsilon by simulating the pilot's steps without fits.
+
+    Args:
+        pilot: A replay that is not counted.
+        guarantee: Of the claim.
+        used: As of `losses`.
+        replays: How many will be counted.
+        confidence: Of the bound.
+        rng: Draws of the simulation.
+    """
+    pilot = settled(pilot)
+    found = losses(pilot, used=used)
+    selected = {one.site for one in found if one.how is How.SELECTED}
+    steps = [
+        step for step in pilot.noisy if step.site not in selected and np.any(step.before.shift != 0)
+    ]
+    pure = isinstance(guarantee, EpsilonReplays) and guarantee.delta == 0
+    towards = World.IN if total(found) >= 0 else World.OUT
+    if pure or not steps:
+        return DrawPlan(towards, _PURE_TILT if steps or pilot.choices else 0.0, guarantee.points[0])
+    best, plan = -math.inf, DrawPlan(World.IN, 0.0, guarantee.points[0])
+    for base in (World.IN, World.OUT):
+        for tilt in TILTS:
+            drawn = _simulated(steps, base, float(tilt), replays * _SIMULATED, rng)
+            groups = [
+                Replays(drawn.losses[at::_SIMULATED], drawn.log_weights[at::_SIMULATED])
+                for at in range(0, _SIMULATED, 4)
+            ]
+            for at in guarantee.points:
+                value = float(
+                    np.median(
+                        [guarantee.proved(one, at=at, confidence=confidence) for one in groups]
+                    )
+                )
+                if value > best + 1e-9:
+                    best, plan = value, DrawPlan(base, float(tilt), at)
+    return plan
+
+
+def _simulated(
+    steps: Sequence[NoisyStep], base: World, tilt: float, count: int, rng: np.random.Generator
+) -> Replays:
+    """Losses and weights of many transcripts whose steps move as those of the pilot do."""
+    world = 0 if base is World.IN else 1
+    found, weights = np.zeros(count), np.zeros(count)
+    for step in steps:
+        shift = step.before.shift if world == 0 else -step.before.shift
+        moving = np.flatnonzero(shift)
+        for at in moving[:2000]:
+            law, other = (
+                type(one)(
+                    **{
+                        k: np.asarray(np.broadcast_to(v, shift.shape)[at])
+                        if isinstance(v, np.ndarray)
+                        else v
+                        for k, v in vars(one).items()
+                    }
+                )
+                for one in (step.laws[world], step.laws[1 - world])
+            )
+            moved = np.full(count, shift[at])
+            noise = law.drawn(moved, tilt, rng)
+            found += law.log_density(noise.value) - other.log_density(noise.value + moved)
+            weights += noise.log_weights
+    return Replays(found, weights)
+
+
+def detectable(
+    guarantee: ReplayGuarantee, *, replays: int, confidence: float, rng: np.random.Generator
+) -> float | None:
+    """The smallest Gaussian leak whose bound exceeds the claim with 80 % probability."""
+    if not isinstance(guarantee, EpsilonReplays):
+        return None
+    if guarantee.delta == 0:
+        return guarantee.claimed
+    low, high = guarantee.claimed, 20.0 * guarantee.claimed + 20.0
+    normal = rng.standard_normal((200, replays))
+    if _caught(high, guarantee, normal, confidence) < POWER:
+        return None
+    for _ in range(20):
+        middle = 0.5 * (low + high)
+        if _caught(middle, guarantee, normal, confidence) >= POWER:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _caught(
+    epsilon: float,
+    guarantee: EpsilonReplays,
+    normal: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    confidence: float,
+) -> float:
+    mu = _mu_of(epsilon, guarantee.delta)
+    tilt = (guarantee.claimed - mu * mu / 2) / mu**2
+    tilt = max(tilt, (epsilon - mu * mu / 2) / mu**2)
+    z = normal + tilt * mu
+    loss = mu * z + mu * mu / 2
+    weight = -0.5 * z**2 + 0.5 * normal**2
+    value = -np.expm1(np.minimum(guarantee.claimed - loss, 0.0)) * np.exp(weight)
+    return float(
+        np.mean([mean_exceeds(one, guarantee.delta, confidence=confidence) for one in value])
+    )
+
+
+def _mu_of(epsilon: float, delta: float) -> float:
+    low, high = 1e-6, 100.0
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        if gaussian_epsilon(middle, delta) < epsilon:
+            low = middle
+        else:
+            high = middle
+    return high

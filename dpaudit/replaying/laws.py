@@ -1,0 +1,443 @@
+"""Laws of additive noise: densities, distribution functions, and draws that are tilted.
+
+A step adds to every element a linear form of independent draws; `law_of` says which known law that
+is (sums of Gaussians, a difference of exponentials, shares that add up to Laplace noise), or None.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_REACH: Final = 60.0
+"""How many scales around the middle a discrete law is tabulated; exp(-60) is beyond it."""
+_WIDEST_TABLE: Final = 200_000
+
+
+class Drawn(NamedTuple):
+    """Noise that was drawn.
+
+    Attributes:
+        value: The noise.
+        log_weights: log p(value) - log q(value) of each element, q being what it was drawn from.
+    """
+
+    value: FloatArray
+    log_weights: FloatArray
+
+
+@dataclass(frozen=True)
+class NoiseLaw(ABC):
+    """Noise around 0 of each element of a step.
+
+    Attributes:
+        scale: Its scale; broadcast to the elements.
+    """
+
+    name: ClassVar[str]
+    whole: ClassVar[bool] = False
+    """Whether it has whole numbers only."""
+
+    scale: FloatArray
+
+    @abstractmethod
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        """Log density (or probability) of each element's noise."""
+
+    @abstractmethod
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        """Probability that the noise is at most this, element by element."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        """Draws of the noise."""
+
+    def drawn(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
+        """Noise moved along `tilt * shift`, towards outcomes where the worlds differ most.
+
+        Args:
+            shift: The value before noise in the world that is drawn from, less that in the other.
+            tilt: How far; 0 draws from the law itself.
+            rng: Draws.
+
+        Returns:
+            The noise, and the log weight that makes up for the tilt. Where moved noise cannot
+            reach, the weight is lost, which only makes a bound smaller.
+        """
+        moved = tilt * shift
+        if self.whole:
+            moved = np.rint(moved)
+        value = self.sample(rng, shift.shape) + moved
+        ratio = self.log_density(value) - self.log_density(value - moved)
+        return Drawn(value, np.asarray(np.broadcast_to(ratio, value.shape)))
+
+    @property
+    def width(self) -> float:
+        """The widest scale, for sentences."""
+        return float(np.max(self.scale)) if self.scale.size else 0.0
+
+
+@dataclass(frozen=True)
+class Gaussian(NoiseLaw):
+    """N(0, scale²). Its exponential tilt is a shift."""
+
+    name = "gaussian"
+
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        return np.asarray(
+            -0.5 * (noise / self.scale) ** 2 - np.log(self.scale) - 0.5 * math.log(2 * math.pi)
+        )
+
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        return np.asarray(special.ndtr(noise / self.scale))
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return np.asarray(rng.standard_normal(shape) * self.scale)
+
+
+@dataclass(frozen=True)
+class Laplace(NoiseLaw):
+    """exp(-|z| / scale) / (2 scale). Its exponential tilt has three exponential pieces."""
+
+    name = "laplace"
+
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        return np.asarray(-np.abs(noise) / self.scale - np.log(2 * self.scale))
+
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        below = 0.5 * np.exp(-np.abs(noise) / self.scale)
+        return np.where(noise < 0, below, 1.0 - below)
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return np.asarray(rng.laplace(size=shape) * self.scale)
+
+    def drawn(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
+        """q(z) in proportion to p(z) (p(z) / p(z + shift))^tilt: the exponential tilt of the loss.
+
+        In units of the scale, with d = |shift| and z towards the side where the loss is large, the
+        loss is |z + d| - |z|: -d below -d, 2z + d between, d above 0.
+        """
+        gap = np.abs(shift) / self.scale
+        strength = min(tilt, 50.0)
+        # weights of z < -d, -d <= z < 0 and z >= 0 under exp(-|z| + strength * loss)
+        low = np.exp(-gap - strength * gap)
+        rate = 1.0 + 2.0 * strength  # between: exp(z (1 + 2 s) + s d)
+        middle = np.exp(strength * gap) * -np.expm1(-rate * gap) / rate
+        high = np.exp(strength * gap)
+        total = low + middle + high
+        pick = rng.random(shift.shape) * total
+        tail = rng.exponential(size=shift.shape)
+        uniform = rng.random(shift.shape)
+        between = np.log(np.exp(-rate * gap) + uniform * -np.expm1(-rate * gap)) / rate
+        noise = np.where(pick < low, -gap - tail, np.where(pick < low + middle, between, tail))
+        loss = np.abs(noise + gap) - np.abs(noise)
+        side = np.where(shift < 0, -1.0, 1.0)
+        return Drawn(np.asarray(side * noise * self.scale), np.log(total / 2.0) - strength * loss)
+
+
+@dataclass(frozen=True)
+class Gumbel(NoiseLaw):
+    """The standard Gumbel law, scaled; `sign` -1 for its mirror image."""
+
+    name = "gumbel"
+    sign: float = 1.0
+
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        z = self.sign * noise / self.scale
+        return np.asarray(-z - np.exp(-z) - np.log(self.scale))
+
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        below = np.exp(-np.exp(-self.sign * noise / self.scale))
+        return np.asarray(below if self.sign > 0 else 1.0 - below)
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return np.asarray(self.sign * rng.gumbel(size=shape) * self.scale)
+
+
+@dataclass(frozen=True)
+class Logistic(NoiseLaw):
+    """The logistic law."""
+
+    name = "logistic"
+
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        return np.asarray(stats.logistic.logpdf(noise, scale=self.scale))
+
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        return np.asarray(special.expit(noise / self.scale))
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return np.asarray(rng.logistic(size=shape) * self.scale)
+
+
+@dataclass(frozen=True)
+class Gamma(NoiseLaw):
+    """The gamma law of a shape, of one sign; shape 1 is the exponential law."""
+
+    name = "gamma"
+    shape: FloatArray
+    sign: float = 1.0
+
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        z = self.sign * noise / self.scale
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inside = (
+                (self.shape - 1) * np.log(z) - z - special.gammaln(self.shape) - np.log(self.scale)
+            )
+        return np.where(z > 0, inside, -np.inf)
+
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        z = np.maximum(self.sign * noise / self.scale, 0.0)
+        below = special.gammainc(self.shape, z)
+        return np.asarray(below if self.sign > 0 else 1.0 - below)
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return np.asarray(self.sign * rng.gamma(np.broadcast_to(self.shape, shape)) * self.scale)
+
+
+class _Tabulated(NoiseLaw):
+    """A law of whole numbers, tilted by a table of its probabilities."""
+
+    whole = True
+
+    def drawn(self, shift: FloatArray, tilt: float, rng: np.random.Generator) -> Drawn:
+        reach = math.ceil(_REACH * self.width + float(np.max(np.abs(shift), initial=0.0)))
+        if 2 * reach + 1 > _WIDEST_TABLE or shift.size > 10_000:
+            return super().drawn(shift, tilt, rng)
+        grid = np.arange(-reach, reach + 1, dtype=float)
+        scales = np.broadcast_to(self.scale, shift.shape).ravel()
+        kinds, back = np.unique(
+            np.stack([np.rint(shift.ravel()), scales]), axis=1, return_inverse=True
+        )
+        values, log_weights = np.empty(shift.size), np.empty(shift.size)
+        for kind, (moved, scale) in enumerate(kinds.T):
+            law = type(self)(np.asarray(scale))
+            log_p = law.log_density(grid)
+            log_q = log_p + tilt * (log_p - law.log_density(grid + moved))
+            weights = np.exp(log_q - np.max(log_q))
+            weights /= weights.sum()
+            at = np.flatnonzero(back.ravel() == kind)
+            found = rng.choice(len(grid), size=len(at), p=weights)
+            values[at] = grid[found]
+            log_weights[at] = log_p[found] - np.log(weights[found])
+        return Drawn(values.reshape(shift.shape), log_weights.reshape(shift.shape))
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(_Tabulated):
+    """P(k) in proportion to exp(-|k| / scale): the two-sided geometric law."""
+
+    name = "discrete laplace"
+
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        value = -np.abs(noise) / self.scale + np.log(np.tanh(0.5 / self.scale))
+        return np.where(np.abs(noise - np.rint(noise)) < 1e-9, value, -np.inf)
+
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        k, ratio = np.floor(noise + 1e-9), np.exp(-1.0 / self.scale)
+        low = ratio ** -np.minimum(k, 0.0) / (1 + ratio)
+        high = 1.0 - ratio ** (np.maximum(k, 0.0) + 1) / (1 + ratio)
+        return np.asarray(np.where(k < 0, low, high))
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        p = np.broadcast_to(-np.expm1(-1.0 / self.scale), shape)
+        return np.asarray(rng.geometric(p) - rng.geometric(p), dtype=float)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian(_Tabulated):
+    """P(k) in proportion to exp(-k² / (2 scale²)) (Canonne, Kamath and Steinke 2020)."""
+
+    name = "discrete gaussian"
+
+    def _log_total(self) -> FloatArray:
+        scales, back = np.unique(np.ravel(self.scale), return_inverse=True)
+        totals = [
+            math.log(float(np.sum(np.exp(-0.5 * (_whole(scale) / scale) ** 2)))) for scale in scales
+        ]
+        return np.asarray(np.asarray(totals)[back].reshape(np.shape(self.scale)))
+
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        value = -0.5 * (noise / self.scale) ** 2 - self._log_total()
+        return np.where(np.abs(noise - np.rint(noise)) < 1e-9, value, -np.inf)
+
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        grid = _whole(self.width)
+        found = np.empty(np.shape(noise))
+        scales = np.broadcast_to(self.scale, np.shape(noise))
+        for place in np.ndindex(*np.shape(noise)):
+            mass = np.exp(-0.5 * (grid / scales[place]) ** 2)
+            found[place] = mass[grid <= noise[place] + 1e-9].sum() / mass.sum()
+        return found
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        scales, found = np.broadcast_to(self.scale, shape), np.empty(shape)
+        for scale in np.unique(scales):
+            mass = np.exp(-0.5 * (_whole(scale) / scale) ** 2)
+            at = scales == scale
+            found[at] = rng.choice(_whole(scale), size=int(at.sum()), p=mass / mass.sum())
+        return found
+
+
+def _whole(scale: float) -> FloatArray:
+    reach = math.ceil(12.0 * float(scale)) + 1
+    return np.arange(-reach, reach + 1, dtype=float)
+
+
+@dataclass(frozen=True)
+class Geometric(NoiseLaw):
+    """The geometric law on 1, 2, ... of success probability `shape`, of one sign."""
+
+    name = "geometric"
+    whole = True
+    shape: FloatArray
+    sign: float = 1.0
+
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        k = self.sign * noise
+        with np.errstate(divide="ignore"):
+            value = (k - 1) * np.log1p(-self.shape) + np.log(self.shape)
+        return np.where((k >= 1) & (np.abs(k - np.rint(k)) < 1e-9), value, -np.inf)
+
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        k = np.floor(self.sign * noise + 1e-9)
+        below = 1.0 - (1.0 - self.shape) ** np.maximum(k, 0.0)
+        return np.asarray(below if self.sign > 0 else 1.0 - below)
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return np.asarray(
+            self.sign * rng.geometric(np.broadcast_to(self.shape, shape)), dtype=float
+        )
+
+
+@dataclass(frozen=True)
+class Staircase(NoiseLaw):
+    """The staircase law (Geng and Viswanath 2014); `scale` is its sensitivity."""
+
+    name = "staircase"
+    epsilon: float = 1.0
+    gamma: float = 0.5
+
+    def log_density(self, noise: FloatArray) -> FloatArray:
+        b = math.exp(-self.epsilon)
+        top = (1 - b) / (2 * self.scale * (self.gamma + b * (1 - self.gamma)))
+        z = np.abs(noise) / self.scale
+        step = np.floor(z) + (z - np.floor(z) >= self.gamma)
+        return np.asarray(np.log(top) - self.epsilon * step)
+
+    def cdf(self, noise: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        b = math.exp(-self.epsilon)
+        sign = rng.integers(0, 2, size=shape) * 2 - 1
+        level = rng.geometric(1 - b, size=shape) - 1
+        inner = rng.random(shape) < self.gamma / (self.gamma + (1 - self.gamma) * b)
+        place = rng.random(shape)
+        z = np.where(
+            inner, level + self.gamma * place, level + self.gamma + (1 - self.gamma) * place
+        )
+        return np.asarray(sign * z * self.scale)
+
+
+class Share(NamedTuple):
+    """One draw of each element of a step.
+
+    Attributes:
+        law: As `listening.marks` names it.
+        factor: What the draw is multiplied by.
+        scale: Its scale.
+        shape: Its second parameter.
+    """
+
+    law: str
+    factor: FloatArray
+    scale: FloatArray
+    shape: FloatArray
+
+
+def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
+    """The law of a sum of independent draws.
+
+    Args:
+        shares: The draws, of arrays of one shape.
+
+    Returns:
+        The law; None if it is none of those known here.
+    """
+    kinds = {share.law for share in shares}
+    if kinds == {"gaussian"}:
+        return Gaussian(np.sqrt(sum((one.factor * one.scale) ** 2 for one in shares)))
+    if kinds <= {"gamma", "exponential"}:
+        return _of_gammas(shares)
+    if kinds == {"geometric"} and len(shares) == 2:
+        return _of_geometrics(*shares)
+    if len(shares) != 1:
+        return None
+    (one,) = shares
+    size = np.abs(one.factor) * one.scale
+    if not np.all(size > 0):
+        return None
+    sign = _sign(one.factor)
+    if one.law == "laplace":
+        return Laplace(size)
+    if one.law == "logistic":
+        return Logistic(size)
+    if one.law == "gumbel" and sign is not None:
+        return Gumbel(size, sign)
+    if not np.all(np.abs(one.factor) == 1):
+        return None  # whole numbers times a factor
+    if one.law == "discrete_laplace":
+        return DiscreteLaplace(one.scale)
+    if one.law == "discrete_gaussian":
+        return DiscreteGaussian(one.scale)
+    if one.law == "geometric" and sign is not None:
+        return Geometric(one.scale, one.shape, sign)
+    if one.law == "staircase":
+        return Staircase(one.scale, float(np.max(one.shape)))
+    return None
+
+
+def _of_gammas(shares: Sequence[Share]) -> NoiseLaw | None:
+    """Gammas of one scale add up in shape; equal ones of both signs with shape 1 are Laplace."""
+    sizes = [np.abs(one.factor) * one.scale for one in shares]
+    if any(not np.allclose(size, sizes[0], rtol=1e-12) for size in sizes) or not np.all(
+        sizes[0] > 0
+    ):
+        return None
+    totals: dict[float, Any] = {}
+    for one in shares:
+        sign = _sign(one.factor)
+        if sign is None:
+            return None
+        shape = one.shape if one.law == "gamma" else np.ones_like(one.shape)
+        totals[sign] = totals.get(sign, 0.0) + shape
+    if len(totals) == 1:
+        ((sign, shape),) = totals.items()
+        return Gamma(sizes[0], shape, sign)
+    ones = all(np.allclose(total, 1.0, rtol=1e-9) for total in totals.values())
+    return Laplace(sizes[0]) if ones else None
+
+
+def _of_geometrics(first: Share, second: Share) -> NoiseLaw | None:
+    """The difference of two geometric draws of one parameter is discrete Laplace noise."""
+    opposite = np.all(first.factor == -second.factor) and np.all(np.abs(first.factor) == 1)
+    if not opposite or not np.array_equal(first.shape, second.shape):
+        return None
+    return DiscreteLaplace(np.asarray(-1.0 / np.log1p(-first.shape)))
+
+
+def _sign(factor: FloatArray) -> float | None:
+    if np.all(factor > 0):
+        return 1.0
+    return -1.0 if np.all(factor < 0) else None

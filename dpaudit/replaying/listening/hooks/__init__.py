@@ -1,0 +1,89 @@
+"""The hooks, one module per library, each installed when that library is first imported.
+
+A hook is a module here with `install(library)`. It replaces functions that draw by ones that say
+what was drawn: `marks.noise` (a law and its scale), `marks.answer` (a value and its noise at once),
+`marks.coin` (uniform), `sampled` (probabilities), or a plain draw that is the same in both worlds.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.util
+import json
+import os
+import sys
+from typing import Any
+
+from .. import marks
+from ..world import ListeningWorld
+
+HOOKED: dict[str, str] = {
+    "numpy": "numpy_hook",
+    "random": "random_hook",
+    "secrets": "random_hook",
+    "scipy.stats": "scipy_hook",
+    "torch": "torch_hook",
+    "opacus.optimizers": "opacus_hook",
+    "opendp.core": "opendp_hook",
+    "opendp.measurements": "opendp_hook",
+    "opendp.combinators": "opendp_hook",
+    "diffprivlib.mechanisms": "diffprivlib_hook",
+}
+"""Libraries, and the module here that hooks each."""
+
+
+def install(world: ListeningWorld) -> None:
+    """Hooks what is loaded, and has the rest hooked as soon as it is imported."""
+    marks.world = world
+    named: list[dict[str, Any]] = json.loads(os.environ.get("DPAUDIT_LISTEN_SAMPLERS", "[]"))
+    later = {name: [module] for name, module in HOOKED.items()}
+    for one in named:
+        later.setdefault(one["function"].partition(":")[0], []).append("named_hook")
+    finder = _Finder(later)
+    for name in list(later):
+        if name in sys.modules or name in ("numpy", "random"):
+            module = importlib.import_module(name)
+            finder.apply(name, module)
+    sys.meta_path.insert(0, finder)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds a library as Python would, and hooks it once it is loaded."""
+
+    def __init__(self, later: dict[str, list[str]]) -> None:
+        self.later = later
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        """The library's own, with a loader that hooks it."""
+        if name not in self.later:
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None and spec.loader is not None:
+                spec.loader = _Loader(spec.loader, self, name)
+                return spec
+        return None
+
+    def apply(self, name: str, module: Any) -> None:
+        """Installs the hooks of a library that is loaded."""
+        for hook in self.later.pop(name, []):
+            importlib.import_module(f"{__name__}.{hook}").install(module)
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, loader: Any, finder: _Finder, name: str) -> None:
+        self.loader, self.finder, self.name = loader, finder, name
+
+    def create_module(self, spec: Any) -> Any:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: Any) -> None:
+        module.__spec__.loader = module.__loader__ = self.loader
+        self.loader.exec_module(module)
+        self.finder.apply(self.name, module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loader, name)

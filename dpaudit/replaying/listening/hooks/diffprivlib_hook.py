@@ -1,0 +1,132 @@
+"""diffprivlib: each mechanism's `randomise` is one step, whatever it draws for it inside.
+
+Truncated and folded mechanisms call `randomise` of the plain one and then compare and mirror its
+answer, which is followed as it is. What has no plain law is told of.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, Dict
+
+import numpy as np
+
+from .. import marks
+from . import steps
+
+
+def install(library: Any) -> None:
+    """Replaces `randomise` of every mechanism."""
+    for name, replacement in _MECHANISMS.items():
+        kind = getattr(library, name, None)
+        if kind is not None and "randomise" in vars(kind):
+            kind.randomise = _heard(kind.randomise, replacement)
+    for name in _UNFOLLOWED:
+        kind = getattr(library, name, None)
+        if kind is not None and "randomise" in vars(kind):
+            kind.randomise = _told(kind.randomise, name)
+
+
+def _heard(
+    randomise: Callable[..., Any], replacement: Callable[[Any, Any], Any]
+) -> Callable[..., Any]:
+    @functools.wraps(randomise)
+    def heard(self: Any, value: Any = None) -> Any:
+        if not marks.world.hears:
+            return randomise(self, value)
+        with marks.world.hushed():
+            given = marks.plain(value)[()] if isinstance(value, marks.MarkedNumber) else value
+            self._check_all(given)  # what it refuses is refused
+        return replacement(self, value)
+
+    return heard
+
+
+def _told(randomise: Callable[..., Any], name: str) -> Callable[..., Any]:
+    @functools.wraps(randomise)
+    def told(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if marks.world.hears:
+            steps.unfollowed(f"diffprivlib's {name} mechanism, whose law replay does not know")
+        return randomise(self, *args, **kwargs)
+
+    return told
+
+
+def _noisy(self: Any, value: Any, law: str, scale: float, shape: float = 1.0) -> Any:
+    if not scale > 0:
+        return value  # without sensitivity, or with an infinite epsilon, it adds nothing
+    seed = getattr(self._rng, "dpaudit_seed", None)
+    return steps.added(value, law, scale=scale, shape=shape, seed=seed)
+
+
+def _laplace(self: Any, value: Any) -> Any:
+    return _noisy(
+        self, value, "laplace", self.sensitivity / (self.epsilon - np.log(1 - self.delta))
+    )
+
+
+def _gaussian(self: Any, value: Any) -> Any:
+    return _noisy(self, value, "gaussian", self._scale)
+
+
+def _gaussian_discrete(self: Any, value: Any) -> Any:
+    return _noisy(self, value, "discrete_gaussian", self._scale)
+
+
+def _geometric(self: Any, value: Any) -> Any:
+    return _noisy(self, value, "discrete_laplace", self.sensitivity / self.epsilon)
+
+
+def _staircase(self: Any, value: Any) -> Any:
+    if not np.isclose(self.gamma, steps.best_gamma(self.epsilon), rtol=1e-9):
+        steps.unfollowed("diffprivlib's Staircase mechanism with a gamma of its own")
+    return _noisy(self, value, "staircase", self.sensitivity, self.epsilon)
+
+
+def _exponential(self: Any, _: Any) -> Any:
+    # `_probabilities` are cumulative
+    return _candidate(self, np.diff(self._probabilities, prepend=0.0))
+
+
+def _permute_and_flip(self: Any, _: Any) -> Any:
+    return _candidate(self, steps.flip_weights(self._probabilities))  # which are logarithms
+
+
+def _candidate(self: Any, weights: Any) -> Any:
+    place = steps.picked(weights)
+    return self.candidates[place] if self.candidates else place
+
+
+def _exponential_categorical(self: Any, value: Any) -> Any:
+    targets = list(self._normalising_constant)
+    return targets[steps.picked([self._get_prob(value, one) for one in targets])]
+
+
+def _binary(self: Any, value: Any) -> Any:
+    odds = np.exp(self.epsilon)
+    keeps = min(1.0, (odds + self.delta) / (odds + 1.0))
+    is_first = value == self.value0
+    place = steps.picked([keeps, 1.0 - keeps] if is_first else [1.0 - keeps, keeps])
+    return self.value1 if place else self.value0
+
+
+_MECHANISMS: Dict[str, Callable[[Any, Any], Any]] = {
+    "Laplace": _laplace,
+    "Gaussian": _gaussian,
+    "GaussianAnalytic": _gaussian,
+    "GaussianDiscrete": _gaussian_discrete,
+    "Geometric": _geometric,
+    "Staircase": _staircase,
+    "Exponential": _exponential,
+    "PermuteAndFlip": _permute_and_flip,
+    "ExponentialCategorical": _exponential_categorical,
+    "Binary": _binary,
+}
+_UNFOLLOWED = (
+    "LaplaceBoundedDomain",
+    "LaplaceBoundedNoise",
+    "Uniform",
+    "Snapping",
+    "Vector",
+    "Bingham",
+)

@@ -1,0 +1,84 @@
+"""Samplers that the user names: a function, the law it draws of, and which parameter is the scale.
+
+They come in the environment variable DPAUDIT_LISTEN_SAMPLERS, as JSON: a list of
+`{"function": "package.module:name", "law": "laplace", "scale": "b"}`. `scale` and `shape` are
+numbers, or names of the function's parameters; `loc` names the one that is the value before noise.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import os
+import sys
+from typing import Any, Callable, Dict, List
+
+import numpy as np
+
+from .. import marks
+from ..channel import site
+from . import steps
+
+
+def install(library: Any) -> None:
+    """Replaces the samplers of a module, wherever their names were imported already."""
+    named: List[Dict[str, Any]] = json.loads(os.environ.get("DPAUDIT_LISTEN_SAMPLERS", "[]"))
+    for one in named:
+        module, _, path = one["function"].partition(":")
+        if module != library.__name__:
+            continue
+        *owners, name = path.split(".")
+        owner = library
+        for step in owners:
+            owner = getattr(owner, step)
+        plain = getattr(owner, name)
+        sampler = _sampler(plain, one)
+        setattr(owner, name, sampler)
+        if not owners:
+            _replace_everywhere(plain, sampler)
+
+
+def _replace_everywhere(plain: Any, sampler: Any) -> None:
+    """`from module import sampler` may have run while the module was loading."""
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", {})
+        for name in [name for name, value in list(names.items()) if value is plain]:
+            names[name] = sampler
+
+
+def _sampler(plain: Callable[..., Any], one: Dict[str, Any]) -> Callable[..., Any]:
+    signature = inspect.signature(plain)
+
+    @functools.wraps(plain)
+    def sampled(*args: Any, **kwargs: Any) -> Any:
+        if not marks.world.hears:
+            return plain(*args, **kwargs)
+        where = site()
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        fields = {
+            name: _value(one.get(name, default), bound.arguments) for name, default in _DEFAULTS
+        }
+        for name, given in bound.arguments.items():
+            bound.arguments[name] = (
+                marks.plain(given)[()] if name == one.get("loc") else marks.unmarked(given, where)
+            )
+        with marks.world.hushed():
+            drawn = plain(*bound.args, **bound.kwargs)
+        if one["law"] not in steps.LAWS:
+            steps.unfollowed(f"a sampler of a law that replay does not know: {one['law']}")
+            return drawn
+        size = np.shape(drawn) if np.ndim(drawn) else None
+        loc = fields.pop("loc")
+        noisy = steps.added(loc, one["law"], size=size, **fields)
+        return noisy.tolist() if isinstance(drawn, list) else noisy
+
+    return sampled
+
+
+_DEFAULTS = (("loc", 0.0), ("scale", 1.0), ("shape", 1.0))
+
+
+def _value(given: Any, arguments: Dict[str, Any]) -> Any:
+    return arguments[given] if isinstance(given, str) else given

@@ -1,0 +1,484 @@
+"""numpy's random numbers: `Generator`, `RandomState`, and the functions of `numpy.random`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import numpy as np
+
+from .. import marks
+from ..channel import Site, site
+from ..world import PlainGenerator, PlainState
+
+_SEEDS: Dict[int, str] = {}
+
+
+def install(library: Any) -> None:
+    """Replaces the two classes, what makes them, and the functions of the module."""
+    random, legacy = library.random, library.random.mtrand
+    everywhere = HeardState()
+    random.Generator = random._generator.Generator = HeardGenerator
+    random.RandomState = legacy.RandomState = HeardState
+    random.default_rng = random._generator.default_rng = default_rng
+    legacy._rand = everywhere
+    for name in dir(everywhere):
+        if not name.startswith("_") and hasattr(random, name) and callable(getattr(random, name)):
+            setattr(random, name, getattr(everywhere, name))
+            if hasattr(legacy, name):
+                setattr(legacy, name, getattr(everywhere, name))
+    for name in ("ranf", "sample"):
+        setattr(random, name, everywhere.random_sample)
+    for name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
+        setattr(library, name, _keeping(getattr(library, name)))
+    for name in ("sum", "mean", "argmax", "argmin", "argsort"):
+        setattr(library, name, _taking_lists(getattr(library, name)))
+
+
+def default_rng(seed: Any = None) -> Any:
+    """As numpy's, of generators that are heard."""
+    if isinstance(seed, np.random.BitGenerator):
+        return HeardGenerator(seed)
+    if isinstance(seed, PlainGenerator):
+        return seed
+    if isinstance(seed, PlainState):
+        return HeardGenerator(seed._bit_generator)
+    made = HeardGenerator(np.random.PCG64(seed))
+    made.dpaudit_seeded(_seed_text(seed))
+    return made
+
+
+def _seed_text(seed: Any) -> Optional[str]:
+    """What seeded a generator, as text; None for the entropy of the system."""
+    if seed is None:
+        return None
+    if isinstance(seed, np.random.SeedSequence):
+        return None if seed.entropy is None else repr((seed.entropy, seed.spawn_key))
+    return repr(seed)[:200]
+
+
+def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
+    """`np.array` and its like, which keep a mark."""
+
+    def kept(value: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            value = marks.combined(value)
+        if isinstance(value, marks.MarkedNumber):
+            value = value.array
+        if isinstance(value, marks.Marked) and value.is_marked and _goes_away(sys._getframe(1)):
+            value = marks.unmarked(value, site())
+        if isinstance(value, marks.Marked) and value.is_marked:
+            wanted = kwargs.get("dtype", args[0] if args else None)
+            found = value if wanted is None else value.astype(wanted)
+            return (
+                found.copy() if convert.__name__ == "array" and kwargs.get("copy", True) else found
+            )
+        return convert(value, *args, **kwargs)
+
+    kept.__name__ = convert.__name__
+    kept.__doc__ = convert.__doc__
+    return kept
+
+
+def _goes_away(caller: Any) -> bool:
+    """Whether an array is converted by a library whose own arrays carry no marks."""
+    return str(caller.f_globals.get("__name__", "")).partition(".")[0] in (
+        "jax",
+        "tensorflow",
+        "sklearn",
+    )
+
+
+def _taking_lists(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of an array that keeps the marks in a list."""
+
+    def taken(a: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(marks.combined(a) if isinstance(a, (list, tuple)) else a, *args, **kwargs)
+
+    taken.__name__, taken.__doc__ = function.__name__, function.__doc__
+    return taken
+
+
+Law = Tuple[str, Tuple[Tuple[str, float], ...]]
+"""A law, and the parameters of the method with their defaults, in order."""
+
+_LOCATED: Dict[str, Law] = {
+    "laplace": ("laplace", (("loc", 0.0), ("scale", 1.0))),
+    "normal": ("gaussian", (("loc", 0.0), ("scale", 1.0))),
+    "gumbel": ("gumbel", (("loc", 0.0), ("scale", 1.0))),
+    "logistic": ("logistic", (("loc", 0.0), ("scale", 1.0))),
+}
+_SCALED: Dict[str, str] = {"exponential": "exponential", "standard_exponential": "exponential"}
+_UNIFORM = ("random", "random_sample", "rand", "uniform")
+_PARAMETRIC = (
+    "beta",
+    "binomial",
+    "chisquare",
+    "dirichlet",
+    "f",
+    "hypergeometric",
+    "logseries",
+    "lognormal",
+    "multinomial",
+    "multivariate_hypergeometric",
+    "multivariate_normal",
+    "negative_binomial",
+    "noncentral_chisquare",
+    "noncentral_f",
+    "pareto",
+    "poisson",
+    "power",
+    "rayleigh",
+    "standard_cauchy",
+    "standard_t",
+    "triangular",
+    "vonmises",
+    "wald",
+    "weibull",
+    "zipf",
+)
+_WITHOUT_DATA = ("integers", "randint", "random_integers", "tomaxint", "bytes")
+
+
+class _Heard:
+    """What both classes have in common: every draw is heard."""
+
+    dpaudit_plain: Any = None
+    _dpaudit_seed: Tuple[int, Optional[str]] = (0, None)
+
+    def dpaudit_seeded(self, seed: Optional[str]) -> None:
+        """Remembers what it was seeded with, and in which fit."""
+        self._dpaudit_seed = (marks.world.fit if marks.world.active else 0, seed)
+
+    @property
+    def dpaudit_seed(self) -> Optional[str]:
+        """What it was seeded with in this fit; None if that was in another one."""
+        fit, seed = self._dpaudit_seed
+        return seed if fit == marks.world.fit else None
+
+    def _stream(self, where: Site, size: Any) -> Any:
+        return marks.world.stream(where, size, self.dpaudit_plain)
+
+    def _drawn(self, where: Site, name: str, args: Any, kwargs: Any, size: Any) -> Any:
+        """A plain draw from the stream of a line, one row shorter where a world is."""
+        world = marks.world
+        place = world.rows_shared(where, size)
+        if place is None:
+            return getattr(self._stream(where, size), name)(*args, **kwargs)
+        return without_row(self._stream, where, name, args, kwargs, size, place)
+
+    def _noise(
+        self, law: str, loc: Any, scale: Any, size: Any, shape: Any, draw: Callable[[Any, Any], Any]
+    ) -> Any:
+        where, world = site(), marks.world
+        loc, scale = (marks.unmarked(one, where) for one in (loc, scale))
+        if size is None:
+            full = np.broadcast_shapes(np.shape(loc), np.shape(scale), np.shape(shape))
+            size = full if full else None
+        if np.any(np.asarray(loc) != 0) and where[:2] not in world.asked:
+            # most often a sampler after the last answer: asked for only if the worlds differ here
+            world.note("located", where, loc, scale)
+            value = np.asarray(draw(self._stream(where, size), size)) * scale + loc
+            return value if size is not None else float(value)
+        place = world.rows_shared(where, size)
+        drawn = draw(self._stream(where, size), size if place is None else _longer(size, world))
+        if place is not None and world.counted[0] < world.counted[1]:
+            drawn = np.delete(drawn, place, axis=0)
+        content = drawn * scale if size is not None else float(drawn * scale)
+        made = marks.noise(content, law, where, scale=scale, shape=shape, seed=self.dpaudit_seed)
+        if np.any(np.asarray(loc) != 0):
+            return marks.answer(loc, (made if size is not None else made.array).parts, where)
+        return made
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        if not marks.world.hears:
+            return super().laplace(loc, scale, size)  # type: ignore[misc]
+        return self._noise("laplace", loc, scale, size, 1.0, lambda rng, n: rng.laplace(size=n))
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        if not marks.world.hears:
+            return super().normal(loc, scale, size)  # type: ignore[misc]
+        return self._noise("gaussian", loc, scale, size, 1.0, lambda rng, n: rng.normal(size=n))
+
+    def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        if not marks.world.hears or out is not None:
+            extra = {} if self.dpaudit_plain is PlainState else {"dtype": dtype, "out": out}
+            return super().standard_normal(size, **extra)  # type: ignore[misc]
+        found = self._noise("gaussian", 0.0, 1.0, size, 1.0, lambda rng, n: rng.normal(size=n))
+        return found if np.dtype(dtype) == np.float64 or size is None else found.astype(dtype)
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        if not marks.world.hears:
+            return super().gumbel(loc, scale, size)  # type: ignore[misc]
+        return self._noise("gumbel", loc, scale, size, 1.0, lambda rng, n: rng.gumbel(size=n))
+
+    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        if not marks.world.hears:
+            return super().logistic(loc, scale, size)  # type: ignore[misc]
+        return self._noise("logistic", loc, scale, size, 1.0, lambda rng, n: rng.logistic(size=n))
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        if not marks.world.hears:
+            return super().exponential(scale, size)  # type: ignore[misc]
+        return self._noise(
+            "exponential", 0.0, scale, size, 1.0, lambda rng, n: rng.exponential(size=n)
+        )
+
+    def standard_exponential(self, size: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if not marks.world.hears:
+            return super().standard_exponential(size, *args, **kwargs)  # type: ignore[misc]
+        return self.exponential(1.0, size)
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
+        if not marks.world.hears:
+            return super().gamma(shape, scale, size)  # type: ignore[misc]
+        return self._noise(
+            "gamma", 0.0, scale, size, shape, lambda rng, n: rng.gamma(shape, size=n)
+        )
+
+    def standard_gamma(self, shape: Any, size: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if not marks.world.hears:
+            return super().standard_gamma(shape, size, *args, **kwargs)  # type: ignore[misc]
+        return self.gamma(shape, 1.0, size)
+
+    def geometric(self, p: Any, size: Any = None) -> Any:
+        if not marks.world.hears:
+            return super().geometric(p, size)  # type: ignore[misc]
+        where = site()
+        p = marks.unmarked(p, where)
+        if size is None and np.ndim(p):
+            size = np.shape(p)
+        drawn = self._stream(where, size).geometric(p, size=size)
+        return marks.noise(drawn, "geometric", where, shape=p, seed=self.dpaudit_seed)
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+        if not marks.world.hears:
+            return super().uniform(low, high, size)  # type: ignore[misc]
+        where = site()
+        if size is None:
+            full = np.broadcast_shapes(np.shape(low), np.shape(high))
+            size = full if full else None
+        found = self._coin(where, size)
+        if np.ndim(low) == 0 and np.ndim(high) == 0 and low == 0 and high == 1:
+            return found
+        return found * (np.subtract(marks.unmarked(high, where), marks.unmarked(low, where))) + low
+
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        if not marks.world.hears or out is not None:
+            if self.dpaudit_plain is PlainState:  # whose `random` calls `random_sample`
+                plain: Any = PlainState.random_sample
+                return plain(self, size)
+            return super().random(size, dtype=dtype, out=out)  # type: ignore[misc]
+        found = self._coin(site(), size)
+        return found if np.dtype(dtype) == np.float64 or size is None else found.astype(dtype)
+
+    def _coin(self, where: Site, size: Any) -> Any:
+        if size is None:
+            return marks.coin(
+                self._stream(where, None).random_sample()
+                if self.dpaudit_plain is PlainState
+                else self._stream(where, None).random(),
+                where,
+            )
+        name = "random_sample" if self.dpaudit_plain is PlainState else "random"
+        return marks.coin(np.asarray(self._drawn(where, name, (size,), {}, size)), where)
+
+    def choice(
+        self,
+        a: Any,
+        size: Any = None,
+        replace: bool = True,
+        p: Any = None,
+        axis: int = 0,
+        shuffle: bool = True,
+    ) -> Any:
+        world = marks.world
+        extra = {} if self.dpaudit_plain is PlainState else {"axis": axis, "shuffle": shuffle}
+        if not world.hears:
+            return super().choice(a, size, replace, p, **extra)  # type: ignore[misc]
+        where = site()
+        if p is None:
+            return self._picked(where, a, size, replace, extra)
+        p = np.asarray(marks.unmarked(p, where), dtype=float)
+        if where[:2] in world.asked and (replace or size is None):
+            place = marks.chosen(p, () if size is None else size, where)
+            if np.ndim(a) == 0 and isinstance(a, (int, np.integer)):
+                return place if size is not None else int(place)
+            return np.asarray(a)[place] if size is not None else np.asarray(a)[int(place)]
+        world.note("choose", where, p)
+        return self._stream(where, size).choice(a, size, replace, p, **extra)
+
+    def _picked(self, where: Site, a: Any, size: Any, replace: bool, extra: Any) -> Any:
+        """A choice without probabilities, of records most often: coupled by the target's place."""
+        world = marks.world
+        count = int(a) if isinstance(a, (int, np.integer)) else len(a)
+        place = world.rows_shared(where, count)
+        if place is None:
+            world.note("draw", where, "choice", count, size)
+            stream = self._stream(where, size)
+
+            def draw() -> Any:
+                return stream.choice(a, size, replace, **extra)
+
+            return world.other_way(draw(), draw)
+        picks = self._stream(where, size if size is not None else ())
+        union, short = max(world.counted), world.counted[0] < world.counted[1]
+        found = np.asarray(picks.choice(union, size, replace))
+        if short:  # this world lacks the record: another one is in its place
+            others = (
+                np.setdiff1d(np.arange(union), np.append(found.ravel(), place))
+                if not replace
+                else np.delete(np.arange(union), place)
+            )
+            if not len(others):
+                others = np.delete(np.arange(union), place)
+            stand_in = others[
+                picks.integers(len(others))
+                if hasattr(picks, "integers")
+                else picks.randint(len(others))
+            ]
+            found = np.where(found == place, stand_in, found)
+            found = found - (found > place)
+        world.tell("subsample", where, "records are drawn by coins that are taken to be public")
+        values = found if isinstance(a, (int, np.integer)) else np.asarray(a)[found]
+        return values if size is not None else values[()]
+
+    def permutation(self, x: Any, axis: int = 0) -> Any:
+        if not marks.world.hears:
+            extra = {} if self.dpaudit_plain is PlainState else {"axis": axis}
+            return super().permutation(x, **extra)  # type: ignore[misc]
+        where = site()
+        length = int(x) if isinstance(x, (int, np.integer)) else np.shape(x)[axis]
+        order = self._order(where, length)
+        return (
+            order if isinstance(x, (int, np.integer)) else np.take(np.asarray(x), order, axis=axis)
+        )
+
+    def _order(self, where: Site, length: int) -> Any:
+        world = marks.world
+        place = world.rows_shared(where, length)
+        if place is None:
+            world.note("draw", where, "permutation", length)
+            stream = self._stream(where, length)
+            return world.other_way(stream.permutation(length), lambda: stream.permutation(length))
+        stream = self._stream(where, length)
+        order = stream.permutation(max(world.counted))
+        order = world.other_way(order, lambda: stream.permutation(max(world.counted)))
+        if world.counted[0] < world.counted[1]:
+            order = order[order != place]
+            order = order - (order > place)
+        return order
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        if not marks.world.hears:
+            extra = {} if self.dpaudit_plain is PlainState else {"axis": axis}
+            super().shuffle(x, **extra)  # type: ignore[misc]
+            return
+        order = self._order(site(), len(x) if axis == 0 else np.shape(x)[axis])
+        if isinstance(x, np.ndarray):
+            x[...] = np.take(x, order, axis=axis)
+        else:
+            x[:] = [x[place] for place in order]
+
+    def __reduce__(self) -> Any:
+        return super().__reduce__()
+
+
+def _longer(size: Any, world: Any) -> Any:
+    """The size of a draw in the world that has one record more."""
+    most = max(world.counted)
+    return most if isinstance(size, (int, np.integer)) else (most, *size[1:])
+
+
+def without_row(
+    stream: Any, where: Site, name: str, args: Any, kwargs: Any, size: Any, place: int
+) -> Any:
+    """A draw with one number per record: both worlds share those of the records both have."""
+    world = marks.world
+    longer = _longer(size, world)
+    args = tuple(longer if one is size else one for one in args)
+    kwargs = {key: longer if one is size else one for key, one in kwargs.items()}
+    drawn = getattr(stream(where, size), name)(*args, **kwargs)
+    return np.delete(drawn, place, axis=0) if world.counted[0] < world.counted[1] else drawn
+
+
+def _plain_draw(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not marks.world.hears:
+            return getattr(super(type(self).__mro__[_base(type(self))], self), name)(
+                *args, **kwargs
+            )
+        where = site()
+        args = marks.unmarked_all(args, where)
+        size = kwargs.get("size")
+        marks.world.note("draw", where, name, *args, *kwargs.values())
+        draw = getattr(self._stream(where, size if size is not None else _size_of(args)), name)
+        return marks.world.other_way(draw(*args, **kwargs), lambda: draw(*args, **kwargs))
+
+    method.__name__ = name
+    return method
+
+
+def _size_of(args: Any) -> Any:
+    """A key for streams: scalars share the stream of their line, arrays have their own."""
+    return args[-1] if args and isinstance(args[-1], tuple) else None
+
+
+def _base(kind: Any) -> int:
+    return [one.__name__ for one in kind.__mro__].index("_Heard")
+
+
+for _name in (*_PARAMETRIC, *_WITHOUT_DATA):
+    setattr(_Heard, _name, _plain_draw(_name))
+
+
+class HeardGenerator(_Heard, PlainGenerator):
+    """`numpy.random.Generator`, heard."""
+
+    dpaudit_plain = PlainGenerator
+
+    def __init__(self, bit_generator: Any = None) -> None:
+        super().__init__(np.random.PCG64() if bit_generator is None else bit_generator)
+        sequence = getattr(bit_generator, "seed_seq", None) or getattr(
+            bit_generator, "_seed_seq", None
+        )
+        self.dpaudit_seeded(_seed_text(sequence))
+
+    def permuted(self, x: Any, axis: Any = None, out: Any = None) -> Any:
+        """As numpy's, the same in both worlds."""
+        if not marks.world.hears:
+            return super().permuted(x, axis=axis, out=out)
+        where = site()
+        marks.world.note("draw", where, "permuted", np.shape(x))
+        return self._stream(where, np.shape(x)).permuted(x, axis=axis, out=out)
+
+    def spawn(self, n_children: int) -> Any:
+        """Children that are heard."""
+        return [HeardGenerator(one.bit_generator) for one in super().spawn(n_children)]
+
+
+class HeardState(_Heard, PlainState):
+    """`numpy.random.RandomState`, heard."""
+
+    dpaudit_plain = PlainState
+
+    def __init__(self, seed: Any = None) -> None:
+        super().__init__(seed)
+        self.dpaudit_seeded(None if isinstance(seed, np.random.BitGenerator) else _seed_text(seed))
+
+    def seed(self, seed: Any = None) -> None:
+        """As numpy's; remembers what it was seeded with."""
+        super().seed(seed)
+        self.dpaudit_seeded(_seed_text(seed))
+
+    def random_sample(self, size: Any = None) -> Any:
+        """As numpy's."""
+        return self.random(size)
+
+    def rand(self, *shape: int) -> Any:
+        """As numpy's."""
+        return self.random(shape if shape else None)
+
+    def randn(self, *shape: int) -> Any:
+        """As numpy's."""
+        return self.standard_normal(shape if shape else None)

@@ -1,0 +1,233 @@
+"""OpenDP: its measurements draw in Rust, so what each does is remembered when it is made.
+
+A measurement carries a `Release`, which makes its result of what the library gave and of the
+argument. Chains, compositions and queryables call those of the measurements they are made of.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any, Callable, Dict, Mapping, Optional
+
+import numpy as np
+
+from .. import marks
+from ..channel import site
+from . import steps
+
+Release = Callable[[Any, Any], Any]
+"""Of what the library gave, whose type counts and whose value does not, and the argument."""
+
+_LAPLACE = (
+    "make_laplace",
+    "make_geometric",
+    "make_base_laplace",
+    "make_base_geometric",
+    "make_base_discrete_laplace",
+    "make_base_discrete_laplace_cks20",
+    "make_base_discrete_laplace_linear",
+)
+_GAUSSIAN = ("make_gaussian", "make_base_gaussian", "make_base_discrete_gaussian")
+_SAME = (
+    "make_fix_delta",
+    "make_fixed_approxDP_to_approxDP",
+    "make_pureDP_to_fixed_approxDP",
+    "make_pureDP_to_zCDP",
+    "make_zCDP_to_approxDP",
+    "make_approximate",
+)
+_INTERACTIVE = ("make_sequential_composition", "make_adaptive_composition")
+
+
+def install(library: Any) -> None:
+    """Wraps what makes measurements, and what invokes them."""
+    if library.__name__ == "opendp.core":
+        for name in ("measurement_invoke", "queryable_eval", "measurement_function"):
+            if hasattr(library, name):
+                setattr(library, name, _INVOKING[name](getattr(library, name)))
+        return
+    for name, function in list(vars(library).items()):
+        if name.startswith("make_") and callable(function) and name != "make_chain_tt":
+            setattr(library, name, _remembering(name, function))
+
+
+def _remembering(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
+    """A constructor whose measurements know what they do."""
+    signature = inspect.signature(make)
+
+    @functools.wraps(make)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        measurement = make(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        measurement.dpaudit_name = name
+        measurement.dpaudit_release = _release(name, bound.arguments)
+        return measurement
+
+    return made
+
+
+def _release(name: str, given: Mapping[str, Any]) -> Optional[Release]:
+    """What a measurement does; None where that is not known."""
+    scale: Any = given.get("scale")
+    if name in _LAPLACE and given.get("bounds") is None:
+        return _noisy("laplace", scale)
+    if name in _GAUSSIAN:
+        return _noisy("gaussian", scale)
+    if name == "make_noise":
+        return _noisy("gaussian" if _is_concentrated(given) else "laplace", scale)
+    if name == "make_report_noisy_max_gumbel":
+        sign = -1.0 if "min" in str(given["optimize"]).lower() else 1.0
+        return _selecting(steps.exponential_weights, sign, scale)
+    if name == "make_noisy_max":
+        weights = steps.exponential_weights if _is_concentrated(given) else steps.flip_weights
+        return _selecting(weights, -1.0 if given.get("negate") else 1.0, scale)
+    if name == "make_randomized_response_bool":
+        return lambda _, value: bool(steps.picked(_kept(int(bool(value)), 2, given["prob"])))
+    if name == "make_randomized_response":
+        return _responding(list(given["categories"]), given["prob"])
+    if name in _SAME:
+        return _of(given["measurement"])
+    if name == "make_chain_mt":
+        return _chained(given["measurement1"], given["transformation0"])
+    if name in ("make_chain_pm", "make_chain_tm"):
+        after = given["postprocess1"] if name == "make_chain_pm" else given["transformation1"]
+        return _processed(after, given["measurement0"])
+    if name in ("make_basic_composition", "make_composition"):
+        parts = list(given["measurements"])
+        known = all(_of(one) is not None for one in parts)
+        return (lambda _, value: [one(value) for one in parts]) if known else None
+    if name in _INTERACTIVE:
+        return _answering
+    if name in ("make_user_measurement", "make_default_user_measurement"):
+        return lambda _, value: given["function"](value)
+    return None
+
+
+def _of(measurement: Any) -> Optional[Release]:
+    found: Optional[Release] = getattr(measurement, "dpaudit_release", None)
+    return found
+
+
+def _is_concentrated(given: Mapping[str, Any]) -> bool:
+    return "ZeroConcentrated" in str(given["output_measure"])
+
+
+def _noisy(law: str, scale: Any) -> Release:
+    def release(found: Any, value: Any) -> Any:
+        result = np.asarray(found)
+        if result.dtype.kind not in "fiu":
+            return found  # nothing was noised
+        whole = result.dtype.kind in "iu"
+        noisy = steps.added(value, f"discrete_{law}" if whole else law, scale=scale)
+        return noisy.tolist() if isinstance(found, list) else noisy
+
+    return release
+
+
+def _selecting(weights: Callable[[Any], Any], sign: float, scale: float) -> Release:
+    def release(_: Any, value: Any) -> Any:
+        scores = sign * np.asarray(marks.plain(marks.combined(value)), dtype=float)
+        if scale > 0:
+            return steps.picked(weights(scores / scale))
+        return int(np.argmax(scores))
+
+    return release
+
+
+def _kept(place: int, count: int, chance: float) -> Any:
+    weights = np.full(count, (1.0 - chance) / (count - 1))
+    weights[place] = chance
+    return weights
+
+
+def _responding(categories: Any, chance: float) -> Release:
+    def release(_: Any, value: Any) -> Any:
+        count = len(categories)
+        if value not in categories:  # is answered by any of them
+            return categories[steps.picked(np.full(count, 1.0 / count))]
+        return categories[steps.picked(_kept(categories.index(value), count, chance))]
+
+    return release
+
+
+def _chained(measurement: Any, transformation: Any) -> Optional[Release]:
+    inner = _of(measurement)
+    if inner is None:
+        return None
+    return lambda found, value: inner(found, transformation(value))
+
+
+def _processed(after: Any, measurement: Any) -> Optional[Release]:
+    if _of(measurement) is None:
+        return None
+    return lambda _, value: after(_bare(measurement(value)))
+
+
+def _bare(answer: Any) -> Any:
+    """An answer as the library's functions take it: plain numbers, whole where they were."""
+    where = site()
+    if isinstance(answer, marks.MarkedNumber):
+        whole = answer.array.dtype.kind in "iu"
+        bare = marks.unmarked(answer, where)
+        return int(bare) if whole else bare
+    if isinstance(answer, list):
+        return [_bare(one) for one in answer]
+    return marks.unmarked(answer, where)
+
+
+def _answering(queryable: Any, value: Any) -> Any:
+    """A queryable remembers the data that it will be asked about."""
+    queryable.value.dpaudit_data = value
+    return queryable
+
+
+def _invoking(invoke: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(invoke)
+    def invoked(this: Any, arg: Any) -> Any:
+        return _followed(this, arg, lambda: invoke(this, _bare(arg)))
+
+    return invoked
+
+
+def _evaluating(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(evaluate)
+    def evaluated(queryable: Any, query: Any) -> Any:
+        if not hasattr(queryable, "dpaudit_data") or not hasattr(query, "dpaudit_name"):
+            if marks.world.hears:
+                steps.unfollowed("an OpenDP queryable that replay does not know")
+            return evaluate(queryable, query)
+        return _followed(query, queryable.dpaudit_data, lambda: evaluate(queryable, query))
+
+    return evaluated
+
+
+def _followed(measurement: Any, value: Any, library: Callable[[], Any]) -> Any:
+    if not marks.world.hears:
+        return library()
+    release = _of(measurement)
+    if release is None:
+        name = getattr(measurement, "dpaudit_name", "made elsewhere").replace("make_", "")
+        steps.unfollowed(f"an OpenDP measurement that replay does not know: {name}")
+        return library()
+    with marks.world.hushed():
+        found = library()
+    return release(found, value)
+
+
+def _telling(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def told(this: Any) -> Any:
+        if marks.world.hears:
+            steps.unfollowed("the function of an OpenDP measurement, called by itself")
+        return function(this)
+
+    return told
+
+
+_INVOKING: Dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    "measurement_invoke": _invoking,
+    "queryable_eval": _evaluating,
+    "measurement_function": _telling,
+}

@@ -1,0 +1,206 @@
+"""Python's own random numbers: `random` and `secrets`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random as plain_random
+from typing import Any
+
+import numpy as np
+
+from .. import marks
+from ..channel import site
+
+_Plain = plain_random.Random
+
+
+class HeardRandom(_Plain):
+    """`random.Random`, heard; the rest is made of `random()` and `getrandbits`."""
+
+    _dpaudit_seed: Any = (0, None)
+
+    @property
+    def dpaudit_seed(self) -> Any:
+        """What it was seeded with in this fit; None if that was in another one."""
+        fit, seed = self._dpaudit_seed
+        return seed if fit == marks.world.fit else None
+
+    def seed(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
+        """As Python's; remembers what it was seeded with."""
+        super().seed(*args, **kwargs)
+        given = args[0] if args else kwargs.get("a")
+        fit = marks.world.fit if marks.world.active else 0
+        self._dpaudit_seed = (fit, None if given is None else repr(given)[:200])
+
+    def random(self) -> Any:
+        """A coin."""
+        if not marks.world.hears:
+            return super().random()
+        where = site()
+        return marks.coin(marks.world.stream(where, None).random(), where)
+
+    def getrandbits(self, k: int) -> int:
+        """Bits that are the same in both worlds."""
+        if not marks.world.hears:
+            return super().getrandbits(k)
+        where = site()
+        marks.world.note("draw", where, "bits", k)
+        size = max(1, math.ceil(k / 8))
+        stream = marks.world.stream(where, None)
+        if not k:
+            return 0
+
+        def draw() -> int:
+            return int.from_bytes(stream.bytes(size), "big") >> (8 * size - k)
+
+        return int(marks.world.other_way(draw(), draw))
+
+    def _randbelow(self, n: int) -> int:
+        if not marks.world.hears:
+            return int(super()._randbelow(n))  # type: ignore[misc]
+        where = site()
+        marks.world.note("draw", where, "below", n)
+        stream = marks.world.stream(where, None)
+
+        def draw() -> int:
+            return int(stream.integers(n)) if n < 2**63 else int(stream.random() * n)
+
+        return int(marks.world.other_way(draw(), draw))
+
+    def uniform(self, a: Any, b: Any) -> Any:
+        """A coin, scaled."""
+        return a + (b - a) * self.random()
+
+    def gauss(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
+        """Gaussian noise."""
+        if not marks.world.hears:
+            return super().gauss(mu, sigma)
+        return self._located("gaussian", mu, sigma, lambda rng: rng.normal())
+
+    def normalvariate(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
+        """Gaussian noise."""
+        if not marks.world.hears:
+            return super().normalvariate(mu, sigma)
+        return self._located("gaussian", mu, sigma, lambda rng: rng.normal())
+
+    def expovariate(self, lambd: Any = 1.0) -> Any:
+        """Exponential noise."""
+        if not marks.world.hears:
+            return super().expovariate(lambd)
+        return self._located("exponential", 0.0, 1.0 / lambd, lambda rng: rng.exponential())
+
+    def gammavariate(self, alpha: Any, beta: Any) -> Any:
+        """Gamma noise."""
+        if not marks.world.hears:
+            return super().gammavariate(alpha, beta)
+        where = site()
+        drawn = float(marks.world.stream(where, None).gamma(alpha) * beta)
+        return marks.noise(drawn, "gamma", where, scale=beta, shape=alpha, seed=self.dpaudit_seed)
+
+    def _located(self, law: str, loc: Any, scale: Any, draw: Any) -> Any:
+        where, world = site(), marks.world
+        loc, scale = (marks.unmarked(one, where) for one in (loc, scale))
+        drawn = float(draw(world.stream(where, None)) * scale)
+        if loc == 0:
+            return marks.noise(drawn, law, where, scale=scale, seed=self.dpaudit_seed)
+        if where[:2] not in world.asked:
+            world.note("located", where, loc, scale)
+            return drawn + loc
+        made = marks.noise(drawn, law, where, scale=scale, seed=self.dpaudit_seed)
+        return marks.answer(loc, made.array.parts, where)
+
+    def choices(
+        self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1
+    ) -> Any:
+        """Drawn with known probabilities."""
+        if not marks.world.hears or (weights is None and cum_weights is None):
+            return super().choices(population, weights, cum_weights=cum_weights, k=k)
+        where = site()
+        if weights is None:
+            given = list(cum_weights)
+            weights = [high - low for low, high in zip([0, *given], given)]
+        weights = [float(marks.unmarked(one, where)) for one in weights]
+        if where[:2] in marks.world.asked:
+            places = marks.chosen(weights, (k,), where)
+        else:
+            marks.world.note("choose", where, np.asarray(weights))
+            total = list(itertools.accumulate(weights))
+            drawn = marks.world.stream(where, k).random(k) * total[-1]
+            places = np.minimum(np.searchsorted(total, drawn, side="right"), len(total) - 1)
+        return [population[int(place)] for place in places]
+
+    def shuffle(self, x: Any) -> None:  # type: ignore[override]
+        """The same order in both worlds, of the records that both have."""
+        if not marks.world.hears:
+            super().shuffle(x)
+            return
+        where = site()
+        place = marks.world.rows_shared(where, len(x))
+        stream = marks.world.stream(where, len(x))
+        if place is None:
+            order = stream.permutation(len(x))
+        else:
+            order = stream.permutation(max(marks.world.counted))
+            if marks.world.counted[0] < marks.world.counted[1]:
+                order = order[order != place]
+                order = order - (order > place)
+        x[:] = [x[at] for at in order]
+
+
+class HeardSystem(HeardRandom, plain_random.SystemRandom):
+    """`random.SystemRandom`, heard."""
+
+    def seed(self, *args: Any, **kwargs: Any) -> None:
+        """Stays without a seed."""
+
+
+_installed = False
+
+
+def install(library: Any) -> None:
+    """Replaces the classes and the functions of both modules."""
+    global _installed
+    if library.__name__ == "secrets":
+        import secrets
+
+        system = HeardSystem()
+        secrets.SystemRandom = HeardSystem  # type: ignore[misc]
+        secrets._sysrand = system  # type: ignore[attr-defined]
+        secrets.randbits, secrets.choice = system.getrandbits, system.choice
+        secrets.randbelow = lambda n: system._randbelow(n)
+        return
+    if _installed:
+        return
+    _installed = True
+    library.Random, library.SystemRandom = HeardRandom, HeardSystem
+    everywhere = HeardRandom()
+    library._inst = everywhere
+    for name in (
+        "seed",
+        "random",
+        "uniform",
+        "triangular",
+        "randint",
+        "choice",
+        "randrange",
+        "sample",
+        "shuffle",
+        "choices",
+        "normalvariate",
+        "lognormvariate",
+        "expovariate",
+        "vonmisesvariate",
+        "gammavariate",
+        "gauss",
+        "betavariate",
+        "binomialvariate",
+        "paretovariate",
+        "weibullvariate",
+        "getstate",
+        "setstate",
+        "getrandbits",
+        "randbytes",
+    ):
+        if hasattr(everywhere, name):
+            setattr(library, name, getattr(everywhere, name))

@@ -1,0 +1,75 @@
+"""scipy.stats: `rvs` of the laws of noise, which draws and adds `loc` itself.
+
+Other distributions draw by numpy's generators, which are heard; where their `loc` depends on the
+data, the law of the sum is not known.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, Dict, Tuple
+
+import numpy as np
+
+from .. import marks
+from ..channel import site
+from . import steps
+
+_SHAPED: Dict[str, Tuple[str, Callable[[Any], Tuple[Any, Any]]]] = {
+    "gamma": ("gamma", lambda a: (1.0, a)),
+    "erlang": ("gamma", lambda a: (1.0, a)),
+    "geom": ("geometric", lambda p: (1.0, p)),
+    "dlaplace": ("discrete_laplace", lambda a: (1.0 / a, 1.0)),
+}
+"""Laws by a distribution's name, and its own parameter as scale and shape."""
+_PLAIN: Dict[str, str] = {
+    "laplace": "laplace",
+    "norm": "gaussian",
+    "gumbel_r": "gumbel",
+    "gumbel_l": "gumbel",
+    "logistic": "logistic",
+    "expon": "exponential",
+}
+
+
+def install(library: Any) -> None:
+    """Replaces `rvs` of all distributions."""
+    generic = library.rv_continuous.__mro__[1]
+    generic.rvs = _heard(generic.rvs)
+
+
+def _heard(rvs: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(rvs)
+    def heard(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not marks.world.hears:
+            return rvs(self, *args, **kwargs)
+        given = {key: one for key, one in kwargs.items() if key not in ("random_state", "discrete")}
+        own, loc, scale, size = self._parse_args_rvs(*args, **given)
+        if self.name not in _PLAIN and self.name not in _SHAPED:
+            where = site()
+            moved = bool(np.any(marks.plain(loc) != 0)) and not marks.world.equal(
+                "spend", where, loc
+            )
+            if moved:
+                steps.unfollowed(
+                    f"scipy's {self.name}, whose law replay does not know, around a value"
+                )
+            return rvs(self, *args, **kwargs)
+        law, shape = _PLAIN.get(self.name, ""), 1.0
+        if self.name in _SHAPED:
+            law, parameters = _SHAPED[self.name]
+            factor, shape = parameters(marks.unmarked(own[0], site()))
+            scale = scale * factor
+        state = kwargs.get("random_state")
+        seed = _seed(self.random_state if state is None else state)
+        if self.name != "gumbel_l":
+            return steps.added(loc, law, scale=scale, shape=shape, size=size, seed=seed)
+        return -steps.added(-1 * loc, law, scale=scale, size=size, seed=seed)
+
+    return heard
+
+
+def _seed(state: Any) -> Any:
+    if isinstance(state, (int, np.integer)):
+        return repr(int(state))
+    return getattr(state, "dpaudit_seed", None)

@@ -1,0 +1,146 @@
+"""A mechanism of a library as one step: noise added to a value, or one of several picked."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import numpy as np
+
+from .. import marks
+from ..channel import site
+
+_TABULATED = 50.0
+"""Up to this scale a discrete Gaussian is drawn from its table; above, it is a rounded Gaussian."""
+_NODES = 200
+"""Points of the integral behind permute-and-flip; exact up to twice as many candidates."""
+
+
+def _discrete_laplace(rng: Any, scale: Any, shape: Any, size: Tuple[int, ...]) -> Any:
+    del shape
+    p = -np.expm1(-1.0 / scale)
+    return rng.geometric(p, size) - rng.geometric(p, size)
+
+
+def _discrete_gaussian(rng: Any, scale: Any, shape: Any, size: Tuple[int, ...]) -> Any:
+    del shape
+    if np.ptp(scale) == 0 and np.max(scale) <= _TABULATED:
+        reach = int(12 * np.max(scale)) + 1
+        grid = np.arange(-reach, reach + 1)
+        mass = np.exp(-0.5 * (grid / np.max(scale)) ** 2)
+        return rng.choice(grid, size, p=mass / mass.sum())
+    return np.rint(rng.normal(size=size) * scale).astype(int)
+
+
+def _staircase(rng: Any, scale: Any, shape: Any, size: Tuple[int, ...]) -> Any:
+    """Of sensitivity `scale`, epsilon `shape` and the gamma that is best for it."""
+    gamma = best_gamma(shape)
+    level = rng.geometric(-np.expm1(-shape), size) - 1
+    inner = rng.random(size) < gamma / (gamma + (1 - gamma) * np.exp(-shape))
+    place = rng.random(size)
+    steps = np.where(inner, level + gamma * place, level + gamma + (1 - gamma) * place)
+    return np.where(rng.random(size) < 0.5, -1, 1) * steps * scale
+
+
+def best_gamma(epsilon: Any) -> Any:
+    """Where the staircase mechanism has the least expected error (Geng and Viswanath 2014)."""
+    return 1.0 / (1.0 + np.exp(epsilon / 2))
+
+
+_DRAWS: Dict[str, Callable[[Any, Any, Any, Tuple[int, ...]], Any]] = {
+    "laplace": lambda rng, scale, shape, size: rng.laplace(size=size) * scale,
+    "gaussian": lambda rng, scale, shape, size: rng.normal(size=size) * scale,
+    "gumbel": lambda rng, scale, shape, size: rng.gumbel(size=size) * scale,
+    "logistic": lambda rng, scale, shape, size: rng.logistic(size=size) * scale,
+    "exponential": lambda rng, scale, shape, size: rng.exponential(size=size) * scale,
+    "gamma": lambda rng, scale, shape, size: rng.gamma(shape, size=size) * scale,
+    "geometric": lambda rng, scale, shape, size: rng.geometric(shape, size=size),
+    "discrete_laplace": _discrete_laplace,
+    "discrete_gaussian": _discrete_gaussian,
+    "staircase": _staircase,
+}
+LAWS = tuple(_DRAWS)
+"""Laws that noise can be drawn of here."""
+
+
+def added(
+    value: Any,
+    law: str,
+    *,
+    scale: Any = 1.0,
+    shape: Any = 1.0,
+    size: Any = None,
+    seed: Optional[str] = None,
+) -> Any:
+    """A value and the noise that a library adds to it.
+
+    Where the value is 0 in both worlds the noise comes alone: `mechanism(0.0)` is how libraries
+    draw noise that they add to data themselves.
+
+    Args:
+        value: Before noise: a number, a list or an array.
+        law: Of the noise, one of `LAWS`.
+        scale: Its scale.
+        shape: Its second parameter.
+        size: Shape of what is drawn, where that is more than the value's.
+        seed: What seeded it, where that is known.
+
+    Returns:
+        NoiseArray or an answer: a number for a number, else an array.
+    """
+    where, world = site(), marks.world
+    scale, shape = (np.asarray(marks.unmarked(one, where), dtype=float) for one in (scale, shape))
+    value = marks.combined(value)
+    if not isinstance(value, (marks.Marked, marks.MarkedNumber)):
+        value = np.asarray(value)
+    given = () if size is None else tuple(np.atleast_1d(size).tolist())
+    full = np.broadcast_shapes(np.shape(value), scale.shape, shape.shape, given)
+    rng = world.stream(where, full if full else None)
+    drawn = np.asarray(_DRAWS[law](rng, scale, shape, full))
+    noise = marks.noise(
+        drawn if full else drawn[()], law, where, scale=scale, shape=shape, seed=seed
+    )
+    if isinstance(value, (marks.Marked, marks.MarkedNumber)):
+        return value + noise
+    nothing = not np.any(value)
+    if world.equal("spend", where, nothing) and nothing:
+        return noise
+    parts = noise.array.parts if isinstance(noise, marks.MarkedNumber) else noise.parts
+    return marks.answer(value, parts, where)
+
+
+def picked(weights: Any) -> int:
+    """A place drawn with known probabilities."""
+    return int(marks.chosen(marks.plain(weights), (), site()))
+
+
+def exponential_weights(scores: Any) -> Any:
+    """Probabilities of the exponential mechanism, which is the largest of scores and Gumbel noise.
+
+    Args:
+        scores: In units of the noise's scale.
+    """
+    scores = np.asarray(scores, dtype=float)
+    weights = np.exp(scores - np.max(scores))
+    return weights / weights.sum()
+
+
+def flip_weights(scores: Any) -> Any:
+    """Probabilities of permute-and-flip, which is the largest of scores and exponential noise.
+
+    Candidates come at uniform times; one is taken if its coin says so and nobody's before did.
+
+    Args:
+        scores: In units of the noise's scale.
+    """
+    scores = np.asarray(scores, dtype=float)
+    takes = np.exp(scores - np.max(scores))
+    nodes, weights = np.polynomial.legendre.leggauss(min(len(takes) // 2 + 1, _NODES))
+    logs = np.log1p(-np.outer((nodes + 1) / 2, takes))  # that one before this time stays
+    others = np.exp(logs.sum(axis=1, keepdims=True) - logs)
+    found = takes * (weights / 2 @ others)
+    return found / found.sum()
+
+
+def unfollowed(what: str) -> None:
+    """Tells that a mechanism of a library cannot be followed."""
+    marks.world.tell("unfollowed", site(), what)

@@ -1,0 +1,1192 @@
+"""Arrays and numbers that carry noise, until their use says what they are.
+
+A `NoiseArray` is a linear form of draws that no data has been added to; the first addition of data
+makes an `AnswerArray`, which both worlds have alike. An answer stays marked until it is compared or
+maximised (a selection), or used as a number (a release). A `CoinArray` has uniform draws, perhaps
+scaled, until they are compared. `NoiseNumber`, `AnswerNumber` and `CoinNumber` are the same for one
+float.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from .channel import Site, site
+from .world import ListeningWorld
+
+_COMPARED = {"less": "<", "less_equal": "<", "greater": ">", "greater_equal": ">"}
+_MIRRORED = {"<": ">", ">": "<"}
+_STRUCTURAL = {
+    "concatenate",
+    "stack",
+    "hstack",
+    "vstack",
+    "column_stack",
+    "reshape",
+    "ravel",
+    "transpose",
+    "squeeze",
+    "expand_dims",
+    "broadcast_to",
+    "flip",
+    "roll",
+    "swapaxes",
+    "moveaxis",
+    "take",
+    "atleast_1d",
+    "atleast_2d",
+    "append",
+    "delete",
+    "split",
+    "array_split",
+    "tile",
+    "repeat",
+}
+
+world: ListeningWorld = None  # type: ignore[assignment]
+"""Set by `hooks.install`."""
+
+
+class NoisePart(NamedTuple):
+    """One draw of each element of an array: its law, parameters, and factor."""
+
+    law: str
+    ids: Any
+    factor: Any
+    scale: Any
+    shape: Any
+    seed: Optional[str]
+    site: Site
+
+    def mapped(self, change: Callable[[Any], Any]) -> NoisePart:
+        """The part with every array changed alike."""
+        return self._replace(
+            ids=change(self.ids),
+            factor=change(self.factor),
+            scale=change(self.scale),
+            shape=change(self.shape),
+        )
+
+    def message(self) -> Dict[str, Any]:
+        """The part as it is sent."""
+        return {
+            "law": self.law,
+            "ids": self.ids,
+            "factor": np.asarray(self.factor, dtype=float),
+            "scale": np.asarray(self.scale, dtype=float),
+            "shape": np.asarray(self.shape, dtype=float),
+            "seed": self.seed,
+            "site": list(self.site),
+        }
+
+
+def noise(
+    values: Any,
+    law: str,
+    where: Site,
+    *,
+    scale: Any = 1.0,
+    shape: Any = 1.0,
+    seed: Optional[str] = None,
+) -> Any:
+    """New noise.
+
+    Args:
+        values: What was drawn, the same in both worlds: a number or an array.
+        law: Its law, as `dpaudit.replaying.laws` names them.
+        where: Where in the code.
+        scale: Of the law, broadcast to the values.
+        shape: A second parameter of the law, likewise.
+        seed: What seeded the generator, where that is known.
+    """
+    content = np.asarray(values)
+    ids = world.noise_ids(content.shape, where)
+    full = [np.broadcast_to(np.asarray(one, dtype=float), content.shape) for one in (scale, shape)]
+    part = NoisePart(law, ids, np.ones(content.shape), full[0], full[1], seed, where)
+    marked = _noise(content, (part,))
+    return marked if isinstance(values, np.ndarray) else _number(marked)
+
+
+def coin(values: Any, where: Site) -> Any:
+    """New uniform draws in [0, 1)."""
+    content = np.asarray(values, dtype=float)
+    world.note("draw", where, content.shape)
+    state = CoinState(np.zeros(content.shape), np.ones(content.shape), content.copy())
+    if world.opposite:
+        content = 1.0 - content
+        values = content if isinstance(values, np.ndarray) else float(content)
+    marked = _coin(content, state, np.ones(content.shape), np.zeros(content.shape))
+    return marked if isinstance(values, np.ndarray) else _number(marked)
+
+
+def answer(
+    before: Any, parts: Tuple[NoisePart, ...], where: Site, *, out: Any = None, dtype: Any = None
+) -> Any:
+    """Asks for the answer of a step: a value before noise, and the noise that is added.
+
+    Returns:
+        The answer, equal in both worlds: an array, or a number for a shape of ().
+    """
+    shape = np.broadcast_shapes(np.shape(before), *(part.ids.shape for part in parts))
+    before = np.broadcast_to(plain(before), shape)
+    if before.dtype.kind not in "fiub":
+        before = before.astype(float)
+    parts = tuple(part.mapped(lambda one: np.broadcast_to(one, shape)) for part in parts)
+    for part in parts:
+        world.settle(part.ids)
+    reply = world.ask(
+        "answer",
+        where,
+        before=before.astype(float),
+        parts=[part.message() for part in parts],
+        first=world.next_answer,
+    )
+    value = np.asarray(reply["value"]).reshape(shape)
+    if dtype is None:
+        whole = before.dtype.kind in "iub" and all(part.law in WHOLE for part in parts)
+        dtype = np.int64 if whole else np.float64
+    value = value.astype(dtype)
+    if out is not None:
+        out[...] = value
+        value = out
+    ids = world.answer_ids(shape)
+    return _answer(value, ids, np.ones(shape), np.zeros(shape))
+
+
+WHOLE = ("geometric", "discrete_laplace", "discrete_gaussian", "poisson", "negative_binomial")
+"""Laws of whole numbers."""
+
+
+def plain(value: Any) -> Any:
+    """A value without its mark."""
+    if isinstance(value, Marked):
+        return value.view(np.ndarray)
+    if isinstance(value, MarkedNumber):
+        return np.asarray(float(value))
+    return np.asarray(value)
+
+
+def unmarked(value: Any, where: Site) -> Any:
+    """A value whose mark ends here: noise and coins are spent, answers are released."""
+    if isinstance(value, MarkedNumber):
+        _used(value.array, where)
+        return float(value)
+    if isinstance(value, Marked):
+        _used(value, where)
+        return value.view(np.ndarray)
+    if isinstance(value, (list, tuple)) and any(
+        isinstance(one, (Marked, MarkedNumber)) for one in value
+    ):
+        return type(value)(unmarked(one, where) for one in value)
+    return value
+
+
+def _used(value: Any, where: Site) -> None:
+    if isinstance(value, AnswerArray):
+        world.release(value.ids, where)
+    elif isinstance(value, NoiseArray):
+        for part in value.parts:
+            world.settle(part.ids)
+        world.note("draw", where, value.shape)  # from here on it is a coin
+    # a coin's value is the same in both worlds as long as what it was compared with is
+
+
+class Marked(np.ndarray):
+    """What the three arrays have in common: how numpy's functions reach them."""
+
+    def __array_finalize__(self, source: Any) -> None:
+        """A view that no method here made has lost its mark: what it came from is used."""
+        if isinstance(source, Marked) and source.is_marked and world.hears:
+            _used(source, site())
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether it still carries its mark."""
+        return False
+
+    def _changed(self, change: Callable[[Any], Any]) -> Any:
+        raise NotImplementedError
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Linear operations, comparisons and sums are followed; everything else is a use."""
+        return operated(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Functions that move elements are followed, and those that select; others are a use."""
+        del types
+        return _called(function, args, kwargs)
+
+    # methods of arrays that numpy does not send through the two above
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self.view(np.ndarray)[key]
+        if not self.is_marked:
+            return found
+        moved = self._changed(lambda one: np.asarray(one)[key])
+        return (
+            _number(moved) if np.ndim(found) == 0 and not isinstance(found, np.ndarray) else moved
+        )
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        where = site()
+        if not self.is_marked or not _fill(self, key, value):
+            _used(self, where)
+            self._forget()
+            value = unmarked(value, where)
+            self.view(np.ndarray)[key] = value
+
+    def _forget(self) -> None:
+        raise NotImplementedError
+
+    def __iter__(self) -> Any:
+        return (self[index] for index in range(len(self)))
+
+    def tolist(self) -> Any:
+        """Nested lists of marked numbers."""
+        if self.ndim == 0:
+            return _number(self)
+        return [one.tolist() if isinstance(one, Marked) else one for one in self]
+
+    def item(self, *index: Any) -> Any:
+        """One element, marked."""
+        flat = self._changed(np.ravel)
+        return _number(
+            flat[
+                int(np.ravel_multi_index(index, self.shape))
+                if len(index) > 1
+                else (index[0] if index else 0)
+            ]
+        )
+
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        """Another floating-point type keeps the mark; rounding to whole numbers is a use."""
+        if np.dtype(dtype).kind == "f" or np.dtype(dtype) == self.dtype:
+            found = self._changed(lambda one: one)
+            return found if np.dtype(dtype) == self.dtype else _retyped(found, dtype)
+        return unmarked(self, site()).astype(dtype, *args, **kwargs)
+
+    def copy(self, *_: Any, **__: Any) -> Any:
+        """A copy with the same mark."""
+        return self._changed(np.copy)
+
+    def __copy__(self) -> Any:
+        return self._changed(np.copy)
+
+    def __deepcopy__(self, _: Any) -> Any:
+        return self._changed(np.copy)
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> Any:
+        """As of numpy."""
+        return self._changed(lambda one: np.asarray(one).reshape(*shape, **kwargs))
+
+    def ravel(self, *_: Any, **__: Any) -> Any:
+        """As of numpy."""
+        return self._changed(np.ravel)
+
+    flatten = ravel
+
+    def squeeze(self, axis: Any = None) -> Any:
+        """As of numpy."""
+        return self._changed(lambda one: np.squeeze(one, axis))
+
+    def transpose(self, *axes: Any) -> Any:
+        """As of numpy."""
+        return self._changed(lambda one: np.asarray(one).transpose(*axes))
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - numpy's name
+        """As of numpy."""
+        return self._changed(lambda one: np.asarray(one).T)
+
+    def sum(self, axis: Any = None, **kwargs: Any) -> Any:
+        """As of numpy."""
+        return np.add.reduce(
+            self, axis=axis, **{k: v for k, v in kwargs.items() if k == "keepdims" and v}
+        )
+
+    def mean(self, axis: Any = None, **kwargs: Any) -> Any:
+        """As of numpy."""
+        count = self.size if axis is None else self.shape[axis]
+        return self.sum(axis=axis, **kwargs) / count
+
+    def argmax(self, axis: Any = None, out: Any = None, **_: Any) -> Any:
+        """The place of the largest: of answers, a selection."""
+        return selected(self, "max", axis, site())
+
+    def argmin(self, axis: Any = None, out: Any = None, **_: Any) -> Any:
+        """The place of the smallest: of answers, a selection."""
+        return selected(self, "min", axis, site())
+
+    def argsort(self, axis: Any = -1, *_: Any, **__: Any) -> Any:
+        """The order: of answers, a selection."""
+        if isinstance(self, AnswerArray) and self.is_marked and self.ndim == 1:
+            return ordered(self, site())
+        return np.argsort(unmarked(self, site()), axis=axis)
+
+    def __reduce__(self) -> Any:
+        return unmarked(self, site()).__reduce__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return unmarked(self, site()).__reduce_ex__(protocol)
+
+
+for _name in (
+    "max",
+    "min",
+    "std",
+    "var",
+    "prod",
+    "cumsum",
+    "dot",
+    "round",
+    "clip",
+    "ptp",
+    "tobytes",
+    "nonzero",
+    "any",
+    "all",
+    "sort",
+    "partition",
+    "argpartition",
+    "searchsorted",
+    "choose",
+    "fill",
+    "conj",
+    "trace",
+    "diagonal",
+    "byteswap",
+    "dump",
+    "dumps",
+    "tofile",
+    "put",
+    "take",
+    "repeat",
+    "compress",
+    "cumprod",
+    "__format__",
+    "__str__",
+    "__repr__",
+    "__bool__",
+    "__float__",
+    "__int__",
+    "__contains__",
+):
+
+    def _using(self: Any, *args: Any, _name: str = _name, **kwargs: Any) -> Any:
+        where = site()
+        bare = unmarked(self, where)
+        return getattr(bare, _name)(*(unmarked(one, where) for one in args), **kwargs)
+
+    setattr(Marked, _name, _using)
+
+_SELECTING = {"argmax", "argmin", "argsort", "sum", "mean"}
+
+
+class NoiseArray(Marked):
+    """A linear form of draws of noise."""
+
+    parts: Tuple[NoisePart, ...] = ()
+
+    @property
+    def is_marked(self) -> bool:
+        return bool(self.parts)
+
+    def _changed(self, change: Callable[[Any], Any]) -> Any:
+        parts = tuple(part.mapped(change) for part in self.parts)
+        return _noise(np.asarray(change(self.view(np.ndarray))), parts)
+
+    def _forget(self) -> None:
+        self.parts = ()
+
+
+class AnswerArray(Marked):
+    """Noisy answers, perhaps scaled and shifted: `factor * answer + offset`."""
+
+    ids: Any = None
+    factor: Any = None
+    offset: Any = None
+
+    @property
+    def is_marked(self) -> bool:
+        return self.ids is not None
+
+    def _changed(self, change: Callable[[Any], Any]) -> Any:
+        if self.ids is None:
+            return np.asarray(change(self.view(np.ndarray)))
+        content = np.asarray(change(self.view(np.ndarray)))
+        return _answer(content, change(self.ids), change(self.factor), change(self.offset))
+
+    def _forget(self) -> None:
+        self.ids = None
+
+
+class CoinState(NamedTuple):
+    """Of uniform draws: the interval in which each still lies, and where. Shared by all views."""
+
+    low: Any
+    high: Any
+    value: Any
+
+
+class CoinArray(Marked):
+    """Uniform draws, perhaps scaled and shifted: `factor * u + offset`."""
+
+    state: Optional[CoinState] = None
+    factor: Any = None
+    offset: Any = None
+
+    @property
+    def is_marked(self) -> bool:
+        return self.state is not None
+
+    def _changed(self, change: Callable[[Any], Any]) -> Any:
+        content = np.asarray(change(self.view(np.ndarray)))
+        if self.state is None:
+            return content
+        state = CoinState(*(change(one) for one in self.state))
+        return _coin(content, state, change(self.factor), change(self.offset))
+
+    def _forget(self) -> None:
+        self.state = None
+
+
+def _noise(content: Any, parts: Tuple[NoisePart, ...]) -> Any:
+    found = np.asarray(content).view(NoiseArray)
+    found.parts = parts
+    return found
+
+
+def _answer(content: Any, ids: Any, factor: Any, offset: Any) -> Any:
+    found = np.asarray(content).view(AnswerArray)
+    found.ids, found.factor, found.offset = np.asarray(ids), np.asarray(factor), np.asarray(offset)
+    return found if found.ndim else _number(found)
+
+
+def _coin(content: Any, state: CoinState, factor: Any, offset: Any) -> Any:
+    found = np.asarray(content).view(CoinArray)
+    found.state, found.factor, found.offset = state, np.asarray(factor), np.asarray(offset)
+    return found
+
+
+def _retyped(marked: Any, dtype: Any) -> Any:
+    content = marked.view(np.ndarray).astype(dtype)
+    if isinstance(marked, NoiseArray):
+        return _noise(content, marked.parts)
+    if isinstance(marked, AnswerArray):
+        return _answer(content, marked.ids, marked.factor, marked.offset)
+    return _coin(content, marked.state, marked.factor, marked.offset)
+
+
+class MarkedNumber(np.float64):
+    """A float with a mark: every operation is that of an array without dimensions.
+
+    It is numpy's float, since `numpy.float64 + other` leaves the sum to a subclass of its own only.
+    """
+
+    array: Any
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """As of arrays."""
+        return operated(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """As of arrays."""
+        del types
+        return _called(function, tuple(_array(one) for one in args), kwargs)
+
+    def __hash__(self) -> int:
+        _used(self.array, site())
+        return hash(float(self))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        _used(self.array, site())
+        return (float, (float(self),))
+
+    def item(self) -> Any:
+        """As of numpy's numbers."""
+        return self
+
+    def __deepcopy__(self, _: Any) -> Any:
+        return self
+
+    def reshape(self, *shape: Any) -> Any:
+        """As of numpy's numbers."""
+        return self.array.reshape(*shape)
+
+    def astype(self, dtype: Any) -> Any:
+        """As of numpy's numbers."""
+        return self if np.dtype(dtype).kind == "f" else np.dtype(dtype).type(int(self))
+
+
+class NoiseNumber(MarkedNumber):
+    """Noise that is one float."""
+
+
+class AnswerNumber(MarkedNumber):
+    """A noisy answer that is one float."""
+
+
+class CoinNumber(MarkedNumber):
+    """A uniform draw that is one float."""
+
+
+_NUMBERS = {NoiseArray: NoiseNumber, AnswerArray: AnswerNumber, CoinArray: CoinNumber}
+
+
+def _number(marked: Any) -> Any:
+    if not isinstance(marked, Marked):
+        return marked
+    if not marked.is_marked:
+        return marked.view(np.ndarray)[()]
+    content = marked.view(np.ndarray)
+    found = _NUMBERS[type(marked)](content[()] if content.ndim == 0 else content.item())
+    found.array = marked
+    return found
+
+
+def _binary(name: str, *, reflected: bool = False) -> Any:
+    ufunc = getattr(np, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, (int, float, np.ndarray, np.generic, list)):
+            return NotImplemented
+        return ufunc(other, self) if reflected else ufunc(self, other)
+
+    return method
+
+
+for _operator, _ufunc in (
+    ("add", "add"),
+    ("sub", "subtract"),
+    ("mul", "multiply"),
+    ("truediv", "true_divide"),
+    ("floordiv", "floor_divide"),
+    ("mod", "mod"),
+    ("pow", "power"),
+):
+    setattr(MarkedNumber, f"__{_operator}__", _binary(_ufunc))
+    setattr(MarkedNumber, f"__r{_operator}__", _binary(_ufunc, reflected=True))
+for _operator, _ufunc in (
+    ("lt", "less"),
+    ("le", "less_equal"),
+    ("gt", "greater"),
+    ("ge", "greater_equal"),
+    ("eq", "equal"),
+    ("ne", "not_equal"),
+):
+    setattr(MarkedNumber, f"__{_operator}__", _binary(_ufunc))
+MarkedNumber.__neg__ = lambda self: np.negative(self)
+MarkedNumber.__pos__ = lambda self: self
+for _name in ("sum", "mean", "max", "min", "squeeze", "copy"):
+    setattr(MarkedNumber, _name, lambda self, *_, **__: self)
+for _name in ("ravel", "flatten"):
+    setattr(MarkedNumber, _name, lambda self, *_: self.array.reshape(-1))
+for _name in (
+    "__abs__",
+    "__round__",
+    "__int__",
+    "__trunc__",
+    "__floor__",
+    "__ceil__",
+    "__bool__",
+    "__str__",
+    "__repr__",
+    "__format__",
+    "as_integer_ratio",
+    "hex",
+    "is_integer",
+    "round",
+    "clip",
+    "tolist",
+    "tobytes",
+    "any",
+    "all",
+    "view",
+    "nonzero",
+    "std",
+    "var",
+    "prod",
+    "cumsum",
+):
+
+    def _spending(self: Any, *args: Any, _name: str = _name, **kwargs: Any) -> Any:
+        _used(self.array, site())
+        value = self.array.view(np.ndarray)[()]  # whole where it was
+        plain_value = value.item()
+        return getattr(plain_value if hasattr(plain_value, _name) else value, _name)(
+            *args, **kwargs
+        )
+
+    setattr(MarkedNumber, _name, _spending)
+
+
+def _called(function: Any, args: Any, kwargs: Any) -> Any:
+    """What a function of numpy makes of arguments of which some are marked."""
+    name, where = function.__name__, site()
+    if name in _SELECTING and isinstance(args[0], Marked):
+        return getattr(args[0], name)(*args[1:], **kwargs)
+    if name in ("argmax", "argmin", "argsort"):
+        args = (combined(args[0]), *args[1:])
+        return getattr(args[0], name)(*args[1:], **kwargs)
+    if name in _STRUCTURAL:
+        followed = _moved(function, args, kwargs)
+        if followed is not None:
+            return followed
+    if name == "where" and len(args) == 3:
+        return _where(*args, where=where)
+    if (
+        name == "searchsorted"
+        and isinstance(args[1], CoinArray)
+        and not isinstance(args[0], Marked)
+    ):
+        return inverted(plain(args[0]), args[1], where, side=kwargs.get("side", "left"))
+    if name in (
+        "shape",
+        "ndim",
+        "size",
+        "result_type",
+        "may_share_memory",
+        "can_cast",
+        "iscomplexobj",
+    ):
+        return function(*_bare(args), **kwargs)
+    used = unmarked_all(args, where)
+    others = [one for one in args if not isinstance(one, (Marked, MarkedNumber))]
+    _checked(others, where, answers=any(isinstance(_array(one), AnswerArray) for one in args))
+    return function(*used, **{key: unmarked(one, where) for key, one in kwargs.items()})
+
+
+def _array(value: Any) -> Any:
+    return value.array if isinstance(value, MarkedNumber) else value
+
+
+def combined(values: Any) -> Any:
+    """A list of marked numbers or arrays, perhaps nested, as one marked array where possible.
+
+    Noise among answers is an answer to 0; a plain number among them is none, and has number -1.
+    """
+    if (
+        isinstance(values, (Marked, MarkedNumber))
+        or not isinstance(values, (list, tuple))
+        or not values
+    ):
+        return values
+    marks = [_array(combined(one)) for one in values]
+    kinds = {type(one) for one in marks if isinstance(one, Marked) and one.is_marked}
+    if not kinds or len({np.shape(one) for one in marks}) != 1:
+        return values
+    if kinds == {NoiseArray, AnswerArray}:
+        marks = [
+            _array(answer(0.0, one.parts, site())) if isinstance(one, NoiseArray) else one
+            for one in marks
+        ]
+        kinds = {AnswerArray}
+    if all(isinstance(one, Marked) and one.is_marked for one in marks):
+        return _joined(marks, np.stack) if len(kinds) == 1 else values
+    if kinds != {AnswerArray} or any(plain(one).dtype.kind not in "fiub" for one in marks):
+        return values
+    return _joined(
+        [one if isinstance(one, AnswerArray) else _constant(one) for one in marks], np.stack
+    )
+
+
+def _constant(value: Any) -> Any:
+    content = np.asarray(value)
+    world.equal("operand", site(), content)
+    none = np.full(content.shape, -1)
+    found = content.view(AnswerArray)
+    found.ids, found.factor, found.offset = none, np.zeros(content.shape), content.astype(float)
+    return found
+
+
+def _joined(marks: List[Any], join: Callable[[List[Any]], Any]) -> Any:
+    first = marks[0]
+    content = join([one.view(np.ndarray) for one in marks])
+    if isinstance(first, NoiseArray):
+        if len({tuple((part.law, part.seed) for part in one.parts) for one in marks}) != 1:
+            return content
+        parts = []
+        for column in zip(*(one.parts for one in marks)):
+            fields = {
+                name: join([np.asarray(getattr(part, name)) for part in column])
+                for name in ("ids", "factor", "scale", "shape")
+            }
+            parts.append(column[0]._replace(**fields))
+        return _noise(content, tuple(parts))
+    fields = [
+        join([np.asarray(getattr(one, name)) for one in marks]) for name in ("factor", "offset")
+    ]
+    if isinstance(first, AnswerArray):
+        return _answer(content, join([one.ids for one in marks]), *fields)
+    state = CoinState(
+        *(join([column[at] for column in (one.state for one in marks)]) for at in range(3))
+    )
+    return _coin(content, state, *fields)
+
+
+def _moved(function: Any, args: Any, kwargs: Any) -> Any:
+    """A function that only moves elements, on one marked array or on a list of them."""
+    first = args[0]
+    if isinstance(first, Marked) and first.is_marked:
+        if any(isinstance(one, (Marked, MarkedNumber)) for one in args[1:]):
+            return None
+        parts = function(np.zeros(0) if False else first.view(np.ndarray), *args[1:], **kwargs)
+        if isinstance(parts, list):
+            count = range(len(parts))
+            return [
+                first._changed(lambda one, at=at: function(one, *args[1:], **kwargs)[at])
+                for at in count
+            ]
+        return first._changed(lambda one: function(np.asarray(one), *args[1:], **kwargs))
+    if isinstance(first, (list, tuple)):
+        marks = [_array(one) for one in first]
+        if not all(isinstance(one, Marked) and one.is_marked for one in marks):
+            return None
+        if len({type(one) for one in marks}) != 1:
+            return None
+        return _joined(marks, lambda arrays: function(arrays, *args[1:], **kwargs))
+    return None
+
+
+def _fill(target: Any, key: Any, value: Any) -> bool:
+    """Sets elements of a marked array to others of its kind; whether that could be followed."""
+    value = _array(value)
+    if (
+        isinstance(target, AnswerArray)
+        and not isinstance(value, Marked)
+        and world.equal("operand", site(), plain(value))
+    ):
+        # a constant: an answer that is multiplied by 0
+        for name, new in (("factor", 0.0), ("offset", value)):
+            changed = np.array(getattr(target, name), dtype=float)
+            changed[key] = new
+            setattr(target, name, changed)
+        target.view(np.ndarray)[key] = value
+        return True
+    if type(value) is not type(target) or not isinstance(target, AnswerArray):
+        return False
+    for name in ("ids", "factor", "offset"):
+        changed = np.array(getattr(target, name))
+        changed[key] = getattr(value, name)
+        setattr(target, name, changed)
+    target.view(np.ndarray)[key] = value.view(np.ndarray)
+    return True
+
+
+def _where(condition: Any, first: Any, second: Any, *, where: Site) -> Any:
+    used = [unmarked(one, where) for one in (condition, first, second)]
+    return np.where(*used)
+
+
+def _bare(args: Any) -> Any:
+    return tuple(plain(one) if isinstance(one, (Marked, MarkedNumber)) else one for one in args)
+
+
+def unmarked_all(args: Any, where: Site) -> Any:
+    """Every argument without its mark."""
+    return tuple(unmarked(one, where) for one in args)
+
+
+def _checked(others: Any, where: Site, *, answers: bool) -> None:
+    """What is put together with answers, or with noise and coins, which may then protect it."""
+    for one in others:
+        if isinstance(one, (np.ndarray, np.generic, float, int)) and not isinstance(one, bool):
+            world.equal("operand" if answers else "spend", where, one)
+
+
+# -- operations ----------------------------------------------------------------------------------
+
+
+def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
+    """What a function of numpy makes of inputs of which some are marked."""
+    where = site()
+    inputs = tuple(_array(combined(one)) for one in inputs)
+    marked = [one for one in inputs if isinstance(one, Marked) and one.is_marked]
+    out = kwargs.get("out", (None,))[0]
+    if not marked or not world.hears:
+        return getattr(ufunc, method)(*_bare(inputs), **_bare_out(kwargs))
+    name = ufunc.__name__
+    if method == "__call__" and set(kwargs) <= {"out"} and len(inputs) <= 2:
+        found = _followed(name, inputs, out, where)
+        if found is not NotImplemented:
+            return found
+    if (
+        method == "reduce"
+        and name == "add"
+        and set(kwargs) <= {"axis", "keepdims", "dtype", "out"}
+        and out is None
+    ):
+        found = _summed(
+            inputs[0], kwargs.get("axis", 0), bool(kwargs.get("keepdims", False)), where
+        )
+        if found is not NotImplemented:
+            return found
+    answers = any(isinstance(one, AnswerArray) for one in marked)
+    _checked([one for one in inputs if not isinstance(one, Marked)], where, answers=answers)
+    used = unmarked_all(inputs, where)
+    return getattr(ufunc, method)(*used, **_bare_out(kwargs))
+
+
+def _bare_out(kwargs: Any) -> Any:
+    if "out" in kwargs:
+        kwargs = {
+            **kwargs,
+            "out": tuple(plain(one) if isinstance(one, Marked) else one for one in kwargs["out"]),
+        }
+    return kwargs
+
+
+def _followed(name: str, inputs: Any, out: Any, where: Site) -> Any:
+    if name in ("negative", "positive"):
+        return _scaled(inputs[0], -1.0 if name == "negative" else 1.0, where, out)
+    if len(inputs) != 2:
+        return NotImplemented
+    first, second = inputs
+    if name in ("add", "subtract"):
+        if name == "subtract":
+            second = (
+                _array(_scaled(second, -1.0, where, None))
+                if isinstance(second, Marked)
+                else -np.asarray(second)
+            )
+        return _added(first, second, out, where)
+    if name in ("multiply", "divide", "true_divide") and not (
+        isinstance(first, Marked) and isinstance(second, Marked)
+    ):
+        if isinstance(first, Marked):
+            factor = (
+                plain(second)
+                if name == "multiply"
+                else 1.0 / np.asarray(plain(second), dtype=float)
+            )
+            return _scaled(first, factor, where, out)
+        if name == "multiply":
+            return _scaled(second, plain(first), where, out)
+    if name in _COMPARED and out is None:
+        return _compared(first, second, _COMPARED[name], where)
+    return NotImplemented
+
+
+def _scaled(marked: Any, factor: Any, where: Site, out: Any) -> Any:
+    content = np.multiply(marked.view(np.ndarray), factor)
+    shape = content.shape
+    if content.dtype.kind not in "fiub" or not np.all(np.isfinite(factor)):
+        return NotImplemented
+    if out is not None:
+        plain(out)[...] = content
+        content = plain(out)
+    spread = _spread(marked, shape)
+    if isinstance(spread, NoiseArray):
+        parts = tuple(part._replace(factor=part.factor * factor) for part in spread.parts)
+        return _shaped(_noise(content, parts), marked)
+    if isinstance(spread, AnswerArray):
+        world.equal("operand", where, factor)
+        return _answer(content, spread.ids, spread.factor * factor, spread.offset * factor)
+    return _shaped(
+        _coin(content, spread.state, spread.factor * factor, spread.offset * factor), marked
+    )
+
+
+def _spread(marked: Any, shape: Any) -> Any:
+    """A marked array in another shape; in its own as it is, since coins can be written to."""
+    return (
+        marked
+        if marked.shape == shape
+        else _array(marked._changed(lambda one: np.broadcast_to(one, shape)))
+    )
+
+
+def _shaped(result: Any, source: Any) -> Any:
+    """A number where numpy would give one."""
+    del source
+    return result if result.ndim else _number(result)
+
+
+def _added(first: Any, second: Any, out: Any, where: Site) -> Any:
+    kinds = (type(first), type(second))
+    if CoinArray in kinds:
+        coin_, other = (first, second) if isinstance(first, CoinArray) else (second, first)
+        if isinstance(other, Marked):
+            return NotImplemented
+        return _coin_shifted(coin_, other, where)
+    if isinstance(first, NoiseArray) and isinstance(second, NoiseArray):
+        shape = np.broadcast_shapes(first.shape, second.shape)
+        parts = tuple(
+            part.mapped(lambda one: np.broadcast_to(one, shape))
+            for part in (*first.parts, *second.parts)
+        )
+        return _shaped(_noise(np.add(plain(first), plain(second)), parts), first)
+    if isinstance(first, AnswerArray) or isinstance(second, AnswerArray):
+        known, other = (first, second) if isinstance(first, AnswerArray) else (second, first)
+        if isinstance(other, Marked):
+            return _derived(known, other, out, where)
+        return _shifted(known, other, out, where)
+    noise_, data = (first, second) if isinstance(first, NoiseArray) else (second, first)
+    data = plain(data)
+    if data.dtype.kind not in "fiub":
+        return NotImplemented
+    base = None if out is None else plain(out)
+    return answer(data, noise_.parts, where, out=base)
+
+
+def _coin_shifted(marked: Any, other: Any, where: Site) -> Any:
+    del where
+    content = np.add(plain(marked), plain(other))
+    spread = _spread(marked, content.shape)
+    return _shaped(
+        _coin(content, spread.state, spread.factor, spread.offset + plain(other)), marked
+    )
+
+
+def _shifted(known: Any, other: Any, out: Any, where: Site) -> Any:
+    """An answer plus a value: a shift if that is equal in both worlds, else another answer."""
+    other = plain(other)
+    shape = np.broadcast_shapes(known.shape, other.shape)
+    spread = known._changed(lambda one: np.broadcast_to(one, shape))
+    spread = spread.array if isinstance(spread, MarkedNumber) else spread
+    content = np.add(plain(known), other)
+    ids, factor, offset = spread.ids, spread.factor, spread.offset + other
+    if where[:2] in world.asked:
+        reply = world.ask(
+            "shift",
+            where,
+            ids=ids,
+            factor=spread.factor,
+            offset=spread.offset,
+            other=np.broadcast_to(other, shape).astype(float),
+            first=world.next_answer,
+        )
+        if not reply["equal"]:
+            content = np.asarray(reply["value"]).reshape(shape).astype(content.dtype)
+            ids, factor, offset = world.answer_ids(shape), np.ones(shape), np.zeros(shape)
+    else:
+        world.note("shift", where, other)
+    if out is not None:
+        plain(out)[...] = content
+        content = plain(out)
+    return _answer(content, ids, factor, offset)
+
+
+def _derived(known: Any, other: Any, out: Any, where: Site) -> Any:
+    """The sum of an answer and of another answer, or of more noise: one new answer."""
+    shape = np.broadcast_shapes(known.shape, other.shape)
+    content = np.add(plain(known), plain(other))
+    parents, offset = [], np.zeros(shape)
+    fresh: List[Dict[str, Any]] = []
+    for one in (known, other):
+        spread = one._changed(lambda array: np.broadcast_to(array, shape))
+        spread = spread.array if isinstance(spread, MarkedNumber) else spread
+        if isinstance(spread, AnswerArray):
+            parents.append([spread.ids, spread.factor])
+            offset = offset + spread.offset
+        else:
+            for part in spread.parts:
+                world.settle(part.ids)
+                fresh.append(part.message())
+    ids = world.answer_ids(shape)
+    world.note(
+        "derive", where, offset, ids=ids, parents=parents, noise=fresh, offset=offset, value=content
+    )
+    if out is not None:
+        plain(out)[...] = content
+        content = plain(out)
+    return _answer(content, ids, np.ones(shape), np.zeros(shape))
+
+
+def _summed(marked: Any, axis: Any, keepdims: bool, where: Site) -> Any:
+    if not isinstance(marked, (NoiseArray, AnswerArray)) or not (
+        axis is None or isinstance(axis, int)
+    ):
+        return NotImplemented
+    if axis is None:
+        flat, axis = marked._changed(np.ravel), 0
+    else:
+        flat = marked._changed(lambda one: np.moveaxis(one, axis, 0))
+    if not len(flat) or len(flat) > 10_000:
+        return NotImplemented
+    content = np.add.reduce(
+        marked.view(np.ndarray), axis=None if marked.ndim == 1 else axis, keepdims=keepdims
+    )
+    if isinstance(marked, NoiseArray):
+        if len(flat) > 64:
+            return NotImplemented
+        parts = tuple(
+            part.mapped(lambda one, at=at: np.asarray(one)[at].reshape(np.shape(content)))
+            for part in flat.parts
+            for at in range(len(flat))
+        )
+        return _shaped(_noise(np.asarray(content), parts), marked)
+    shape = np.shape(content)
+    parents = [
+        [flat.ids[at].reshape(shape), flat.factor[at].reshape(shape)] for at in range(len(flat))
+    ]
+    offset = np.sum(flat.offset, axis=0).reshape(shape)
+    ids = world.answer_ids(shape)
+    world.note(
+        "derive",
+        where,
+        offset,
+        ids=ids,
+        parents=parents,
+        noise=[],
+        offset=offset,
+        value=np.asarray(content),
+    )
+    return _answer(np.asarray(content), ids, np.ones(shape), np.zeros(shape))
+
+
+# -- selections ----------------------------------------------------------------------------------
+
+
+def selected(marked: Any, which: str, axis: Any, where: Site) -> Any:
+    """The place of the largest or smallest: of answers along one axis, a selection."""
+    bare = marked.view(np.ndarray)
+    found = np.argmax(bare, axis=axis) if which == "max" else np.argmin(bare, axis=axis)
+    if not isinstance(marked, AnswerArray) or not marked.is_marked or not world.hears:
+        _used(marked, where)
+        return found
+    sign = 1.0 if which == "max" else -1.0
+    rows = np.moveaxis(
+        marked.reshape(1, -1) if axis is None else marked, -1 if axis is None else axis, -1
+    )
+    rows = rows.reshape(-1, rows.shape[-1])
+    for row in rows:
+        world.note(
+            "largest",
+            where,
+            row.offset,
+            ids=row.ids,
+            factor=sign * row.factor,
+            offset=sign * row.offset,
+            place=int(np.argmax(sign * row.view(np.ndarray))),
+        )
+    return found
+
+
+def ordered(marked: Any, where: Site) -> Any:
+    """The order of answers, smallest first: as many selections as it has places."""
+    order = np.argsort(marked.view(np.ndarray))
+    world.note(
+        "ordered",
+        where,
+        marked.offset,
+        ids=marked.ids,
+        factor=marked.factor,
+        offset=marked.offset,
+        order=order,
+    )
+    return order
+
+
+def _compared(first: Any, second: Any, sign: str, where: Site) -> Any:
+    """`first < second` or `first > second`, where at least one is marked."""
+    if not isinstance(first, Marked):
+        first, second, sign = second, first, _MIRRORED[sign]
+    if isinstance(first, NoiseArray) or isinstance(second, NoiseArray):
+        return NotImplemented
+    if isinstance(first, CoinArray):
+        if isinstance(second, Marked):
+            return NotImplemented
+        return tossed(first, plain(second), sign, where)
+    if isinstance(second, CoinArray):
+        return NotImplemented
+    shape = np.broadcast_shapes(first.shape, np.shape(second))
+    if not isinstance(second, Marked) and where[:2] in world.asked:
+        # a limit that depends on the data is part of what noise was added to
+        first = _array(_shifted(first, -np.asarray(plain(second), dtype=float), None, where))
+        second = np.zeros(())
+    bare = plain(first) < plain(second) if sign == "<" else plain(first) > plain(second)
+    sides: List[Any] = []
+    for one in (first, second):
+        if isinstance(one, Marked):
+            spread = one._changed(lambda array: np.broadcast_to(array, shape))
+            spread = _array(spread)
+            sides.append([spread.ids, spread.factor, spread.offset])
+        else:
+            value = np.broadcast_to(plain(one), shape).astype(float)
+            if not world.equal("operand", where, value):
+                return NotImplemented
+            sides.append([None, None, value])
+    # the outcome is the same in both worlds: answers are, and what they are compared with
+    world.note(
+        "compare", where, bare, sides=sides, sign=sign, outcome=np.asarray(bare, dtype=np.uint8)
+    )
+    return bare
+
+
+def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
+    """A coin compared with a value: what it still can be shrinks."""
+    shape = np.broadcast_shapes(marked.shape, bound.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        limit = np.broadcast_to((bound - marked.offset) / marked.factor, shape).astype(float)
+    flipped = np.broadcast_to(np.asarray(marked.factor) < 0, shape)
+    below = np.full(shape, sign == "<") ^ flipped  # whether "true" means u < limit
+    state = marked.state
+    if where[:2] in world.asked and marked.size == 1 and limit.size > 1:
+        order = np.argsort(limit, axis=None, kind="stable")
+        if world.equal("spend", where, order):
+            under = _between(state, limit, where)
+            return np.where(below, under, ~under)
+        world.tell(
+            "unfollowed", where, "one coin compared with limits whose order depends on the data"
+        )
+    if where[:2] in world.asked:
+        low, high = (np.broadcast_to(one, shape) for one in (state.low, state.high))
+        value = np.broadcast_to(state.value, shape)
+        reply = world.ask("coin", where, low=low, high=high, limit=limit, value=value)
+        under = np.asarray(reply["under"], dtype=bool).reshape(shape)
+        if shape == marked.shape and state.low.flags.writeable:
+            share = (value - low) / (high - low)  # where in the interval, the same in both worlds
+            inside = np.clip(limit, low, high)
+            # the lower part of the interval is [low, inside), the upper one [inside, high)
+            new_low, new_high = np.where(under, low, inside), np.where(under, inside, high)
+            for array, new in (
+                (state.low, new_low),
+                (state.high, new_high),
+                (state.value, new_low + share * (new_high - new_low)),
+            ):
+                array[...] = new
+    else:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            own = (
+                np.unique((bound - np.unique(marked.offset)) / np.unique(marked.factor))
+                if (np.ptp(marked.offset) == 0 and np.ptp(marked.factor) == 0 and bound.ndim == 0)
+                else limit
+            )
+        world.note("coin", where, own)
+        under = np.broadcast_to(state.value, shape) < limit
+        if world.opposite:
+            under = under ^ ((limit > 0) & (limit < 1))
+    outcome = np.where(below, under, ~under)
+    return outcome if outcome.ndim else np.bool_(outcome)
+
+
+def _between(state: CoinState, limit: Any, where: Site) -> Any:
+    """One coin compared with several limits: between which two of them it lies."""
+    low, high, value = (float(one.reshape(())) for one in state)
+    edges = np.concatenate([[low], np.sort(np.clip(limit, low, high), axis=None), [high]])
+    place = int(chosen(np.diff(edges), (), where))
+    inside = edges[place] + (value - low) / (high - low) * (edges[place + 1] - edges[place])
+    if state.low.flags.writeable:
+        state.low[...], state.high[...], state.value[...] = edges[place], edges[place + 1], inside
+    return np.clip(limit, low, high) >= edges[place + 1]
+
+
+def inverted(cdf: Any, marked: Any, where: Site, *, side: str) -> Any:
+    """A place in a table of cumulative weights, found by a coin."""
+    weights = np.diff(np.concatenate([[0.0], np.asarray(cdf, dtype=float)]))
+    total = marked.factor + marked.offset
+    exact = bool(np.all(marked.offset == 0)) and bool(np.allclose(total, cdf[-1]))
+    if where[:2] in world.asked and exact:
+        return chosen(weights, marked.shape, where)
+    world.note("choose", where, weights)
+    return np.searchsorted(cdf, marked.view(np.ndarray), side=side)
+
+
+def chosen(weights: Any, shape: Any, where: Site) -> Any:
+    """Places drawn with known probabilities, asked of the coordinator."""
+    weights = np.asarray(weights, dtype=float)
+    reply = world.ask("choose", where, weights=weights, count=int(np.prod(shape, dtype=int)))
+    return np.asarray(reply["places"]).reshape(shape)

@@ -1,0 +1,313 @@
+"""One fit in one world: what is drawn, what is asked of the coordinator, what is only noted.
+
+A step whose answer must be equal in both worlds is asked: both worlds wait for it. Whatever is
+equal as long as the worlds are (a coin, a sampler's probabilities, an operand) is noted, with a
+digest, and the notes of both worlds are compared at the next question; where they differ, the
+coordinator begins the fit again and has that line asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import threading
+from collections import Counter
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+
+import numpy as np
+
+from .channel import Channel, Site, connect, site
+
+PlainGenerator = np.random.Generator
+PlainState = np.random.RandomState
+
+
+class WorldsPart(SystemExit):
+    """The coordinator has ended this fit. No library catches it with its own errors."""
+
+
+class ListeningWorld:
+    """The state of a world's process.
+
+    Attributes:
+        name: "in" or "out".
+        active: Whether a fit is under way; draws outside of fits are not heard.
+        seed: Root of the streams that both worlds have in common.
+        opposite: Whether every coin falls the other way than it would.
+        fit: Number of the fit: a generator's seed is its own only in the fit that seeded it.
+        asked: Lines at which notes are questions.
+        counted: Numbers of records, of this world's table and of the other's.
+        next_answer: Number of the next answer.
+        beginnings: Called at the beginning of each fit.
+    """
+
+    def __init__(self, name: str, events: Any) -> None:
+        self.name, self.events = name, events
+        self.process = os.getpid()
+        self.thread = threading.get_ident()
+        self.fit = 0
+        self.beginnings: List[Callable[[], None]] = []
+        self.active = False
+        self.seed = 0
+        self.opposite = False
+        self.asked: Set[Tuple[str, int]] = set()
+        self.counted: Tuple[int, int] = (0, 0)
+        self._lock = threading.RLock()
+        self._sites: Dict[Site, int] = {}
+        self._new_sites: List[Site] = []
+        self._log: List[List[Any]] = []
+        self._streams: Dict[Any, Any] = {}
+        self._counts: Counter[Any] = Counter()
+        self._noise = self.next_answer = 0
+        self._settled = np.zeros(0, dtype=bool)
+        self._drawn_at: List[Tuple[int, int, Site]] = []
+        self._told: Set[str] = set()
+        self.released = np.zeros(0, dtype=bool)
+        self.quiet = threading.local()
+
+    # -- the fit ---------------------------------------------------------------------------------
+
+    def begin(self, message: Dict[str, Any]) -> None:
+        """Starts a fit."""
+        with self._lock:
+            self.fit += 1
+            self.seed, self.opposite = message["seed"], message["opposite"]
+            self.asked = {(file, line) for file, line in message["asked"]}
+            self.counted = tuple(message["rows"])
+            self._log, self._streams, self._counts = [], {}, Counter()
+            self._noise = self.next_answer = 0
+            self._settled = np.zeros(0, dtype=bool)
+            self.released = np.zeros(0, dtype=bool)
+            self._drawn_at, self._told = [], set()
+            for beginning in self.beginnings:
+                beginning()
+            self.active = True
+
+    def end(self) -> Dict[str, Any]:
+        """Ends the fit: what was noted since the last question, noise whose use was not seen."""
+        with self._lock:
+            self.active = False
+            unseen: Counter[Site] = Counter()
+            for start, stop, where in self._drawn_at:
+                known = self._settled[start:stop]
+                left = (stop - start) - int(known.sum())
+                if left:
+                    unseen[where] += left
+            return {**self._notes(), "unseen": [[*where, left] for where, left in unseen.items()]}
+
+    @property
+    def hears(self) -> bool:
+        """Whether a draw made now is part of a fit, and not one of a draw that is heard already."""
+        if not self.active or getattr(self.quiet, "depth", 0):
+            return False
+        if os.getpid() != self.process:
+            self._report_child()
+            return False
+        if threading.get_ident() != self.thread:
+            self.tell("thread", site(), "drawn in a thread, whose turn is not repeatable")
+        return True
+
+    def hushed(self) -> "_Hush":
+        """A context in which draws are not heard: they are part of one that is."""
+        return _Hush(self.quiet)
+
+    # -- talking ---------------------------------------------------------------------------------
+
+    def ask(self, kind: str, where: Site, **fields: Any) -> Dict[str, Any]:
+        """Asks the coordinator, which answers both worlds alike.
+
+        Raises:
+            WorldsPart: If it has ended this fit.
+        """
+        with self._lock:
+            fields.update(self._notes())
+            self.events.send({"kind": kind, "site": list(where), **fields})
+            reply = self.events.receive()
+        if reply.get("part"):
+            self.active = False
+            raise WorldsPart("dpaudit has ended this fit")
+        return reply
+
+    def note(self, kind: str, where: Site, *values: Any, **more: Any) -> None:
+        """Notes what is equal as long as the worlds are; `more` is handed over as it is."""
+        if not self.active:
+            return
+        with self._lock:
+            self._log.append([kind, self._number(where), digest(values), more or None])
+            if len(self._log) >= 20_000:
+                self.ask("notes", where)
+
+    def equal(self, kind: str, where: Site, value: Any) -> bool:
+        """Whether a value is equal in both worlds: taken for granted where it is only noted."""
+        if where[:2] in self.asked:
+            sent = np.asarray(value)
+            if sent.dtype.kind not in "fiub":
+                sent = np.frombuffer(bytes.fromhex(digest((value,))), dtype=np.uint8)
+            return bool(self.ask("equal", where, what=kind, value=sent)["equal"])
+        self.note(kind, where, value)
+        return True
+
+    def tell(self, kind: str, where: Site, text: str) -> None:
+        """Tells once per line and fit that something cannot be followed, or has a known flaw."""
+        key = f"{kind}{where[0]}:{where[1]}{text}"
+        if key not in self._told:
+            self._told.add(key)
+            self.note("tell", where, kind, told=kind, text=text)
+
+    def _notes(self) -> Dict[str, Any]:
+        log, self._log = self._log, []
+        sites, self._new_sites = self._new_sites, []
+        return {"log": log, "sites": [list(one) for one in sites]}
+
+    def _number(self, where: Site) -> int:
+        if where not in self._sites:
+            self._sites[where] = len(self._sites)
+            self._new_sites.append(where)
+        return self._sites[where]
+
+    def _report_child(self) -> None:
+        """A process that the generator started draws: what it does there is not heard."""
+        self.active = False
+        address = os.environ["DPAUDIT_LISTEN"]
+        connect(address, {"role": "child", "world": self.name, "site": list(site())})
+
+    # -- numbers ---------------------------------------------------------------------------------
+
+    def stream(self, where: Site, size: Any, make: Callable[[Any], Any] = PlainGenerator) -> Any:
+        """A generator that is the same in both worlds: of a line, and of one draw for arrays."""
+        count = 0
+        if size is not None:
+            self._counts[where] += 1
+            count = self._counts[where]
+        key = (where, count, make)
+        found = self._streams.get(key)
+        if found is None:
+            name = repr(
+                (self.seed, os.path.basename(where[0]), where[1], where[2], count, size is None)
+            )
+            entropy = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest(), "big")
+            found = make(np.random.PCG64(np.random.SeedSequence(entropy)))
+            if size is None:
+                self._streams[key] = found
+        return found
+
+    def other_way(self, drawn: Any, again: Callable[[], Any]) -> Any:
+        """A draw without data; another one where coins are to fall the other way."""
+        for _ in range(20 if self.opposite else 0):
+            other = again()
+            if not np.array_equal(other, drawn):
+                return other
+        return drawn
+
+    def rows_shared(self, where: Site, size: Any) -> Optional[int]:
+        """For a draw with one number per record: the place of the record that one world lacks.
+
+        None where the draw has the same size in both worlds.
+        """
+        own, other = self.counted
+        first = size if isinstance(size, (int, np.integer)) else (size[0] if size else None)
+        if own == other or first is None or int(first) not in (own, other):
+            return None
+        reply = self.ask("rows", where, size=int(first))
+        return reply["place"] if reply["shared"] else None
+
+    def noise_ids(self, shape: Tuple[int, ...], where: Site) -> Any:
+        """Numbers of new draws of noise."""
+        size = int(np.prod(shape, dtype=int))
+        start, self._noise = self._noise, self._noise + size
+        if self._noise > len(self._settled):
+            grown = np.zeros(max(1024, 2 * self._noise), dtype=bool)
+            grown[: len(self._settled)] = self._settled
+            self._settled = grown
+        self._drawn_at.append((start, self._noise, where))
+        return np.arange(start, self._noise).reshape(shape)
+
+    def settle(self, ids: Any) -> None:
+        """The use of some noise was seen."""
+        self._settled[np.asarray(ids).ravel()] = True
+
+    def answer_ids(self, shape: Tuple[int, ...]) -> Any:
+        """Numbers of new answers."""
+        size = int(np.prod(shape, dtype=int))
+        start, self.next_answer = self.next_answer, self.next_answer + size
+        if self.next_answer > len(self.released):
+            grown = np.zeros(max(1024, 2 * self.next_answer), dtype=bool)
+            grown[: len(self.released)] = self.released
+            self.released = grown
+        return np.arange(start, self.next_answer).reshape(shape)
+
+    def release(self, ids: Any, where: Site) -> None:
+        """These answers are used as numbers."""
+        flat = np.asarray(ids).ravel()
+        flat = flat[flat >= 0]  # a plain number among answers has none
+        fresh = flat[~self.released[flat]]
+        if len(fresh):
+            self.released[fresh] = True
+            self.note("release", where, fresh, ids=fresh)
+
+
+class _Hush:
+    def __init__(self, quiet: Any) -> None:
+        self.quiet = quiet
+
+    def __enter__(self) -> None:
+        self.quiet.depth = getattr(self.quiet, "depth", 0) + 1
+
+    def __exit__(self, *_: Any) -> None:
+        self.quiet.depth -= 1
+
+
+def digest(values: Tuple[Any, ...]) -> str:
+    """A short digest of plain values."""
+    found = hashlib.blake2b(digest_size=8)
+    for value in values:
+        if hasattr(value, "detach"):
+            value = value.detach().cpu().numpy()
+        if isinstance(value, (np.ndarray, np.generic, float, int)):
+            array = np.asarray(value)
+            if array.dtype.kind in "fiubc":
+                found.update(repr(array.shape).encode())
+                if array.dtype.kind in "iub":
+                    array = array.astype(np.float64)
+                found.update(
+                    np.ascontiguousarray(
+                        array.astype(np.float64) if array.dtype.kind == "f" else array
+                    ).tobytes()
+                )
+                continue
+        try:
+            found.update(
+                repr(value).encode() if isinstance(value, (str, tuple)) else pickle.dumps(value, 4)
+            )
+        except Exception:  # noqa: BLE001 - what cannot be written down is told apart by its type
+            found.update(repr(type(value)).encode())
+    return found.hexdigest()
+
+
+def connected() -> ListeningWorld:
+    """This process as a world: connected, with a thread that begins and ends fits when asked."""
+    address, name = os.environ["DPAUDIT_LISTEN"], os.environ["DPAUDIT_WORLD"]
+    main = os.environ.setdefault("DPAUDIT_LISTEN_MAIN", str(os.getpid()))
+    who = {"world": name, "process": os.getpid()}
+    if main != str(os.getpid()):  # started by the generator: it is told of, if it draws
+        child = ListeningWorld(name, None)
+        child.process, child.active = -1, True
+        return child
+    world = ListeningWorld(name, connect(address, {"role": "events", **who}))
+    control = connect(address, {"role": "control", **who})
+    threading.Thread(target=_controlled, args=(world, control), daemon=True).start()
+    return world
+
+
+def _controlled(world: ListeningWorld, control: Channel) -> None:
+    while True:
+        try:
+            message = control.receive()
+        except (EOFError, OSError):
+            return
+        if message["kind"] == "begin":
+            world.begin(message)
+            control.send({"kind": "begun"})
+        else:
+            control.send({"kind": "ended", **world.end()})

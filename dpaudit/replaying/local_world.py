@@ -1,0 +1,32 @@
+"""A generator of this environment, as the reference worker of a world's process fits it."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+
+class Unpickled:
+    """The generator in a file that the coordinator wrote.
+
+    Attributes:
+        claim: None: the coordinator knows it.
+    """
+
+    claim = None
+
+    def __init__(self, *, path: str) -> None:
+        """Reads the generator.
+
+        Args:
+            path: A pickle of the coordinator's search path, the schema, and the pickled generator.
+        """
+        search_path, blob = pickle.loads(Path(path).read_bytes())
+        sys.path += [entry for entry in search_path if entry not in sys.path]
+        self._schema, self._generator = pickle.loads(blob)
+
+    def fit(self, data: Any, *, seed: int) -> Any:
+        """Fits the generator on a table, which is made canonical."""
+        return self._generator.fit(self._schema.canonical(data), seed=seed)

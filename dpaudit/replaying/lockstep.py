@@ -1,0 +1,852 @@
+"""Both worlds at once: each question waits for the other world's, and both get one answer."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Listener
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.errors import ReplayError
+from dpaudit.external.messages import SynthesisError, WorkerError
+from dpaudit.external.session import FOLDER_PREFIX, WorkerSession, WorkerStart
+from dpaudit.plugins.protocols import World
+from dpaudit.replaying import laws
+from dpaudit.replaying.laws import NoiseLaw, Share
+from dpaudit.replaying.listening.channel import Channel, connect
+from dpaudit.replaying.transcript import (
+    AnswerSelection,
+    ChoiceStep,
+    ComparedSide,
+    Derived,
+    NoisyStep,
+    Pair,
+    Parting,
+    PartKind,
+    Site,
+    Transcript,
+    Unfollowed,
+    flat,
+)
+
+BOOT: Final = Path(__file__).parent / "listening" / "boot"
+WORLDS: Final = (World.IN, World.OUT)
+ROUNDING: Final = 1e-9
+"""Values of both worlds that differ by less, relative to the larger one, are the same."""
+MOST_ASKED: Final = 200
+"""Lines that may turn out to depend on the data before a fit is given up."""
+_NUDGE: Final = 1e-5
+OPPOSITE: Final = 1
+"""Number of the coins that fall the other way than those of number 0, each of them."""
+
+_ASKABLE: Final = frozenset({"choose", "coin", "shift", "operand", "located", "spend"})
+"""Kinds of notes that are questions where their line is asked."""
+
+
+class Order(NamedTuple):
+    """How answers are drawn in one replay.
+
+    Attributes:
+        number: Of the replay; names its streams.
+        base: The world whose law the answers are drawn from.
+        tilt: How far they are moved towards where the worlds differ most; 0 for not at all.
+        coins: Which of the replay's coins both worlds share.
+        nudged: Lines of noise whose answers world "out" gets a little changed: shows whether they
+            are used as numbers.
+        seed: Number of the seed that the generator is handed; that of the replay if None.
+    """
+
+    number: int
+    base: World = World.IN
+    tilt: float = 0.0
+    coins: int = 0
+    nudged: frozenset[Site] = frozenset()
+    seed: int | None = None
+
+
+class Played(NamedTuple):
+    """A replay and the tables that came out.
+
+    Attributes:
+        transcript: What happened.
+        tables: The synthetic table of each world; None if there is none.
+        failure: Why a world has no table, if it failed by itself.
+    """
+
+    transcript: Transcript
+    tables: tuple[pd.DataFrame | None, pd.DataFrame | None]
+    failure: str | None
+
+
+class _Ended(NamedTuple):
+    """A world's fit is over."""
+
+
+class _Again(Exception):  # noqa: N818 - it is no error
+    """The fit begins again, with a further line asked."""
+
+
+class _Parted(Exception):  # noqa: N818 - it is no error
+    """The worlds have parted."""
+
+    def __init__(self, parting: Parting) -> None:
+        super().__init__()
+        self.parting = parting
+
+
+@dataclass
+class _Side:
+    """One world's process.
+
+    Attributes:
+        session: Its requests.
+        events: Its questions.
+        control: Begins and ends its fits.
+        sites: The lines that it has named, in its order.
+    """
+
+    session: WorkerSession
+    events: Channel
+    control: Channel
+    sites: list[Site] = field(default_factory=list)
+
+
+class Worlds:
+    """Two processes that fit the same generator; made by `opened_worlds`.
+
+    Attributes:
+        rng: Makes a stream of its purpose and number; set before the first replay.
+    """
+
+    rng: Callable[[str, int], np.random.Generator]
+
+    def __init__(self, sides: Mapping[World, _Side], children: list[Site]) -> None:
+        self._sides, self._children = sides, children
+        self._asked: set[tuple[str, int]] = set()
+        self._pool = ThreadPoolExecutor(2)
+
+    def play(
+        self, tables: Mapping[World, pd.DataFrame], *, rows: int, order: Order, place: int
+    ) -> Played:
+        """Fits in both worlds with the same answers.
+
+        Args:
+            tables: What each world trains on.
+            rows: Synthetic rows asked of both.
+            order: How answers are drawn.
+            place: Where the record is that only one world has.
+
+        Returns:
+            What happened.
+
+        Raises:
+            ReplayError: If a world's process ends, or too much depends on the data to be followed.
+        """
+        started, before = time.monotonic(), set(self._asked)
+        while len(self._asked) < MOST_ASKED:
+            match = _Match(self._sides, order, self.rng, self._asked, place)
+            try:
+                played = self._once(match, tables, rows=rows, order=order)
+            except _Again:
+                continue
+            if order.nudged:
+                self._asked = before
+            played.transcript.seconds = time.monotonic() - started
+            return played
+        raise ReplayError(
+            f"more than {MOST_ASKED} lines depend on the record without being followed: replay "
+            "can say nothing of this generator"
+        )
+
+    def _once(
+        self, match: _Match, tables: Mapping[World, pd.DataFrame], *, rows: int, order: Order
+    ) -> Played:
+        lengths = {world: len(tables[world]) for world in WORLDS}
+        self._children.clear()
+        for world, other in (WORLDS, WORLDS[::-1]):
+            control = self._sides[world].control
+            control.send(
+                {
+                    "kind": "begin",
+                    "seed": int(
+                        self.rng(
+                            f"coins/{order.coins if order.coins != OPPOSITE else 0}", order.number
+                        ).integers(2**62)
+                    ),
+                    "opposite": order.coins == OPPOSITE,
+                    "asked": sorted(self._asked),
+                    "rows": [lengths[world], lengths[other]],
+                }
+            )
+            control.receive()
+        seed = int(
+            self.rng("seed", order.number if order.seed is None else order.seed).integers(2**31)
+        )
+        fits = {
+            world: self._pool.submit(
+                self._sides[world].session.synthesize, tables[world], rows=rows, seed=seed
+            )
+            for world in WORLDS
+        }
+        parting = None
+        again = False
+        try:
+            match.run(fits)
+        except _Parted as parted:
+            parting = parted.parting
+        except _Again:
+            again = True
+        match.dismiss(fits)
+        found: list[pd.DataFrame | None] = []
+        failure = None
+        for world in WORLDS:
+            try:
+                found.append(fits[world].result())
+            except SynthesisError as error:
+                found.append(None)
+                if "dpaudit has ended this fit" not in str(error):
+                    failure = failure or f"world {world}: {error}"
+            except WorkerError as error:
+                raise ReplayError(f"world {world} ended: {error}") from None
+        if again:
+            for world in WORLDS:
+                self._ended(world)
+            raise _Again
+        transcript = match.transcript
+        for world, ended in [(world, self._ended(world)) for world in WORLDS]:
+            match.take(world, ended)
+            if world is World.IN or parting is not None:
+                transcript.unfollowed += [
+                    Unfollowed(Site(*one[:3]), "noise whose use was not seen")
+                    for one in ended["unseen"]
+                ]
+        transcript.unfollowed += [
+            Unfollowed(one, "drawn in a process that the generator started")
+            for one in self._children
+        ]
+        if parting is None and failure is None:
+            try:
+                match.compare_notes()
+                parting = _rows_parted(found)
+            except _Parted as parted:
+                parting = parted.parting
+        transcript.parting = parting
+        if parting is not None:
+            transcript.coin_before = transcript.coin_before or transcript.first_coin
+        return Played(transcript, (found[0], found[1]), failure)
+
+    def _ended(self, world: World) -> dict[str, Any]:
+        control = self._sides[world].control
+        control.send({"kind": "end"})
+        return control.receive()
+
+    def close(self) -> None:
+        """Ends both processes."""
+        for side in self._sides.values():
+            side.session.end()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Match:
+    """The questions of one fit in both worlds."""
+
+    def __init__(
+        self,
+        sides: Mapping[World, _Side],
+        order: Order,
+        rng: Callable[[str, int], np.random.Generator],
+        asked: set[tuple[str, int]],
+        place: int,
+    ) -> None:
+        self.sides, self.order, self.asked, self.place = sides, order, asked, place
+        self.transcript = Transcript()
+        self._rng = rng("answers", order.number)
+        self._notes: dict[World, list[list[Any]]] = {world: [] for world in WORLDS}
+        self._next = 0
+        self._answers: dict[int, tuple[int, int]] = {}
+        self._used: dict[int, int] = {}
+        self._waiting: set[World] = set()
+
+    # -- the exchange ----------------------------------------------------------------------------
+
+    def run(self, fits: Mapping[World, Future[pd.DataFrame]]) -> None:
+        """Answers questions until both fits are over.
+
+        Raises:
+            _Parted: Where the worlds part.
+            _Again: If a line must be asked that was not.
+        """
+        while True:
+            said = {world: self._next_question(world, fits[world]) for world in WORLDS}
+            for world, message in said.items():
+                if message is not None:
+                    self._waiting.add(world)
+                    self.take(world, message)
+            ended = [world for world, message in said.items() if message is None]
+            if len(ended) == 2:
+                return
+            if ended:
+                if fits[ended[0]].exception() is not None:
+                    raise _Parted(self._failure(ended[0], said, fits))
+                self.compare_notes(partial=True)
+                raise _Parted(self._lone(said))
+            self.compare_notes()
+            inside, outside = said[World.IN], said[World.OUT]
+            assert inside is not None
+            assert outside is not None
+            sites = self._sites(inside, outside)
+            if inside["kind"] != outside["kind"] or sites[0] != sites[1]:
+                raise _Parted(
+                    Parting(
+                        kind=PartKind.STEPS, sites=sites, values=(inside["kind"], outside["kind"])
+                    )
+                )
+            replies = getattr(self, f"_on_{inside['kind']}")(sites[0], inside, outside)
+            for world, reply in zip(WORLDS, replies, strict=True):
+                self.sides[world].events.send(reply)
+                self._waiting.discard(world)
+
+    def dismiss(self, fits: Mapping[World, Future[pd.DataFrame]]) -> None:
+        """Ends what is left of both fits."""
+        for world in WORLDS:
+            message: dict[str, Any] | None = {} if world in self._waiting else None
+            while message is not None or not fits[world].done():
+                if message is not None:
+                    self._named(world, message)
+                    with suppress(OSError):
+                        self.sides[world].events.send({"part": True})
+                message = self._next_question(world, fits[world])
+
+    def _next_question(self, world: World, fit: Future[pd.DataFrame]) -> dict[str, Any] | None:
+        """What a world asks next; None if its fit is over."""
+        channel = self.sides[world].events
+        while True:
+            done = fit.done()  # asked first: it may have said something before it ended
+            try:
+                if channel.connection.poll(0.0 if done else 0.02):
+                    return channel.receive()
+            except (EOFError, OSError):
+                return None
+            if done:
+                return None
+
+    def _named(self, world: World, message: dict[str, Any]) -> None:
+        self.sides[world].sites += [Site(*one) for one in message.get("sites", ())]
+
+    def take(self, world: World, message: dict[str, Any]) -> None:
+        """Keeps the notes that come with a message."""
+        self._named(world, message)
+        self._notes[world] += message["log"]
+
+    def compare_notes(self, *, partial: bool = False) -> None:
+        """Compares what both worlds noted since the last question.
+
+        Raises:
+            _Parted: Where they differ and cannot be asked.
+            _Again: Where they differ and can.
+        """
+        inside, outside = (self._notes[world] for world in WORLDS)
+        shared = min(len(inside), len(outside))
+        for first, second in zip(inside[:shared], outside[:shared], strict=True):
+            sites = (self.sides[World.IN].sites[first[1]], self.sides[World.OUT].sites[second[1]])
+            if first[0] != second[0] or sites[0] != sites[1]:
+                raise _Parted(
+                    Parting(kind=PartKind.STEPS, sites=sites, values=(first[0], second[0]))
+                )
+            if first[2] != second[2]:
+                key = sites[0][:2]
+                if first[0] in _ASKABLE and key not in self.asked:
+                    self.asked.add(key)
+                    raise _Again
+                raise _Parted(
+                    Parting(kind=PartKind.DRAWS, sites=sites, values=(first[0], second[0]))
+                )
+            self._record(sites[0], first)
+        if len(inside) != len(outside) and not partial:
+            longer = WORLDS[0] if len(inside) > len(outside) else WORLDS[1]
+            note = self._notes[longer][shared]
+            site = self.sides[longer].sites[note[1]]
+            places = (site, None) if longer is World.IN else (None, site)
+            raise _Parted(
+                Parting(
+                    kind=PartKind.STEPS,
+                    sites=places,
+                    values=(f"{len(inside)} draws and uses", f"{len(outside)}"),
+                )
+            )
+        self._notes = {world: [] for world in WORLDS}
+
+    def _sites(self, inside: Mapping[str, Any], outside: Mapping[str, Any]) -> tuple[Site, Site]:
+        return Site(*inside["site"]), Site(*outside["site"])
+
+    def _lone(self, said: Mapping[World, Mapping[str, Any] | None]) -> Parting:
+        sites = tuple(None if one is None else Site(*one["site"]) for one in said.values())
+        values = tuple(
+            "no further step" if one is None else str(one["kind"]) for one in said.values()
+        )
+        return Parting(
+            kind=PartKind.STEPS, sites=(sites[0], sites[1]), values=(values[0], values[1])
+        )
+
+    def _failure(
+        self,
+        world: World,
+        said: Mapping[World, Mapping[str, Any] | None],
+        fits: Mapping[World, Future[pd.DataFrame]],
+    ) -> Parting:
+        del said
+        what = str(fits[world].exception())
+        values = (what, "goes on") if world is World.IN else ("goes on", what)
+        return Parting(kind=PartKind.FAILURE, sites=(None, None), values=values)
+
+    def _record(self, site: Site, note: list[Any]) -> None:
+        """What a note says of answers and coins."""
+        kind, more = note[0], note[3] or {}
+        if kind in ("draw", "choose", "coin", "located") and self.transcript.first_coin is None:
+            self.transcript.first_coin = site
+        if kind == "release":
+            self.transcript.released.append(np.asarray(more["ids"], dtype=int).ravel())
+        elif kind == "tell":
+            self._unfollowed(site, more["text"])
+        elif kind == "derive":
+            self.transcript.derived.append(
+                Derived(
+                    ids=more["ids"],
+                    parents=tuple((ids, factor) for ids, factor in more["parents"]),
+                    offset=more["offset"],
+                    noise=tuple(more["noise"]),
+                    value=more["value"],
+                )
+            )
+        elif kind in ("largest", "ordered"):
+            self.transcript.selections.append(
+                AnswerSelection(
+                    site=site,
+                    how=kind,
+                    ids=flat(more["ids"]),
+                    factor=flat(more["factor"]),
+                    offset=flat(more["offset"]),
+                    outcome=flat(more["place" if kind == "largest" else "order"]),
+                )
+            )
+        elif kind == "compare":
+            left, right = (ComparedSide(*side) for side in more["sides"])
+            assert left.ids is not None
+            assert left.factor is not None
+            self.transcript.selections.append(
+                AnswerSelection(
+                    site=site,
+                    how=kind,
+                    ids=flat(left.ids),
+                    factor=flat(left.factor),
+                    offset=flat(left.offset),
+                    outcome=flat(more["outcome"]),
+                    other=right,
+                    sign=more["sign"],
+                )
+            )
+
+    # -- the questions ---------------------------------------------------------------------------
+
+    def _on_notes(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
+        del site, inside, outside
+        return {}, {}
+
+    def _on_rows(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
+        if inside["size"] == outside["size"]:
+            return ({"shared": False},) * 2
+        if abs(inside["size"] - outside["size"]) != 1:
+            sizes = (f"size {inside['size']}", f"size {outside['size']}")
+            raise _Parted(Parting(kind=PartKind.SHAPES, sites=(site, site), values=sizes))
+        return ({"shared": True, "place": self.place},) * 2
+
+    def _on_equal(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
+        first, second = inside["value"], outside["value"]
+        equal = same(first, second)
+        if not equal and inside["what"] == "spend":
+            self._unfollowed(
+                site, "noise or a coin is put together with data in a way that cannot be followed"
+            )
+        elif not equal:
+            values = (shown(first), shown(second))
+            raise _Parted(Parting(kind=PartKind.OPERANDS, sites=(site, site), values=values))
+        return ({"equal": equal},) * 2
+
+    def _on_answer(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
+        before = (inside["before"], outside["before"])
+        if before[0].shape != before[1].shape:
+            values = tuple(f"shape {one.shape}" for one in before)
+            raise _Parted(
+                Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1]))
+            )
+        parts = inside["parts"], outside["parts"]
+        if [one["law"] for one in parts[0]] != [one["law"] for one in parts[1]]:
+            values = tuple(", ".join(one["law"] for one in side) for side in parts)
+            raise _Parted(
+                Parting(kind=PartKind.STEPS, sites=(site, site), values=(values[0], values[1]))
+            )
+        self._next = inside["first"]
+        value = self._answered(site, Pair(flat(before[0]), flat(before[1])), parts)
+        other = value
+        if Site(*parts[0][0]["site"]) in self.order.nudged:
+            other = nudged(value, float(self.transcript.noisy[-1].laws[0].width), self._rng)
+        return tuple({"value": one.reshape(before[0].shape)} for one in (value, other))
+
+    def _answered(self, site: Site, before: Pair, parts: tuple[list[Any], list[Any]]) -> Any:
+        """Draws one answer for both worlds and keeps the step."""
+        drawn = tuple(int(one) for part in parts[0] for one in flat(part["ids"]))
+        reused = [self._used[one] for one in drawn if one in self._used]
+        if reused:
+            return self._reused(site, before, drawn)
+        sides = tuple(law_of_parts(side) for side in parts)
+        if sides[0] is None or sides[1] is None:
+            what = " and ".join(one["law"] for one in parts[0])
+            self._unfollowed(site, f"noise of no known law: {what}")
+            raise _Parted(Parting(kind=PartKind.DRAWS, sites=(site, site), values=(what, what)))
+        known: tuple[NoiseLaw, NoiseLaw] = (sides[0], sides[1])
+        base = WORLDS.index(self.order.base)
+        shift = before.shift if base == 0 else -before.shift
+        made = known[base].drawn(shift, self.order.tilt, self._rng)
+        value = before[base] + made.value
+        self.transcript.log_weight += float(np.sum(made.log_weights))
+        where = Site(*parts[0][0]["site"])
+        seeds = {part["seed"] for part in parts[0]}
+        if not same(before.inside, before.outside):
+            self._depends()
+        step = NoisyStep(
+            site=where,
+            first=self._next,
+            before=before,
+            laws=known,
+            answer=value,
+            seed=seeds.pop() if len(seeds) == 1 else None,
+            drawn=drawn,
+            base=base,
+            moved=self.order.tilt * shift,
+            log_weight=float(np.sum(made.log_weights)),
+        )
+        for one in drawn:
+            self._used[one] = len(self.transcript.noisy)
+        self.transcript.noisy.append(step)
+        return value
+
+    def _reused(self, site: Site, before: Pair, drawn: tuple[int, ...]) -> Any:
+        """Noise that was added before: what it was is known from that answer."""
+        offsets: list[tuple[float, float, float]] = []
+        for one in drawn[: before.inside.size]:
+            step = self.transcript.noisy[self._used[one]] if one in self._used else None
+            if step is None or len(step.drawn) != step.answer.size:
+                offsets = []
+                break
+            place = step.drawn.index(one)
+            inside, outside = (float(one[place]) for one in step.before)
+            offsets.append((float(step.answer[place]), inside, outside))
+        if not offsets or len(offsets) != before.inside.size:
+            self._unfollowed(site, "noise that is used more than once")
+            return before.inside
+        first = np.asarray([one[0] - one[1] for one in offsets]) + before.inside
+        second = np.asarray([one[0] - one[2] for one in offsets]) + before.outside
+        if not same(first, second):
+            raise _Parted(
+                Parting(
+                    kind=PartKind.REUSED, sites=(site, site), values=(shown(first), shown(second))
+                )
+            )
+        return first
+
+    def _on_choose(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
+        weights = [np.asarray(one["weights"], dtype=float) for one in (inside, outside)]
+        if weights[0].shape != weights[1].shape:
+            values = tuple(f"{len(one)} places" for one in weights)
+            raise _Parted(
+                Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1]))
+            )
+        shares = [one / one.sum() for one in weights]
+        base = WORLDS.index(self.order.base)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = [np.log(one) for one in shares]
+            loss = np.where(shares[base] > 0, logs[base] - logs[1 - base], 0.0)
+            tilted = logs[base] + np.clip(self.order.tilt * loss, -50, 50)
+        proposal = np.exp(tilted - np.max(tilted))
+        proposal /= proposal.sum()
+        places = self._rng.choice(len(proposal), size=inside["count"], p=proposal)
+        self.transcript.log_weight += float(np.sum(logs[base][places] - np.log(proposal[places])))
+        both = np.isfinite(logs[0]) & np.isfinite(logs[1])
+        lone = np.any(np.isfinite(logs[0]) ^ np.isfinite(logs[1]))
+        largest = np.inf if lone else float(np.max(np.abs(logs[0] - logs[1])[both], initial=0.0))
+        if not same(shares[0], shares[1]):
+            self._depends()
+            self.transcript.choices.append(
+                ChoiceStep(
+                    site=site,
+                    log_probability=Pair(logs[0][places], logs[1][places]),
+                    largest=largest,
+                    table=Pair(shares[0], shares[1]),
+                )
+            )
+        return ({"places": places},) * 2
+
+    def _on_coin(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
+        """Coins that still lie in [low, high) and are compared with limits: which side they are."""
+        sides = (inside, outside)
+        if inside["limit"].shape != outside["limit"].shape:
+            values = tuple(f"shape {one['limit'].shape}" for one in sides)
+            raise _Parted(
+                Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1]))
+            )
+        below = []
+        for one in sides:
+            share = (one["limit"] - one["low"]) / (one["high"] - one["low"])
+            below.append(np.clip(flat(share), 0.0, 1.0))
+        base = WORLDS.index(self.order.base)
+        p, other = below[base], below[1 - base]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gain = np.where(p > 0, np.log(p) - np.log(other), 0.0)
+            loss = np.where(p < 1, np.log1p(-p) - np.log1p(-other), 0.0)
+            odds = np.log(p) - np.log1p(-p) + np.clip(self.order.tilt * (gain - loss), -50, 50)
+        q = np.where(p <= 0, 0.0, np.where(p >= 1, 1.0, 1.0 / (1.0 + np.exp(-odds))))
+        under = self._rng.random(q.shape) < q
+        with np.errstate(divide="ignore"):
+            logs = [np.where(under, np.log(one), np.log1p(-one)) for one in below]
+            chosen = np.where(under, np.log(q), np.log1p(-q))
+            largest = np.max(np.abs(np.concatenate([gain, loss])), initial=0.0)
+        self.transcript.log_weight += float(np.sum(logs[base] - chosen))
+        if not same(below[0], below[1]):
+            self._depends()
+            self.transcript.choices.append(
+                ChoiceStep(
+                    site=site,
+                    log_probability=Pair(logs[0], logs[1]),
+                    largest=float(largest),
+                    table=Pair(below[0], below[1]),
+                )
+            )
+        return ({"under": under.astype(np.uint8)},) * 2
+
+    def _on_shift(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
+        """An answer plus a value: where that differs, the sum is another answer."""
+        others = flat(inside["other"]), flat(outside["other"])
+        if len(others[0]) == len(others[1]) and same(*others):
+            return ({"equal": True},) * 2
+        ids = [int(one) for one in flat(inside["ids"])]
+        steps = {id(step): step for step in map(self._step_of, ids) if step is not None}
+        one_step = next(iter(steps.values())) if len(steps) == 1 else None
+        plain = np.all(flat(inside["factor"]) == 1) and len(others[0]) == len(others[1])
+        if one_step is None or not plain or len(ids) != one_step.answer.size:
+            raise _Parted(
+                Parting(
+                    kind=PartKind.OPERANDS,
+                    sites=(site, site),
+                    values=(shown(others[0]), shown(others[1])),
+                )
+            )
+        if self.transcript.are_released(np.asarray(ids)).any():
+            raise _Parted(
+                Parting(
+                    kind=PartKind.REUSED,
+                    sites=(site, site),
+                    values=(shown(others[0]), shown(others[1])),
+                )
+            )
+        # the first sum is superseded: nobody has seen it
+        moved = Pair(
+            one_step.before.inside + flat(inside["offset"]) + others[0],
+            one_step.before.outside + flat(outside["offset"]) + others[1],
+        )
+        self._next = inside["first"]
+        index = next(at for at, step in enumerate(self.transcript.noisy) if step is one_step)
+        base = WORLDS.index(self.order.base)
+        # the noise is the same, and so its weight: the answer moves with the data
+        value = one_step.answer - one_step.before[base] + moved[base]
+        self.transcript.noisy[index] = NoisyStep(
+            site=one_step.site,
+            first=self._next,
+            before=moved,
+            laws=one_step.laws,
+            answer=value,
+            seed=one_step.seed,
+            drawn=one_step.drawn,
+            base=one_step.base,
+            moved=one_step.moved,
+            log_weight=one_step.log_weight,
+        )
+        return ({"equal": False, "value": value.reshape(np.shape(inside["other"]))},) * 2
+
+    def _unfollowed(self, site: Site, why: str) -> None:
+        self.transcript.unfollowed.append(Unfollowed(site, why))
+
+    def _depends(self) -> None:
+        """Something differs between the worlds: what coins came before may have mattered."""
+        self.transcript.coin_before = self.transcript.coin_before or self.transcript.first_coin
+
+    def _step_of(self, number: int) -> NoisyStep | None:
+        for step in self.transcript.noisy:
+            if step.first <= number < step.first + step.answer.size:
+                return step
+        return None
+
+
+def nudged(value: Any, scale: float, rng: np.random.Generator) -> Any:
+    """Answers that differ by a little: too little for a comparison, enough for a number."""
+    return value + _NUDGE * scale * rng.uniform(0.5, 1.0, size=np.shape(value))
+
+
+def law_of_parts(parts: list[Any]) -> NoiseLaw | None:
+    """The law of the noise of one world's step, as its message has it."""
+    return laws.law_of(
+        [
+            Share(one["law"], flat(one["factor"]), flat(one["scale"]), flat(one["shape"]))
+            for one in parts
+        ]
+    )
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two values are the same but for rounding."""
+    if np.shape(first) != np.shape(second):
+        return False
+    if np.asarray(first).dtype == np.uint8:
+        return bool(np.array_equal(first, second))
+    return bool(np.allclose(first, second, rtol=ROUNDING, atol=0.0, equal_nan=True))
+
+
+def shown(value: Any) -> str:
+    """A value in a few characters."""
+    values = np.asarray(value)
+    if values.dtype == np.uint8:
+        return "another value"
+    if values.size == 1:
+        return f"{float(values.ravel()[0]):.6g}"
+    some = ", ".join(f"{float(one):.4g}" for one in values.ravel()[:3])
+    return f"[{some}{', ...' if values.size > 3 else ''}] ({values.size} numbers)"
+
+
+def _rows_parted(tables: list[pd.DataFrame | None]) -> Parting | None:
+    first, second = tables
+    if first is None or second is None or first.equals(second):
+        return None
+    if first.shape != second.shape:
+        values = (f"{first.shape[0]} rows", f"{second.shape[0]} rows")
+    else:
+        differ = (first != second) & ~(first.isna() & second.isna())
+        values = (f"{int(differ.to_numpy().any(axis=1).sum())} of {len(first)} rows differ", "")
+    return Parting(kind=PartKind.ROWS, sites=(None, None), values=values)
+
+
+@contextmanager
+def opened_worlds(
+    start: WorkerStart,
+    *,
+    samplers: str = "[]",
+) -> Iterator[Worlds]:
+    """Starts both worlds.
+
+    Args:
+        start: How a worker is started that fits the generator.
+        samplers: Samplers that the user names, as JSON.
+
+    Yields:
+        The worlds; their processes end with the context.
+
+    Raises:
+        ReplayError: If the worker runs no Python that can be listened to.
+        WorkerError: If it cannot be started.
+    """
+    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as folder:
+        address = str(Path(folder) / "listen")
+        children: list[Site] = []
+        with _Listener(address, children) as listener:
+            sides: dict[World, _Side] = {}
+            try:
+                for world in WORLDS:
+                    sides[world] = _started(start, world, Path(folder), listener, samplers)
+                yield Worlds(sides, children)
+            finally:
+                for side in sides.values():
+                    side.session.end()
+
+
+def _started(
+    start: WorkerStart, world: World, folder: Path, listener: _Listener, samplers: str
+) -> _Side:
+    own = folder / world.value
+    own.mkdir()
+    paths = [str(BOOT)]
+    environment = {
+        "DPAUDIT_LISTEN": listener.address,
+        "DPAUDIT_WORLD": world.value,
+        "DPAUDIT_LISTEN_SAMPLERS": samplers,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONHASHSEED": "0",
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    session = WorkerSession(start, folder=own, environment=environment)
+    channels = listener.wait(world.value)
+    if channels is None:
+        session.end()
+        raise ReplayError(
+            "the generator does not run in a Python that replay can listen to: audit it from "
+            "outside with `dpaudit audit`"
+        )
+    return _Side(session, *channels)
+
+
+class _Listener:
+    """Takes the connections of the worlds' processes."""
+
+    def __init__(self, address: str, children: list[Site]) -> None:
+        self.address, self._children = address, children
+        self._found: dict[tuple[str, str], Channel] = {}
+        self._change = threading.Condition()
+        self._closed = False
+
+    def __enter__(self) -> _Listener:
+        self._server = Listener(self.address, family="AF_UNIX", backlog=16)
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed = True
+        with suppress(OSError):
+            connect(self.address, {"role": "end"}).connection.close()  # wakes what accepts
+        self._server.close()
+        for channel in self._found.values():
+            channel.connection.close()
+
+    def wait(self, world: str) -> tuple[Channel, Channel] | None:
+        """Both channels of a world that has said hello; None if they do not come."""
+        keys = [(world, role) for role in ("events", "control")]
+        with self._change:
+            self._change.wait_for(lambda: all(key in self._found for key in keys), 1.0)
+            found = [self._found.get(key) for key in keys]
+        if found[0] is None or found[1] is None:
+            return None
+        return found[0], found[1]
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                channel = Channel(self._server.accept())
+                hello = channel.receive()
+            except (OSError, EOFError):
+                continue
+            with self._change:
+                if hello["role"] == "child":
+                    self._children.append(Site(*hello["site"]))
+                if hello["role"] in ("child", "end"):
+                    channel.connection.close()
+                else:
+                    self._found[hello["world"], hello["role"]] = channel
+                self._change.notify_all()

@@ -1,0 +1,533 @@
+"""The privacy loss of a transcript: log P(answers | world in) - log P(answers | world out).
+
+A number that is used as one counts by its density. Answers that are only compared, maximised or
+sorted count by the probability of what that shows, an integral in one variable. Answers made of
+others count in their place. What fits none of this counts as if it had been released, and is marked
+as taken for granted: no violation rests on it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.replaying.laws import FloatArray, Gumbel, IntArray, NoiseLaw
+from dpaudit.replaying.sums import settled
+from dpaudit.replaying.transcript import (
+    AnswerSelection,
+    NoisyStep,
+    Site,
+    Transcript,
+    flat,
+)
+
+_NODES: Final = 2001
+"""Points of an integral over noise."""
+_MOST_LISTED: Final = 64
+"""Scores of which the loss of every outcome is worked out."""
+_WIDE: Final = 40.0
+"""How many scales around the values an integral reaches."""
+
+
+class How(StrEnum):
+    """How answers count."""
+
+    RELEASED = "released"
+    SELECTED = "selected"
+    ASSUMED = "taken as released"
+
+
+class StepLoss(NamedTuple):
+    """The privacy loss of one step.
+
+    Attributes:
+        site: Where its noise is drawn, or its choice made.
+        how: How it counts.
+        value: log P(in) - log P(out).
+        largest: For a selection, the largest absolute loss over all outcomes, where that is known.
+    """
+
+    site: Site
+    how: How
+    value: float
+    largest: float | None = None
+
+
+class _Element(NamedTuple):
+    """One answer: its value before noise in each world, its noise, and itself."""
+
+    before: tuple[float, float]
+    laws: tuple[NoiseLaw, NoiseLaw]
+    value: float
+    site: Site
+
+
+def losses(transcript: Transcript, *, used: Set[Site] = frozenset()) -> list[StepLoss]:
+    """The loss of every step of a transcript.
+
+    Args:
+        transcript: One replay.
+        used: Lines of noise whose answers are known to be used as numbers, whatever was seen.
+
+    Returns:
+        One entry for each step that counts, and for each group of answers that are selected from.
+    """
+    transcript = settled(transcript)
+    known: list[IntArray] = [
+        np.arange(step.first, step.first + step.answer.size)
+        for step in transcript.noisy
+        if step.site in used
+    ]
+    transcript = replace(transcript, released=[*transcript.released, *known])
+    found = [
+        StepLoss(one.site, How.SELECTED, float(np.sum(one.log_probability.shift)), one.largest)
+        for one in transcript.choices
+    ]
+    elements = _Elements(transcript)
+    counted: dict[int, How] = {}
+    for group in elements.groups():
+        for number in group.numbers:
+            counted[number] = How.SELECTED
+        loss = _selected(group, elements)
+        if loss is None:
+            for number in group.numbers:
+                counted[number] = How.ASSUMED
+        else:
+            found.append(loss)
+    for step in transcript.noisy:
+        found += _of_step(step, elements, counted)
+    return found
+
+
+def _of_step(step: NoisyStep, elements: _Elements, counted: dict[int, How]) -> Iterator[StepLoss]:
+    """The loss of the answers of a step that are used as numbers, or not seen to be used."""
+    numbers = np.arange(step.first, step.first + step.answer.size)
+    released = elements.released(numbers)
+    selected = np.zeros_like(released)
+    for place in np.flatnonzero(np.isin(numbers, elements.special)):
+        counts_as = counted.get(int(numbers[place]))
+        selected[place] = counts_as is How.SELECTED
+        released[place] &= counts_as is not How.ASSUMED
+    each = loss_of(step)
+    for how, own in ((How.RELEASED, released & ~selected), (How.ASSUMED, ~released & ~selected)):
+        if own.any():
+            yield StepLoss(step.site, how, float(np.sum(each[own])))
+
+
+def loss_of(step: NoisyStep) -> FloatArray:
+    """The loss of each answer of a step as a number."""
+    inside, outside = (
+        law.log_density(step.answer - before)
+        for law, before in zip(step.laws, step.before, strict=True)
+    )
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.broadcast_to(inside - outside, step.answer.shape))
+
+
+class AnswerGroup(NamedTuple):
+    """Answers that are connected by what was selected from them.
+
+    Attributes:
+        numbers: Of the answers.
+        selections: What was selected.
+    """
+
+    numbers: tuple[int, ...]
+    selections: tuple[AnswerSelection, ...]
+
+
+class _Elements:
+    """The answers of a transcript: what each is, and how it is used."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+        self._steps = sorted(transcript.noisy, key=lambda step: step.first)
+        self._starts = [step.first for step in self._steps]
+        selected = [number for one in transcript.selections for number in _numbers(one)]
+        self.special = np.unique(np.asarray(selected, dtype=int))
+
+    def released(self, numbers: IntArray) -> NDArray[np.bool_]:
+        """Whether each of these answers is used as a number."""
+        return self.transcript.are_released(numbers)
+
+    def is_released(self, number: int) -> bool:
+        """Whether an answer is used as a number."""
+        return bool(self.released(np.asarray([number]))[0])
+
+    def __getitem__(self, number: int) -> _Element | None:
+        at = bisect_right(self._starts, number) - 1
+        if at < 0:
+            return None
+        step = self._steps[at]
+        place = number - step.first
+        if place >= step.answer.size:
+            return None
+        laws = tuple(_one(law, place, step.answer.size) for law in step.laws)
+        before = (float(step.before.inside[place]), float(step.before.outside[place]))
+        return _Element(before, (laws[0], laws[1]), float(step.answer[place]), step.site)
+
+    def groups(self) -> Iterator[AnswerGroup]:
+        """Answers with a selection in common; answers that are released as well come along."""
+        parent: dict[int, int] = {}
+
+        def root(one: int) -> int:
+            while parent.setdefault(one, one) != one:
+                one = parent[one]
+            return one
+
+        for selection in self.transcript.selections:
+            for numbers in _connected(selection):
+                for first, second in pairwise(numbers):
+                    parent[root(first)] = root(second)
+                if len(numbers) == 1:
+                    root(numbers[0])
+        members: dict[int, list[int]] = defaultdict(list)
+        for one in list(parent):
+            members[root(one)].append(one)
+        of: dict[int, list[AnswerSelection]] = defaultdict(list)
+        for selection in self.transcript.selections:
+            for piece in _pieces(selection):
+                of[root(_numbers(piece)[0])].append(piece)
+        for key, numbers in members.items():
+            if self.released(np.asarray(numbers)).all():
+                continue  # what is released shows all that is selected from it
+            yield AnswerGroup(tuple(numbers), tuple(of[key]))
+
+
+def _one(law: NoiseLaw, place: int, size: int) -> NoiseLaw:
+    """The law of one element."""
+    fields = {
+        name: np.asarray(np.broadcast_to(value, (size,))[place])
+        if isinstance(value, np.ndarray)
+        else value
+        for name, value in vars(law).items()
+    }
+    return type(law)(**fields)
+
+
+def _numbers(selection: AnswerSelection) -> list[int]:
+    numbers = [int(one) for one in selection.ids]
+    if selection.other is not None and selection.other.ids is not None:
+        numbers += [int(one) for one in flat(selection.other.ids)]
+    return list(dict.fromkeys(numbers))
+
+
+def _connected(selection: AnswerSelection) -> list[list[int]]:
+    """Answers that a selection ties together: all of them, or those compared with one another."""
+    return [_numbers(piece) for piece in _pieces(selection)]
+
+
+def _pieces(selection: AnswerSelection) -> list[AnswerSelection]:
+    """A comparison of arrays as one of each pair of elements."""
+    if selection.how != "compare" or selection.ids.size <= 1:
+        return [selection]
+    assert selection.other is not None
+    pieces = []
+    for place in range(selection.ids.size):
+        other = selection.other
+        other = other._replace(
+            ids=None if other.ids is None else flat(other.ids)[place : place + 1],
+            factor=None if other.factor is None else flat(other.factor)[place : place + 1],
+            offset=flat(other.offset)[place : place + 1],
+        )
+        pieces.append(
+            AnswerSelection(
+                site=selection.site,
+                how="compare",
+                ids=selection.ids[place : place + 1],
+                factor=selection.factor[place : place + 1],
+                offset=selection.offset[place : place + 1],
+                outcome=selection.outcome[place : place + 1],
+                other=other,
+                sign=selection.sign,
+            )
+        )
+    return pieces
+
+
+# -- probabilities of what is selected -----------------------------------------------------------
+
+
+def _selected(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
+    """The loss of a group; None if its probability is not known."""
+    if any(elements[one] is None for one in group.numbers):
+        return None
+    kinds = {one.how for one in group.selections}
+    if kinds == {"compare"}:
+        return _thresholds(group, elements)
+    if kinds == {"largest"}:
+        return _largest(group, elements)
+    if kinds == {"ordered"} and len(group.selections) == 1:
+        return _ordered(group.selections[0], elements)
+    return None
+
+
+def _scores(
+    selection: AnswerSelection, elements: _Elements, world: int
+) -> tuple[FloatArray, NoiseLaw] | None:
+    """Scores before noise, and their noise, of what the largest is taken of."""
+    factor = selection.factor
+    moving = factor != 0
+    if not np.all(factor[moving] == factor[moving][0]):
+        return None
+    found = [elements[int(one)] for one in selection.ids]
+    laws = [one.laws[world] for one in found if one is not None]
+    kind = type(laws[0])
+    if any(type(law) is not kind or law.whole for law in laws):
+        return None
+    size = abs(float(factor[moving][0]))
+    sign = 1.0 if factor[moving][0] > 0 else -1.0
+    scales = np.asarray([float(law.scale) * size for law in laws])
+    fields: dict[str, object] = {"scale": scales}
+    if hasattr(laws[0], "shape"):
+        fields["shape"] = np.asarray([float(getattr(law, "shape")) for law in laws])  # noqa: B009
+    if hasattr(laws[0], "sign"):
+        fields["sign"] = getattr(laws[0], "sign") * sign  # noqa: B009
+    elif sign < 0 and kind.name not in ("gaussian", "laplace", "logistic"):
+        return None
+    before = np.asarray([one.before[world] for one in found if one is not None])
+    return before * factor + selection.offset, kind(**fields)  # type: ignore[arg-type]
+
+
+def _largest(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
+    """Report noisy max, once, or again among the rest (the first places of an order)."""
+    first = group.selections[0]
+    places = [int(first.outcome[0])]
+    gone: set[int] = set()
+    for earlier, selection in pairwise(group.selections):
+        gone.add(int(earlier.ids[int(earlier.outcome[0])]))
+        left = {
+            int(one)
+            for one, factor in zip(selection.ids, selection.factor, strict=True)
+            if factor != 0
+        }
+        if left != {int(one) for one in first.ids} - gone:
+            return None
+        place = list(map(int, first.ids)).index(int(selection.ids[int(selection.outcome[0])]))
+        places.append(place)
+    released = {one for one in group.numbers if elements.is_released(one)}
+    winners = {int(first.ids[place]) for place in places}
+    if released - winners or (released and len(places) > 1):
+        return None
+    logs: list[float] = []
+    every: list[list[float]] = []
+    few = len(places) == 1 and not released and len(first.ids) <= _MOST_LISTED
+    for world in (0, 1):
+        scores = _scores(first, elements, world)
+        if scores is None:
+            return None
+        before, law = scores
+        if released:
+            logs.append(_log_winner(first, places[0], before, law, elements))
+        else:
+            logs.append(log_first_places(places, before, law))
+        if few:
+            every.append([log_first_places([one], before, law) for one in range(len(before))])
+    most = float(np.max(np.abs(np.subtract(every[0], every[1])))) if few else None
+    site = elements[int(first.ids[0])]
+    assert site is not None
+    return StepLoss(site.site, How.SELECTED, logs[0] - logs[1], most)
+
+
+def _log_winner(
+    selection: AnswerSelection, place: int, before: FloatArray, law: NoiseLaw, elements: _Elements
+) -> float:
+    """The density of the largest answer, and the probability that all others are below it."""
+    winner = elements[int(selection.ids[place])]
+    assert winner is not None
+    value = winner.value * float(selection.factor[place]) + float(selection.offset[place])
+    inside = _part(law, place).log_density(np.asarray(value - before[place]))
+    with np.errstate(divide="ignore"):
+        below = [
+            np.log(_part(law, other).cdf(np.asarray(value - before[other])))
+            for other in range(len(before))
+            if other != place
+        ]
+    return float(inside + np.sum(below))
+
+
+def log_first_places(places: Sequence[int], before: FloatArray, law: NoiseLaw) -> float:
+    """Log probability that noisy scores have these places first, largest first.
+
+    An integral from the last of these places to the first: the chance that it is above all others,
+    that the place before is above it, and so on. Closed form for Gumbel noise of one scale
+    (Plackett and Luce).
+
+    Args:
+        places: The first places.
+        before: Scores before noise.
+        law: Their noise.
+    """
+    if isinstance(law, Gumbel) and law.sign > 0 and np.ptp(law.scale) == 0:
+        units, total, left = before / law.scale, 0.0, list(range(len(before)))
+        for place in places:
+            top = max(units[one] for one in left)
+            total += units[place] - top - float(np.log(np.sum(np.exp(units[left] - top))))
+            left.remove(place)
+        return float(total)
+    grid = _grid(before, law)
+    others = [one for one in range(len(before)) if one not in places]
+    inside = np.ones_like(grid)
+    for one in others:
+        inside = inside * _part(law, one).cdf(grid - before[one])
+    # from the last place on: the chance that it lies at z and everything behind it below z
+    for place in reversed(places):
+        density = np.exp(_part(law, place).log_density(grid - before[place])) * inside
+        steps = 0.5 * (density[1:] + density[:-1]) * np.diff(grid)
+        inside = np.concatenate([[0.0], np.cumsum(steps)])
+    with np.errstate(divide="ignore"):
+        return float(np.log(inside[-1]))
+
+
+def _part(law: NoiseLaw, place: int) -> NoiseLaw:
+    return _one(law, place, int(np.size(law.scale)))
+
+
+def _grid(before: FloatArray, law: NoiseLaw) -> FloatArray:
+    """Points for an integral over noisy scores: close together around every score."""
+    scales = np.broadcast_to(law.scale, before.shape)
+    inner = np.sinh(np.linspace(-1.0, 1.0, 401) * np.arcsinh(_WIDE))
+    points = [
+        one + scale * inner
+        for one, scale in set(zip(before.tolist(), scales.tolist(), strict=True))
+    ]
+    if len(points) > 40:
+        low = float(np.min(before - _WIDE * scales))
+        high = float(np.max(before + _WIDE * scales))
+        points = [np.linspace(low, high, 20 * _NODES)]
+    grid = np.unique(np.concatenate(points))
+    fine = [grid, *((1 - w) * grid[:-1] + w * grid[1:] for w in (0.25, 0.5, 0.75))]
+    return np.unique(np.concatenate([*fine, before]))
+
+
+def _ordered(selection: AnswerSelection, elements: _Elements) -> StepLoss | None:
+    """A whole order, smallest first."""
+    logs = []
+    for world in (0, 1):
+        scores = _scores(selection, elements, world)
+        if scores is None:
+            return None
+        logs.append(log_first_places([int(one) for one in selection.outcome[::-1]], *scores))
+    first = elements[int(selection.ids[0])]
+    assert first is not None
+    return StepLoss(first.site, How.ASSUMED, logs[0] - logs[1])
+
+
+def _thresholds(group: AnswerGroup, elements: _Elements) -> StepLoss | None:
+    """Answers compared with values and with one noisy threshold (the sparse vector technique)."""
+    degree: dict[int, int] = defaultdict(int)
+    for one in group.selections:
+        if one.other is not None and one.other.ids is not None:
+            for number in _numbers(one):
+                degree[number] += 1
+    centre = max(degree, key=lambda number: degree[number]) if degree else None
+    if any(
+        one.other is not None and one.other.ids is not None and centre not in _numbers(one)
+        for one in group.selections
+    ):
+        return None
+    logs = [_log_thresholds(group, centre, elements, world) for world in (0, 1)]
+    if logs[0] is None or logs[1] is None:
+        return None
+    first = elements[group.numbers[0] if centre is None else centre]
+    assert first is not None
+    leaf = next((elements[one] for one in group.numbers if one != centre), first)
+    assert leaf is not None
+    return StepLoss(leaf.site, How.SELECTED, logs[0] - logs[1])
+
+
+def _log_thresholds(
+    group: AnswerGroup, centre: int | None, elements: _Elements, world: int
+) -> float | None:
+    """Log probability of the bits in one world."""
+    if centre is None:
+        grid, weight = np.zeros(1), np.zeros(1)
+    else:
+        middle = elements[centre]
+        assert middle is not None
+        if middle.laws[world].whole:
+            return None
+        grid = _grid(np.asarray([middle.before[world]]), _flat_law(middle.laws[world]))
+        weight = middle.laws[world].log_density(grid - middle.before[world])
+    low: dict[int, FloatArray] = {}
+    high: dict[int, FloatArray] = {}
+    for selection in group.selections:
+        assert selection.other is not None
+        left = (int(selection.ids[0]), float(selection.factor[0]), float(selection.offset[0]))
+        under = bool(selection.outcome[0]) == (selection.sign == "<")  # left < right
+        if selection.other.ids is None:
+            right = np.full_like(grid, float(flat(selection.other.offset)[0]))
+            number, factor, offset = left
+        else:
+            assert selection.other.factor is not None
+            other = (
+                int(flat(selection.other.ids)[0]),
+                float(flat(selection.other.factor)[0]),
+                float(flat(selection.other.offset)[0]),
+            )
+            if left[0] == centre:
+                left, other, under = other, left, not under
+            number, factor, offset = left
+            right = other[1] * grid + other[2]
+        if factor == 0:
+            return None
+        bound = (right - offset) / factor
+        if factor < 0:
+            under = not under
+        table, fold = (high, np.minimum) if under else (low, np.maximum)
+        table[number] = fold(table[number], bound) if number in table else bound
+    total = weight.astype(float)
+    for number in group.numbers:
+        element = elements[number]
+        assert element is not None
+        bottom, top = low.get(number), high.get(number)
+        if number == centre:
+            inside = np.ones_like(grid, dtype=bool)
+            inside &= True if bottom is None else grid > bottom
+            inside &= True if top is None else grid < top
+            total = np.where(inside, total, -np.inf)
+            continue
+        law, before = element.laws[world], element.before[world]
+        if elements.is_released(number):  # a point: its density, if it is where it must be
+            fits = np.ones_like(grid, dtype=bool)
+            fits &= True if bottom is None else element.value >= bottom
+            fits &= True if top is None else element.value <= top
+            own = float(law.log_density(np.asarray(element.value - before)))
+            total = np.where(fits, total + own, -np.inf)
+            continue
+        above = law.cdf(top - before) if top is not None else np.ones_like(grid)
+        beneath = law.cdf(bottom - before) if bottom is not None else np.zeros_like(grid)
+        if top is None and bottom is not None and law.name in ("gaussian", "laplace", "logistic"):
+            chance = law.cdf(-(bottom - before))  # the upper tail, without cancellation
+        else:
+            chance = np.maximum(above - beneath, 0.0)
+        with np.errstate(divide="ignore"):
+            total = total + np.log(chance)
+    if centre is None:
+        return float(total[0])
+    most = float(np.max(total))
+    if not np.isfinite(most):
+        return -np.inf
+    return most + float(np.log(np.trapezoid(np.exp(total - most), grid)))
+
+
+def _flat_law(law: NoiseLaw) -> NoiseLaw:
+    return type(law)(
+        **{
+            name: np.atleast_1d(value) if isinstance(value, np.ndarray) else value
+            for name, value in vars(law).items()
+        }
+    )
+
+
+def total(found: Sequence[StepLoss]) -> float:
+    """The loss of a transcript."""
+    return float(sum(one.value for one in found))

@@ -1,0 +1,244 @@
+"""What a replay found: as an object, as a JSON document and as text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dpaudit.formatting import (
+    TERMINAL_WIDTH,
+    duration,
+    percent,
+    printable,
+    rounded,
+    rounded_down,
+    rounded_up,
+)
+from dpaudit.model.currencies import Claim
+from dpaudit.replaying.ledger import LedgerLine
+from dpaudit.results.document import Document
+from dpaudit.results.verdict import Verdict
+
+
+class PartingFound(NamedTuple):
+    """Where the worlds part although all answers are equal.
+
+    Attributes:
+        kind: How: "rows", "steps", "shapes", "operands", "draws", "noise reused" or "failure".
+        place: File and line in world "in"; null if there is none.
+        other_place: The same in world "out", where it differs.
+        inside: What world "in" does there.
+        outside: What world "out" does there.
+        meaning: What this means, in one sentence.
+        replays: In how many of the counted replays the worlds part.
+    """
+
+    kind: str
+    place: str | None
+    other_place: str | None
+    inside: str
+    outside: str
+    meaning: str
+    replays: int
+
+
+class NotFollowed(NamedTuple):
+    """A draw that replay could not follow.
+
+    Attributes:
+        place: File and line.
+        why: Why not.
+    """
+
+    place: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayRecord(Document):
+    """All that a replay found.
+
+    Attributes:
+        verdict: "violation", "consistent" or "inconclusive".
+        reasons: Why, the most important first.
+        generator: The generator's name.
+        parameters: Its parameters.
+        source: Where the table came from.
+        schema_inferred: Whether bounds and categories were inferred from the table.
+        target: The record by which the worlds differ.
+        claim: The claim under replay.
+        proved: The lower limit on the quantity of the claim that the counted replays prove; null
+            where it has no limit, because a loss is infinite.
+        computed: Epsilon of the steps that were seen, at the claim's delta and the distances that
+            were seen; null if something has no known cost.
+        confidence: One-sided confidence of the bound.
+        replays: Replays that were counted.
+        fits: Fits in all, the control and the pilot among them.
+        detectable: The smallest true epsilon that is caught with 80 % power, if it leaks as
+            Gaussian noise does; null for claims in other quantities.
+        ledger: What each line costs, the costliest first.
+        parting: Where the worlds part, if they do.
+        not_followed: Draws that could not be followed.
+        fixed_seeds: Lines whose noise comes from a seed that is the same in every fit.
+        rows_differ: Whether the synthetic rows differ, too.
+        seed: Root of every random stream.
+        seconds: Time, in seconds.
+        seconds_a_fit: Median time of a fit in both worlds, in seconds.
+        versions: Of dpaudit and its libraries, and of the release under replay.
+        reproduce: The command that gives this again.
+    """
+
+    schema_version = 1
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    generator: str
+    parameters: Mapping[str, Any]
+    source: str
+    schema_inferred: bool
+    target: str
+    claim: Claim
+    proved: float | None
+    computed: float | None
+    confidence: float
+    replays: int
+    fits: int
+    detectable: float | None
+    ledger: tuple[LedgerLine, ...]
+    parting: PartingFound | None
+    not_followed: tuple[NotFollowed, ...]
+    fixed_seeds: tuple[str, ...]
+    rows_differ: bool
+    seed: int
+    seconds: float
+    seconds_a_fit: float
+    versions: Mapping[str, str]
+    reproduce: str
+
+    def assert_no_violation(self) -> None:
+        """Fails a test unless the replay is consistent with the claim.
+
+        Raises:
+            AssertionError: If a violation was found, or nothing could be concluded; the message is
+                the report.
+        """
+        __tracebackhide__ = True
+        if self.verdict is not Verdict.CONSISTENT:
+            raise AssertionError(str(self))
+
+    @property
+    def headline(self) -> str:
+        """The verdict in one sentence."""
+        claimed = f"claimed {self.claim.quantity} {rounded(self.claim.value)}"
+        if self.verdict is Verdict.INCONCLUSIVE:
+            return f"INCONCLUSIVE  {claimed}; {self.reasons[0]}"
+        proved = "no limit" if self.proved is None else f"at least {rounded_down(self.proved)}"
+        sure = "exact" if self.is_exact else f"{percent(self.confidence)} confidence"
+        return f"{self.verdict.upper()}  {claimed}, {self.quantity_noun} {proved} ({sure})"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the bound needs no statistics: a claim without delta."""
+        return getattr(self.claim, "delta", None) == 0
+
+    @property
+    def quantity_noun(self) -> str:
+        """What is bounded."""
+        return f"{self.claim.quantity} of the transcript"
+
+    def __str__(self) -> str:
+        """The verdict, the ledger and what could not be followed; 80 columns."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield from _wrapped(self.headline, "", "  ")
+        yield ""
+        yield from _row("claim", f"{self.claim.in_words}, {self.claim.neighbours}")
+        yield from _row("bound", self.bound_text)
+        if self.computed is not None:
+            yield from _row("computed", self.computed_text)
+        yield from _row("target", self.target)
+        if self.detectable is not None:
+            yield from _row(
+                "power", f"detects epsilon {rounded_up(self.detectable)} with 80 % power"
+            )
+        yield from _row(
+            "fits",
+            f"{self.fits} in {duration(self.seconds)}, {rounded(self.seconds_a_fit)} s for a pair",
+        )
+        for reason in self.reasons[0 if self.verdict is not Verdict.INCONCLUSIVE else 1 :]:
+            yield from _row("why", reason)
+        if self.parting is not None:
+            yield ""
+            yield from _wrapped(
+                f"The worlds part at {self.parting.place or 'the synthetic rows'}: "
+                f"{self.parting.meaning}.",
+                "",
+                "",
+            )
+            yield from _row("in", self.parting.inside)
+            yield from _row("out", self.parting.outside)
+        if self.ledger:
+            yield ""
+            yield from ledger_lines(self.ledger)
+        if self.not_followed:
+            yield ""
+            yield "not followed"
+            for one in self.not_followed[:10]:
+                yield from _wrapped(f"{one.place}: {printable(one.why)}", "  ", "    ")
+
+    @property
+    def bound_text(self) -> str:
+        """The lower limit, in words."""
+        proved = "no limit" if self.proved is None else f"at least {rounded_down(self.proved)}"
+        how = (
+            "exact, from the transcripts"
+            if self.is_exact
+            else f"from {self.replays} counted replays"
+        )
+        rows = "and the rows differ, too" if self.rows_differ else "the rows may show less"
+        return f"{proved} ({how}); of the noisy answers, {rows}"
+
+    @property
+    def computed_text(self) -> str:
+        """What the steps cost together, in words."""
+        assert self.computed is not None
+        delta = getattr(self.claim, "delta", None)
+        at = f" at delta {delta:g}" if delta else ""
+        return f"epsilon {rounded(self.computed)}{at}: all steps at the distances that were seen"
+
+
+def ledger_lines(lines: tuple[LedgerLine, ...]) -> Iterator[str]:
+    """The ledger as a table of at most 80 columns."""
+    heads = f"{'line':<27} {'law':<12} {'times':>5} {'scale':>8}"
+    yield f"{heads} {'moved':>7} {'cost':>9} {'share':>6}"
+    for one in lines[:20]:
+        scale = "" if one.scale is None else rounded(one.scale)
+        moved = "" if one.scale is None else rounded(one.l2 if one.mu is not None else one.l1)
+        yield (
+            f"{one.place[-27:]:<27} {one.law[:12]:<12} {one.times:>5} {scale:>8} {moved:>7} "
+            f"{cost(one):>9} {percent(round(one.share, 2)):>6}"
+        )
+        if one.other_scale is not None:
+            yield f"  the scale follows the data: {one.scale:.7g} and {one.other_scale:.7g}"
+    if len(lines) > 20:
+        yield f"{len(lines) - 20} more lines are in the JSON document"
+
+
+def cost(line: LedgerLine) -> str:
+    """What a line costs: mu of Gaussian noise, else its largest loss."""
+    if line.mu is not None:
+        return f"mu {rounded(line.mu)}"
+    return "no limit" if line.epsilon is None else f"eps {rounded(line.epsilon)}"
+
+
+def _row(label: str, text: str) -> Iterator[str]:
+    yield from _wrapped(printable(text), f"{label:<10}", " " * 10)
+
+
+def _wrapped(text: str, first: str, rest: str) -> list[str]:
+    return textwrap.wrap(text, TERMINAL_WIDTH, initial_indent=first, subsequent_indent=rest) or [
+        first
+    ]

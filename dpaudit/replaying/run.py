@@ -1,0 +1,612 @@
+"""Replays a generator: the control, the pilot, the counted replays, and the verdict."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.auditing.games import audit_settings, audited_table
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
+from dpaudit.errors import ReplayError, SettingsError
+from dpaudit.external import worker
+from dpaudit.external.generator import WorkerGenerator
+from dpaudit.external.session import WorkerStart
+from dpaudit.game.payload import search_path
+from dpaudit.game.target import exposing_first
+from dpaudit.model.schema import Schema
+from dpaudit.model.tables import Table
+from dpaudit.plugins.foreign import pickled
+from dpaudit.plugins.protocols import World
+from dpaudit.replaying import local_world
+from dpaudit.replaying.guarantee import EXACT, EpsilonReplays, Replays, replay_guarantee
+from dpaudit.replaying.judge import DrawPlan, detectable, draw_plan, measured
+from dpaudit.replaying.ledger import computed_epsilon, ledger
+from dpaudit.replaying.lockstep import OPPOSITE, Order, Played, Worlds, opened_worlds, same
+from dpaudit.replaying.loss import How, losses
+from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
+from dpaudit.replaying.sums import settled
+from dpaudit.replaying.transcript import PartKind, Site, Transcript
+from dpaudit.results.verdict import Verdict
+from dpaudit.seeds import Stream
+
+REPLAYS: Final = 10
+"""Counted replays, two fits each."""
+_CHECKED: Final = 2
+"""Replays with the largest losses that are run again to see what may excuse a violation."""
+_OTHER_COINS: Final = 2
+"""How often coins are drawn anew to see whether what is released depends on them."""
+_MEANING: Final = {
+    PartKind.ROWS: "the synthetic rows differ although all noisy answers and coins are equal",
+    PartKind.STEPS: "what the code does next follows the data, without noise",
+    PartKind.SHAPES: "how many numbers get noise follows the data",
+    PartKind.OPERANDS: "a value that no noise protects is put together with noisy answers",
+    PartKind.DRAWS: "a sampler's parameters follow the data although all answers are equal",
+    PartKind.REUSED: "noise is used a second time, so that a difference of two answers has none",
+    PartKind.FAILURE: "the generator fails in one world alone",
+}
+_SURE: Final = frozenset({PartKind.OPERANDS, PartKind.REUSED})
+"""Partings that show in what is released. Steps, shapes and samplers that follow the data may be
+made up for elsewhere: noise for empty cells in a loop of its own, a threshold within delta."""
+
+
+@dataclass
+class _Found:
+    """What is known after some of the replays."""
+
+    pilot: Transcript
+    control: str | None = None
+    used: frozenset[Site] = frozenset()
+    coins_matter: Site | None = None
+    unheard: bool = False
+    fixed: tuple[Site, ...] = ()
+    fits: int = 0
+    seconds: list[float] = field(default_factory=list)
+    rows_differ: bool = False
+
+
+class _Setting(NamedTuple):
+    """What every replay of a target has in common."""
+
+    worlds: Worlds
+    spec: TwoWorldSpec
+    rows: int
+
+
+def replay(
+    generator: object,
+    data: pd.DataFrame | str | Path | None = None,
+    *,
+    schema: Schema | str | Path | None = None,
+    replays: int = REPLAYS,
+    targets: int = 1,
+    samplers: Sequence[Mapping[str, Any]] = (),
+    on_progress: Callable[[str], None] | None = None,
+    **settings: Any,
+) -> ReplayRecord:
+    """Runs unmodified code in both worlds with the same noisy answers, and bounds its privacy loss.
+
+    Args:
+        generator: As for `dpaudit.audit`; it must run in Python.
+        data: As for `dpaudit.audit`.
+        schema: As for `dpaudit.audit`.
+        replays: Replays that are counted, two fits each; three more come before them.
+        targets: Records to try with two fits each; the replays of the worst are counted.
+        samplers: Samplers of the user's own: mappings with `function` ("module:name"), `law`, and
+            the names of its parameters `scale` and, if it takes one, `loc`.
+        on_progress: Called with a line before each replay.
+        settings: Claim, target, parameters, rows, confidence and seed, as for `dpaudit.audit`.
+
+    Returns:
+        What was found.
+
+    Raises:
+        InputError: If anything is unusable, before any training.
+        ReplayError: If the generator cannot be listened to, or its process ends.
+    """
+    records = replays_of(
+        generator,
+        data,
+        [int(settings.pop("seed", 0))],
+        schema=schema,
+        replays=replays,
+        targets=targets,
+        samplers=samplers,
+        on_progress=on_progress,
+        **settings,
+    )
+    return next(iter(records))
+
+
+def replays_of(
+    generator: object,
+    data: pd.DataFrame | str | Path | None,
+    seeds: Sequence[int],
+    *,
+    schema: Schema | str | Path | None = None,
+    replays: int = REPLAYS,
+    targets: int = 1,
+    samplers: Sequence[Mapping[str, Any]] = (),
+    on_progress: Callable[[str], None] | None = None,
+    **settings: Any,
+) -> Iterator[ReplayRecord]:
+    """As `replay`, once for each seed, in the same two processes.
+
+    Args:
+        generator: As for `replay`.
+        data: As for `replay`.
+        seeds: Roots of the random streams.
+        schema: As for `replay`.
+        replays: As for `replay`.
+        targets: As for `replay`.
+        samplers: As for `replay`.
+        on_progress: As for `replay`.
+        settings: As for `replay`.
+
+    Yields:
+        What was found with each seed.
+
+    Raises:
+        InputError: As `replay`.
+        ReplayError: As `replay`.
+    """
+    for name, value in (("replays", replays), ("targets", targets)):
+        if not isinstance(value, int) or value < 1:
+            raise SettingsError(f"`{name}` must be a whole number of at least 1, got {value!r}")
+    table = audited_table(data, schema, audit_settings(**settings))
+    say = on_progress or (lambda line: None)
+    first, *_ = specs = list(_candidates(generator, table, settings, targets))
+    with _opened(first, samplers) as worlds:
+        for seed in seeds:
+            started = time.monotonic()
+            worlds.rng = _streams(seed)
+            seeded = [replace(spec, settings=replace(spec.settings, seed=seed)) for spec in specs]
+            spec = seeded[0] if targets == 1 else _worst(worlds, seeded, say)
+            yield _replayed(_Setting(worlds, spec, spec.game.view.n_rows), replays, say, started)
+
+
+def _streams(seed: int) -> Callable[[str, int], np.random.Generator]:
+    """Every stream of a replay, by its purpose and number."""
+    return lambda role, number: Stream(seed, "replay", role, number).rng()
+
+
+def _candidates(
+    generator: object, table: Table, settings: Mapping[str, Any], targets: int
+) -> Iterator[TwoWorldSpec]:
+    if targets == 1:
+        yield build_two_worlds(generator, table, audit_settings(**settings))
+        return
+    for row in exposing_first(table.data, table.schema)[:targets]:
+        given = {**settings, "target": f"row:{int(row)}"}
+        yield build_two_worlds(generator, table, audit_settings(**given))
+
+
+@contextmanager
+def _opened(spec: TwoWorldSpec, samplers: Sequence[Mapping[str, Any]]) -> Iterator[Worlds]:
+    """Both worlds' processes, for the generator of an audit."""
+    named = spec.generator.generator
+    listed = json.dumps([dict(one) for one in samplers])
+    if isinstance(named, WorkerGenerator):
+        with opened_worlds(named.start, samplers=listed) as worlds:
+            yield worlds
+        return
+    with tempfile.TemporaryDirectory(prefix="dpaudit-replay-") as folder:
+        path = Path(folder) / "generator.pickle"
+        blob = pickled((spec.table.schema, named), name="the generator")
+        path.touch(mode=0o600)
+        path.write_bytes(pickle.dumps((search_path(), blob)))
+        start = WorkerStart(
+            (
+                sys.executable,
+                worker.__file__,
+                f"{local_world.__file__}:{local_world.Unpickled.__name__}",
+            ),
+            spec.table.schema,
+            json.dumps({"path": str(path)}),
+            None,
+        )
+        with opened_worlds(start, samplers=listed) as worlds:
+            yield worlds
+
+
+def _play(setting: _Setting, order: Order, *, alike: bool = False) -> Played:
+    """One replay; with the same table in both worlds, if asked."""
+    game = setting.spec.game
+    tables = {world: game.table(World.IN if alike else world, 0) for world in World}
+    place = next(row for row in game.missing.values() if row is not None)
+    return setting.worlds.play(tables, rows=setting.rows, order=order, place=place)
+
+
+def _worst(
+    worlds: Worlds, specs: Sequence[TwoWorldSpec], say: Callable[[str], None]
+) -> TwoWorldSpec:
+    """The candidate by which the worlds differ most."""
+    best: tuple[float, int] | None = None
+    for number, spec in enumerate(specs):
+        say(f"candidate {number + 1} of {len(specs)}: {spec.target.choice}")
+        played = _play(_Setting(worlds, spec, spec.game.view.n_rows), Order(1000 + number))
+        found = losses(played.transcript)
+        lines = ledger(played.transcript, found)
+        size = sum((line.mu or 0.0) ** 2 + (line.epsilon or 0.0) for line in lines)
+        if played.transcript.parting is not None:
+            size = float("inf")
+        if best is None or size > best[0]:
+            best = size, number
+    assert best is not None
+    return specs[best[1]]
+
+
+def _replayed(
+    setting: _Setting, replays: int, say: Callable[[str], None], started: float
+) -> ReplayRecord:
+    spec = setting.spec
+    guarantee = replay_guarantee(spec.claim)
+    confidence = spec.settings.confidence
+    say("control: the same table in both worlds")
+    control = _play(setting, Order(0), alike=True)
+    if control.failure is not None:
+        raise ReplayError(f"the generator fails: {control.failure}")
+    say("pilot")
+    pilot = _play(setting, Order(1))
+    again = _play(setting, Order(2))
+    found = _Found(settled(pilot.transcript), control=_control_said(control))
+    found.fits = 6
+    found.seconds += [one.transcript.seconds for one in (pilot, again)]
+    found.fixed = _fixed(found.pilot, settled(again.transcript))
+    found.used = _used(setting, found.pilot, found, say)
+    plan = draw_plan(
+        found.pilot,
+        guarantee,
+        used=found.used,
+        replays=replays,
+        confidence=confidence,
+        rng=setting.worlds.rng("plan", 0),
+    )
+    counted = []
+    orders = [Order(10 + number, plan.base, plan.tilt) for number in range(replays)]
+    for order in orders:
+        say(f"replay {order.number - 9} of {replays}")
+        played = _play(setting, order)
+        found.seconds.append(played.transcript.seconds)
+        found.fits += 2
+        found.rows_differ |= _differ(played)
+        counted.append(played.transcript)
+    judged = _judged(setting, found, plan, counted)
+    if judged.above and found.control is None:
+        largest = np.argsort([-one for one in judged.replays.losses], kind="stable")
+        for place in largest[:_CHECKED]:
+            if found.coins_matter is None and not found.unheard:
+                _excuses(setting, orders[place], counted[place], found, say)
+    return _concluded(setting, found, judged, counted, time.monotonic() - started)
+
+
+def _control_said(control: Played) -> str | None:
+    """Why the control failed; None if both runs of the same world agree."""
+    transcript = control.transcript
+    if transcript.parting is not None:
+        return f"two fits of the same table differ: {_MEANING[transcript.parting.kind]}"
+    moved = [
+        step.site for step in transcript.noisy if not same(step.before.inside, step.before.outside)
+    ]
+    if moved or transcript.choices:
+        where = moved[0] if moved else transcript.choices[0].site
+        return f"two fits of the same table differ at {where}"
+    return "two fits of the same table give other rows" if _differ(control) else None
+
+
+def _differ(played: Played) -> bool:
+    first, second = played.tables
+    return first is not None and second is not None and not first.equals(second)
+
+
+def _fixed(first: Transcript, second: Transcript) -> tuple[Site, ...]:
+    """Lines whose noise comes from the same seed in two fits with different ones."""
+    seeds = [
+        {
+            (step.site, step.seed)
+            for step in one.noisy
+            if step.seed is not None and np.any(step.before.shift != 0)
+        }
+        for one in (first, second)
+    ]
+    return tuple(dict.fromkeys(site for site, _ in seeds[0] & seeds[1]))
+
+
+def _used(
+    setting: _Setting, pilot: Transcript, found: _Found, say: Callable[[str], None]
+) -> frozenset[Site]:
+    """Lines whose answers turn out to be used as numbers, of those not seen to be used so.
+
+    Both worlds have the same table, and one gets these answers a little changed, too little for a
+    comparison: whatever then differs has used them as numbers.
+    """
+    noisy = {step.site for step in pilot.noisy}
+    seen = losses(pilot)
+    left = {one.site for one in seen if one.how is not How.RELEASED and one.value != 0} & noisy
+    if not left or not _moves(setting, 500, frozenset(left), found, say):
+        return frozenset()
+    if len(left) == 1:
+        return frozenset(left)
+    return frozenset(
+        site
+        for number, site in enumerate(sorted(left))
+        if _moves(setting, 501 + number, frozenset({site}), found, say)
+    )
+
+
+def _moves(
+    setting: _Setting,
+    number: int,
+    sites: frozenset[Site],
+    found: _Found,
+    say: Callable[[str], None],
+) -> bool:
+    """Whether anything changes with the answers of some lines."""
+    say(f"how the answers of {', '.join(map(str, sorted(sites)))} are used")
+    transcript = _play(setting, Order(number, nudged=sites), alike=True).transcript
+    found.fits += 2
+    moved = any(not same(*step.before) for step in transcript.noisy)
+    return transcript.parting is not None or bool(transcript.choices) or moved
+
+
+def _excuses(
+    setting: _Setting,
+    order: Order,
+    transcript: Transcript,
+    found: _Found,
+    say: Callable[[str], None],
+) -> None:
+    """Whether something that is no noise may protect what this replay shows.
+
+    The replay again with the same answers, and with other coins (all of them the other way first,
+    then by chance) or another seed. Where all values before noise, all probabilities and the
+    parting stay as they were, coins have nothing to hide there, and there is no randomness that
+    is not heard.
+    """
+    changes = [order._replace(seed=2000 + order.number)]
+    if transcript.coin_before is not None:
+        changes += [
+            order._replace(coins=coins) for coins in (OPPOSITE, *range(2, 2 + _OTHER_COINS))
+        ]
+    for changed in changes:
+        say(f"replay {order.number} again, with other {'coins' if changed.coins else 'seed'}")
+        found.fits += 2
+        if _same_steps(transcript, _play(setting, changed).transcript):
+            continue
+        if changed.coins:
+            found.coins_matter = transcript.coin_before
+        else:
+            found.unheard = True
+        return
+
+
+def _same_steps(first: Transcript, second: Transcript) -> bool:
+    if len(first.noisy) != len(second.noisy) or len(first.choices) != len(second.choices):
+        return False
+    noisy = all(
+        one.site == two.site
+        and same(one.before.inside, two.before.inside)
+        and same(one.before.outside, two.before.outside)
+        for one, two in zip(first.noisy, second.noisy, strict=True)
+    )
+    choices = all(
+        one.site == two.site
+        and same(one.table.inside, two.table.inside)
+        and same(one.table.outside, two.table.outside)
+        for one, two in zip(first.choices, second.choices, strict=True)
+    )
+    return noisy and choices and first.parting == second.parting
+
+
+class _Judged(NamedTuple):
+    """What the counted replays prove.
+
+    Attributes:
+        replays: Their losses and weights.
+        proved: The lower limit.
+        above: Whether that exceeds the claim.
+    """
+
+    replays: Replays
+    proved: float
+    above: bool
+
+
+def _judged(
+    setting: _Setting, found: _Found, plan: DrawPlan, counted: Sequence[Transcript]
+) -> _Judged:
+    guarantee = replay_guarantee(setting.spec.claim)
+    measures = [measured(one, plan.base, used=found.used) for one in counted]
+    replays = Replays(
+        np.asarray([one for one, _ in measures]), np.asarray([one for _, one in measures])
+    )
+    if isinstance(guarantee, EpsilonReplays) and guarantee.delta == 0:
+        proved = float(np.max(np.abs(replays.losses)))  # in either order
+    else:
+        proved = guarantee.proved(replays, at=plan.at, confidence=setting.spec.settings.confidence)
+    return _Judged(replays, proved, proved > guarantee.claimed * (1.0 + EXACT))
+
+
+def _concluded(
+    setting: _Setting,
+    found: _Found,
+    judged: _Judged,
+    counted: Sequence[Transcript],
+    seconds: float,
+) -> ReplayRecord:
+    spec, pilot, proved = setting.spec, found.pilot, judged.proved
+    guarantee = replay_guarantee(spec.claim)
+    confidence = spec.settings.confidence
+    pilot_losses = losses(pilot, used=found.used)
+    parting = _parting(pilot, counted)
+    verdict, reasons = _verdict(setting, found, counted, above=judged.above, parted=parting)
+    delta = getattr(spec.claim, "delta", None)
+    return ReplayRecord(
+        verdict=verdict,
+        reasons=reasons,
+        generator=spec.generator.name,
+        parameters=spec.generator.parameters,
+        source=spec.table.source,
+        schema_inferred=spec.table.schema.inferred,
+        target=spec.target.choice,
+        claim=spec.claim,
+        proved=None if np.isinf(proved) else proved,
+        computed=_finite(computed_epsilon(pilot, pilot_losses, delta))
+        if delta is not None
+        else None,
+        confidence=confidence,
+        replays=len(counted),
+        fits=found.fits,
+        detectable=detectable(
+            guarantee, replays=len(counted), confidence=confidence, rng=_streams(0)("power", 0)
+        ),
+        ledger=ledger(pilot, pilot_losses),
+        parting=parting,
+        not_followed=_not_followed(pilot, pilot_losses),
+        fixed_seeds=tuple(str(site) for site in found.fixed),
+        rows_differ=found.rows_differ,
+        seed=spec.settings.seed,
+        seconds=seconds,
+        seconds_a_fit=float(np.median(found.seconds)),
+        versions=spec.versions,
+        reproduce=spec.command_of("replay", _own_words(spec, len(counted))),
+    )
+
+
+def _own_words(spec: TwoWorldSpec, replays: int) -> list[str]:
+    words = ["--replays", str(replays)]
+    return words if spec.pair is not None else ["--target", spec.target.choice, *words]
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not np.isfinite(value) else value
+
+
+def _parting(pilot: Transcript, counted: Sequence[Transcript]) -> PartingFound | None:
+    first = next((one.parting for one in (pilot, *counted) if one.parting is not None), None)
+    if first is None:
+        return None
+    places = [None if site is None else str(site) for site in first.sites]
+    return PartingFound(
+        kind=first.kind.value,
+        place=places[0] or places[1],
+        other_place=places[1] if places[1] != places[0] else None,
+        inside=first.values[0],
+        outside=first.values[1],
+        meaning=_MEANING[first.kind],
+        replays=sum(one.parting is not None for one in counted),
+    )
+
+
+def _not_followed(pilot: Transcript, found: Sequence[Any]) -> tuple[NotFollowed, ...]:
+    listed = [NotFollowed(str(one.site), one.why) for one in pilot.unfollowed]
+    listed += [
+        NotFollowed(str(one.site), "noisy answers whose use was not seen; counted as if released")
+        for one in found
+        if one.how is How.ASSUMED and one.value != 0
+    ]
+    return tuple(dict.fromkeys(listed))
+
+
+def _verdict(
+    setting: _Setting,
+    found: _Found,
+    counted: Sequence[Transcript],
+    *,
+    above: bool,
+    parted: PartingFound | None,
+) -> tuple[Verdict, tuple[str, ...]]:
+    """The verdict and why; a violation only where nothing is left that could excuse it."""
+    if found.control is not None:
+        return Verdict.INCONCLUSIVE, (
+            f"the code is not repeatable, so nothing can be concluded: {found.control}",
+        )
+    if found.fixed:
+        where = ", ".join(map(str, found.fixed))
+        return Verdict.VIOLATION, (
+            f"the noise at {where} has the same seed in every fit: it is no secret",
+        )
+    transcripts = (found.pilot, *counted)
+    heard = any(one.noisy or one.choices for one in transcripts)
+    if not heard and parted is not None:
+        return Verdict.INCONCLUSIVE, (
+            f"no noise was heard, and {parted.meaning}: audit it from outside with `dpaudit audit`",
+        )
+    if not above:
+        if parted is not None:
+            return Verdict.INCONCLUSIVE, (
+                f"{parted.meaning}; this is not proved to exceed the claim",
+            )
+        return Verdict.CONSISTENT, (_consistent(found, heard),)
+    doubts = list(_doubts(found, counted, parted))
+    if doubts:
+        return Verdict.INCONCLUSIVE, tuple(doubts)
+    reason = "the privacy loss of the noisy answers exceeds the claim"
+    if parted is not None:
+        reason = f"{parted.meaning} ({parted.place}), in {parted.replays} of {len(counted)} replays"
+    return Verdict.VIOLATION, (reason,)
+
+
+def _consistent(found: _Found, heard: bool) -> str:
+    if not heard:
+        return "no noise was heard, and nothing that comes out depends on this record"
+    if found.pilot.coin_before is not None:
+        return "within the claim even if all coins are public; other records are not ruled out"
+    return "other records and tables, and what replay does not hear, are not ruled out"
+
+
+def _doubts(
+    found: _Found, counted: Sequence[Transcript], parted: PartingFound | None
+) -> Iterator[str]:
+    """What could excuse a loss above the claim."""
+    open_sites = {
+        str(one.site)
+        for transcript in (found.pilot, *counted[:1])
+        for one in losses(transcript, used=found.used)
+        if one.how is How.ASSUMED and abs(one.value) > EXACT
+    }
+    if open_sites:
+        yield (
+            f"how the noisy answers of {', '.join(sorted(open_sites))} are used is not "
+            "followed; if they are released, the loss exceeds the claim"
+        )
+    if found.unheard:
+        yield (
+            "what is released changes with the seed although all answers and coins are equal: "
+            "there is randomness that replay does not hear, and it may protect"
+        )
+    if found.coins_matter is not None:
+        yield (
+            f"what is released depends on coins ({found.coins_matter}) that may be secret; if they "
+            "are public, the loss exceeds the claim"
+        )
+    unknown = [
+        one for one in found.pilot.unfollowed if "not seen" not in one.why or parted is not None
+    ]
+    if unknown:
+        yield f"a draw at {unknown[0].site} cannot be followed: {unknown[0].why}"
+    if parted is None:
+        return
+    kind = PartKind(parted.kind)
+    if kind is PartKind.FAILURE:
+        yield f"the generator fails in one world alone: {parted.inside}; {parted.outside}"
+    elif kind is PartKind.ROWS and found.pilot.first_coin is not None:
+        yield (
+            "the synthetic rows differ although all noisy answers are equal, but coins could hide "
+            "it: audit it from outside with `dpaudit audit`"
+        )
+    elif kind not in _SURE and kind is not PartKind.ROWS:
+        yield (
+            f"{parted.meaning} ({parted.place}), and what that costs is not known: audit it from "
+            "outside with `dpaudit audit`"
+        )

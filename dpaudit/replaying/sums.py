@@ -1,0 +1,136 @@
+"""Answers that are summed before anybody sees them: shares of noise, and noise on noise.
+
+Where answers are used in sums alone, the sum is the answer: one step with the law of all its noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dpaudit.replaying.laws import Gaussian, IntArray, NoiseLaw, Share, law_of
+from dpaudit.replaying.transcript import Derived, NoisyStep, Pair, Transcript, flat, numbers_of
+
+
+def settled(transcript: Transcript) -> Transcript:
+    """A transcript in which sums stand in place of what is summed.
+
+    Args:
+        transcript: One replay.
+
+    Returns:
+        The same where nothing is summed, or where a sum's parts are also used otherwise (then they
+        count themselves, and show the sum), or its noise follows no known law.
+    """
+    parents = [ids for one in transcript.derived for ids, _ in one.parents]
+    if not parents:
+        return transcript
+    summed = np.concatenate([numbers_of(ids) for ids in parents])
+    selected = [numbers_of(one.ids) for one in transcript.selections]
+    others = [
+        numbers_of(one.other.ids)
+        for one in transcript.selections
+        if one.other is not None and one.other.ids is not None
+    ]
+    used = np.concatenate([np.zeros(0, dtype=int), *selected, *others])
+    alone = len(np.unique(summed)) == len(summed) and not np.isin(summed, used).any()
+    if not alone or transcript.are_released(summed).any():
+        return transcript
+    steps: dict[int, NoisyStep] = {step.first: step for step in transcript.noisy}
+    for derived in transcript.derived:
+        made = _sum_of(derived, list(steps.values()))
+        if made is None:
+            return transcript
+        steps[made.first] = made
+    left = []
+    for step in steps.values():
+        gone = np.isin(np.arange(step.first, step.first + step.answer.size), summed)
+        if gone.any() and not gone.all():
+            return transcript
+        if not gone.any():
+            left.append(step)
+    change = sum(step.log_weight for step in left) - sum(
+        step.log_weight for step in transcript.noisy
+    )
+    return replace(transcript, noisy=left, derived=[], log_weight=transcript.log_weight + change)
+
+
+def _sum_of(derived: Derived, steps: list[NoisyStep]) -> NoisyStep | None:
+    """A sum as one step; None if it is not known what it is."""
+    numbers = numbers_of(derived.ids)
+    if numbers.size == 0 or not np.array_equal(numbers, numbers[0] + np.arange(numbers.size)):
+        return None
+    offset = np.broadcast_to(flat(derived.offset), numbers.shape)
+    before, moved = [offset, offset], np.zeros(numbers.shape)
+    shares: list[list[Share]] = [[], []]
+    drawn: tuple[int, ...] = ()
+    log_weight, site, seed = 0.0, None, None
+    for ids, factor in derived.parents:
+        found = _taken(numbers_of(ids), steps)
+        if found is None:
+            return None
+        step, places = found
+        by = np.broadcast_to(flat(factor), numbers.shape)
+        for world in (0, 1):
+            own = _shares(step.laws[world], places, step.answer.size)
+            if own is None:
+                return None
+            shares[world] += [one._replace(factor=one.factor * by) for one in own]
+            before[world] = before[world] + by * step.before[world][places]
+        moved = moved + by * step.moved[places]
+        log_weight += step.log_weight
+        drawn += step.drawn
+        site, seed = site or step.site, seed or step.seed
+    for message in derived.noise:
+        fields = [
+            np.broadcast_to(flat(message[name]), numbers.shape)
+            for name in ("factor", "scale", "shape")
+        ]
+        for world in (0, 1):
+            shares[world].append(Share(str(message["law"]), *fields))
+    laws = [law_of(one) for one in shares]
+    if laws[0] is None or laws[1] is None or site is None:
+        return None
+    answer = flat(derived.value)
+    if isinstance(laws[0], Gaussian):  # all draws are shifts: so is the sum's
+        world = next((at for at in (0, 1) if np.allclose(moved, 0.0) or steps[0].base == at), 0)
+        noise = answer - before[world]
+        law = laws[world]
+        assert law is not None
+        log_weight = float(np.sum(law.log_density(noise) - law.log_density(noise - moved)))
+    return NoisyStep(
+        site=site,
+        first=int(numbers[0]),
+        before=Pair(before[0], before[1]),
+        laws=(laws[0], laws[1]),
+        answer=answer,
+        seed=seed,
+        drawn=drawn,
+        moved=moved,
+        log_weight=log_weight,
+        base=steps[0].base,
+    )
+
+
+def _taken(numbers: IntArray, steps: list[NoisyStep]) -> tuple[NoisyStep, IntArray] | None:
+    """The step that all these answers are of, and their places there."""
+    for step in steps:
+        places = numbers - step.first
+        if np.all((places >= 0) & (places < step.answer.size)):
+            return step, places
+    return None
+
+
+def _shares(law: NoiseLaw, places: IntArray, size: int) -> list[Share] | None:
+    """The law of some elements of a step, as one draw of each."""
+    scale = np.broadcast_to(law.scale, (size,))[places]
+    one = np.ones(len(places))
+    if isinstance(law, Gaussian):
+        return [Share("gaussian", one, scale, one)]
+    if law.name in ("laplace", "gamma"):
+        shape = np.broadcast_to(getattr(law, "shape", 1.0), (size,))[places]
+        return [Share(law.name, one * getattr(law, "sign", 1.0), scale, shape)]
+    if law.name in ("discrete laplace", "discrete gaussian"):
+        return [Share(law.name.replace(" ", "_"), one, scale, one)]
+    return None

@@ -1,0 +1,232 @@
+"""What happened in one replay: every step that noise or a choice protects, in both worlds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.replaying.laws import FloatArray, IntArray, NoiseLaw
+
+
+class Site(NamedTuple):
+    """A line of code.
+
+    Attributes:
+        file: Its file.
+        line: Its number.
+        function: The function that it stands in.
+    """
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        """The line as it is shown: the file's own name and its number."""
+        return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"
+
+
+class Pair(NamedTuple):
+    """A value of each world."""
+
+    inside: FloatArray
+    outside: FloatArray
+
+    @property
+    def shift(self) -> FloatArray:
+        """How far it moves from world "out" to world "in"."""
+        return self.inside - self.outside
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyStep:
+    """Noise added to a value.
+
+    Attributes:
+        site: Where the noise is drawn.
+        first: Number of its first answer; the others follow.
+        before: The value before noise in each world; flat.
+        laws: The noise in each world.
+        answer: The answer, the same in both worlds; flat.
+        seed: What seeded the generator of the noise, if that is known.
+        drawn: Numbers of the draws of noise in world "in": one is used once.
+        moved: How far the tilt moved each answer.
+        log_weight: log P(answer) - log Q(answer).
+        base: The world whose law it was drawn from: 0 is "in".
+    """
+
+    site: Site
+    first: int
+    before: Pair
+    laws: tuple[NoiseLaw, NoiseLaw]
+    answer: FloatArray
+    moved: FloatArray
+    log_weight: float
+    base: int
+    seed: str | None = None
+    drawn: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceStep:
+    """A place drawn with known probabilities.
+
+    Attributes:
+        site: Where.
+        log_probability: Of each place that was drawn, in each world.
+        largest: The largest ratio of probabilities, as its logarithm, over all places.
+        table: Probabilities of all places in each world.
+    """
+
+    site: Site
+    log_probability: Pair
+    largest: float
+    table: Pair
+
+
+class ComparedSide(NamedTuple):
+    """One side of a comparison of answers: `factor * answer + offset`.
+
+    Attributes:
+        ids: Numbers of the answers; None where the side is a value alone.
+        factor: What they are multiplied by.
+        offset: What is added.
+    """
+
+    ids: FloatArray | None
+    factor: FloatArray | None
+    offset: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerSelection:
+    """A use of answers that shows less than they are.
+
+    Attributes:
+        site: Where.
+        how: "largest", "ordered" or "compare".
+        ids: The answers.
+        factor: What each is multiplied by.
+        offset: What is added to each.
+        outcome: The place of the largest, the order, or the bits.
+        other: For a comparison, the side on the right; the left one is the answers.
+        sign: For a comparison, "<" or ">".
+    """
+
+    site: Site
+    how: str
+    ids: FloatArray
+    factor: FloatArray
+    offset: FloatArray
+    outcome: FloatArray
+    other: ComparedSide | None = None
+    sign: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Derived:
+    """Answers that are sums of others, or of others and more noise.
+
+    Attributes:
+        ids: Their numbers.
+        parents: Numbers and factors of what is summed.
+        offset: What is added.
+        noise: The noise that is added, as messages have it.
+        value: The sums.
+    """
+
+    ids: FloatArray
+    parents: tuple[tuple[FloatArray, FloatArray], ...]
+    offset: FloatArray
+    noise: tuple[Mapping[str, object], ...]
+    value: FloatArray
+
+
+class PartKind(StrEnum):
+    """How the worlds part although all answers and coins are equal."""
+
+    ROWS = "rows"
+    STEPS = "steps"
+    SHAPES = "shapes"
+    OPERANDS = "operands"
+    DRAWS = "draws"
+    REUSED = "noise reused"
+    FAILURE = "failure"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parting:
+    """The first place where the worlds part.
+
+    Attributes:
+        kind: How.
+        sites: The line in each world; None where a world has ended.
+        values: What differs, in each world, as text.
+    """
+
+    kind: PartKind
+    sites: tuple[Site | None, Site | None]
+    values: tuple[str, str]
+
+
+class Unfollowed(NamedTuple):
+    """A draw whose use was not followed.
+
+    Attributes:
+        site: Where it is drawn, or used.
+        why: What replay cannot say of it.
+    """
+
+    site: Site
+    why: str
+
+
+@dataclass(kw_only=True)
+class Transcript:
+    """One replay.
+
+    Attributes:
+        noisy: Noise that was added, in order.
+        choices: Choices whose probabilities differ.
+        selections: Uses of answers that show less than they are.
+        derived: Answers made of others.
+        released: Numbers of answers that were used as numbers.
+        parting: Where the worlds part, if they do.
+        unfollowed: Draws that could not be followed.
+        log_weight: log P(answers) - log Q(answers), Q being what they were drawn from.
+        first_coin: The first line that drew a coin which both worlds have alike.
+        coin_before: The same, if a step came after it that depends on the record.
+        seconds: How long it took.
+    """
+
+    noisy: list[NoisyStep] = field(default_factory=list)
+    choices: list[ChoiceStep] = field(default_factory=list)
+    selections: list[AnswerSelection] = field(default_factory=list)
+    derived: list[Derived] = field(default_factory=list)
+    released: list[IntArray] = field(default_factory=list)
+    parting: Parting | None = None
+    unfollowed: list[Unfollowed] = field(default_factory=list)
+    log_weight: float = 0.0
+    first_coin: Site | None = None
+    coin_before: Site | None = None
+    seconds: float = 0.0
+
+    def are_released(self, numbers: IntArray) -> NDArray[np.bool_]:
+        """Whether each of these answers was used as a number."""
+        known = np.concatenate([np.zeros(0, dtype=int), *self.released])
+        return np.isin(numbers, known)
+
+
+def flat(value: object) -> FloatArray:
+    """A value as a flat array of floats."""
+    return np.asarray(value, dtype=float).ravel()
+
+
+def numbers_of(ids: object) -> IntArray:
+    """Numbers of answers as a flat array."""
+    return np.asarray(ids, dtype=np.int64).ravel()

@@ -1,0 +1,116 @@
+"""Laws of noise: densities against their draws and scipy, and tilts that weights make up for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpaudit.replaying import laws
+from dpaudit.replaying.laws import NoiseLaw, Share, law_of
+
+ONE = np.ones(1)
+CONTINUOUS: dict[str, NoiseLaw] = {
+    "gaussian": laws.Gaussian(2.0 * ONE),
+    "laplace": laws.Laplace(1.5 * ONE),
+    "gumbel": laws.Gumbel(2.0 * ONE),
+    "gumbel, mirrored": laws.Gumbel(2.0 * ONE, -1.0),
+    "logistic": laws.Logistic(0.7 * ONE),
+    "gamma": laws.Gamma(2.0 * ONE, 3.0 * ONE),
+    "exponential, mirrored": laws.Gamma(2.0 * ONE, ONE, -1.0),
+}
+WHOLE: dict[str, NoiseLaw] = {
+    "discrete laplace": laws.DiscreteLaplace(1.5 * ONE),
+    "discrete gaussian": laws.DiscreteGaussian(2.0 * ONE),
+    "geometric": laws.Geometric(ONE, 0.3 * ONE),
+}
+
+
+@pytest.mark.parametrize("law", CONTINUOUS.values(), ids=CONTINUOUS)
+def test_a_distribution_function_is_the_integral_of_its_density(law: NoiseLaw) -> None:
+    grid = np.linspace(-60.0, 60.0, 240_001)
+    density = np.exp(law.log_density(grid))
+    below = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid))])
+    assert below[-1] == pytest.approx(1.0, abs=1e-3)
+    assert np.allclose(below, law.cdf(grid), atol=2e-3)
+
+
+@pytest.mark.parametrize("law", WHOLE.values(), ids=WHOLE)
+def test_probabilities_of_whole_numbers_add_up(law: NoiseLaw) -> None:
+    grid = np.arange(-80.0, 81.0)
+    mass = np.exp(law.log_density(grid))
+    assert mass.sum() == pytest.approx(1.0, abs=1e-9)
+    assert np.allclose(np.cumsum(mass), law.cdf(grid), atol=1e-9)
+    assert law.log_density(np.array([0.5]))[0] == -np.inf
+
+
+@pytest.mark.parametrize("law", [*CONTINUOUS.values(), *WHOLE.values()], ids=[*CONTINUOUS, *WHOLE])
+def test_draws_follow_the_distribution_function(law: NoiseLaw) -> None:
+    drawn = law.sample(np.random.default_rng(0), (4000,))
+    for place in np.quantile(drawn, [0.1, 0.5, 0.9]):
+        assert np.mean(drawn <= place) == pytest.approx(
+            float(law.cdf(np.array([place]))[0]), abs=0.03
+        )
+
+
+@pytest.mark.parametrize("law", [*CONTINUOUS.values(), *WHOLE.values()], ids=[*CONTINUOUS, *WHOLE])
+@pytest.mark.parametrize("tilt", [0.0, 0.5, 2.0])
+def test_weights_make_up_for_a_tilt(law: NoiseLaw, tilt: float) -> None:
+    drawn = law.drawn(np.full(40_000, 1.0), tilt, np.random.default_rng(1))
+    weights = np.exp(drawn.log_weights)
+    # never more than what there is; less only where a moved law cannot reach
+    full = isinstance(
+        law,
+        laws.Gaussian | laws.Laplace | laws.Logistic | laws.DiscreteLaplace | laws.DiscreteGaussian,
+    )
+    assert weights.mean() == pytest.approx(1.0, abs=0.1) if full else weights.mean() <= 1.1
+    if full:
+        known = float(law.cdf(np.array([1.0]))[0])
+        assert np.mean(weights * (drawn.value <= 1.0)) == pytest.approx(known, abs=0.06)
+
+
+def test_a_tilt_of_laplace_noise_goes_to_the_largest_loss() -> None:
+    law = laws.Laplace(2.0 * ONE)
+    for shift in (1.0, -1.0):
+        noise = law.drawn(np.full(200, shift), 30.0, np.random.default_rng(2)).value
+        loss = law.log_density(noise) - law.log_density(noise + shift)
+        assert np.mean(np.isclose(loss, 0.5)) > 0.9
+
+
+def test_densities_are_those_of_scipy() -> None:
+    z = np.array([-3.0, 0.0, 1.0, 4.0])
+    assert np.allclose(laws.Gaussian(2.0 * ONE).log_density(z), stats.norm.logpdf(z, scale=2.0))
+    assert np.allclose(laws.Laplace(2.0 * ONE).log_density(z), stats.laplace.logpdf(z, scale=2.0))
+    assert np.allclose(laws.Gumbel(2.0 * ONE).log_density(z), stats.gumbel_r.logpdf(z, scale=2.0))
+    assert np.allclose(
+        laws.DiscreteLaplace(2.0 * ONE).log_density(z), stats.dlaplace.logpmf(z, 0.5)
+    )
+
+
+def share(law: str, *, factor: float = 1.0, scale: float = 1.0, shape: float = 1.0) -> Share:
+    return Share(law, factor * ONE, scale * ONE, shape * ONE)
+
+
+def test_sums_of_draws_are_known_laws() -> None:
+    gaussian = law_of([share("gaussian", scale=3.0), share("gaussian", factor=-2.0, scale=2.0)])
+    assert isinstance(gaussian, laws.Gaussian)
+    assert gaussian.scale == pytest.approx(5.0)
+    laplace = law_of(
+        [share("exponential", scale=2.0), share("exponential", factor=-1.0, scale=2.0)]
+    )
+    assert isinstance(laplace, laws.Laplace)
+    parts = [
+        share("gamma", factor=sign, shape=0.2, scale=1.5) for sign in (1.0, -1.0) for _ in range(5)
+    ]
+    assert isinstance(law_of(parts), laws.Laplace)
+    discrete = law_of([share("geometric", shape=0.3), share("geometric", factor=-1.0, shape=0.3)])
+    assert isinstance(discrete, laws.DiscreteLaplace)
+    assert discrete.scale == pytest.approx(-1.0 / np.log(0.7))
+
+
+def test_other_sums_are_not_known() -> None:
+    assert law_of([share("laplace"), share("gaussian")]) is None
+    assert law_of([share("laplace"), share("laplace")]) is None
+    assert law_of([share("gamma", shape=0.4), share("gamma", factor=-1.0, shape=0.4)]) is None
+    assert law_of([share("laplace", factor=0.0)]) is None
+    assert law_of([share("discrete_laplace", factor=0.5)]) is None

@@ -1,0 +1,188 @@
+"""Losses of transcripts: selections against closed forms and counting, sums against their law."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.replaying import laws
+from dpaudit.replaying.laws import NoiseLaw
+from dpaudit.replaying.loss import How, log_first_places, losses, total
+from dpaudit.replaying.sums import settled
+from dpaudit.replaying.transcript import (
+    AnswerSelection,
+    ComparedSide,
+    Derived,
+    NoisyStep,
+    Pair,
+    Site,
+    Transcript,
+)
+
+SITE = Site("code.py", 1, "f")
+
+
+def step(
+    before: Any, other: Any, answer: Any, law: NoiseLaw, first: int = 0, line: int = 1
+) -> NoisyStep:
+    answer = np.asarray(answer, dtype=float)
+    return NoisyStep(
+        site=Site("code.py", line, "f"),
+        first=first,
+        before=Pair(np.asarray(before, float), np.asarray(other, float)),
+        laws=(law, law),
+        answer=answer,
+        moved=np.zeros(answer.shape),
+        log_weight=0.0,
+        base=0,
+    )
+
+
+def largest(ids: Any, place: int) -> AnswerSelection:
+    ids = np.asarray(ids, dtype=float)
+    return AnswerSelection(
+        site=SITE,
+        how="largest",
+        ids=ids,
+        factor=np.ones(ids.size),
+        offset=np.zeros(ids.size),
+        outcome=np.array([place]),
+    )
+
+
+def test_a_released_answer_counts_by_its_density() -> None:
+    law = laws.Gaussian(np.full(2, 2.0))
+    one = step([5, 1], [4, 1], [6.0, 0.0], law)
+    transcript = Transcript(noisy=[one], released=[np.array([0, 1])])
+    [loss] = losses(transcript)
+    assert loss.how is How.RELEASED
+    assert loss.value == pytest.approx((-(1.0**2) + 2.0**2) / 8.0)
+
+
+def test_an_answer_whose_use_was_not_seen_is_marked() -> None:
+    law = laws.Laplace(np.full(1, 1.0))
+    transcript = Transcript(noisy=[step([5], [4], [9.0], law)])
+    assert [one.how for one in losses(transcript)] == [How.ASSUMED]
+    assert [one.how for one in losses(transcript, used={SITE})] == [How.RELEASED]
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        laws.Laplace(np.full(3, 2.0)),
+        laws.Gaussian(np.full(3, 2.0)),
+        laws.Gumbel(np.full(3, 2.0)),
+        laws.Gumbel(np.array([2.0, 2.0, 2.5])),
+        laws.Gamma(np.full(3, 2.0), np.ones(3)),
+        laws.Logistic(np.array([1.0, 2.0, 3.0])),
+    ],
+)
+def test_probabilities_of_the_largest_add_up_and_are_those_counted(law: NoiseLaw) -> None:
+    before = np.array([3.0, 4.0, 1.0])
+    p = np.exp([log_first_places([place], before, law) for place in range(3)])
+    assert p.sum() == pytest.approx(1.0, abs=1e-4)
+    rng = np.random.default_rng(0)
+    drawn = before + law.sample(rng, (60_000, 3))
+    assert np.allclose(p, np.bincount(drawn.argmax(axis=1), minlength=3) / 60_000, atol=0.01)
+
+
+def test_first_places_of_gumbel_noise_have_a_closed_form_that_the_integral_gives_too() -> None:
+    before = np.array([3.0, 4.0, 1.0, 2.0])
+    closed = log_first_places([1, 0], before, laws.Gumbel(np.full(4, 2.0)))
+    nearly = log_first_places([1, 0], before, laws.Gumbel(np.array([2.0, 2.0, 2.0, 2.0 + 1e-9])))
+    assert closed == pytest.approx(nearly, abs=1e-5)
+
+
+def test_noisy_max_costs_what_is_shown_and_not_what_is_kept() -> None:
+    law = laws.Laplace(np.full(40, 2.0))
+    before = np.arange(40.0) % 3
+    other = before - 1.0  # all scores move by one: as a vector 40 / 2, as a maximum nothing
+    answer = before + law.sample(np.random.default_rng(1), (40,))
+    transcript = Transcript(
+        noisy=[step(before, other, answer, law)],
+        selections=[largest(np.arange(40), int(answer.argmax()))],
+    )
+    [loss] = losses(transcript)
+    assert loss.how is How.SELECTED
+    assert loss.value == pytest.approx(0.0, abs=1e-6)
+    transcript.released.append(np.arange(40))
+    assert abs(total(losses(transcript))) > 1.0
+
+
+def test_the_winners_value_may_be_released_too() -> None:
+    law = laws.Laplace(np.full(2, 1.0))
+    transcript = Transcript(
+        noisy=[step([3, 1], [2, 1], [4.0, 0.5], law)],
+        selections=[largest([0, 1], 0)],
+        released=[np.array([0])],
+    )
+    [loss] = losses(transcript)
+    # the density of the winner; that the other one is below it has the same chance in both worlds
+    assert loss.value == pytest.approx(-1.0 + 2.0)
+
+
+def compare(number: int, other: ComparedSide, outcome: int) -> AnswerSelection:
+    one = np.array([float(number)])
+    return AnswerSelection(
+        site=SITE,
+        how="compare",
+        ids=one,
+        factor=np.ones(1),
+        offset=np.zeros(1),
+        outcome=np.array([outcome]),
+        other=other,
+        sign=">",
+    )
+
+
+def test_bits_against_a_public_threshold_are_tail_probabilities() -> None:
+    law = laws.Laplace(np.full(1, 1.0))
+    bound = ComparedSide(None, None, np.array([5.0]))
+    transcript = Transcript(noisy=[step([3], [2], [6.0], law)], selections=[compare(0, bound, 1)])
+    [loss] = losses(transcript)
+    assert loss.value == pytest.approx(1.0)
+    transcript = Transcript(noisy=[step([3], [2], [2.0], law)], selections=[compare(0, bound, 0)])
+    [loss] = losses(transcript)
+    assert loss.value == pytest.approx(np.log(1 - np.exp(-2) / 2) - np.log(1 - np.exp(-3) / 2))
+
+
+def test_the_sparse_vector_is_an_integral_over_its_threshold() -> None:
+    threshold, query = laws.Laplace(np.full(1, 2.0)), laws.Laplace(np.full(1, 4.0))
+    noisy = [
+        step([10], [10], [11.0], threshold),
+        step([8], [7], [3.0], query, 1),
+        step([12], [11], [15.0], query, 2),
+    ]
+    side = ComparedSide(np.array([0.0]), np.ones(1), np.zeros(1))
+    transcript = Transcript(noisy=noisy, selections=[compare(1, side, 0), compare(2, side, 1)])
+    [loss] = losses(transcript)
+    rng = np.random.default_rng(2)
+    count, rates = 2_000_000, []
+    for shift in (0.0, 1.0):
+        t = 10 + 2.0 * rng.laplace(size=count)
+        under = 8 - shift + 4.0 * rng.laplace(size=count) <= t
+        over = 12 - shift + 4.0 * rng.laplace(size=count) > t
+        rates.append(np.mean(under & over))
+    assert loss.value == pytest.approx(np.log(rates[0] / rates[1]), abs=0.01)
+
+
+def test_answers_that_are_summed_count_as_their_sum() -> None:
+    law = laws.Gaussian(np.full(1, 3.0))
+    noisy = [step([5], [4], [6.0], law), step([0], [0], [1.0], laws.Gaussian(np.full(1, 4.0)), 1)]
+    one = np.ones(1)
+    derived = Derived(
+        ids=np.array([2.0]),
+        parents=((np.array([0.0]), one), (np.array([1.0]), one)),
+        offset=np.zeros(1),
+        noise=(),
+        value=np.array([7.0]),
+    )
+    transcript = Transcript(noisy=noisy, derived=[derived], released=[np.array([2])])
+    [left] = settled(transcript).noisy
+    assert left.laws[0].scale == pytest.approx(5.0)
+    assert total(losses(transcript)) == pytest.approx((-(2.0**2) + 3.0**2) / 50.0)
+    # a part that is released as well counts itself
+    transcript.released.append(np.array([0]))
+    assert settled(transcript) is transcript

@@ -1,0 +1,198 @@
+"""Whole replays of generators in the style of a library: each leak is named, honest ones pass."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dpaudit
+import listened
+from dpaudit.cli.main import app
+from dpaudit.errors import SettingsError
+from dpaudit.replaying.record import ReplayRecord
+from dpaudit.replaying.report import replay_html, replay_markdown
+from dpaudit.results.verdict import Verdict
+
+
+def table() -> pd.DataFrame:
+    """A table whose last record is alone in the last cell."""
+    rng = np.random.default_rng(3)
+    cells = np.append(rng.integers(0, listened.CELLS - 1, size=39), listened.CELLS - 1)
+    return pd.DataFrame({"a": cells, "x": np.linspace(0.0, 1.0, 40)})
+
+
+SCHEMA = dpaudit.Schema.from_document(
+    {
+        "columns": [
+            {"name": "a", "kind": "integer", "lower": 0, "upper": listened.CELLS - 1},
+            {"name": "x", "kind": "continuous", "lower": 0.0, "upper": 1.0},
+        ]
+    }
+)
+
+
+def replayed(name: str, **given: Any) -> ReplayRecord:
+    settings: dict[str, Any] = {"replays": 3, "target": "row:39", **given}
+    return dpaudit.replay(getattr(listened, name)(), table(), schema=SCHEMA, **settings)
+
+
+def line_of(name: str, code: str) -> str:
+    """File and line of some code of a generator."""
+    source = Path(listened.__file__).read_text().splitlines()
+    start = next(
+        at
+        for at, line in enumerate(source)
+        if line.startswith((f"class {name}(", f"class {name}:"))
+    )
+    return f"listened.py:{next(at for at in range(start, len(source)) if code in source[at]) + 1}"
+
+
+@pytest.mark.parametrize(
+    ("name", "at_least"),
+    [
+        ("LaplaceCounts", 1.0),
+        ("FromPython", 1.0),
+        ("GlobalGenerator", 1.0),
+        ("NoisyMax", 0.0),
+        ("ExponentialMechanism", 0.0),
+        ("SparseVector", 0.0),
+    ],
+)
+def test_honest_code_is_consistent_and_what_it_costs_is_known(name: str, at_least: float) -> None:
+    record = replayed(name)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.proved is not None
+    assert at_least * (1 - 1e-9) <= record.proved <= 1.0 + 1e-9
+    assert not record.not_followed
+    assert record.parting is None
+
+
+def test_gaussian_noise_is_nearly_proved_by_ten_replays_and_shares_of_it_too() -> None:
+    for name in ("GaussianCounts", "SharedNoise"):
+        record = replayed(name, replays=10)
+        assert record.verdict is Verdict.CONSISTENT, str(record)
+        assert record.computed == pytest.approx(4.377, abs=1e-3)
+        assert record.proved is not None
+        assert 3.2 < record.proved <= 4.3772
+        [line] = record.ledger
+        assert line.mu == pytest.approx(1.0)
+        assert line.counts_as == "released"
+
+
+def test_too_little_noise_is_a_violation_at_its_line() -> None:
+    record = replayed("HalfTheNoise")
+    assert record.verdict is Verdict.VIOLATION
+    assert record.proved == pytest.approx(2.0)
+    widest = record.ledger[0]
+    assert widest.place == line_of("HalfTheNoise", "scale=0.5")
+    assert (widest.scale, widest.l1, widest.epsilon) == (0.5, 1.0, pytest.approx(2.0))
+    with pytest.raises(AssertionError, match="VIOLATION"):
+        record.assert_no_violation()
+
+
+def test_noise_that_is_used_twice_is_named() -> None:
+    record = replayed("NoiseReused")
+    assert record.verdict is Verdict.VIOLATION
+    assert record.parting is not None
+    assert record.parting.kind == "noise reused"
+    assert record.parting.place == line_of("NoiseReused", "count + noise")
+
+
+def test_a_seed_in_the_code_is_a_violation() -> None:
+    record = replayed("FixedSeed")
+    assert record.verdict is Verdict.VIOLATION
+    assert record.fixed_seeds == (line_of("FixedSeed", "default_rng(7)"),)
+
+
+def test_a_scale_that_follows_the_number_of_records_is_shown() -> None:
+    record = replayed("ScaleByRows")
+    [line] = record.ledger
+    assert line.scale == pytest.approx(2.0 / 40)
+    assert line.other_scale == pytest.approx(2.0 / 39)
+
+
+@pytest.mark.parametrize("name", ["OneCountPlain", "NoNoise"])
+def test_a_count_without_noise_is_seen_where_it_comes_out(name: str) -> None:
+    record = replayed(name)
+    assert record.verdict is Verdict.VIOLATION
+    assert record.ledger[0].law == "choice"
+    assert record.ledger[0].place == line_of("Counting", "rng.choice")
+
+
+def test_a_loop_that_the_data_ends_is_named() -> None:
+    record = replayed("DataDecidesTheLoop", target=f"row:{int(np.argmin(table()['a']))}")
+    assert record.verdict is Verdict.INCONCLUSIVE  # something else could make up for it
+    assert record.parting is not None
+    assert record.parting.kind == "steps"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ByHand", "coins"),
+        ("Copier", "no noise was heard"),
+        ("RandomisedResponse", "coins"),
+        ("Forgetful", "not repeatable"),
+        ("RandomProjection", ""),
+        ("Compiled", "does not hear"),
+        ("InThreads", "thread"),
+    ],
+)
+def test_what_cannot_be_followed_is_inconclusive(name: str, said: str) -> None:
+    record = replayed(name, epsilon=0.2)
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert said in " ".join(record.reasons)
+
+
+def test_the_same_replay_gives_the_same_record() -> None:
+    first, second = (replayed("GaussianCounts", seed=5).to_document() for _ in range(2))
+    for document in (first, second):
+        del document["seconds"], document["seconds_a_fit"]
+    assert first == second
+
+
+def test_the_worst_of_several_records_is_replayed() -> None:
+    record = dpaudit.replay(listened.LaplaceCounts(), table(), schema=SCHEMA, replays=1, targets=3)
+    assert record.target.startswith("row:")
+    assert record.fits == 8
+
+
+def test_reports_and_the_command_say_the_same(tmp_path: Path) -> None:
+    data, schema = tmp_path / "t.csv", tmp_path / "t.json"
+    table().to_csv(data, index=False)
+    schema.write_text(json.dumps(SCHEMA.to_document()))
+    page = tmp_path / "r.html"
+    words = [
+        "replay",
+        f"{listened.__file__}:HalfTheNoise",
+        "--data",
+        str(data),
+        "--schema",
+        str(schema),
+    ]
+    ended = CliRunner().invoke(
+        app, [*words, "--replays", "1", "--target", "row:39", "--html", str(page), "-q"]
+    )
+    assert ended.exit_code == 1, ended.stderr
+    assert ended.stdout.startswith(
+        "VIOLATION  claimed epsilon 1, epsilon of the transcript at least 2"
+    )
+    assert "<svg" in page.read_text()
+    record = replayed("HalfTheNoise", replays=1)
+    assert line_of("HalfTheNoise", "scale=0.5") in replay_markdown(record)
+    assert replay_html(record) == replay_html(record)
+    assert max(map(len, str(record).splitlines())) <= 80
+
+
+def test_wrong_use_is_refused_before_any_fit() -> None:
+    for given in ({"replays": 0}, {"targets": 0}, {"replays": 1.5}):
+        with pytest.raises(SettingsError):
+            replayed("LaplaceCounts", **given)
+    with pytest.raises(dpaudit.InputError, match="row"):
+        replayed("LaplaceCounts", target="row:400")

@@ -1,0 +1,255 @@
+"""Small generators in the style of a library, for replays: how each draws noise is the point."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.model.claim import Neighbours, PrivacyClaim
+
+CELLS = 4
+
+
+def shares(counts: Any) -> Any:
+    """Noisy counts as probabilities."""
+    kept = np.maximum(counts, 0.0) + 1e-9
+    return kept / kept.sum()
+
+
+def pointing_at(place: int) -> Any:
+    """Probabilities that show one place."""
+    p = np.full(CELLS, 0.1)
+    p[place] = 1.0 - 0.1 * (CELLS - 1)
+    return p
+
+
+class Counting:
+    """Fits probabilities of the cells of column `a`."""
+
+    epsilon: ClassVar[float] = 1.0
+    delta: ClassVar[float] = 0.0
+    neighbours: ClassVar[Neighbours] = Neighbours.ADD_REMOVE
+
+    @property
+    def claim(self) -> PrivacyClaim:
+        return PrivacyClaim(epsilon=self.epsilon, delta=self.delta, neighbours=self.neighbours)
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Counting:
+        self.rng = np.random.default_rng(seed)
+        self.rows = len(data)
+        self.values = data["a"].to_numpy()
+        self.p = self.train(np.bincount(self.values, minlength=CELLS))
+        return self
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        return pd.DataFrame({"a": rng.choice(CELLS, size=n, p=self.p), "x": np.zeros(n)})
+
+    def train(self, counts: Any) -> Any:
+        raise NotImplementedError
+
+
+class LaplaceCounts(Counting):
+    """Laplace noise on all counts at once."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(counts + self.rng.laplace(0.0, 1.0, size=CELLS))
+
+
+class HalfTheNoise(Counting):
+    """The same count by count, one of them with half the noise."""
+
+    def train(self, counts: Any) -> Any:
+        noisy = [count + self.rng.laplace(scale=1.0) for count in counts[:-1]]
+        noisy.append(counts[-1] + self.rng.laplace(scale=0.5))
+        return shares(np.array(noisy))
+
+
+class GaussianCounts(Counting):
+    """Gaussian noise of mu 1."""
+
+    epsilon, delta = 4.3771781, 1e-5
+
+    def train(self, counts: Any) -> Any:
+        return shares(counts + self.rng.normal(0.0, 1.0, size=CELLS))
+
+
+class SharedNoise(GaussianCounts):
+    """Five shares of that noise, which are summed before anybody sees them."""
+
+    def train(self, counts: Any) -> Any:
+        parts = [
+            (counts if at == 0 else 0 * counts) + self.rng.normal(0, 5**-0.5, CELLS)
+            for at in range(5)
+        ]
+        return shares(np.sum(parts, axis=0))
+
+
+class NoisyMax(Counting):
+    """Report noisy max with Laplace noise of twice the scale."""
+
+    def train(self, counts: Any) -> Any:
+        return pointing_at(int(np.argmax(counts + self.rng.laplace(0.0, 2.0, size=CELLS))))
+
+
+class ExponentialMechanism(Counting):
+    """A cell drawn with probability in proportion to exp(count / 2)."""
+
+    def train(self, counts: Any) -> Any:
+        weights = np.exp(0.5 * (counts - counts.max()))
+        return pointing_at(int(self.rng.choice(CELLS, p=weights / weights.sum())))
+
+
+class SparseVector(Counting):
+    """The first count above a noisy threshold."""
+
+    def train(self, counts: Any) -> Any:
+        threshold = 15.0 + self.rng.laplace(0.0, 2.0)
+        place = 0
+        for place in range(CELLS):
+            if counts[place] + self.rng.laplace(0.0, 4.0) > threshold:
+                break
+        return pointing_at(place)
+
+
+class RandomisedResponse(Counting):
+    """Each record answers by a coin of its own."""
+
+    neighbours = Neighbours.REPLACE_ONE
+
+    def train(self, counts: Any) -> Any:
+        bits = self.values % 2
+        kept = self.rng.random(len(bits)) < np.e / (1.0 + np.e)
+        told = np.where(kept, bits, 1 - bits)
+        return shares(np.array([np.sum(told == 0), np.sum(told == 1), 0, 0]))
+
+
+class NoiseReused(Counting):
+    """One draw of noise for all counts."""
+
+    def train(self, counts: Any) -> Any:
+        noise = self.rng.laplace(0.0, 1.0)
+        return shares(np.array([count + noise for count in counts]))
+
+
+class FixedSeed(Counting):
+    """The seed is in the code."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(counts + np.random.default_rng(7).laplace(0.0, 1.0, size=CELLS))
+
+
+class ScaleByRows(Counting):
+    """The scale of the noise follows the number of records."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(counts / self.rows + self.rng.laplace(0.0, 2.0 / self.rows, size=CELLS))
+
+
+class OneCountPlain(Counting):
+    """The last count gets no noise."""
+
+    def train(self, counts: Any) -> Any:
+        noisy = counts.astype(float)
+        noisy[:-1] += self.rng.laplace(0.0, 1.0, size=CELLS - 1)
+        return shares(noisy)
+
+
+class DataDecidesTheLoop(Counting):
+    """Adds noise once more for each record of the first cell."""
+
+    def train(self, counts: Any) -> Any:
+        noisy = counts + self.rng.laplace(0.0, 1.0, size=CELLS)
+        for _ in range(counts[0]):
+            noisy = noisy + self.rng.laplace(0.0, 0.01)
+        return shares(noisy)
+
+
+class FromPython(Counting):
+    """Noise of Python's own random numbers."""
+
+    def train(self, counts: Any) -> Any:
+        import random
+
+        rng = random.Random(int(self.rng.integers(2**31)))
+        noisy = [count + rng.expovariate(1.0) - rng.expovariate(1.0) for count in counts]
+        return shares(np.array(noisy))
+
+
+class ByHand(Counting):
+    """Laplace noise by inverting its distribution function: its draw cannot be followed."""
+
+    def train(self, counts: Any) -> Any:
+        u = self.rng.random(CELLS) - 0.5
+        return shares(counts - np.sign(u) * np.log(1.0 - 2.0 * np.abs(u)))
+
+
+class NoNoise(Counting):
+    """The counts as they are: what is drawn from them has known probabilities."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(counts)
+
+
+class Copier(Counting):
+    """Hands out records of the table, picked by chance."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(0 * counts)
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        picked = np.random.default_rng(seed).integers(0, self.rows - 1, size=n)
+        return pd.DataFrame({"a": self.values[::-1][picked], "x": np.zeros(n)})
+
+
+class Forgetful(Counting):
+    """Depends on something that differs between processes."""
+
+    def train(self, counts: Any) -> Any:
+        import os
+
+        other = len(os.environ.get("DPAUDIT_WORLD", ""))  # any difference of the two processes
+        return shares(counts + other + self.rng.laplace(0.0, 1.0, size=CELLS))
+
+
+class Compiled(Counting):
+    """Noise of a sampler that nobody hooks, from the seed that it was handed."""
+
+    def train(self, counts: Any) -> Any:
+        words = np.random.MT19937(int(self.rng.integers(2**31)) * 0 + self.given).random_raw(CELLS)
+        return shares(counts + np.array([int(word) % 1000 / 100.0 for word in words]))
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Counting:
+        self.given = seed
+        return super().fit(data, seed=seed)
+
+
+class InThreads(Counting):
+    """Noise drawn in a thread."""
+
+    def train(self, counts: Any) -> Any:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1) as pool:
+            return shares(
+                pool.submit(lambda: counts + self.rng.laplace(0.0, 1.0, size=CELLS)).result()
+            )
+
+
+SHARED = np.random.default_rng()
+
+
+class GlobalGenerator(Counting):
+    """Noise of a generator that is made once, when the module is imported."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(counts + SHARED.laplace(0.0, 1.0, size=CELLS))
+
+
+class RandomProjection(Counting):
+    """Multiplies data by secret noise, which may protect it."""
+
+    def train(self, counts: Any) -> Any:
+        return shares(np.abs(self.rng.normal(size=(CELLS, CELLS)) @ counts))
