@@ -49,8 +49,8 @@ def mean_lower(values: FloatArray, *, confidence: float) -> float:
     if not values.size or not np.any(values > 0):
         return 0.0
     high = float(np.max(np.minimum(values, 1e200)))
-    low = high * 1e-100
-    if not mean_exceeds(values, low, confidence=confidence):
+    low = max(high * 1e-100, 1e-300)
+    if high <= low or not mean_exceeds(values, low, confidence=confidence):
         return 0.0
     for _ in range(_STEPS):
         middle = math.sqrt(low) * math.sqrt(high)
