@@ -12,14 +12,13 @@ import math
 from typing import Final
 
 import numpy as np
-from scipy.special import logsumexp
 
 from dpaudit.bounds.inputs import FloatArray
 from dpaudit.errors import SettingsError
 
 _BETS: Final = 1.0 - np.geomspace(1e-3, 0.999, 24)
 """Shares of the capital that are put on each replay; the capital is their mean."""
-_STEPS: Final = 60
+_STEPS: Final = 45
 _MOST: Final = 1e3
 
 
@@ -72,7 +71,8 @@ def _log_capital(values: FloatArray, mean: float) -> float:
     with np.errstate(over="ignore"):
         ratios = np.minimum(values / mean, 1e250)
     logs = np.log1p(_BETS[:, None] * (ratios[None, :] - 1.0)).sum(axis=1)
-    return float(logsumexp(logs) - math.log(len(_BETS)))
+    most = logs.max()
+    return float(most + np.log(np.mean(np.exp(logs - most))))
 
 
 def hockey_stick(losses: FloatArray, log_weights: FloatArray, epsilon: float) -> FloatArray:
@@ -129,7 +129,10 @@ def replayed_epsilon(
         return 0.0
     if rejected(_MOST):
         return math.inf
-    low, high = 0.0, _MOST
+    finite = losses[np.isfinite(losses)]
+    low, high = 0.0, min(_MOST, float(np.max(finite, initial=0.0)))
+    if rejected(high):  # some replays have no limit
+        low, high = high, _MOST
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if rejected(middle) else (low, middle)
