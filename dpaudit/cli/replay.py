@@ -19,6 +19,9 @@ def replay(
     parameter: options.Parameters = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
+    mu: options.Mu = None,
+    rho: options.Rho = None,
+    curve: options.Curve = None,
     neighbours: options.Relation = None,
     target: Annotated[
         str,
@@ -32,6 +35,15 @@ def replay(
         typer.Option(metavar="N", help="Records to try with two fits each; the worst is replayed."),
     ] = 1,
     replays: Annotated[int, typer.Option(metavar="N", help="Counted replays, two fits each.")] = 10,
+    sampler: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FUNCTION,law=LAW,scale=NAME",
+            help="A noise sampler of your own, MODULE:NAME, its law, and which of its parameters "
+            "is the scale (and, with loc=NAME, the value before noise); repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     rows: options.Rows = None,
     confidence: Annotated[
         float, typer.Option(metavar="C", help="One-sided confidence of the bound.")
@@ -60,9 +72,13 @@ def replay(
         schema=schema,
         replays=replays,
         targets=targets,
+        samplers=[_sampler(one) for one in sampler or ()],
         parameters=parse_parameters(parameter or []),
         epsilon=epsilon,
         delta=delta,
+        mu=mu,
+        rho=rho,
+        curve=curve,
         neighbours=neighbours,
         target=target,
         rows=rows,
@@ -76,3 +92,10 @@ def replay(
     show(record, json=json, quiet=quiet)
     codes = {Verdict.VIOLATION: ExitCode.VIOLATION, Verdict.CONSISTENT: ExitCode.PASS}
     raise typer.Exit(codes.get(record.verdict, ExitCode.INCONCLUSIVE))
+
+
+def _sampler(text: str) -> dict[str, str]:
+    """A sampler as an option says it."""
+    function, *rest = text.split(",")
+    fields = dict(part.partition("=")[::2] for part in rest)
+    return {"function": function, **fields}

@@ -22,6 +22,7 @@ from dpaudit.errors import ReplayError, SettingsError
 from dpaudit.external import worker
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.external.session import WorkerStart
+from dpaudit.formatting import did_you_mean
 from dpaudit.game.payload import search_path
 from dpaudit.game.target import exposing_first
 from dpaudit.model.schema import Schema
@@ -42,6 +43,11 @@ from dpaudit.seeds import Stream
 
 REPLAYS: Final = 10
 """Counted replays, two fits each."""
+LAWS: Final = (
+    *("gaussian", "laplace", "discrete_laplace", "discrete_gaussian", "exponential", "gumbel"),
+    *("geometric", "gamma", "logistic"),
+)
+"""Laws that a sampler of the user's own may have."""
 _CHECKED: Final = 2
 """Replays with the largest losses that are run again to see what may excuse a violation."""
 _OTHER_COINS: Final = 2
@@ -163,6 +169,8 @@ def replays_of(
     for name, value in (("replays", replays), ("targets", targets)):
         if not isinstance(value, int) or value < 1:
             raise SettingsError(f"`{name}` must be a whole number of at least 1, got {value!r}")
+    for one in samplers:
+        _check_sampler(one)
     table = audited_table(data, schema, audit_settings(**settings))
     say = on_progress or (lambda line: None)
     first, *_ = specs = list(_candidates(generator, table, settings, targets))
@@ -173,6 +181,22 @@ def replays_of(
             seeded = [replace(spec, settings=replace(spec.settings, seed=seed)) for spec in specs]
             spec = seeded[0] if targets == 1 else _worst(worlds, seeded, say)
             yield _replayed(_Setting(worlds, spec, spec.game.view.n_rows), replays, say, started)
+
+
+def _check_sampler(sampler: Mapping[str, Any]) -> None:
+    """Refuses a sampler that is not named as it must be."""
+    module, colon, name = str(sampler.get("function", "")).partition(":")
+    if not (module and colon and name) or "scale" not in sampler:
+        raise SettingsError(
+            f"`sampler`: {dict(sampler)!r} is none: name its function as MODULE:NAME, its law, and "
+            "its parameter for the scale, as in mylib.noise:sample,law=laplace,scale=b"
+        )
+    if sampler.get("law") not in LAWS:
+        law = str(sampler.get("law"))
+        raise SettingsError(
+            f"`sampler`: {law!r} is no law that replay knows{did_you_mean(law, LAWS)}; there is "
+            f"{', '.join(LAWS)}"
+        )
 
 
 def _streams(seed: int) -> Callable[[str, int], np.random.Generator]:

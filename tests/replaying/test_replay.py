@@ -196,3 +196,24 @@ def test_wrong_use_is_refused_before_any_fit() -> None:
             replayed("LaplaceCounts", **given)
     with pytest.raises(dpaudit.InputError, match="row"):
         replayed("LaplaceCounts", target="row:400")
+
+
+@pytest.mark.parametrize(
+    ("sampler", "said"),
+    [
+        ({"function": "noise", "law": "laplace", "scale": "b"}, "MODULE:NAME"),
+        ({"function": "my:noise", "law": "laplac", "scale": "b"}, "laplace"),
+        ({"function": "my:noise", "law": "laplace"}, "scale"),
+    ],
+)
+def test_a_sampler_that_is_wrongly_named_is_refused(sampler: dict[str, str], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        replayed("LaplaceCounts", samplers=[sampler])
+
+
+def test_a_sampler_of_ones_own_is_heard() -> None:
+    sampler = {"function": "listened_noise:sample_laplace", "law": "laplace", "scale": "width"}
+    record = replayed("OwnSampler", samplers=[sampler])
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.ledger[0].law == "laplace"
+    assert record.proved == pytest.approx(1.0)
