@@ -10,7 +10,6 @@ import typer
 
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import RegistryError
-from dpaudit.external.libraries import adapter_account
 from dpaudit.formatting import did_you_mean
 
 if TYPE_CHECKING:
@@ -48,6 +47,8 @@ def show(
 
 
 def _show_method(library: Library, method: str) -> None:
+    from dpaudit.external.libraries import adapter_account
+
     library.check_method(method)
     account = adapter_account(library.adapter, library.methods[method])
     output = results()

@@ -86,7 +86,7 @@ def digest(document: Record) -> Record:
         "max_provable_epsilon": document["max_provable_epsilon"],
         "detectable_epsilon": document["detectable_epsilon"],
         "shadow_models": document["shadow_models"],
-        "stopped": document["sequential"],
+        "stopped": document["game"].get("sequential"),
         "failures": document["failures"],
         "failure_reasons": document["failure_reasons"],
         "leaks": document["leaks"][:5],

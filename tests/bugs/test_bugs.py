@@ -113,7 +113,7 @@ def test_the_command_lists_and_says_what_differs(
     assert listed.stdout.startswith("toy-bounds: proved\n  toy 1.0\n")
     assert max(len(line) for line in listed.stdout.splitlines()) <= 80
     flagged = AuditResult.of(record_of(verdict="violation"), folder=None)
-    monkeypatch.setattr(run, "audit", lambda *given, **settings: flagged)
+    monkeypatch.setattr(run, "audit_by_keywords", lambda *given, **settings: flagged)
     ended = CliRunner().invoke(app, ["bugs", "run", "toy-bounds", "-q"])
     assert ended.exit_code == 1
     assert ended.stdout.count("VIOLATION: claimed") == 2

@@ -19,8 +19,11 @@ WIDTH = 80
 
 
 def test_the_help_of_audit_is_two_screens_of_panels_with_every_option_and_examples() -> None:
-    lines = CliRunner().invoke(app, ["audit", "--help"], prog_name="dpaudit").stdout.splitlines()
-    assert len(lines) <= TWO_SCREENS
+    brief = CliRunner().invoke(app, ["audit", "--help"], prog_name="dpaudit").stdout.splitlines()
+    assert len(brief) <= TWO_SCREENS
+    assert max(map(len, brief)) <= WIDTH
+    every = CliRunner().invoke(app, ["audit", "--help-all"], prog_name="dpaudit").stdout
+    lines = every.splitlines()
     assert max(map(len, lines)) <= WIDTH
     headings = [line.removesuffix(":") for line in lines if line and line[0] != " "]
     assert set(headings[1:]) == {"Arguments", *Panel, "Examples"}

@@ -201,8 +201,8 @@ def test_a_one_run_plan_agrees_with_its_audit() -> None:
     result, plan = json.loads(done.stdout), planned("null", *words)
     for key in ("max_provable_epsilon", "detectable_epsilon"):
         assert plan[key] == result[key]
-    assert plan["interference"] == result["one_run"]["interference"]
-    assert plan["guesses"] == result["one_run"]["canaries"] == 30
+    assert plan["interference"] == result["game"]["interference"]
+    assert plan["guesses"] == result["game"]["canaries"] == 30
 
 
 def test_the_one_training_is_timed() -> None:
@@ -234,7 +234,7 @@ def test_a_sequential_plan_agrees_with_its_audit() -> None:
     ("words", "says"),
     [
         (["--epsilon", "1", "--canaries", "40"], "is for --one-run"),
-        (["--epsilon", "1", "--one-run", "--canaries", "19"], "at least 20"),
+        (["--epsilon", "1", "--one-run", "--canaries", "19"], "a number from 20"),
         (["--epsilon", "1", "--one-run", "--shadow-models", "100"], "leave out --shadow-models"),
         (["--epsilon", "1", "--one-run", "--tpr", "0.5", "--fpr", "0.1"], "give --detect"),
         (["--epsilon", "1", "--one-run", "--neighbours", "replace-one"], "replace-one"),

@@ -79,7 +79,9 @@ def test_a_choice_among_some_records_says_so(
 )
 def test_the_report_says_so_too(compared: int | None, said: str) -> None:
     target = TargetOfAudit(choice="farthest", row=3, compared=compared)
-    assert sentences.target(cast(AuditRecord, SimpleNamespace(target=target, records=None))) == said
+    game = SimpleNamespace(instead_of_target=None)
+    record = cast(AuditRecord, SimpleNamespace(target=target, game=game))
+    assert sentences.target(record) == said
 
 
 def _only_sized(self: Any, rows: Any) -> Any:

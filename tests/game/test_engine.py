@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 from loky import get_reusable_executor
 
-from dpaudit.auditing.entry import audit
+from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.errors import AttackError, InterruptedRunError
 from dpaudit.game.engine import run_trials
 from dpaudit.game.flight import BatchLoss, Landing, TrialProgress
@@ -467,7 +467,7 @@ def faults(tmp_path: Path) -> Path:
 
 def audited(folder: Path, generator: str) -> Mapping[str, Any]:
     """The result document of a whole audit."""
-    return audit(
+    return audit_by_keywords(
         f"{folder / 'faults.py'}:{generator}",
         folder / "tiny.csv",
         target=10,

@@ -343,7 +343,7 @@ def test_a_generator_that_takes_its_target_is_refused(table: pd.DataFrame) -> No
 
 
 def test_one_run_audits_refuse_it(table: pd.DataFrame) -> None:
-    with pytest.raises(SettingsError, match="canaries, not one target: leave out `target="):
+    with pytest.raises(SettingsError, match="one run has no `target`: leave out `target`"):
         audit_by_keywords("null", table, target="vulnerable", one_run=True)
 
 
