@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from dpaudit.replaying.guarantee import gaussian_epsilon
 from dpaudit.replaying.laws import DiscreteGaussian, Gaussian
 from dpaudit.replaying.loss import How, StepLoss
 from dpaudit.replaying.transcript import NoisyStep, Site, Transcript
+
+_STEP: Final = 1e-3
+"""Width of the grid of privacy losses where steps of several laws are composed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +212,7 @@ def _composed(mu: float, transcript: Transcript, found: Sequence[StepLoss], delt
     parts = (
         []
         if mu == 0
-        else [pld.from_gaussian_mechanism(1.0 / mu, value_discretization_interval=1e-3)]
+        else [pld.from_gaussian_mechanism(1.0 / mu, value_discretization_interval=_STEP)]
     )
     selected = {one.site for one in found if one.how is How.SELECTED}
     for step in transcript.noisy:
@@ -217,11 +221,14 @@ def _composed(mu: float, transcript: Transcript, found: Sequence[StepLoss], delt
         for one in np.abs(_largest(step)):
             if one > 0:
                 parts.append(
-                    pld.from_laplace_mechanism(1.0 / float(one), value_discretization_interval=1e-3)
+                    pld.from_laplace_mechanism(
+                        1.0 / float(one), value_discretization_interval=_STEP
+                    )
                 )
     parts += [
         pld.from_privacy_parameters(
-            _pure(one.largest if one.largest is not None else abs(one.value))
+            _pure(one.largest if one.largest is not None else abs(one.value)),
+            value_discretization_interval=_STEP,
         )
         for one in found
         if one.how is How.SELECTED and (one.largest or abs(one.value)) > 1e-12

@@ -583,7 +583,8 @@ class _Match:
         self.transcript.log_weight += float(np.sum(logs[base][places] - np.log(proposal[places])))
         both = np.isfinite(logs[0]) & np.isfinite(logs[1])
         lone = np.any(np.isfinite(logs[0]) ^ np.isfinite(logs[1]))
-        largest = np.inf if lone else float(np.max(np.abs(logs[0] - logs[1])[both], initial=0.0))
+        apart = np.abs(logs[0][both] - logs[1][both])
+        largest = np.inf if lone else float(np.max(apart, initial=0.0))
         if not same(shares[0], shares[1]):
             self._depends()
             self.transcript.choices.append(
@@ -759,8 +760,7 @@ def opened_worlds(
         The worlds; their processes end with the context.
 
     Raises:
-        ReplayError: If the worker runs no Python that can be listened to.
-        WorkerError: If it cannot be started.
+        ReplayError: If the worker cannot be started, or runs no Python that can be listened to.
     """
     with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as folder:
         address = str(Path(folder) / "listen")
@@ -792,7 +792,10 @@ def _started(
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
-    session = WorkerSession(start, folder=own, environment=environment)
+    try:
+        session = WorkerSession(start, folder=own, environment=environment)
+    except WorkerError as error:
+        raise ReplayError(f"world {world} cannot start: {error}") from None
     channels = listener.wait(world.value)
     if channels is None:
         session.end()

@@ -275,16 +275,15 @@ def _scores(
 ) -> tuple[FloatArray, NoiseLaw] | None:
     """Scores before noise, and their noise, of what the largest is taken of."""
     factor = selection.factor
-    moving = factor != 0
-    if not np.all(factor[moving] == factor[moving][0]):
-        return None
+    if not np.all(factor == factor[0]) or factor[0] == 0:
+        return None  # a constant among the scores has no noise
     found = [elements[int(one)] for one in selection.ids]
     laws = [one.laws[world] for one in found if one is not None]
     kind = type(laws[0])
     if any(type(law) is not kind or law.whole for law in laws):
         return None
-    size = abs(float(factor[moving][0]))
-    sign = 1.0 if factor[moving][0] > 0 else -1.0
+    size = abs(float(factor[0]))
+    sign = 1.0 if factor[0] > 0 else -1.0
     scales = np.asarray([float(law.scale) * size for law in laws])
     fields: dict[str, object] = {"scale": scales}
     if hasattr(laws[0], "shape"):
@@ -503,6 +502,8 @@ def _log_thresholds(
             own = float(law.log_density(np.asarray(element.value - before)))
             total = np.where(fits, total + own, -np.inf)
             continue
+        if law.whole:
+            return None  # "less" and "at most" differ, and are not told apart
         above = law.cdf(top - before) if top is not None else np.ones_like(grid)
         beneath = law.cdf(bottom - before) if bottom is not None else np.zeros_like(grid)
         if top is None and bottom is not None and law.name in ("gaussian", "laplace", "logistic"):

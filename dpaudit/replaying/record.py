@@ -161,9 +161,7 @@ class ReplayRecord(Document):
             yield from _row("computed", self.computed_text)
         yield from _row("target", self.target)
         if self.detectable is not None:
-            yield from _row(
-                "power", f"detects epsilon {rounded_up(self.detectable)} with 80 % power"
-            )
+            yield from _row("power", self.power_text)
         yield from _row(
             "fits",
             f"{self.fits} in {duration(self.seconds)}, {rounded(self.seconds_a_fit)} s for a pair",
@@ -200,6 +198,13 @@ class ReplayRecord(Document):
         )
         rows = "and the rows differ, too" if self.rows_differ else "the rows may show less"
         return f"{proved} ({how}); of the noisy answers, {rows}"
+
+    @property
+    def power_text(self) -> str:
+        """What would have been detected, in words."""
+        if self.is_exact:
+            return "detects every loss above the claim in the transcripts that were drawn"
+        return f"detects epsilon {rounded_up(self.detectable)} with 80 % power (Gaussian leak)"
 
     @property
     def computed_text(self) -> str:

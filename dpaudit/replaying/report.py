@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from dpaudit.formatting import duration, percent, rounded, rounded_up
+from dpaudit.formatting import duration, percent, rounded
 from dpaudit.replaying.ledger import LedgerLine
 from dpaudit.replaying.record import ReplayRecord, cost
 from dpaudit.report.figures import MARGIN, WIDTH, SvgDrawing, framed
@@ -59,16 +59,7 @@ def _blocks(record: ReplayRecord) -> Iterator[Block]:
         ("Lower bound", record.bound_text),
         *([("Computed", record.computed_text)] if record.computed is not None else []),
         ("Record", record.target),
-        *(
-            [
-                (
-                    "Minimum detectable epsilon",
-                    f"{rounded_up(record.detectable)} (80 % power, Gaussian leak)",
-                )
-            ]
-            if record.detectable is not None
-            else []
-        ),
+        *([("Power", record.power_text)] if record.detectable is not None else []),
         ("Fits", f"{record.fits} in {duration(record.seconds)}"),
         ("Rows", "differ between the worlds" if record.rows_differ else "are equal in both worlds"),
     ]
@@ -83,23 +74,15 @@ def _blocks(record: ReplayRecord) -> Iterator[Block]:
     if record.ledger:
         yield Block(
             title="Ledger",
-            paragraphs=("What each line of code costs, by its share of the mean privacy loss.",),
+            paragraphs=(
+                "What each line of code costs, as its share of the mean privacy loss; L1, L2 and "
+                "Linf say how far its answers moved.",
+            ),
             picture=Picture.LEDGER,
             table=ReportTable(
-                (
-                    "Line",
-                    "Law",
-                    "Times",
-                    "Scale",
-                    "L1",
-                    "L2",
-                    "Linf",
-                    "Cost",
-                    "Share",
-                    "Counts as",
-                ),
+                ("Line", "Noise", "Times", "L1", "L2", "Linf", "Cost", "Share", "Counts as"),
                 tuple(_ledger_row(one) for one in record.ledger[:20]),
-                frozenset({2, 3, 4, 5, 6, 8}),
+                frozenset({2, 3, 4, 5, 7}),
             ),
         )
     if record.not_followed:
@@ -111,7 +94,7 @@ def _blocks(record: ReplayRecord) -> Iterator[Block]:
         title="What this says",
         paragraphs=(
             "The adversary of a replay is that of the proof: it sees every noisy answer. Synthetic "
-            "rows are made of those answers and may show less: ask `dpaudit audit`.",
+            "rows are made of those answers and may show less: that is for an audit.",
             "A replay says nothing of other records and tables, of draws that it does not hear, or "
             "of coins that are taken to be public.",
         ),
@@ -120,14 +103,13 @@ def _blocks(record: ReplayRecord) -> Iterator[Block]:
 
 
 def _ledger_row(line: LedgerLine) -> tuple[str, ...]:
-    scale = "" if line.scale is None else f"{line.scale:.6g}"
+    noise = line.law if line.scale is None else f"{line.law} {line.scale:.6g}"
     if line.other_scale is not None:
-        scale += f" and {line.other_scale:.6g}"
+        noise += f", without the record {line.other_scale:.6g}"
     return (
-        f"{line.place} in {line.function}",
-        line.law,
+        line.place,
+        noise,
         str(line.times),
-        scale,
         rounded(line.l1),
         rounded(line.l2),
         rounded(line.linf),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import sys
 import tempfile
@@ -32,12 +33,13 @@ from dpaudit.plugins.protocols import World
 from dpaudit.replaying import local_world
 from dpaudit.replaying.guarantee import EXACT, EpsilonReplays, Replays, replay_guarantee
 from dpaudit.replaying.judge import DrawPlan, detectable, draw_plan, measured
+from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.ledger import computed_epsilon, ledger
 from dpaudit.replaying.lockstep import OPPOSITE, Order, Played, Worlds, opened_worlds, same
 from dpaudit.replaying.loss import How, losses
 from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
 from dpaudit.replaying.sums import settled
-from dpaudit.replaying.transcript import PartKind, Site, Transcript
+from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Transcript
 from dpaudit.results.verdict import Verdict
 from dpaudit.seeds import Stream
 
@@ -48,6 +50,8 @@ LAWS: Final = (
     *("geometric", "gamma", "logistic"),
 )
 """Laws that a sampler of the user's own may have."""
+_FIRST: Final = 10
+"""Number of the first counted replay; the control, the pilot and its repeat come before it."""
 _CHECKED: Final = 2
 """Replays with the largest losses that are run again to see what may excuse a violation."""
 _OTHER_COINS: Final = 2
@@ -228,7 +232,8 @@ def _opened(spec: TwoWorldSpec, samplers: Sequence[Mapping[str, Any]]) -> Iterat
         path = Path(folder) / "generator.pickle"
         blob = pickled((spec.table.schema, named), name="the generator")
         path.touch(mode=0o600)
-        path.write_bytes(pickle.dumps((search_path(), blob)))
+        places = [os.path.abspath(place) for place in (*search_path(), os.curdir)]
+        path.write_bytes(pickle.dumps((places, blob)))
         start = WorkerStart(
             (
                 sys.executable,
@@ -297,9 +302,9 @@ def _replayed(
         rng=setting.worlds.rng("plan", 0),
     )
     counted = []
-    orders = [Order(10 + number, plan.base, plan.tilt) for number in range(replays)]
+    orders = [Order(_FIRST + number, plan.base, plan.tilt) for number in range(replays)]
     for order in orders:
-        say(f"replay {order.number - 9} of {replays}")
+        say(f"replay {order.number - _FIRST + 1} of {replays}")
         played = _play(setting, order)
         found.seconds.append(played.transcript.seconds)
         found.fits += 2
@@ -403,7 +408,8 @@ def _excuses(
             order._replace(coins=coins) for coins in (OPPOSITE, *range(2, 2 + _OTHER_COINS))
         ]
     for changed in changes:
-        say(f"replay {order.number} again, with other {'coins' if changed.coins else 'seed'}")
+        what = "other coins" if changed.coins else "another seed"
+        say(f"replay {order.number - _FIRST + 1} again, with {what}")
         found.fits += 2
         if _same_steps(transcript, _play(setting, changed).transcript):
             continue
@@ -576,9 +582,19 @@ def _verdict(
     if doubts:
         return Verdict.INCONCLUSIVE, tuple(doubts)
     reason = "the privacy loss of the noisy answers exceeds the claim"
+    follows = next((step for step in found.pilot.noisy if not same(*_scales(step))), None)
+    if follows is not None:
+        scales = " and ".join(f"{float(np.min(one)):.6g}" for one in _scales(follows))
+        reason = f"{reason}; the scale of the noise at {follows.site} follows the data: {scales}"
     if parted is not None:
         reason = f"{parted.meaning} ({parted.place}), in {parted.replays} of {len(counted)} replays"
     return Verdict.VIOLATION, (reason,)
+
+
+def _scales(step: NoisyStep) -> tuple[FloatArray, FloatArray]:
+    """The scales of a step's noise in both worlds."""
+    inside, outside = (np.broadcast_to(law.scale, step.answer.shape) for law in step.laws)
+    return inside, outside
 
 
 def _consistent(found: _Found, heard: bool) -> str:

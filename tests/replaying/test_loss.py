@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from dpaudit.replaying import laws
+from dpaudit.replaying.guarantee import gaussian_epsilon
 from dpaudit.replaying.laws import NoiseLaw
+from dpaudit.replaying.ledger import computed_epsilon, ledger
 from dpaudit.replaying.loss import How, log_first_places, losses, total
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import (
@@ -186,3 +188,23 @@ def test_answers_that_are_summed_count_as_their_sum() -> None:
     # a part that is released as well counts itself
     transcript.released.append(np.array([0]))
     assert settled(transcript) is transcript
+
+
+def test_steps_of_several_laws_are_composed_by_their_losses() -> None:
+    gaussian, laplace = laws.Gaussian(np.full(1, 2.0)), laws.Laplace(np.full(1, 4.0))
+    threshold = ComparedSide(None, None, np.array([5.0]))
+    noisy = [
+        step([5], [4], [6.0], gaussian),
+        step([5], [4], [6.0], laplace, 1, line=2),
+        step([5], [4], [6.0], laplace, 2, line=3),
+    ]
+    transcript = Transcript(
+        noisy=noisy, released=[np.array([0, 1])], selections=[compare(2, threshold, 1)]
+    )
+    found = losses(transcript)
+    computed = computed_epsilon(transcript, found, 1e-5)
+    assert computed is not None
+    assert gaussian_epsilon(0.5, 1e-5) < computed < gaussian_epsilon(0.5, 1e-5) + 0.5
+    widest = ledger(transcript, found)
+    assert sum(line.share for line in widest) == pytest.approx(1.0)
+    assert widest[0].mu == pytest.approx(0.5)
