@@ -49,7 +49,7 @@ _NUDGE: Final = 1e-5
 OPPOSITE: Final = 1
 """Number of the coins that fall the other way than those of number 0, each of them."""
 
-_ASKABLE: Final = frozenset({"choose", "coin", "shift", "operand", "located", "spend"})
+_ASKABLE: Final = frozenset({"choose", "coin", "shift", "operand", "located", "spend", "zero"})
 """Kinds of notes that are questions where their line is asked."""
 
 
@@ -477,7 +477,7 @@ class _Match:
             self._unfollowed(
                 site, "noise or a coin is put together with data in a way that cannot be followed"
             )
-        elif not equal:
+        elif not equal and inside["what"] == "operand":
             values = (shown(first), shown(second))
             raise _Parted(Parting(kind=PartKind.OPERANDS, sites=(site, site), values=values))
         return ({"equal": equal},) * 2

@@ -102,7 +102,7 @@ def added(
     if isinstance(value, (marks.Marked, marks.MarkedNumber)):
         return value + noise
     nothing = not np.any(value)
-    if world.equal("spend", where, nothing) and nothing:
+    if world.equal("zero", where, nothing) and nothing:
         return noise
     parts = noise.array.parts if isinstance(noise, marks.MarkedNumber) else noise.parts
     return marks.answer(value, parts, where)
