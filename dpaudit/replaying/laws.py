@@ -336,7 +336,12 @@ class Staircase(NoiseLaw):
         return np.asarray(np.log(top) - self.epsilon * step)
 
     def cdf(self, noise: FloatArray) -> FloatArray:
-        raise NotImplementedError
+        z = np.abs(noise) / self.scale
+        b, level = math.exp(-self.epsilon), np.floor(z)
+        whole = self.gamma + b * (1 - self.gamma)  # of a level's mass, in units of its first step
+        inner = np.minimum(z - level, self.gamma) + b * np.maximum(z - level - self.gamma, 0.0)
+        inside = 1.0 - b**level + (1 - b) * b**level * inner / whole  # chance of |noise| below z
+        return np.asarray(np.where(noise < 0, 0.5 - inside / 2, 0.5 + inside / 2))
 
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         b = math.exp(-self.epsilon)

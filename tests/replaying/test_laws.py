@@ -16,6 +16,7 @@ CONTINUOUS: dict[str, NoiseLaw] = {
     "gumbel": laws.Gumbel(2.0 * ONE),
     "gumbel, mirrored": laws.Gumbel(2.0 * ONE, -1.0),
     "logistic": laws.Logistic(0.7 * ONE),
+    "staircase": laws.Staircase(1.5 * ONE, 1.2, 0.35),
     "gamma": laws.Gamma(2.0 * ONE, 3.0 * ONE),
     "exponential, mirrored": laws.Gamma(2.0 * ONE, ONE, -1.0),
 }
