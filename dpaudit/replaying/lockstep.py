@@ -88,10 +88,6 @@ class Played(NamedTuple):
     failure: str | None
 
 
-class _Ended(NamedTuple):
-    """A world's fit is over."""
-
-
 class _Again(Exception):  # noqa: N818 - it is no error
     """The fit begins again, with a further line asked."""
 

@@ -479,7 +479,7 @@ def _concluded(
     confidence = spec.settings.confidence
     pilot_losses = losses(pilot, used=found.used)
     parting = _parting(pilot, counted)
-    verdict, reasons = _verdict(setting, found, counted, above=judged.above, parted=parting)
+    verdict, reasons = _verdict(found, counted, above=judged.above, parted=parting)
     delta = getattr(spec.claim, "delta", None)
     return ReplayRecord(
         verdict=verdict,
@@ -549,7 +549,6 @@ def _not_followed(pilot: Transcript, found: Sequence[Any]) -> tuple[NotFollowed,
 
 
 def _verdict(
-    setting: _Setting,
     found: _Found,
     counted: Sequence[Transcript],
     *,
@@ -611,7 +610,7 @@ def _doubts(
     """What could excuse a loss above the claim."""
     open_sites = {
         str(one.site)
-        for transcript in (found.pilot, *counted[:1])
+        for transcript in (found.pilot, *counted)
         for one in losses(transcript, used=found.used)
         if one.how is How.ASSUMED and abs(one.value) > EXACT
     }
@@ -631,7 +630,10 @@ def _doubts(
             "are public, the loss exceeds the claim"
         )
     unknown = [
-        one for one in found.pilot.unfollowed if "not seen" not in one.why or parted is not None
+        one
+        for transcript in (found.pilot, *counted)
+        for one in transcript.unfollowed
+        if "not seen" not in one.why or parted is not None
     ]
     if unknown:
         yield f"a draw at {unknown[0].site} cannot be followed: {unknown[0].why}"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
 
 from .. import marks
 from ..channel import Site, site
 from ..world import PlainGenerator, PlainState
-
-_SEEDS: Dict[int, str] = {}
 
 
 def install(library: Any) -> None:
@@ -99,17 +97,6 @@ def _taking_lists(function: Callable[..., Any]) -> Callable[..., Any]:
     return taken
 
 
-Law = Tuple[str, Tuple[Tuple[str, float], ...]]
-"""A law, and the parameters of the method with their defaults, in order."""
-
-_LOCATED: Dict[str, Law] = {
-    "laplace": ("laplace", (("loc", 0.0), ("scale", 1.0))),
-    "normal": ("gaussian", (("loc", 0.0), ("scale", 1.0))),
-    "gumbel": ("gumbel", (("loc", 0.0), ("scale", 1.0))),
-    "logistic": ("logistic", (("loc", 0.0), ("scale", 1.0))),
-}
-_SCALED: Dict[str, str] = {"exponential": "exponential", "standard_exponential": "exponential"}
-_UNIFORM = ("random", "random_sample", "rand", "uniform")
 _PARAMETRIC = (
     "beta",
     "binomial",
