@@ -1,25 +1,32 @@
-"""Replays of mechanisms whose privacy is known: how often they are accused, and how much is proved.
+"""Replays of code whose privacy is known: how often it is accused, and how much is proved.
 
-Usage: python -m reports.replay.run [honest]   (about 20 minutes on two idle cores; resumes)
+Usage: python -m reports.replay.run [honest] [planted]   (about an hour on two idle cores; resumes)
 
-Whole replays through `dpaudit.replay`, 20 counted replays each, at exactly the claims; written to
-results/honest.json after every mechanism, and the table of README.md.
+`honest`: whole replays through `dpaudit.replay`, 20 counted replays each, of mechanisms at exactly
+their claims. `planted`: faults in code that a library could have, one at a time. Each writes
+results/PART.json after every case; the tables of README.md are made from both.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from scipy.stats import beta
 
+from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.run import replays_of
 from dpaudit.versions import versions
 from reports import markdown
 from reports.command import StudyParser, start, write_json
 from reports.replay.mechanisms import MECHANISMS, SCHEMA, Mechanism, table
+from reports.replay.planted import FAULTS, Fault, Planted, lines_of
+from reports.replay.planted import SCHEMA as PLANTED
+from reports.replay.planted import table as planted_table
 
 WHOLE: Final = 60
 """Whole replays of each mechanism."""
@@ -51,8 +58,68 @@ def case(mechanism: Mechanism, whole: int) -> dict[str, Any]:
     }
 
 
-def page(cases: Sequence[dict[str, Any]]) -> str:
-    """The results as a table, and the rate over all."""
+def planted_case(fault: Fault | None, whole: int) -> dict[str, Any]:
+    """What whole replays of the synthesizer with a fault say, and whether they name its line."""
+    subject = Planted(None if fault is None else fault.name)
+    records = list(
+        replays_of(
+            subject, planted_table(), range(whole), schema=PLANTED, replays=5, target="row:59"
+        )
+    )
+    meant = set() if fault is None else {f"planted.py:{line}" for line in lines_of(fault.name)}
+    return {
+        "fault": "none" if fault is None else fault.what,
+        "replays": whole,
+        "verdicts": {
+            word: sum(one.verdict == word for one in records)
+            for word in ("consistent", "inconclusive", "violation")
+        },
+        "proved": records[0].proved,
+        "meant": sorted(meant),
+        "named": sum(bool(meant & named_lines(one)) for one in records),
+        "said": records[0].reasons[0],
+        "fits": records[0].fits,
+        "seconds": round(float(np.median([one.seconds for one in records])), 2),
+    }
+
+
+def named_lines(record: ReplayRecord) -> set[str]:
+    """The lines that a record names: where the worlds part, fixed seeds, the ledger."""
+    parted = set() if record.parting is None else {str(record.parting.place)}
+    return parted | set(record.fixed_seeds) | {line.place for line in record.ledger}
+
+
+def page(results: Path) -> str:
+    """Both tables of README.md."""
+    made = {"honest": honest_table, "planted": planted_table_of}
+    files = {part: results / f"{part}.json" for part in made}
+    return "\n".join(
+        make(json.loads(files[part].read_text())["cases"])
+        for part, make in made.items()
+        if files[part].exists()
+    )
+
+
+def planted_table_of(cases: Sequence[dict[str, Any]]) -> str:
+    """What is said of each fault."""
+    rows = [
+        (
+            one["fault"],
+            f"{one['verdicts']['violation']} of {one['replays']}",
+            one["verdicts"]["inconclusive"],
+            "–" if not one["meant"] else f"{one['named']} of {one['replays']}",
+            "no limit" if one["proved"] is None else f"{one['proved']:.3g}",
+            one["said"],
+            f"{one['fits']} in {one['seconds']:.1f} s",
+        )
+        for one in cases
+    ]
+    heads = ("planted", "violation", "inconclusive", "line named", "proved", "first reason")
+    return markdown.table((*heads, "fits"), rows)
+
+
+def honest_table(cases: Sequence[dict[str, Any]]) -> str:
+    """What is proved of mechanisms at their claims, and the rate of violations over all."""
     rows = [
         (
             one["mechanism"],
@@ -87,20 +154,29 @@ def page(cases: Sequence[dict[str, Any]]) -> str:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """Runs the mechanisms that the results lack; writes the page's table if they are its own."""
-    parser = StudyParser(__file__, __doc__, parts=("honest",))
+    """Runs what the results lack; writes the page's tables if they are its own."""
+    parser = StudyParser(__file__, __doc__, parts=("honest", "planted"))
     run = parser.run_of(parser.parse_args(given))
-    path = run.out / "honest.json"
-    cases: list[dict[str, Any]] = json.loads(path.read_text())["cases"] if path.exists() else []
-    done = {one["mechanism"] for one in cases}
-    for mechanism in MECHANISMS:
-        if mechanism.name in done:
-            continue
-        cases.append(case(mechanism, QUICK if run.quick else WHOLE))
-        write_json(path, {"versions": versions(), "counted": COUNTED, "cases": cases})
-        if run.is_whole:
-            markdown.replace_table(run.home / "README.md", page(cases))
-        print(mechanism.name, cases[-1]["proved"], cases[-1]["verdicts"], flush=True)
+    whole = QUICK if run.quick else WHOLE
+    cases: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {
+        "honest": {one.name: partial(case, one, whole) for one in MECHANISMS},
+        "planted": {
+            "none" if fault is None else fault.what: partial(planted_case, fault, whole // 3 + 1)
+            for fault in (None, *FAULTS)
+        },
+    }
+    for part in run.parts:
+        path = run.out / f"{part}.json"
+        found: list[dict[str, Any]] = json.loads(path.read_text())["cases"] if path.exists() else []
+        done = {next(iter(one.values())) for one in found}
+        for name, make in cases[part].items():
+            if name in done:
+                continue
+            found.append(make())
+            write_json(path, {"versions": versions(), "counted": COUNTED, "cases": found})
+            if run.is_whole:
+                markdown.replace_table(run.home / "README.md", page(run.out))
+            print(name, found[-1]["proved"], found[-1]["verdicts"], flush=True)
 
 
 if __name__ == "__main__":
