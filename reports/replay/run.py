@@ -1,16 +1,18 @@
-"""Replays of code whose privacy is known: how often it is accused, and how much is proved.
+"""Replays of code whose privacy is known, and of released libraries: what is said and proved.
 
-Usage: python -m reports.replay.run [honest] [planted]   (about an hour on two idle cores; resumes)
+Usage: python -m reports.replay.run [honest] [planted] [released --data DIR]   (resumes)
 
 `honest`: whole replays through `dpaudit.replay`, 20 counted replays each, of mechanisms at exactly
-their claims. `planted`: faults in code that a library could have, one at a time. Each writes
-results/PART.json after every case; the tables of README.md are made from both.
+their claims; about 20 minutes. `planted`: faults in code that a library could have, one at a time;
+ten minutes. `released`: every method of the libraries that have an environment
+(`dpaudit env create LIBRARY`); hours, most of them fits. Each writes results/PART.json after every
+case; the tables of README.md are made from all.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +29,8 @@ from reports.replay.mechanisms import MECHANISMS, SCHEMA, Mechanism, table
 from reports.replay.planted import FAULTS, Fault, Planted, lines_of
 from reports.replay.planted import SCHEMA as PLANTED
 from reports.replay.planted import table as planted_table
+from reports.replay.released import SETTINGS, released_case
+from reports.third_party.run import TABLES
 
 WHOLE: Final = 60
 """Whole replays of each mechanism."""
@@ -90,8 +94,8 @@ def named_lines(record: ReplayRecord) -> set[str]:
 
 
 def page(results: Path) -> str:
-    """Both tables of README.md."""
-    made = {"honest": honest_table, "planted": planted_table_of}
+    """The tables of README.md."""
+    made = {"honest": honest_table, "planted": planted_table_of, "released": released_table}
     files = {part: results / f"{part}.json" for part in made}
     return "\n".join(
         make(json.loads(files[part].read_text())["cases"])
@@ -116,6 +120,35 @@ def planted_table_of(cases: Sequence[dict[str, Any]]) -> str:
     ]
     heads = ("planted", "violation", "inconclusive", "line named", "proved", "first reason")
     return markdown.table((*heads, "fits"), rows)
+
+
+def released_table(cases: Sequence[dict[str, Any]]) -> str:
+    """What is said of each method of a library, and of its costliest line."""
+    return markdown.table(
+        ("method, defaults", "verdict", "proved of", "computed", "why", "widest line", "fits"),
+        [_released_row(one) for one in cases],
+    )
+
+
+def _released_row(one: Mapping[str, Any]) -> tuple[object, ...]:
+    if "error" in one:
+        return one["method"], "–", "–", "–", one["error"], "–", "–"
+    found = one["result"]
+    proved = "no limit" if found["proved"] is None else f"{found['proved']:.3g}"
+    computed = "–" if found["computed"] is None else f"{found['computed']:.3g}"
+    widest = "–"
+    for line in found["ledger"][:1]:
+        widest = f"{line['place']} ({line['law']}, {line['share']:.0%})"
+    parted = "" if found["parting"] is None else f"; {found['parting']['place'] or 'rows'}"
+    return (
+        one["method"],
+        found["verdict"],
+        f"{proved} of {found['claim']['epsilon']:g}",
+        computed,
+        found["reasons"][0] + ("" if parted[2:] in found["reasons"][0] else parted),
+        widest,
+        f"{found['fits']} in {found['seconds']:.0f} s",
+    )
 
 
 def honest_table(cases: Sequence[dict[str, Any]]) -> str:
@@ -155,7 +188,7 @@ def honest_table(cases: Sequence[dict[str, Any]]) -> str:
 
 def main(given: Sequence[str] | None = None) -> None:
     """Runs what the results lack; writes the page's tables if they are its own."""
-    parser = StudyParser(__file__, __doc__, parts=("honest", "planted"))
+    parser = StudyParser(__file__, __doc__, parts=("honest", "planted", "released"), tables=TABLES)
     run = parser.run_of(parser.parse_args(given))
     whole = QUICK if run.quick else WHOLE
     cases: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {
@@ -163,6 +196,9 @@ def main(given: Sequence[str] | None = None) -> None:
         "planted": {
             "none" if fault is None else fault.what: partial(planted_case, fault, whole // 3 + 1)
             for fault in (None, *FAULTS)
+        },
+        "released": {
+            str(one): partial(released_case, one, run.data, quick=run.quick) for one in SETTINGS
         },
     }
     for part in run.parts:
@@ -176,7 +212,7 @@ def main(given: Sequence[str] | None = None) -> None:
             write_json(path, {"versions": versions(), "counted": COUNTED, "cases": found})
             if run.is_whole:
                 markdown.replace_table(run.home / "README.md", page(run.out))
-            print(name, found[-1]["proved"], found[-1]["verdicts"], flush=True)
+            print(name, flush=True)
 
 
 if __name__ == "__main__":

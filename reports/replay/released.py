@@ -1,0 +1,76 @@
+"""Methods of released libraries, replayed at their defaults and with everything public.
+
+Table, schema and the number of records are those of the study from outside, reports/third_party.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pandas as pd
+
+from dpaudit.errors import DpauditError
+from dpaudit.formatting import clipped
+from dpaudit.replaying.run import replay
+from reports.data import table_file
+from reports.third_party.run import CASES, SCHEMA
+
+MOST_OF_AN_ERROR: Final = 200
+"""Characters of an error that the results keep."""
+COUNTED: Final = {
+    "datasynthesizer:independent": 20,
+    "datasynthesizer:correlated": 20,
+    "smartnoise-synth:mwem": 3,
+    "smartnoise-synth:mst": 5,
+    "smartnoise-synth:aim": 3,
+    "smartnoise-synth:dpctgan": 3,
+    "smartnoise-synth:patectgan": 3,
+    "smartnoise-synth:pategan": 3,
+    "dpmm:priv-bayes": 3,
+    "dpmm:mst": 3,
+    "dpmm:aim": 3,
+}
+"""Counted replays of each method: fewer of slow ones."""
+
+
+class Setting(NamedTuple):
+    """A method and how it is set.
+
+    Attributes:
+        method: LIBRARY:METHOD.
+        defaults: "library", as its README calls it, or "public", with bounds and categories.
+    """
+
+    method: str
+    defaults: str
+
+    def __str__(self) -> str:
+        """As results name it."""
+        return f"{self.method}, {self.defaults}"
+
+
+SETTINGS: Final = tuple(
+    Setting(method, defaults) for method in COUNTED for defaults in CASES[method].defaults
+)
+
+
+def released_case(setting: Setting, folder: Path | None, *, quick: bool) -> dict[str, Any]:
+    """What a replay says of a method; the error where it cannot be replayed."""
+    case = CASES[setting.method]
+    found: dict[str, Any] = {"method": str(setting), "records": case.records}
+    table = pd.read_csv(table_file("adult", folder))[list(SCHEMA.names)]
+    claim: Mapping[str, Any] = case.claim
+    try:
+        record = replay(
+            setting.method,
+            table.head(case.records),
+            schema=SCHEMA,
+            replays=1 if quick else COUNTED[setting.method],
+            parameters={"defaults": setting.defaults},
+            **claim,
+        )
+    except DpauditError as error:
+        return {**found, "error": clipped(str(error), MOST_OF_AN_ERROR)}
+    return {**found, "result": record.to_document()}
