@@ -1,12 +1,12 @@
 """Replays of code whose privacy is known, and of released libraries: what is said and proved.
 
-Usage: python -m reports.replay.run [honest] [planted] [released --data DIR]   (resumes)
+Usage: python -m reports.replay.run [honest] [planted] [released --data DIR] [corpus] (resumes)
 
 `honest`: whole replays through `dpaudit.replay`, 20 counted replays each, of mechanisms at exactly
 their claims; about 20 minutes. `planted`: faults in code that a library could have, one at a time;
 ten minutes. `released`: every method of the libraries that have an environment
-(`dpaudit env create LIBRARY`); hours, most of them fits. Each writes results/PART.json after every
-case; the tables of README.md are made from all.
+(`dpaudit env create LIBRARY`); hours, most of them fits. `corpus`: real bugs and their twins.
+Each writes results/PART.json after every case; the tables of README.md are made from all.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from dpaudit.replaying.run import replays_of
 from dpaudit.versions import versions
 from reports import markdown
 from reports.command import StudyParser, start, write_json
+from reports.replay.corpus import bug_case, bug_sides
 from reports.replay.mechanisms import MECHANISMS, SCHEMA, Mechanism, table
 from reports.replay.planted import FAULTS, Fault, Planted, lines_of
 from reports.replay.planted import SCHEMA as PLANTED
@@ -95,7 +96,12 @@ def named_lines(record: ReplayRecord) -> set[str]:
 
 def page(results: Path) -> str:
     """The tables of README.md."""
-    made = {"honest": honest_table, "planted": planted_table_of, "released": released_table}
+    made = {
+        "honest": honest_table,
+        "planted": planted_table_of,
+        "released": released_table,
+        "corpus": released_table,
+    }
     files = {part: results / f"{part}.json" for part in made}
     return "\n".join(
         make(json.loads(files[part].read_text())["cases"])
@@ -188,7 +194,9 @@ def honest_table(cases: Sequence[dict[str, Any]]) -> str:
 
 def main(given: Sequence[str] | None = None) -> None:
     """Runs what the results lack; writes the page's tables if they are its own."""
-    parser = StudyParser(__file__, __doc__, parts=("honest", "planted", "released"), tables=TABLES)
+    parser = StudyParser(
+        __file__, __doc__, parts=("honest", "planted", "released", "corpus"), tables=TABLES
+    )
     run = parser.run_of(parser.parse_args(given))
     whole = QUICK if run.quick else WHOLE
     cases: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {
@@ -200,6 +208,7 @@ def main(given: Sequence[str] | None = None) -> None:
         "released": {
             str(one): partial(released_case, one, run.data, quick=run.quick) for one in SETTINGS
         },
+        "corpus": {str(one): partial(bug_case, one) for one in bug_sides()},
     }
     for part in run.parts:
         path = run.out / f"{part}.json"
