@@ -129,12 +129,11 @@ class Laplace(NoiseLaw):
         """
         gap = np.abs(shift) / self.scale
         strength = min(tilt, 50.0)
-        # weights of z < -d, -d <= z < 0 and z >= 0 under exp(-|z| + strength * loss)
-        low = np.exp(-gap - strength * gap)
-        rate = 1.0 + 2.0 * strength  # between: exp(z (1 + 2 s) + s d)
-        middle = np.exp(strength * gap) * -np.expm1(-rate * gap) / rate
-        high = np.exp(strength * gap)
-        total = low + middle + high
+        # weights of z < -d, -d <= z < 0 and z >= 0 under exp(-|z| + strength * (loss - d))
+        low = np.exp(-gap - 2.0 * strength * gap)
+        rate = 1.0 + 2.0 * strength  # between: exp(z (1 + 2 s))
+        middle = -np.expm1(-rate * gap) / rate
+        total = low + middle + 1.0
         pick = rng.random(shift.shape) * total
         tail = rng.exponential(size=shift.shape)
         uniform = rng.random(shift.shape)
@@ -142,7 +141,8 @@ class Laplace(NoiseLaw):
         noise = np.where(pick < low, -gap - tail, np.where(pick < low + middle, between, tail))
         loss = np.abs(noise + gap) - np.abs(noise)
         side = np.where(shift < 0, -1.0, 1.0)
-        return Drawn(np.asarray(side * noise * self.scale), np.log(total / 2.0) - strength * loss)
+        weights = np.log(total / 2.0) - strength * (loss - gap)
+        return Drawn(np.asarray(side * noise * self.scale), weights)
 
 
 @dataclass(frozen=True)

@@ -216,11 +216,10 @@ class Worlds:
                 raise ReplayError(f"world {world} ended: {error}") from None
         if again:
             for world in WORLDS:
-                self._ended(world)
+                match.end(world)
             raise _Again
         transcript = match.transcript
-        for world, ended in [(world, self._ended(world)) for world in WORLDS]:
-            match.take(world, ended)
+        for world, ended in [(world, match.end(world)) for world in WORLDS]:
             if world is World.IN or parting is not None:
                 transcript.unfollowed += [
                     Unfollowed(Site(*one[:3]), "noise whose use was not seen")
@@ -240,11 +239,6 @@ class Worlds:
         if parting is not None:
             transcript.coin_before = transcript.coin_before or transcript.first_coin
         return Played(transcript, (found[0], found[1]), failure)
-
-    def _ended(self, world: World) -> dict[str, Any]:
-        control = self._sides[world].control
-        control.send({"kind": "end"})
-        return control.receive()
 
     def close(self) -> None:
         """Ends both processes."""
@@ -272,6 +266,7 @@ class _Match:
         self._answers: dict[int, tuple[int, int]] = {}
         self._used: dict[int, int] = {}
         self._waiting: set[World] = set()
+        self._ended: dict[World, dict[str, Any]] = {}
 
     # -- the exchange ----------------------------------------------------------------------------
 
@@ -294,6 +289,7 @@ class _Match:
             if ended:
                 if fits[ended[0]].exception() is not None:
                     raise _Parted(self._failure(ended[0], said, fits))
+                self.end(ended[0])
                 self.compare_notes(partial=True)
                 raise _Parted(self._lone(said))
             self.compare_notes()
@@ -343,6 +339,15 @@ class _Match:
         """Keeps the notes that come with a message."""
         self._named(world, message)
         self._notes[world] += message["log"]
+
+    def end(self, world: World) -> dict[str, Any]:
+        """Ends a world's fit; what it noted since its last question, and what it left open."""
+        if world not in self._ended:
+            control = self.sides[world].control
+            control.send({"kind": "end"})
+            self._ended[world] = control.receive()
+            self.take(world, self._ended[world])
+        return self._ended[world]
 
     def compare_notes(self, *, partial: bool = False) -> None:
         """Compares what both worlds noted since the last question.

@@ -115,3 +115,9 @@ def test_other_sums_are_not_known() -> None:
     assert law_of([share("gamma", shape=0.4), share("gamma", factor=-1.0, shape=0.4)]) is None
     assert law_of([share("laplace", factor=0.0)]) is None
     assert law_of([share("discrete_laplace", factor=0.5)]) is None
+
+
+def test_a_tilt_over_many_scales_has_finite_weights() -> None:
+    drawn = laws.Laplace(0.02 * np.ones(1000)).drawn(np.ones(1000), 20.0, np.random.default_rng(1))
+    assert np.isfinite(drawn.log_weights).all()
+    assert np.all(drawn.value > -0.1)  # where the loss is near 50, its largest

@@ -217,3 +217,45 @@ def test_a_sampler_of_ones_own_is_heard() -> None:
     assert record.verdict is Verdict.CONSISTENT, str(record)
     assert record.ledger[0].law == "laplace"
     assert record.proved == pytest.approx(1.0)
+
+
+MECHANISMS = """
+class Laplace:
+    def __init__(self, sensitivity, epsilon):
+        self.sensitivity, self.epsilon, self.delta, self._rng = sensitivity, epsilon, 0.0, None
+
+    def _check_all(self, value):
+        pass
+
+    def randomise(self, value):
+        raise NotImplementedError
+"""
+LAST_COUNT = """
+import pandas as pd
+from diffprivlib.mechanisms import Laplace
+
+
+class LastCount:
+    def fit(self, data, *, seed):
+        self.count = Laplace(1.0, 1.0).randomise(float((data["a"] == 3).sum()))
+        return self
+
+    def sample(self, n, *, seed):
+        return pd.DataFrame({"a": [int(self.count > 0.5)] * n, "x": 0.0})
+"""
+
+
+def test_a_last_measurement_of_0_in_one_world_alone_is_an_answer(tmp_path: Path) -> None:
+    package = tmp_path / "diffprivlib"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "mechanisms.py").write_text(MECHANISMS)
+    source = tmp_path / "last_count.py"
+    source.write_text(f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n{LAST_COUNT}")
+    record = dpaudit.replay(
+        f"{source}:LastCount", table(), schema=SCHEMA, replays=3, target="row:39", epsilon=1.0
+    )
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    [line] = record.ledger
+    assert (line.law, line.l1) == ("laplace", 1.0)
+    assert record.parting is None
