@@ -98,7 +98,7 @@ FULL = Size(
     250,
     None,
     dict.fromkeys(TABLES, (*PRIVATE, "marginals")),
-    {CERVICAL: {286: 200}, SIMULATED: {500: 250}, ADULT: {1000: 150, 2000: 200, 8000: 20}},
+    {CERVICAL: {286: 200}, SIMULATED: {500: 200}, ADULT: {2000: 200, 8000: 20}},
 )
 QUICK = Size(2, 1, 400, {CERVICAL: ("marginals",), ADULT: ()}, {CERVICAL: {100: 1}})
 
