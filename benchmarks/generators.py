@@ -29,7 +29,7 @@ PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "pate-g": {},
     "wgan-gp": {},
     "wgan-gp-dp-critic": {},
-    "pate-gan": {},
+    "pate-gan-marginals": {},
 }
 
 

@@ -37,7 +37,7 @@ from dpaudit.model.choices import Mechanism
 from dpaudit.model.encoding import table_of
 from dpaudit.model.schema import Schema
 from dpaudit_generators.marginals import Marginals, Structure
-from dpaudit_generators.pate_gan import Origin, PateGan
+from dpaudit_generators.pate_gan import PateGan, PateGanMarginals
 from dpaudit_generators.pate_gan.model import sample_weighted
 from dpaudit_generators.toys import NullGenerator
 
@@ -46,7 +46,7 @@ ROWS: Final = 2000
 Maker = Callable[[pd.DataFrame, int], pd.DataFrame]
 
 
-class FreeLabels(PateGan):
+class FreeLabels(PateGanMarginals):
     """Has labels that cost nothing and have no noise: its claim does not hold."""
 
     @cached_property
@@ -65,15 +65,17 @@ def prepared(path: Path, label: str, positive: list[float]) -> pd.DataFrame:
 
 def makers(schema: Schema, epsilon: float) -> dict[str, Maker]:
     """Makes a synthetic table of a table and a seed, by name."""
-    gan = PateGan(schema=schema, epsilon=epsilon)
+    gan = PateGanMarginals(schema=schema, epsilon=epsilon)
     generators = {
         "noise": NullGenerator(schema=schema),
-        "network": PateGan(schema=schema, epsilon=epsilon, start=Origin.NOISE, rounds=40),
+        "pate-gan": PateGan(schema=schema, epsilon=epsilon),
         "marginals alone": Marginals(schema=schema, epsilon=epsilon),
         "deviations alone": Marginals(schema=schema, epsilon=epsilon, tree=Structure.DEVIATIONS),
-        "pate-gan": gan,
-        "pate-gan, vote_share=.5": PateGan(schema=schema, epsilon=epsilon, vote_share=0.5),
-        "pate-gan, free labels": FreeLabels(schema=schema, epsilon=epsilon, rounds=40),
+        "pate-gan-marginals": gan,
+        "pate-gan-marginals, vote_share=.5": PateGanMarginals(
+            schema=schema, epsilon=epsilon, vote_share=0.5
+        ),
+        "pate-gan-marginals, free labels": FreeLabels(schema=schema, epsilon=epsilon, rounds=40),
     }
 
     def maker(generator: object) -> Maker:
@@ -87,7 +89,7 @@ def makers(schema: Schema, epsilon: float) -> dict[str, Maker]:
         return table_of(values, schema)
 
     return {name: maker(one) for name, one in generators.items()} | {
-        "pate-gan, student ignored": unweighted
+        "pate-gan-marginals, student ignored": unweighted
     }
 
 

@@ -33,7 +33,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.versions import versions
 from dpaudit_generators.networks.source import Head
 from dpaudit_generators.pate import cells
-from dpaudit_generators.pate_gan import PUBLISHED, Origin, PateGan
+from dpaudit_generators.pate_gan import PUBLISHED, PateGan
 from dpaudit_generators.pate_gan.settings import Records, Trainee
 from dpaudit_generators.pate_gan.training import train
 
@@ -63,9 +63,7 @@ def network(columns: int, teachers: int, settings: dict[str, Any]) -> PateGan:
     names = [f"x{i}" for i in range(columns)]
     unit = [Column(name=name, kind=Kind.CONTINUOUS, lower=0.0, upper=1.0) for name in names]
     schema = Schema(columns=tuple(unit))
-    return PateGan(
-        schema=schema, start=Origin.NOISE, teachers=teachers, accuracy=0.5002, **settings
-    )
+    return PateGan(schema=schema, teachers=teachers, accuracy=0.5002, **settings)
 
 
 def trainees(models: int, gan: PateGan, *, n_rows: int = ROWS) -> list[Trainee]:

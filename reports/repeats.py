@@ -15,6 +15,7 @@ from dpaudit.plugins.named import named_generator
 from dpaudit.usefulness.experiment import MEAN, Measure, Repeat, Setting
 from dpaudit.versions import versions
 from reports.command import Run, write_json
+from reports.streams import stream_of
 from reports.utility.tables import experiment
 
 Rows = dict[str, dict[str, dict[str, Any]]]
@@ -27,7 +28,7 @@ class Source(NamedTuple):
     """Where tables come from.
 
     Attributes:
-        name: Names the source and its random streams.
+        name: Names the source, and its random streams by `stream_of`.
         generator: Its name for the registry; unused of `REAL`.
         parameters: Its parameters.
     """
@@ -83,7 +84,7 @@ def _repeat(task: TableTask) -> Repeat:
     of = experiment("cervical", task.folder, task.rows)
     source = task.source
     named = named_generator(source.generator, source.parameters, {"schema": of.task.schema})
-    return of.repeat(named.generator, source=source.name, number=task.number)
+    return of.repeat(named.generator, source=stream_of(source.name), number=task.number)
 
 
 def complete(

@@ -17,6 +17,7 @@ _OFFERED: Final = ("schema", "target", "self")
 _STUDIED: Final = ("original", "updated", "synthcity", "turing", "borealis", "smartnoise")
 _PAGES: Final = {
     "pate-gan": "../pate-gan.md",
+    "pate-gan-marginals": "../pate-gan.md",
     "gan": "../generators/dp-gan.md",
     "pate-gan-switched": "../findings.md",
     **dict.fromkeys(_STUDIED, "../findings.md"),

@@ -163,7 +163,7 @@ class AuditSpec(ABC):
         """
         spec = self.specification
         trained = {key: spec[key] for key in ("data", "schema", *self.TRAINED, "rows")}
-        trained["generator"] = [self.generator.stream_name, self.generator.parameters]
+        trained["generator"] = [self.generator.stream_name, self.generator.stream_parameters]
         return _digest(trained)
 
     def stream(self, role: str) -> Stream:

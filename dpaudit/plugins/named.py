@@ -55,8 +55,23 @@ class NamedGenerator(NamedTuple):
 
     @property
     def stream_name(self) -> str:
-        """What names its random streams: the same for all releases of a library."""
-        return re.sub("@[^:]*(?=:)", "", self.name) if self.versions else self.name
+        """What names its random streams: the same for all releases of a library.
+
+        A generator that was renamed has its old name as `stream_name`, so that its audits draw what
+        they drew.
+        """
+        name: str = getattr(self.generator, "stream_name", self.name)
+        return re.sub("@[^:]*(?=:)", "", name) if self.versions else name
+
+    @property
+    def stream_parameters(self) -> dict[str, Any]:
+        """The parameters that name its random streams.
+
+        Those given, and those that were needed to ask for this generator under its old name
+        (`stream_parameters`).
+        """
+        earlier: Mapping[str, Any] = getattr(self.generator, "stream_parameters", {})
+        return {**earlier, **self.parameters}
 
     @property
     def versions(self) -> Mapping[str, str]:

@@ -32,7 +32,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.source import source_digest
 from dpaudit.seeds import Stream
 from dpaudit.versions import versions
-from dpaudit_generators.pate_gan import Origin, PateGan
+from dpaudit_generators.pate_gan import PateGan
 from reports.calibration import honest
 from reports.calibration.cells import Cell, simulated
 from reports.command import write_json
@@ -201,7 +201,6 @@ def _default_attacks() -> Iterator[Case]:
             schema=honest.LABELLED_SCHEMA,
             epsilon=claim.epsilon,
             delta=claim.delta,
-            start=Origin.NOISE,
             teachers=4,
             rounds=4,
             teacher_steps=2,

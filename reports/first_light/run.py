@@ -17,7 +17,6 @@ from reports import cervical
 from reports.command import DPAUDIT, Run, StudyParser, start
 from reports.data import catalogue, table_file
 
-NETWORK = ("pate-gan", "-p", "start=noise", "-p", "rounds=40")
 PUBLISHED = ("--data", "cervical.csv", "--schema", "cervical.schema.json", "--target", "row:397")
 FARTHEST = ("--target", "farthest")
 KEPT = ("result.json", "report.html", "report.md")
@@ -40,7 +39,7 @@ class Audit(NamedTuple):
 AUDITS = {
     "pate-gan-breast-cancer": Audit(
         (
-            *NETWORK,
+            "pate-gan",
             "--data",
             "sample:breast-cancer",
             "--epsilon",
@@ -50,17 +49,17 @@ AUDITS = {
             *FARTHEST,
         )
     ),
-    "pate-gan-cervical": Audit((*NETWORK, *PUBLISHED), "cervical-cancer"),
+    "pate-gan-cervical": Audit(("pate-gan", *PUBLISHED), "cervical-cancer"),
     "pate-gan-cervical-bounds-from-data": Audit(
-        (*NETWORK, "-p", "bounds=data", *PUBLISHED), "cervical-cancer"
+        ("pate-gan", "-p", "bounds=data", *PUBLISHED), "cervical-cancer"
     ),
     "pate-gan-cervical-raw": Audit(
-        (*NETWORK, "--data", "cervical_cancer.csv.gz", "--shadow-models", "200", *FARTHEST),
+        ("pate-gan", "--data", "cervical_cancer.csv.gz", "--shadow-models", "200", *FARTHEST),
         "cervical-cancer",
     ),
     "pate-gan-adult": Audit(
         (
-            *NETWORK,
+            "pate-gan",
             "--data",
             "adult.csv.gz",
             "--shadow-models",

@@ -8,7 +8,7 @@ Writes results/repeats.json after every synthetic table, and at the end the tabl
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,11 +22,8 @@ from reports.utility.tables import MOST_ROWS
 TABLES = ("cervical-cancer",)
 TEACHERS = (5, 10, 20, 50, 100, 200)
 EPSILONS, DELTA = (1.0, 10.0), 1e-5
-STARTS: dict[str, dict[str, Any]] = {
-    "noise": {"start": "noise", "rounds": 40},
-    "marginals": {"start": "marginals"},
-}
-"""PATE-GAN as its paper has it, a network that begins with noise; and the reference's default."""
+STARTS = {"pate-gan": "noise", "pate-gan-marginals": "marginals"}
+"""Where the records of each generator start, which names its rows in the results."""
 REPEATS, QUICK_REPEATS, QUICK_ROWS = 5, 2, 200
 CONFIDENCE = 0.95
 NOISE, ALONE = "noise", "marginals alone"
@@ -39,16 +36,15 @@ def sources(*, quick: bool) -> list[Source]:
         budget = {"epsilon": epsilon, "delta": DELTA}
         found.append(Source(f"{ALONE}, {epsilon:g}", "marginals", budget))
         found += [
-            Source(_name(begin, epsilon, teachers), "pate-gan", given)
-            for begin, settings in STARTS.items()
+            Source(_name(generator, epsilon, teachers), generator, {**budget, "teachers": teachers})
+            for generator in STARTS
             for teachers in (TEACHERS[:1] if quick else TEACHERS)
-            for given in [{**budget, **settings, "teachers": teachers}]
         ]
     return found
 
 
-def _name(begin: str, epsilon: float, teachers: int) -> str:
-    return f"{begin}, {epsilon:g}, {teachers}"
+def _name(generator: str, epsilon: float, teachers: int) -> str:
+    return f"{STARTS[generator]}, {epsilon:g}, {teachers}"
 
 
 class Cell(NamedTuple):
@@ -77,14 +73,14 @@ def cell(found: Rows, name: str) -> Cell | None:
 
 
 def page(found: Rows) -> str:
-    """The results as Markdown: a row for each start and number of teachers."""
-    heads = ("start", "teachers", *(f"ε = {epsilon:g}" for epsilon in EPSILONS))
+    """The results as Markdown: a row for each generator and number of teachers."""
+    heads = ("generator", "teachers", *(f"ε = {epsilon:g}" for epsilon in EPSILONS))
     noise = cell(found, NOISE)
     lines = [("uniform noise", "–", _shown(noise), _shown(noise))]
     lines.append((ALONE, "–", *(_shown(cell(found, f"{ALONE}, {one:g}")) for one in EPSILONS)))
     lines += [
-        (begin, str(k), *(_shown(cell(found, _name(begin, one, k))) for one in EPSILONS))
-        for begin in STARTS
+        (generator, str(k), *(_shown(cell(found, _name(generator, one, k))) for one in EPSILONS))
+        for generator in STARTS
         for k in TEACHERS
     ]
     failed = sum("error" in row for rows in found.values() for row in rows.values())
@@ -101,11 +97,13 @@ def _shown(of: Cell | None) -> str:
 
 
 def _findings(found: Rows) -> Iterator[str]:
-    """The best number of teachers of each start and budget, and whether it beats the fewest."""
-    for begin in STARTS:
+    """The best number of teachers of each generator and budget, and whether it beats the fewest."""
+    for generator in STARTS:
         for epsilon in EPSILONS:
             own = {
-                k: np.array(values(found.get(_name(begin, epsilon, k), {}), Setting.TRANSFER, MEAN))
+                k: np.array(
+                    values(found.get(_name(generator, epsilon, k), {}), Setting.TRANSFER, MEAN)
+                )
                 for k in TEACHERS
             }
             if min(len(one) for one in own.values()) < 2:
@@ -115,7 +113,7 @@ def _findings(found: Rows) -> Iterator[str]:
             pairs = len(TEACHERS) * (len(TEACHERS) - 1)
             p_value = min(1.0, pairs * welch_p_value(own[best], own[worst]))
             yield (
-                f"`start={begin}`, ε = {epsilon:g}: best {best} teachers, worst {worst}; "
+                f"`{generator}`, ε = {epsilon:g}: best {best} teachers, worst {worst}; "
                 f"p = {p_value:.2g} that they are alike (Welch, times {pairs})."
             )
 

@@ -49,7 +49,7 @@ def main(given: Sequence[str] | None = None) -> None:
             "pate-gan",
             table,
             schema=cervical.SCHEMA_FILE,
-            parameters={"start": "noise", "rounds": 40, "epsilon": EPSILON, "delta": DELTA},
+            parameters={"epsilon": EPSILON, "delta": DELTA},
             target=cervical.TARGET,
             shadow_models=size.shadow_models,
             seed=seed,

@@ -1,6 +1,6 @@
 """Table 2 as a detection matrix and Table 3: what `dpaudit trace` names, and the settings as run.
 
-Traces the six, the reference PATE-GAN, the trainer of the six without a deviation, and with every
+Traces the six, `pate-gan-marginals`, the trainer of the six without a deviation, and with every
 deviation alone; on Cervical Cancer with its public schema.
 """
 
@@ -24,8 +24,8 @@ from reports.pate_gan_audit.plan import Plan
 from reports.pate_gan_audit.published import BUGS, SIX, VIOLATIONS
 from reports.pate_gan_audit.setting import TEACHERS, average_table
 
-CLEAN = ("pate-gan", "pate-gan-switched")
-"""Have no deviation: the reference, and the trainer of the six with every switch off."""
+CLEAN = ("pate-gan-marginals", "pate-gan-switched")
+"""Have no deviation: one with a proof, and the trainer of the six with every switch off."""
 ALONE = "switch:"
 ENOUGH = 40
 """Iterations of a trace with one deviation: the budget is gone before."""
@@ -56,7 +56,7 @@ def run(plan: Plan) -> None:
 
 def traced(key: str, *, iterations: int | None) -> Record:
     """Generator and parameters of one trace."""
-    if key == "pate-gan":
+    if key == "pate-gan-marginals":
         return {"generator": key, "parameters": {}}
     given: dict[str, Any] = {"teachers": TEACHERS}
     if iterations is not None:

@@ -26,7 +26,7 @@ from reports.command import StudyParser, start, write_json
 
 RUNS, QUICK_RUNS = 100, 1
 RECORDS = 150
-GENERATORS = ("null", "laplace-histogram", "randomised-response", "pate-gan")
+GENERATORS = ("null", "laplace-histogram", "randomised-response", "pate-gan-marginals")
 SCHEMA = Schema(
     columns=(
         Column(name="age", kind=Kind.INTEGER, lower=0, upper=120),

@@ -1,4 +1,4 @@
-"""Audits of the six published PATE-GANs and of the reference, and the picture that compares them.
+"""Audits of the six published PATE-GANs and of a sound one, and the picture that compares them.
 
 Each audit is one `dpaudit audit`, in the worst case in which that generator shows most
 (`pate_gan_audit/access_settings.py` has how these were chosen, on trials of other seeds). A part
@@ -24,20 +24,20 @@ from reports.command import DPAUDIT, Run, StudyParser, start
 from reports.pate_gan_audit.access_settings import WORST, Worst, generator_of
 from reports.pate_gan_audit.published import DELTA, EPSILON, SIX
 
-REFERENCE: Final = "pate-gan"
-PARTS: Final = (*SIX, REFERENCE)
+SOUND: Final = "pate-gan-marginals"
+PARTS: Final = (*SIX, SOUND)
 PICTURE: Final = "compare.svg"
 SEED: Final = 3
 """Other than those of the trials on which the settings were chosen."""
 QUICK_MODELS: Final = 20
-_OF_THE_REFERENCE: Final = Worst(records=200, models=1000)
+_OF_THE_SOUND: Final = Worst(records=200, models=1000)
 """The simplest of the worst cases, with records for its 50 teachers; the rest are its defaults."""
 
 
 def case_of(name: str) -> tuple[Worst, dict[str, Any]]:
     """The worst case of a generator, and its parameters there."""
-    if name == REFERENCE:
-        return _OF_THE_REFERENCE, {}
+    if name == SOUND:
+        return _OF_THE_SOUND, {}
     case, (_, given) = WORST[name], generator_of(name)
     settings = {"teachers": case.teachers, "gamma": case.gamma, "iterations": case.iterations}
     return case, given | settings

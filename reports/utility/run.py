@@ -27,6 +27,7 @@ from dpaudit.usefulness.run import EqualRows, UniformRows
 from dpaudit.versions import versions
 from reports import markdown
 from reports.command import Run, StudyParser, start, write_json
+from reports.streams import stream_of
 from reports.utility.tables import STUDY_TABLES, experiment
 
 TABLES = ("adult", "cervical-cancer")
@@ -35,10 +36,8 @@ QUICK_REPEATS, QUICK_ROWS = 2, 200
 LIBRARY_REPEATS = 3
 """A model of such a method takes minutes."""
 CONFIDENCE = 0.95
-FROM_NOISE = "pate-gan-from-noise"
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    FROM_NOISE: ("pate-gan", {"start": "noise", "rounds": 40}),
-    "pate-gan-16-bins": ("pate-gan", {"bins": 16}),
+    "pate-gan-marginals-16-bins": ("pate-gan-marginals", {"bins": 16}),
     "marginals-16-bins": ("marginals", {"bins": 16}),
     "deviations": ("marginals", {"tree": "deviations"}),
     "deviations-16-bins": ("marginals", {"tree": "deviations", "bins": 16}),
@@ -48,13 +47,13 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         {"defaults": "public", "max_model_size": 1, "rounds": 60, "n_iters": 100},
     ),
 }
-"""Generators under other settings: PATE-GAN as its paper has it, without marginals; finer counts;
-deviations of classes, where the reference starts, with all of the budget; libraries that take
-bounds and categories from the schema instead of paying for them, AIM with a model, rounds and steps
-that let it end within minutes.
+"""Generators under other settings: finer counts; deviations of classes, where `pate-gan-marginals`
+starts, with all of the budget; libraries that take bounds and categories from the schema instead of
+paying for them, AIM with a model, rounds and steps that let it end within minutes.
 """
 PRIVATE = (
-    *("pate-gan", FROM_NOISE, "pate-gan-16-bins", "marginals", "marginals-16-bins"),
+    *("pate-gan", "pate-gan-marginals", "pate-gan-marginals-16-bins"),
+    *("marginals", "marginals-16-bins"),
     *("deviations", "deviations-16-bins", "dp-gan"),
     *("original", "updated", "synthcity", "turing", "borealis", "smartnoise"),
 )
@@ -65,7 +64,7 @@ DEAR = ("synthcity 10",)
 """Left out: a model takes minutes, as this budget pays for many steps."""
 REAL, NOISE, CONSTANT = "real", "noise", "constant"
 BASELINES = (REAL, NOISE, CONSTANT)
-QUICK = (*BASELINES, "pate-gan 1", "smartnoise 1")
+QUICK = (*BASELINES, "pate-gan-marginals 1", "smartnoise 1")
 
 
 class Task(NamedTuple):
@@ -131,7 +130,7 @@ def measured(task: Task) -> dict[str, Any]:
         if task.source == REAL:
             found = of.real
         else:
-            found = of.repeat(generator_of(task), source=task.source, number=task.number)
+            found = of.repeat(generator_of(task), source=stream_of(task.source), number=task.number)
     except DpauditError as error:
         return {"error": str(error)}
     seconds = round(time.perf_counter() - begun, 1)

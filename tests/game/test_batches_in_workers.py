@@ -48,7 +48,7 @@ from dpaudit.plugins.protocols import (
     GameView,
     Job,
 )
-from dpaudit_generators.pate_gan import Bounds, PateGan
+from dpaudit_generators.pate_gan import Bounds, PateGan, PateGanMarginals
 from samples import PEOPLE, people
 
 # Workers can import neither file.
@@ -129,7 +129,7 @@ def pate_gan_game(neighbours: Neighbours) -> Game:
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("bounds", ["schema", "private", "data"])
 def test_pate_gans_of_a_batch_are_those_of_fit(neighbours: Neighbours, bounds: str) -> None:
-    given: dict[str, Any] = {"start": "noise", "teachers": 8, "rounds": 4, "epsilon": 8.0}
+    given: dict[str, Any] = {"teachers": 8, "rounds": 4, "epsilon": 8.0}
     gan = PateGan(schema=PEOPLE, bounds=Bounds(bounds), **given)
     shared = payload(gan, Paid(), game=pate_gan_game(neighbours))
     whole = run_batch(shared, TRIALS[:6])
@@ -143,7 +143,7 @@ def test_pate_gans_of_a_batch_are_those_of_fit(neighbours: Neighbours, bounds: s
 
 
 def test_marginals_with_teachers_are_those_of_fit() -> None:
-    gan = PateGan(schema=PEOPLE, teachers=8, rounds=4, epsilon=8.0)
+    gan = PateGanMarginals(schema=PEOPLE, teachers=8, rounds=4, epsilon=8.0)
     shared = payload(gan, Paid(), game=pate_gan_game(Neighbours.ADD_REMOVE))
     whole = run_batch(shared, TRIALS[:6])
     assert len(set(features(whole).values())) == 6
@@ -160,7 +160,7 @@ def test_marginals_with_teachers_are_those_of_fit() -> None:
 def test_pate_gans_do_not_depend_on_workers_or_batches(
     tmp_path: Path, neighbours: Neighbours
 ) -> None:
-    gan = PateGan(schema=PEOPLE, teachers=8, rounds=4, epsilon=8.0)
+    gan = PateGanMarginals(schema=PEOPLE, teachers=8, rounds=4, epsilon=8.0)
     options: dict[str, Any] = {"attacks": [Paid()], "game": pate_gan_game(neighbours)}
     two = features(played(tmp_path / "two", gan, jobs=2, **options))
     assert len(set(two.values())) == len(TRIALS)

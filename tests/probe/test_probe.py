@@ -438,8 +438,9 @@ def test_registered_honest_generators_are_not_flagged(name: str) -> None:
     assert not report.of(ProbeStatus.FAILED), str(report)
 
 
-def test_the_reference_pate_gan_is_not_flagged() -> None:
-    report = probe("pate-gan", table(), schema=SCHEMA, parameters={"teachers": 10})
+@pytest.mark.parametrize("name", ["pate-gan", "pate-gan-marginals"])
+def test_pate_gans_with_a_proof_are_not_flagged(name: str) -> None:
+    report = probe(name, table(), schema=SCHEMA, parameters={"teachers": 10})
     assert not alarms(report), str(report)
     assert not report.of(ProbeStatus.FAILED), str(report)
 

@@ -28,8 +28,8 @@ def test_the_page_has_means_intervals_and_the_best_number() -> None:
         found[f"noise, 1, {teachers}"] = rows(low, low + 0.001, low + 0.002)
     found["noise, 10, 5"] = {"0": {"error": "no"}}
     page = study.page(found)
-    assert "| noise | 5 | 0.501 (0.499 to 0.503) ~ | – |" in page
-    assert "| noise | 200 | 0.751 (0.749 to 0.753) | – |" in page
+    assert "| pate-gan | 5 | 0.501 (0.499 to 0.503) ~ | – |" in page
+    assert "| pate-gan | 200 | 0.751 (0.749 to 0.753) | – |" in page
     assert "in 1 the generator failed" in page
     [said] = [line for line in page.splitlines() if line.startswith("- ")]
     assert "best 200 teachers, worst 5" in said
@@ -47,9 +47,9 @@ def test_every_number_of_teachers_is_asked_for_at_every_budget() -> None:
     found = {source.name: source for source in study.sources(quick=False)}
     expected = 1 + len(study.EPSILONS) * (1 + len(study.STARTS) * len(study.TEACHERS))
     assert len(found) == expected
-    assert found["noise, 10, 20"].parameters == {
-        **{"epsilon": 10.0, "delta": 1e-5, "start": "noise", "rounds": 40, "teachers": 20}
-    }
+    given = {"epsilon": 10.0, "delta": 1e-5, "teachers": 20}
+    assert found["noise, 10, 20"][1:] == ("pate-gan", given)
+    assert found["marginals, 10, 20"][1:] == ("pate-gan-marginals", given)
 
 
 def test_results_are_resumed_in_their_order(

@@ -153,18 +153,18 @@ def test_the_matrix_is_scored_cell_by_cell() -> None:
         name: found([key for key, whose in listed.items() if name in whose])
         for name in published.SIX
     }
-    perfect = six | {"pate-gan": found([]), "switch-delta-xor": found(["delta-xor"])}
+    perfect = six | {"pate-gan-marginals": found([]), "switch-delta-xor": found(["delta-xor"])}
     score = tables.score(perfect)
     assert (score["named"], score["missing"], score["not_alone"]) == (24, [], {})
     worse = perfect | {
         "original": found([]),
-        "pate-gan": found(["delta-ignored"]),
+        "pate-gan-marginals": found(["delta-ignored"]),
         "pate-gan-switched": found(["batch-from-rows"], "note"),
         "switch-delta-xor": found(["delta-xor", "no-pate"]),
     }
     score = tables.score(worse)
     assert score["named"] == 24 - 6
-    assert score["clean"] == {"pate-gan": ["delta-ignored"], "pate-gan-switched": []}
+    assert score["clean"] == {"pate-gan-marginals": ["delta-ignored"], "pate-gan-switched": []}
     assert score["not_alone"] == {"delta-xor": ["delta-xor", "no-pate"]}
     assert "**missed**" in matrix.table_2(worse)
 

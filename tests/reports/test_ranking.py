@@ -65,7 +65,7 @@ def test_the_page_says_what_beats_noise() -> None:
         study.FRESH: rows(True),
         study.NOISE: rows(False),
         "marginals, 1": rows(True),
-        "pate-gan, 1": {**rows(False), "11": {"error": "no"}},
+        "pate-gan-marginals, 1": {**rows(False), "11": {"error": "no"}},
     }
     page = study.page(found)
     [line] = [one for one in page.splitlines() if one.startswith("| marginals, 1 ")]
@@ -86,4 +86,4 @@ def test_the_committed_page_follows_from_the_results() -> None:
 def test_sources_have_controls_and_budgets() -> None:
     found = [source.name for source in study.sources(quick=False)]
     assert found[:4] == [REAL, study.FRESH, study.NOISE, study.CONSTANT]
-    assert {"marginals, 1", "marginals, 10", "pate-gan, 10", "gan"} <= set(found)
+    assert {"marginals, 1", "marginals, 10", "pate-gan-marginals, 10", "gan"} <= set(found)

@@ -78,7 +78,8 @@ def test_only_what_lacks_is_measured(tmp_path: Path) -> None:
 def test_generators_are_taken_by_name() -> None:
     found = list(study.sources("cervical"))
     assert found[:3] == ["real", "noise", "constant"]
-    assert {"pate-gan 1", "pate-gan 10", "smartnoise 1", "smartnoise-synth:mst 10"} <= set(found)
+    pate_gans = {"pate-gan 1", "pate-gan-marginals 10", "pate-gan-marginals-16-bins 1"}
+    assert pate_gans | {"smartnoise 1", "smartnoise-synth:mst 10"} <= set(found)
     assert not set(found) & set(study.DEAR)
 
 

@@ -14,7 +14,7 @@ import pytest
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.trace import Severity, TraceReport, trace
-from dpaudit_generators.pate_gan import PateGan
+from dpaudit_generators.pate_gan import PateGan, PateGanMarginals
 from dpaudit_generators.published import (
     Borealis,
     Original,
@@ -133,7 +133,9 @@ def test_each_switch_alone_is_found_alone(switch: Switch) -> None:
     assert ids(traced(generator)) == expected
 
 
-@pytest.mark.parametrize("generator", [SwitchedPateGan(schema=SCHEMA), PateGan(schema=SCHEMA)])
+@pytest.mark.parametrize(
+    "generator", [kind(schema=SCHEMA) for kind in (SwitchedPateGan, PateGan, PateGanMarginals)]
+)
 def test_nothing_is_found_on_those_that_keep_their_promise(generator: object) -> None:
     report = traced(generator)
     assert report.count(Severity.VIOLATION) == report.count(Severity.BUG) == 0

@@ -1,41 +1,29 @@
-"""PATE-GAN as a generator: the settings, their promise, and how models are trained."""
+"""A generator whose student learns from the noisy votes of teachers: what both kinds share."""
 
 from __future__ import annotations
 
-import math
 import re
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 import pandas as pd
 
-from dpaudit.account import LabelPlan, calibrate, calibrate_gaussian
-from dpaudit.account.conversion import gaussian_mu
+from dpaudit.account import LabelPlan
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import Column
 from dpaudit.model.encoding import encode, width
-from dpaudit.model.gaussian import gaussian_epsilon
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit.seeds import rng_of
 from dpaudit_generators.batches import TracedGenerator, claim_of_model, kept_rows, whole_table
-from dpaudit_generators.marginals import Marginals, Structure
+from dpaudit_generators.marginals import Marginals
 from dpaudit_generators.networks.model import Float32Array
-from dpaudit_generators.pate import RandomBits, cells
-from dpaudit_generators.pate_gan.model import Origin, PateGanBatch, PateGanModel
-from dpaudit_generators.pate_gan.releases import (
-    Bounds,
-    Proportions,
-    Split,
-    private_bounds,
-    private_proportions,
-    schema_of_data,
-    split,
-)
+from dpaudit_generators.pate import cells
+from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
 from dpaudit_generators.pate_gan.settings import Records, Trained, Trainee, TrainingSettings
 
 if TYPE_CHECKING:
@@ -50,185 +38,71 @@ _MOST_AT_ONCE: Final = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
-    """PATE-GAN whose promise is proved: (epsilon, delta) for adding or removing one record.
+class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
+    """A generator whose student learns from the noisy labels of k teachers.
 
-    Records are drawn from noisy marginals of each class and weighted by a student that learns from
-    the noisy labels of k teachers. The proof, in the order of the code: All constants come from
-    public settings (`plan`, `marginals`, `TrainingSettings`). A record is counted once in each
-    column and adds to the deviations of its class at most their radius, so Gaussian noise makes
-    both mu-GDP (`marginals.DeviationTree`; without a label `marginals.PublicTree`). A keyed hash
-    deals records to teachers, so a record reaches one teacher (`pate.cells`), whose training reads
-    nothing of the other cells (`teachers`). So one vote of k changes by one, and the released label
-    is a draw from a public table whose mu is known (`VoteTable.mu`). Squares of mu add up, whatever
-    later steps take from earlier ones. Everything else, the student and the records, reads noisy
-    numbers and released labels only, which is post-processing.
-
-    With `start=noise` there are no marginals: a generator network learns from the student, as in
-    the paper, and the labels are accounted by their exact Rényi divergences. Whatever else of the
-    table is used then is released by noisy histograms (`releases`) before any teacher trains, for a
-    share of epsilon that is taken from the votes; the sum is the budget. Under `bounds=data` the
-    premise fails, and the claim with it.
-
-    With `seed=None` every stream, including that of the labels' noise, is the operating system's
-    entropy, as production needs; a seed is for audits. The claim of the model says which.
-
-    The defaults do not depend on any data: an accuracy of .65 with 50 teachers means noise of 38.9
-    votes at most. At epsilon 1 a tenth of the budget buys 10 labels; with `start=noise` the whole
-    of it buys 144.
+    All constants come from public settings. A keyed hash deals records to teachers, so a record
+    reaches one teacher (`pate.cells`), whose training reads nothing of the other cells
+    (`teachers`). So one vote of k changes by one, and a released label is a draw from a public
+    table. The student reads released labels only, which is post-processing.
 
     Attributes:
         schema: The public schema.
         epsilon: The privacy budget; this is claimed, not what training happens to spend.
         delta: The delta of the budget.
-        start: Where records come from: "marginals", or a network that begins with "noise".
-        bins: Equal bins of a numeric column's marginals. If not given, 4, or 16 where noisy counts
-            of the label's classes say that records are many.
-        vote_share: Share of the budget, in squares of mu, for the votes; marginals get the rest.
         teachers: Number k of teachers.
         accuracy: Probability that a label follows a majority of 80 % of the teachers; sets the
             noise, and with the budget the number of labels. If the budget pays for more labels
             than the student's steps can use, it buys as many as they can, with less noise.
-        bounds: Where bounds of numbers come from; `data` is an experiment that breaks the proof.
-            All but "schema" need `start=noise`.
-        label_proportions: Where the proportions of the label's classes come from; "private" needs
-            `start=noise`, because marginals have them.
-        release_share: Share of epsilon for private bounds and label proportions, if any; divided
-            equally over the numeric columns and the label.
         device: Where the networks are trained: "cpu", "cuda" or "cuda:N". Devices differ by
             rounding alone: weights agree to 1e-5 after 30 rounds.
 
     Raises:
-        SettingsError: If a setting is out of range, or with `start=noise` the budget pays for no
-            label.
+        SettingsError: If a setting is out of range.
     """
 
     schema: Schema
     epsilon: float = 1.0
     delta: float = 1e-5
-    start: Origin = Origin.MARGINALS
-    bins: int | None = None
-    vote_share: float = 0.1
     teachers: int = 50
     accuracy: float = 0.65
-    bounds: Bounds = Bounds.SCHEMA
-    label_proportions: Proportions = Proportions.GENERATED
-    release_share: float = 0.2
     device: str = "cpu"
 
     discloses: ClassVar[tuple[str, ...]] = ("discriminator", "parameters")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choices = (("start", Origin), ("bounds", Bounds), ("label_proportions", Proportions))
-        for name, kind in choices:
-            value = getattr(self, name)
-            if value not in list(kind):
-                raise SettingsError(f"{name} is {value!r}: use {', '.join(kind)}")
-            object.__setattr__(self, name, kind(value))  # text from a command line
-        for name in ("release_share", "vote_share"):
-            if not 0.0 < getattr(self, name) < 1.0:
-                raise SettingsError(f"{name} is {getattr(self, name)!r}: use a number in (0, 1)")
-        if self.label_proportions is Proportions.PRIVATE and (
-            self.label is None or self.label.kind.numeric or len(self.schema.columns) < 2
-        ):
-            raise SettingsError(
-                "label_proportions=private needs a schema that names a label column with "
-                'categories ("label": NAME), and another column beside it'
-            )
         if not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
             raise SettingsError(f"device is {self.device!r}: use cpu, cuda or cuda:N")
-        if self.start is Origin.MARGINALS and self._releases_histograms:
-            raise SettingsError(
-                f"bounds={self.bounds} and label_proportions={self.label_proportions} do not go "
-                "together with start=marginals, which have public bounds and the proportions of "
-                "the label: use start=noise"
-            )
         _ = self.plan, self.marginals  # validates the budget
 
     @property
-    def _releases_histograms(self) -> bool:
-        proportions = self.label_proportions is Proportions.PRIVATE
-        return proportions or self.bounds is not Bounds.SCHEMA
-
-    @property
-    def label(self) -> Column | None:
-        """The label column, if the schema names one."""
-        return next((c for c in self.schema.columns if c.name == self.schema.label), None)
-
-    @cached_property
+    @abstractmethod
     def claim(self) -> PrivacyClaim:
         """The budget, for adding or removing one record."""
-        plan, split = self.plan, self.split
-        if self.marginals is not None:
-            source = (
-                f"noisy marginals of {len(self.schema.columns)} columns, "
-                f"{self.marginals.claim.value:.4g}-Gaussian DP, and {plan.labels} one-bit votes of "
-                f"{plan.teachers} teachers with {plan.table.noise}, {plan.table.mu:.4g}-Gaussian "
-                "DP each; one record moves one vote by one; squares of mu added up"
-            )
-            return PrivacyClaim(epsilon=self.epsilon, delta=self.delta, source=source)
-        source = plan.table.claim(plan.labels, delta=plan.delta, method="rdp").source
-        if split.histograms:
-            source += (
-                f"; epsilon {split.votes:.3g} of the budget; the rest for {split.histograms} "
-                f"histogram(s) with discrete Laplace noise, {float(split.each):.3g} each; the sum "
-                "by basic composition"
-            )
-        if self.bounds is Bounds.DATA:
-            source = f"not proved, because bounds are read off the data; else {source}"
-        return PrivacyClaim(epsilon=self.epsilon, delta=self.delta, source=source)
 
-    @cached_property
-    def split(self) -> Split:
-        """What histograms and votes may spend; does not depend on data."""
-        numbers = sum(column.kind.numeric for column in self.schema.columns)
-        histograms = numbers * (self.bounds is Bounds.PRIVATE)
-        histograms += self.label_proportions is Proportions.PRIVATE
-        return split(self.epsilon, share=self.release_share, histograms=histograms)
-
-    @cached_property
-    def marginals(self) -> Marginals | None:
-        """The noisy marginals that records are drawn from; does not depend on data."""
-        if self.start is Origin.NOISE:
-            return None
-        mu = math.sqrt(1.0 - self.vote_share) * self._mu
-        classes = self.schema.label is not None and len(self.schema.columns) > 1
-        tree = Structure.DEVIATIONS if classes else Structure.INDEPENDENT
-        return Marginals(schema=self.schema, mu=mu, tree=tree, bins=self.bins)
-
-    @cached_property
+    @property
+    @abstractmethod
     def plan(self) -> LabelPlan:
         """How many labels the budget pays for, with which noise; does not depend on data."""
-        budget = self.split.votes
-        most = self.rounds * self.student_steps * self.batch  # labels that the student draws
-        k, accuracy, delta = self.teachers, self.accuracy, self.delta
-        if self.start is Origin.MARGINALS:
-            mu = math.sqrt(self.vote_share) * self._mu
-            return calibrate_gaussian(mu=mu, delta=delta, k=k, accuracy=accuracy, most=most)
-        # RDP only: no trial has to wait for the import of another accountant.
-        plan = calibrate(epsilon=budget, delta=delta, k=k, accuracy=accuracy, method="rdp")
-        if plan.labels <= most:
-            return plan
-        return calibrate(epsilon=budget, delta=delta, k=k, labels=most, method="rdp")
 
+    @abstractmethod
     def spent(self, labels: int) -> float:
         """Epsilon of so many labels and of all that is released before them.
 
         Args:
             labels: How many, at least 0.
         """
-        plan = self.plan
-        if self.marginals is not None:
-            mu = math.hypot(self.marginals.claim.value, math.sqrt(labels) * plan.table.mu)
-            return gaussian_epsilon(mu, self.delta)
-        histograms = float(self.split.histograms * self.split.each)
-        return histograms + plan.table.epsilon(labels, delta=plan.delta, method="rdp")
 
     @property
-    def _mu(self) -> float:
-        """The budget in Gaussian DP."""
-        return gaussian_mu(epsilon=self.epsilon, delta=self.delta)
+    def marginals(self) -> Marginals | None:
+        """The noisy marginals that records are drawn from; None if a network makes them."""
+        return None
+
+    @property
+    def label(self) -> Column | None:
+        """The label column, if the schema names one."""
+        return next((c for c in self.schema.columns if c.name == self.schema.label), None)
 
     @property
     def released_facts(self) -> tuple[str, ...]:
@@ -239,19 +113,13 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
         """
         rounds = min(self.rounds, self.plan.labels)
         names = [f"share of 1 among the labels of round {number + 1}" for number in range(rounds)]
-        label = self.label
-        if self.label_proportions is Proportions.PRIVATE and label is not None:
-            classes = [str(category) for category in label.categories]
-            classes += ["missing"] if label.missing else []
-            names += [f"proportion of {label.name} = {name}" for name in classes]
-        if self.bounds is not Bounds.SCHEMA:
-            names += [
-                f"{end} bound of {column.name}"
-                for column in self.schema.columns
-                if column.kind.numeric
-                for end in ("lower", "upper")
-            ]
-        return (*names, *(self.marginals.released_facts if self.marginals is not None else ()))
+        counts = () if self.marginals is None else self.marginals.released_facts
+        return (*names, *self._histogram_facts, *counts)
+
+    @property
+    def _histogram_facts(self) -> Sequence[str]:
+        """Names of what noisy histograms release."""
+        return ()
 
     def released_effect(self, record: pd.DataFrame) -> FloatArray:
         """By how much a record raises each released fact, as far as the settings alone say.
@@ -327,7 +195,7 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
         from dpaudit_generators.pate_gan.training import train
 
         self._require_device()
-        head = Head(self.schema, given=self.label_proportions is Proportions.PRIVATE)
+        head = Head(self.schema, given=self._releases_proportions)
         prepared = self._prepared(data, jobs, head)
         trained = train(
             [trainee for _, trainee in prepared],
@@ -357,7 +225,7 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
             plan=self.plan,
             spent=self.spent,
             settings=self,
-            drawn=self.start is Origin.MARGINALS,
+            drawn=self.marginals is not None,
         )
         model = self.train(data, [whole_table(seed)], recording)[0]
         for column in model.schema.columns:
@@ -365,11 +233,10 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
                 recorder.scaling(column.name, column.bounds)
         return recording.sample(model, n_rows, seed=seed)
 
-    def fixes(self) -> dict[str, PateGan]:
-        """The same generator with public bounds, if bounds of the data break its proof."""
-        if self.bounds is Bounds.DATA:
-            return {"bounds-from-data": replace(self, bounds=Bounds.SCHEMA)}
-        return {}
+    @property
+    def _releases_proportions(self) -> bool:
+        """Whether records are made given a label, whose proportions are released."""
+        return False
 
     def _prepared(
         self, data: pd.DataFrame, jobs: Sequence[Job], head: Head
@@ -389,51 +256,40 @@ class PateGan(TrainingSettings, TracedGenerator[PateGanModel]):
             # The public encoding is hashed, whatever the bounds: no others may move the partition.
             key = rng_of(job.seed, "partition").bytes(32)
             owned = [kept[cell] for cell in cells(public[kept], teachers=self.teachers, key=key)]
-            bits = RandomBits(job.seed, "histogram noise")
-            own = data.iloc[kept]
-            schema = self._scale(own, bits)
+            schema, proportions = self._histograms(data.iloc[kept], job.seed)
             if schema not in rows:
                 scaled = public if schema == self.schema else encode(data, schema)
                 scaled = np.clip(scaled, 0.0, 1.0)  # a value beyond the bounds counts as the bound
                 rows[schema] = scaled[:, head.order].astype(np.float32)
-            records, proportions = Records(rows[schema], owned), self._proportions(own, bits)
+            records = Records(rows[schema], owned)
             trainee = Trainee(records, proportions, self.plan.labels, job.seed, start)
             prepared.append((schema, trainee))
         return prepared
 
-    def _scale(self, data: pd.DataFrame, bits: RandomBits) -> Schema:
-        """The schema whose bounds scale the numbers."""
-        if self.bounds is Bounds.DATA:
-            return schema_of_data(self.schema, data)
-        if self.bounds is Bounds.SCHEMA:
-            return self.schema
-        columns = tuple(
-            private_bounds(column, data[column.name], epsilon=self.split.each, bits=bits)
-            if column.kind.numeric
-            else column
-            for column in self.schema.columns
-        )
-        return replace(self.schema, columns=columns)
+    def _histograms(self, data: pd.DataFrame, seed: int | None) -> tuple[Schema, tuple[float, ...]]:
+        """What is released by noisy histograms before any teacher trains.
 
-    def _proportions(self, data: pd.DataFrame, bits: RandomBits) -> tuple[float, ...]:
-        """Released proportions of the label's classes, or none."""
-        label = self.label
-        if self.label_proportions is Proportions.GENERATED or label is None:
-            return ()
-        return private_proportions(label, data[label.name], epsilon=self.split.each, bits=bits)
+        Returns:
+            The schema whose bounds scale the numbers, and proportions of the label's classes or
+            none.
+        """
+        del data, seed
+        return self.schema, ()
+
+    def _histogram_numbers(self, schema: Schema, trainee: Trainee) -> Sequence[float]:
+        """What `_histogram_facts` names."""
+        del schema, trainee
+        return ()
 
     def _model(self, schema: Schema, trainee: Trainee, trained: Trained) -> PateGanModel:
-        bounds: list[float] = []
-        if self.bounds is not Bounds.SCHEMA:
-            numeric = [column for column in schema.columns if column.kind.numeric]
-            bounds = [float(end) for column in numeric for end in column.bounds]
+        histograms = self._histogram_numbers(schema, trainee)
         counts = [] if trainee.start is None else trainee.start.numbers.tolist()
         return PateGanModel(
             schema=schema,
             weights=trained.generator,
             start=trainee.start,
             student=trained.student,
-            released_numbers=(*trained.ones, *trainee.proportions, *bounds, *counts),
+            released_numbers=(*trained.ones, *histograms, *counts),
             proportions=trainee.proportions,
             claim=claim_of_model(self.claim, seed=trainee.seed),
         )

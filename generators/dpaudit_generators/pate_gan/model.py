@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -36,7 +35,7 @@ class PateGanModel:
         student: The weights of the critic that learnt from released labels, in the same form; empty
             in a loaded model whose sampling does not need it.
         start: The noisy marginals that records are drawn from; None if a network makes them.
-        released_numbers: What `PateGan.released_facts` names; empty in a loaded model.
+        released_numbers: What the generator's `released_facts` names; empty in a loaded model.
     """
 
     schema: Schema
@@ -74,7 +73,7 @@ class PateGanModel:
         return np.concatenate([flat([*self.weights, *self.student]), shares])
 
     def released(self) -> npt.NDArray[np.float64]:
-        """What `PateGan.released_facts` names."""
+        """What the generator's `released_facts` names."""
         return np.array(self.released_numbers, dtype=np.float64)
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
@@ -180,15 +179,6 @@ CHOICES: Final = 2
 
 _PART: Final = 2048
 """Records that are sampled at a time."""
-
-
-class Origin(StrEnum):
-    """What makes the records that teachers judge."""
-
-    MARGINALS = "marginals"
-    """Noisy marginals, paid from the budget, weighted by the student in the end."""
-    NOISE = "noise"
-    """A generator network that begins with noise and learns from the student, as published."""
 
 
 def candidates(start: TreeModel, uniforms: FloatArray) -> FloatArray:

@@ -49,8 +49,7 @@ class TrainingSettings:
     a multiple of 16 cost least: with its bias, a layer then fills whole vectors of the processor.
 
     Attributes:
-        rounds: How often teachers train and labels are released. A generator network, which
-            learns once in a round, needs more: 40.
+        rounds: How often teachers train and labels are released.
         teacher_steps: Steps of every teacher in a round.
         student_steps: Steps of the student in a round.
         generator_steps: Steps of the generator in a round.

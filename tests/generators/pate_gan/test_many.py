@@ -23,7 +23,14 @@ from dpaudit_generators.networks.model import Weights
 from dpaudit_generators.networks.source import Head, Streams
 from dpaudit_generators.networks.stack import Critics, initial
 from dpaudit_generators.pate import IndexArray, LabelRelease, LabelReleases
-from dpaudit_generators.pate_gan import PUBLISHED, Origin, PateGan, PateGanModel, training
+from dpaudit_generators.pate_gan import (
+    PUBLISHED,
+    PateGan,
+    PateGanMarginals,
+    PateGanModel,
+    training,
+)
+from dpaudit_generators.pate_gan.mechanism import TaughtGenerator
 from dpaudit_generators.pate_gan.settings import Records, Trained, Trainee, TrainingSettings
 from dpaudit_generators.pate_gan.teachers import Teachers
 from samples import PEOPLE, people
@@ -43,16 +50,14 @@ def numbers(n: int = 686) -> pd.DataFrame:
 def published(rounds: int) -> PateGan:
     return PateGan(
         schema=NUMBERS,
-        start=Origin.NOISE,
         teachers=5,
         accuracy=0.5002,
         **(dict(PUBLISHED) | {"rounds": rounds}),
     )
 
 
-def small(**options: Any) -> PateGan:
-    given = {"start": "noise", "teachers": 12, "rounds": 6, "epsilon": 8.0}
-    return PateGan(schema=PEOPLE, **given | options)
+def small(kind: type[TaughtGenerator] = PateGan, **options: Any) -> Any:
+    return kind(schema=PEOPLE, **{"teachers": 12, "rounds": 6, "epsilon": 8.0} | options)
 
 
 CPU = torch.device("cpu")
@@ -175,8 +180,8 @@ def test_a_model_does_not_depend_on_its_batch_by_a_bit() -> None:
         PRIVATE,
         {"bounds": "data", "teacher_hidden": (), "teachers": 1},
         {"batch": 5, "student_hidden": (17, 1)},
-        {"start": "marginals"},
-        {"start": "marginals", "batch": 7, "student_hidden": (5,), "teacher_hidden": ()},
+        {"kind": PateGanMarginals},
+        {"kind": PateGanMarginals, "batch": 7, "student_hidden": (5,), "teacher_hidden": ()},
     ],
     ids=["default", "private", "one teacher", "odd", "marginals", "odd marginals"],
 )
@@ -191,7 +196,7 @@ def test_nor_after_three_hundred_iterations_of_32_models() -> None:
 
 def test_to_drop_rows_is_to_train_without_them() -> None:
     data = people()
-    settings = ({}, {"bounds": "data"}, {"start": "marginals"})
+    settings = ({}, {"bounds": "data"}, {"kind": PateGanMarginals})
     for gan in (small(epsilon=200.0, **one) for one in settings):
         dropped = gan.fit_many(
             data, [Job(World.OUT, i, rows, 1) for i, rows in enumerate([(7,), (), (20, 3, 7)])]

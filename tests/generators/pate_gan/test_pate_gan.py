@@ -25,7 +25,7 @@ from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import Generator, Model
 from dpaudit_generators.networks.stack import Critics
 from dpaudit_generators.pate import LabelReleases
-from dpaudit_generators.pate_gan import Bounds, Origin, PateGan, PateGanModel, training
+from dpaudit_generators.pate_gan import Bounds, PateGan, PateGanModel, training
 from dpaudit_generators.pate_gan.settings import Records
 from dpaudit_generators.pate_gan.teachers import Teachers
 from dpaudit_generators.toys import NullGenerator
@@ -46,7 +46,7 @@ def _mixed(n: int = 60) -> pd.DataFrame:
 
 
 def _small(schema: Schema = MIXED, **options: Any) -> PateGan:
-    given = {"start": "noise", "teachers": 12, "rounds": 4, "epsilon": 2.0}
+    given = {"teachers": 12, "rounds": 4, "epsilon": 2.0}
     return PateGan(schema=schema, **given | options)
 
 
@@ -58,7 +58,7 @@ def _same(one: PateGanModel, other: PateGanModel) -> bool:
 
 
 def test_the_claim_is_the_budget_and_the_plan_knows_no_data() -> None:
-    generator = PateGan(schema=MIXED, start=Origin.NOISE, rounds=40)
+    generator = PateGan(schema=MIXED)
     assert isinstance(generator, Generator)
     claim = generator.claim
     assert (claim.epsilon, claim.delta, claim.neighbours) == (1.0, 1e-5, Neighbours.ADD_REMOVE)
@@ -274,7 +274,7 @@ def test_with_a_large_budget_it_learns_and_its_columns_vary() -> None:
         assert schema.problems(table) == []
         return float(np.abs(encode(table, schema).mean(axis=0) - real.mean(axis=0)).mean())
 
-    generator = PateGan(schema=schema, start=Origin.NOISE, rounds=40, epsilon=10.0)
+    generator = PateGan(schema=schema, epsilon=10.0)
     tables = [generator.fit(data, seed=s).sample(len(data), seed=s) for s in range(4)]
     null = NullGenerator(schema=schema).fit(data, seed=0).sample(len(data), seed=0)
     assert np.mean([distance(table) for table in tables]) < 0.85 * distance(null)
@@ -286,7 +286,7 @@ def test_adult_runs(data_folder: Path) -> None:
     data = load_table(data_folder / "adult_500.csv.gz")
     schema = Schema.infer(data)
     data = schema.canonical(data)
-    generator = PateGan(schema=schema, start=Origin.NOISE, rounds=5)
+    generator = PateGan(schema=schema, rounds=5)
     generator.check(data)
     table = generator.fit(data, seed=1).sample(500, seed=2)
     assert schema.problems(table) == []
@@ -326,4 +326,4 @@ def test_fewer_records_than_teachers_are_refused_before_training_but_never_in_it
 )
 def test_senseless_settings_are_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        PateGan(schema=MIXED, **{"start": "noise"} | change)
+        PateGan(schema=MIXED, **change)

@@ -26,7 +26,8 @@ from dpaudit_generators import pate
 from dpaudit_generators.marginals import Marginals, TreeBatch, deviations, release
 from dpaudit_generators.networks.stack import Critics
 from dpaudit_generators.pate import IndexArray
-from dpaudit_generators.pate_gan import Origin, PateGan, PateGanModel, mechanism, training
+from dpaudit_generators.pate_gan import PateGan, PateGanMarginals, PateGanModel, training
+from dpaudit_generators.pate_gan.mechanism import TaughtGenerator
 from dpaudit_generators.pate_gan.settings import Records
 from dpaudit_generators.pate_gan.teachers import Teachers
 
@@ -51,15 +52,18 @@ def table(n: int) -> pd.DataFrame:
 GIVEN: dict[str, Any] = {"teachers": 10, "rounds": 3, "epsilon": 2.0}
 
 
-@pytest.fixture(params=list(Origin))
-def start(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Origin:
-    """What makes the records that teachers judge, in all generators of a test."""
-    monkeypatch.setitem(GIVEN, "start", request.param)
-    return Origin(request.param)
+DEFAULT: dict[str, type[TaughtGenerator]] = {"kind": PateGanMarginals}
 
 
-def generator(**settings: Any) -> PateGan:
-    return PateGan(schema=SCHEMA, **GIVEN | settings)
+@pytest.fixture(params=[PateGan, PateGanMarginals])
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[TaughtGenerator]:
+    """The class of all generators of a test."""
+    monkeypatch.setitem(DEFAULT, "kind", request.param)
+    return DEFAULT["kind"]
+
+
+def generator(**settings: Any) -> TaughtGenerator:
+    return DEFAULT["kind"](schema=SCHEMA, **GIVEN | settings)
 
 
 def weights(model: PateGanModel) -> bytes:
@@ -69,7 +73,7 @@ def weights(model: PateGanModel) -> bytes:
 class Trace:
     """What one training does, seen from inside."""
 
-    def __init__(self, gan: PateGan, data: pd.DataFrame, *, seed: int = 1) -> None:
+    def __init__(self, gan: TaughtGenerator, data: pd.DataFrame, *, seed: int = 1) -> None:
         self.owned: Sequence[IndexArray] = ()
         self.batches = np.empty((0, gan.teachers, gan.batch), dtype=np.int64)
         self.votes: list[int] = []
@@ -112,7 +116,7 @@ class Trace:
 # P1: constants.
 
 
-def public(gan: PateGan, data: pd.DataFrame) -> list[Any]:
+def public(gan: TaughtGenerator, data: pd.DataFrame) -> list[Any]:
     trace = Trace(gan, data)
     return [
         *(len(trace.owned), gan.plan, gan.claim, trace.shapes, trace.asked, trace.batches.shape),
@@ -121,7 +125,7 @@ def public(gan: PateGan, data: pd.DataFrame) -> list[Any]:
     ]
 
 
-@pytest.mark.usefixtures("start")
+@pytest.mark.usefixtures("kind")
 def test_p1_constants_do_not_depend_on_the_number_of_records() -> None:
     gan = generator()
     of_1000 = public(gan, table(1000))
@@ -171,7 +175,7 @@ def test_p2_would_notice_other_ways_to_deal(
     assert max(changed_cells(deal, rows, removed) for removed in range(0, 1000, 100)) > 1
 
 
-@pytest.mark.usefixtures("start")
+@pytest.mark.usefixtures("kind")
 def test_p2_the_trainer_deals_by_the_hash_and_the_order_of_rows_is_nothing() -> None:
     data = table(200)
     trace = Trace(generator(), data)
@@ -204,7 +208,7 @@ def moved_teachers(data: pd.DataFrame, removed: int) -> int:
     )
 
 
-@pytest.mark.usefixtures("start")
+@pytest.mark.usefixtures("kind")
 def test_p3_minibatches_of_other_teachers_do_not_move() -> None:
     data = table(200)
     assert [moved_teachers(data, removed) for removed in (0, 77, 199)] == [1, 1, 1]
@@ -225,7 +229,7 @@ def test_p3_would_notice_a_shared_stream(monkeypatch: pytest.MonkeyPatch) -> Non
 # P4: an empty cell still votes, a constant.
 
 
-@pytest.mark.usefixtures("start")
+@pytest.mark.usefixtures("kind")
 def test_p4_votes_count_teachers_with_records_only_and_never_fail() -> None:
     assert set(Trace(generator(), table(0)).votes) == {0}
     assert max(Trace(generator(), table(1)).votes) <= 1
@@ -234,7 +238,7 @@ def test_p4_votes_count_teachers_with_records_only_and_never_fail() -> None:
 # P6: nothing else is taken from the table.
 
 
-@pytest.mark.usefixtures("start")
+@pytest.mark.usefixtures("kind")
 def test_p6_given_its_counts_and_votes_the_model_knows_no_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -250,7 +254,7 @@ def test_p6_given_its_counts_and_votes_the_model_knows_no_table(
 
 def test_p6_would_notice_bounds_of_the_data() -> None:
     models = [
-        generator(start="noise", bounds="data").fit(data, seed=1)
+        PateGan(schema=SCHEMA, **GIVEN, bounds="data").fit(data, seed=1)
         for data in (table(300), table(20))
     ]
     assert models[0].schema != models[1].schema
@@ -263,7 +267,7 @@ def test_p6_would_notice_bounds_of_the_data() -> None:
 BUDGETS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 50.0)
 
 
-def spending(gan: PateGan) -> list[int]:
+def spending(gan: TaughtGenerator) -> list[int]:
     """Labels spent after every release, each paid before it is drawn."""
     spent: list[int] = []
     spend, release = LabelBudget.spend, VoteTable.release
@@ -287,12 +291,14 @@ def spending(gan: PateGan) -> list[int]:
 
 
 @pytest.mark.parametrize("epsilon", BUDGETS)
-def test_p7_the_budget_is_not_exceeded_at_any_iteration(epsilon: float, start: Origin) -> None:
+def test_p7_the_budget_is_not_exceeded_at_any_iteration(
+    epsilon: float, kind: type[TaughtGenerator]
+) -> None:
     gan = generator(epsilon=epsilon, accuracy=0.55, rounds=8)
     costs = [gan.spent(labels) for labels in spending(gan)]
     assert costs == sorted(costs)
     assert costs[-1] <= epsilon
-    if start is Origin.NOISE:
+    if kind is PateGan:
         assert costs[-1] == gan.plan.epsilon
     else:
         assert costs[-1] == pytest.approx(epsilon, rel=1e-5)
@@ -311,7 +317,7 @@ def test_p7_would_notice_paying_afterwards(monkeypatch: pytest.MonkeyPatch) -> N
         spending(generator())
 
 
-@pytest.mark.usefixtures("start")
+@pytest.mark.usefixtures("kind")
 def test_p8_a_trainer_that_asks_for_more_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     def greedy(labels: int, rounds: int) -> list[int]:
         return [labels // rounds + 1] * rounds
@@ -324,7 +330,7 @@ def test_p8_a_trainer_that_asks_for_more_is_stopped(monkeypatch: pytest.MonkeyPa
     assert spent[-1] <= gan.plan.labels
 
 
-@pytest.mark.usefixtures("start")
+@pytest.mark.usefixtures("kind")
 def test_p8_every_query_that_is_voted_on_is_paid_for() -> None:
     gan = generator()
     assert sum(Trace(gan, table(50)).asked) == gan.plan.labels
@@ -356,7 +362,7 @@ def test_p9_a_record_is_in_one_cell_of_each_marginal() -> None:
         assert sorted(moved[moved != 0.0]) == [1.0, 1.0, 1.0]
 
 
-def noise_multiplier(gan: PateGan) -> float:
+def noise_multiplier(gan: TaughtGenerator) -> float:
     """Deviation of the noise on the counts, over what one record moves them by."""
     fixed, labels = gan.rounds, min(gan.rounds, gan.plan.labels)
     assert labels <= fixed
@@ -375,7 +381,7 @@ def test_p9_counts_have_the_noise_that_is_accounted(monkeypatch: pytest.MonkeyPa
     assert noise_multiplier(gan) * mu < 1.0 - 4 * error
 
 
-def most_moved(gan: PateGan) -> float:
+def most_moved(gan: TaughtGenerator) -> float:
     """The most that a record of fifty moves the deviations by, over their radius."""
     assert gan.marginals is not None
     mechanism = gan.marginals.mechanism
@@ -396,7 +402,7 @@ def most_moved(gan: PateGan) -> float:
 def test_p9_a_record_moves_the_deviations_by_at_most_their_radius(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    gan = PateGan(schema=replace(SCHEMA, label="c"), **GIVEN)
+    gan = PateGanMarginals(schema=replace(SCHEMA, label="c"), **GIVEN)
     assert 0.99 < most_moved(gan) <= 1.0 + 1e-12
     # It would notice records that are not scaled down.
     monkeypatch.setattr(deviations, "_scaled_down", lambda norms, radius: np.ones(len(norms)))
@@ -421,4 +427,4 @@ def test_the_claim_is_the_budget_whatever_was_spent() -> None:
     gan = generator(epsilon=2.0)
     assert gan.plan.epsilon < 2.0
     assert gan.claim.epsilon == gan.fit(table(5), seed=1).claim.epsilon == 2.0
-    assert mechanism.PateGan(schema=SCHEMA).claim.epsilon == 1.0
+    assert PateGan(schema=SCHEMA).claim.epsilon == 1.0

@@ -44,12 +44,11 @@ def table() -> pd.DataFrame:
         (table().assign(z=1), COLUMNS, [], "column 'z' is not in the schema"),
         (table(), [{"name": "x", "kind": "continuous"}, *COLUMNS[1:]], [], "needs `lower` and"),
         (table().assign(label="y"), COLUMNS, [], "label column 'label' holds one class only"),
-        (table(), COLUMNS, ["start=noise", "epsilon=0.01"], "pays for no label"),
-        (table(), COLUMNS, ["bounds=private"], "public bounds and the proportions of the label"),
+        (table(), COLUMNS, ["epsilon=0.01"], "pays for no label"),
         (table(), COLUMNS, ["bounds=public"], "bounds is 'public': use schema, private, data"),
         (table(), COLUMNS, ["lambda=1"], "pate-gan has no parameter 'lambda'"),
     ],
-    ids=["teachers", "delta", "column", "bounds", "label", "budget", "both", "choice", "parameter"],
+    ids=["teachers", "delta", "column", "bounds", "label", "budget", "choice", "parameter"],
 )
 def test_bad_input_is_refused_in_one_line(
     tmp_path: Path,

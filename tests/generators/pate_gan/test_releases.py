@@ -14,7 +14,7 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit_generators.pate import IndexArray, RandomBits, cells, discrete_laplace
-from dpaudit_generators.pate_gan import PateGan, mechanism, releases, training
+from dpaudit_generators.pate_gan import PateGan, from_noise, mechanism, releases, training
 from dpaudit_generators.pate_gan.releases import (
     GRID,
     private_bounds,
@@ -45,7 +45,7 @@ def bits(seed: int = 0) -> RandomBits:
 
 
 def generator(**settings: Any) -> PateGan:
-    given = {"start": "noise", "epsilon": 20.0, "teachers": 10, "rounds": 2}
+    given = {"epsilon": 20.0, "teachers": 10, "rounds": 2}
     return PateGan(schema=SCHEMA, **given | settings)
 
 
@@ -200,7 +200,7 @@ def test_production_takes_partition_and_noise_from_the_system(
         return RandomBits(seed, purpose)
 
     monkeypatch.setattr(mechanism, "cells", dealing)
-    monkeypatch.setattr(mechanism, "RandomBits", drawing)
+    monkeypatch.setattr(from_noise, "RandomBits", drawing)
     gan = generator(**PRIVATE)
     for seed in (None, None, 0, 0, 1):
         gan.fit(table(50), seed=seed)

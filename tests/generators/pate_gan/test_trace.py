@@ -14,7 +14,8 @@ from dpaudit.account import VoteTable
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage, can_be_traced
 from dpaudit_generators.networks.source import Head
 from dpaudit_generators.pate import cells
-from dpaudit_generators.pate_gan import PateGan
+from dpaudit_generators.pate_gan import PateGan, PateGanMarginals
+from dpaudit_generators.pate_gan.mechanism import TaughtGenerator
 from dpaudit_generators.pate_gan.model import CHOICES
 from samples import PEOPLE, people
 
@@ -73,12 +74,12 @@ class Notes(Recorder):
         self._note("output", unrounded=unrounded)
 
 
-def gan(**options: Any) -> PateGan:
-    given = {"start": "noise", "teachers": 6, "rounds": 8, "epsilon": 8.0}
-    return PateGan(schema=PEOPLE, **given | options)
+def gan(kind: type[TaughtGenerator] = PateGan, **options: Any) -> Any:
+    given = {"teachers": 6, "rounds": 8, "epsilon": 8.0}
+    return kind(schema=PEOPLE, **given | options)
 
 
-def traced(generator: PateGan, data: pd.DataFrame, *, n_rows: int = 300) -> Notes:
+def traced(generator: TaughtGenerator, data: pd.DataFrame, *, n_rows: int = 300) -> Notes:
     notes = Notes()
     generator.trace(data, n_rows=n_rows, seed=5, recorder=notes)
     return notes
@@ -91,7 +92,7 @@ def traced(generator: PateGan, data: pd.DataFrame, *, n_rows: int = 300) -> Note
         PRIVATE,
         {"bounds": "data", "teachers": 2, "teacher_hidden": (), "replay": False},
         {"teachers": 40, "batch": 7, "epsilon": 1.0},
-        {"start": "marginals"},
+        {"kind": PateGanMarginals},
     ],
     ids=["default", "private", "data", "empty cells", "marginals"],
 )
@@ -236,7 +237,7 @@ def test_the_output_is_told_before_it_is_rounded() -> None:
 
 
 def test_candidates_of_marginals_are_told_and_labels_are_charged_after_the_counts() -> None:
-    generator = gan(start="marginals")
+    generator = gan(PateGanMarginals)
     notes = traced(generator, people())
     width = Head(PEOPLE).width
     means = []

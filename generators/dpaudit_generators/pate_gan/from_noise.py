@@ -1,0 +1,201 @@
+"""PATE-GAN as its paper has it: a generator network that begins with noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from dpaudit.account import LabelPlan, calibrate
+from dpaudit.errors import SettingsError
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.schema import Schema
+from dpaudit_generators.pate import RandomBits
+from dpaudit_generators.pate_gan.mechanism import TaughtGenerator
+from dpaudit_generators.pate_gan.releases import (
+    Bounds,
+    Proportions,
+    Split,
+    private_bounds,
+    private_proportions,
+    schema_of_data,
+    split,
+)
+from dpaudit_generators.pate_gan.settings import Trainee
+
+
+@dataclass(frozen=True, kw_only=True)
+class PateGan(TaughtGenerator):
+    """The PATE-GAN of its paper (Jordon et al. 2019), with a promise that is proved.
+
+    A generator network, which begins with noise, learns from a student that learns from the noisy
+    labels of k teachers. It promises (epsilon, delta) for adding or removing one record. The proof,
+    in the order of the code: All constants come from public settings (`plan`, `TrainingSettings`).
+    A keyed hash deals records to teachers, so a record reaches one teacher (`pate.cells`), whose
+    training reads nothing of the other cells (`teachers`). So one vote of k changes by one, and the
+    released label is a draw from a public table, whose exact Rényi divergences add up. Everything
+    else, the student, the generator network and the records, reads released labels only, which is
+    post-processing. Whatever else of the table is used is released by noisy histograms (`releases`)
+    before any teacher trains, for a share of epsilon that is taken from the votes; the sum is the
+    budget. Under `bounds=data` the premise fails, and the claim with it.
+
+    With `seed=None` every stream, including that of the labels' noise, is the operating system's
+    entropy, as production needs; a seed is for audits. The claim of the model says which.
+
+    The defaults do not depend on any data: an accuracy of .65 with 50 teachers means noise of 38.9
+    votes at most. At epsilon 1 the budget buys 144 labels, too few to describe a table:
+    `pate-gan-marginals` has better records for the same budget.
+
+    Attributes:
+        schema: The public schema.
+        epsilon: The privacy budget; this is claimed, not what training happens to spend.
+        delta: The delta of the budget.
+        rounds: How often teachers train, labels are released and the generator network learns.
+        teachers: Number k of teachers.
+        accuracy: Probability that a label follows a majority of 80 % of the teachers; sets the
+            noise, and with the budget the number of labels. If the budget pays for more labels
+            than the student's steps can use, it buys as many as they can, with less noise.
+        bounds: Where bounds of numbers come from; `data` is an experiment that breaks the proof.
+        label_proportions: Where the proportions of the label's classes come from.
+        release_share: Share of epsilon for private bounds and label proportions, if any; divided
+            equally over the numeric columns and the label.
+        device: Where the networks are trained: "cpu", "cuda" or "cuda:N". Devices differ by
+            rounding alone: weights agree to 1e-5 after 30 rounds.
+
+    Raises:
+        SettingsError: If a setting is out of range, or the budget pays for no label.
+    """
+
+    rounds: int = 40
+    bounds: Bounds = Bounds.SCHEMA
+    label_proportions: Proportions = Proportions.GENERATED
+    release_share: float = 0.2
+
+    stream_parameters: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {"start": "noise", "rounds": 40}
+    )
+    """What asked for this generator when `pate-gan` began with marginals unless told otherwise."""
+
+    def __post_init__(self) -> None:
+        for name, kind in (("bounds", Bounds), ("label_proportions", Proportions)):
+            value = getattr(self, name)
+            if value not in list(kind):
+                raise SettingsError(f"{name} is {value!r}: use {', '.join(kind)}")
+            object.__setattr__(self, name, kind(value))  # text from a command line
+        if not 0.0 < self.release_share < 1.0:
+            raise SettingsError(f"release_share is {self.release_share!r}: use a number in (0, 1)")
+        if self._releases_proportions and (
+            self.label is None or self.label.kind.numeric or len(self.schema.columns) < 2
+        ):
+            raise SettingsError(
+                "label_proportions=private needs a schema that names a label column with "
+                'categories ("label": NAME), and another column beside it'
+            )
+        super().__post_init__()
+
+    @cached_property
+    def claim(self) -> PrivacyClaim:
+        """The budget, for adding or removing one record."""
+        plan, split = self.plan, self.split
+        source = plan.table.claim(plan.labels, delta=plan.delta, method="rdp").source
+        if split.histograms:
+            source += (
+                f"; epsilon {split.votes:.3g} of the budget; the rest for {split.histograms} "
+                f"histogram(s) with discrete Laplace noise, {float(split.each):.3g} each; the sum "
+                "by basic composition"
+            )
+        if self.bounds is Bounds.DATA:
+            source = f"not proved, because bounds are read off the data; else {source}"
+        return PrivacyClaim(epsilon=self.epsilon, delta=self.delta, source=source)
+
+    @cached_property
+    def split(self) -> Split:
+        """What histograms and votes may spend; does not depend on data."""
+        numbers = sum(column.kind.numeric for column in self.schema.columns)
+        histograms = numbers * (self.bounds is Bounds.PRIVATE)
+        histograms += self.label_proportions is Proportions.PRIVATE
+        return split(self.epsilon, share=self.release_share, histograms=histograms)
+
+    @cached_property
+    def plan(self) -> LabelPlan:
+        """How many labels the budget pays for, with which noise; does not depend on data."""
+        budget, k, delta = self.split.votes, self.teachers, self.delta
+        most = self.rounds * self.student_steps * self.batch  # labels that the student draws
+        # RDP only: no trial has to wait for the import of another accountant.
+        plan = calibrate(epsilon=budget, delta=delta, k=k, accuracy=self.accuracy, method="rdp")
+        if plan.labels <= most:
+            return plan
+        return calibrate(epsilon=budget, delta=delta, k=k, labels=most, method="rdp")
+
+    def spent(self, labels: int) -> float:
+        """Epsilon of so many labels and of all that is released before them.
+
+        Args:
+            labels: How many, at least 0.
+        """
+        plan = self.plan
+        histograms = float(self.split.histograms * self.split.each)
+        return histograms + plan.table.epsilon(labels, delta=plan.delta, method="rdp")
+
+    def fixes(self) -> dict[str, PateGan]:
+        """The same generator with public bounds, if bounds of the data break its proof."""
+        if self.bounds is Bounds.DATA:
+            return {"bounds-from-data": replace(self, bounds=Bounds.SCHEMA)}
+        return {}
+
+    @property
+    def _releases_proportions(self) -> bool:
+        return self.label_proportions is Proportions.PRIVATE
+
+    @property
+    def _histogram_facts(self) -> Sequence[str]:
+        names = []
+        label = self.label
+        if self._releases_proportions and label is not None:
+            classes = [str(category) for category in label.categories]
+            classes += ["missing"] if label.missing else []
+            names += [f"proportion of {label.name} = {name}" for name in classes]
+        if self.bounds is not Bounds.SCHEMA:
+            names += [
+                f"{end} bound of {column.name}"
+                for column in self.schema.columns
+                if column.kind.numeric
+                for end in ("lower", "upper")
+            ]
+        return names
+
+    def _histogram_numbers(self, schema: Schema, trainee: Trainee) -> Sequence[float]:
+        bounds: list[float] = []
+        if self.bounds is not Bounds.SCHEMA:
+            numeric = [column for column in schema.columns if column.kind.numeric]
+            bounds = [float(end) for column in numeric for end in column.bounds]
+        return (*trainee.proportions, *bounds)
+
+    def _histograms(self, data: pd.DataFrame, seed: int | None) -> tuple[Schema, tuple[float, ...]]:
+        bits = RandomBits(seed, "histogram noise")
+        return self._scale(data, bits), self._proportions(data, bits)
+
+    def _scale(self, data: pd.DataFrame, bits: RandomBits) -> Schema:
+        """The schema whose bounds scale the numbers."""
+        if self.bounds is Bounds.DATA:
+            return schema_of_data(self.schema, data)
+        if self.bounds is Bounds.SCHEMA:
+            return self.schema
+        columns = tuple(
+            private_bounds(column, data[column.name], epsilon=self.split.each, bits=bits)
+            if column.kind.numeric
+            else column
+            for column in self.schema.columns
+        )
+        return replace(self.schema, columns=columns)
+
+    def _proportions(self, data: pd.DataFrame, bits: RandomBits) -> tuple[float, ...]:
+        """Released proportions of the label's classes, or none."""
+        label = self.label
+        if not self._releases_proportions or label is None:
+            return ()
+        return private_proportions(label, data[label.name], epsilon=self.split.each, bits=bits)
