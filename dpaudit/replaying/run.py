@@ -38,6 +38,7 @@ from dpaudit.replaying.ledger import computed_epsilon, ledger
 from dpaudit.replaying.lockstep import OPPOSITE, Order, Played, Worlds, opened_worlds, same
 from dpaudit.replaying.loss import How, losses
 from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
+from dpaudit.replaying.subsamples import is_subsample, leaves_no_trace, other_falls
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Transcript
 from dpaudit.results.verdict import Verdict
@@ -83,6 +84,8 @@ class _Found:
     fits: int = 0
     seconds: list[float] = field(default_factory=list)
     rows_differ: bool = False
+    kept: bool | None = None
+    loose: Site | None = None
 
 
 class _Setting(NamedTuple):
@@ -248,11 +251,17 @@ def _opened(spec: TwoWorldSpec, samplers: Sequence[Mapping[str, Any]]) -> Iterat
             yield worlds
 
 
-def _play(setting: _Setting, order: Order, *, alike: bool = False) -> Played:
-    """One replay; with the same table in both worlds, if asked."""
+def _play(
+    setting: _Setting, order: Order, *, alike: bool = False, without: int | None = None
+) -> Played:
+    """One replay; with the same table in both worlds, or without another record, if asked."""
     game = setting.spec.game
     tables = {world: game.table(World.IN if alike else world, 0) for world in World}
-    place = next(row for row in game.missing.values() if row is not None)
+    place = _place_of(setting)
+    if without is not None:
+        whole = tables[World.IN]
+        tables = {World.IN: whole, World.OUT: whole.drop(whole.index[without])}
+        place = without
     return setting.worlds.play(tables, rows=setting.rows, order=order, place=place)
 
 
@@ -286,11 +295,11 @@ def _replayed(
     if control.failure is not None:
         raise ReplayError(f"the generator fails: {control.failure}")
     say("pilot")
-    pilot = _play(setting, Order(1))
-    again = _play(setting, Order(2))
-    found = _Found(settled(pilot.transcript), control=_control_said(control))
-    found.fits = 6
-    found.seconds += [one.transcript.seconds for one in (pilot, again)]
+    found = _piloted(setting, say)
+    found.control = _control_said(control)
+    again = _play(setting, Order(2, kept=found.kept))
+    found.fits += 4
+    found.seconds.append(again.transcript.seconds)
     found.fixed = _fixed(found.pilot, settled(again.transcript))
     found.used = _used(setting, found.pilot, found, say)
     plan = draw_plan(
@@ -302,7 +311,9 @@ def _replayed(
         rng=setting.worlds.rng("plan", 0),
     )
     counted = []
-    orders = [Order(_FIRST + number, plan.base, plan.tilt) for number in range(replays)]
+    orders = [
+        Order(_FIRST + number, plan.base, plan.tilt, kept=found.kept) for number in range(replays)
+    ]
     for order in orders:
         say(f"replay {order.number - _FIRST + 1} of {replays}")
         played = _play(setting, order)
@@ -314,9 +325,47 @@ def _replayed(
     if judged.above and found.control is None:
         largest = np.argsort([-one for one in judged.replays.losses], kind="stable")
         for place in largest[:_CHECKED]:
-            if found.coins_matter is None and not found.unheard:
+            if found.coins_matter is None and found.loose is None and not found.unheard:
                 _excuses(setting, orders[place], counted[place], found, say)
     return _concluded(setting, found, judged, counted, time.monotonic() - started)
+
+
+def _piloted(setting: _Setting, say: Callable[[str], None]) -> _Found:
+    """The pilot, and what the target's own coins decide.
+
+    They may decide that it is in a sub-sample, by either outcome of their comparison. Another
+    record's coins must do the same of it: else they might be noise.
+    """
+    rng = setting.worlds.rng("falls", 0)
+    fits, loose = 0, None
+    others = np.delete(np.arange(len(setting.spec.game.table(World.IN, 0))), _place_of(setting))
+    for kept in (True, False):
+        order = Order(1, kept=kept)
+        pilot = _play(setting, order).transcript
+        fits += 2
+        if not pilot.tosses:
+            return _Found(settled(pilot), kept=kept, fits=fits, seconds=[pilot.seconds])
+        say("the record's own coins fall otherwise")
+        loose = pilot.tosses[0].site
+        out = order._replace(falls=(False,))
+        other = _play(setting, out, without=int(rng.choice(others))).transcript
+        fits += 2 + 2 * sum(1 for _ in other_falls(len(pilot.tosses), rng))
+        if leaves_no_trace(other) and _is_subsample(setting, order, pilot, rng):
+            return _Found(settled(pilot), kept=kept, fits=fits, seconds=[pilot.seconds])
+    pilot = _play(setting, Order(1, kept=None)).transcript
+    return _Found(settled(pilot), loose=loose, fits=fits + 2, seconds=[pilot.seconds])
+
+
+def _is_subsample(
+    setting: _Setting, order: Order, transcript: Transcript, rng: np.random.Generator
+) -> bool:
+    """As `subsamples.is_subsample`."""
+    return is_subsample(transcript, order, lambda one: _play(setting, one).transcript, rng)
+
+
+def _place_of(setting: _Setting) -> int:
+    """The place of the target in its table."""
+    return next(row for row in setting.spec.game.missing.values() if row is not None)
 
 
 def _control_said(control: Played) -> str | None:
@@ -418,6 +467,12 @@ def _excuses(
         else:
             found.unheard = True
         return
+    if transcript.tosses:
+        say(f"replay {order.number - _FIRST + 1} again, with the record's own coins otherwise")
+        rng = setting.worlds.rng("falls", order.number)
+        found.fits += 2 * sum(1 for _ in other_falls(len(transcript.tosses), rng))
+        if not _is_subsample(setting, order, transcript, rng):
+            found.loose = transcript.tosses[0].site
 
 
 def _same_steps(first: Transcript, second: Transcript) -> bool:
@@ -581,6 +636,8 @@ def _verdict(
     if doubts:
         return Verdict.INCONCLUSIVE, tuple(doubts)
     reason = "the privacy loss of the noisy answers exceeds the claim"
+    if found.pilot.tosses:
+        reason = f"{reason}, given which other records are in the sub-samples"
     follows = next((step for step in found.pilot.noisy if not same(*_scales(step))), None)
     if follows is not None:
         scales = " and ".join(f"{float(np.min(one)):.6g}" for one in _scales(follows))
@@ -599,6 +656,8 @@ def _scales(step: NoisyStep) -> tuple[FloatArray, FloatArray]:
 def _consistent(found: _Found, heard: bool) -> str:
     if not heard:
         return "no noise was heard, and nothing that comes out depends on this record"
+    if found.pilot.tosses and found.pilot.coin_before is None:
+        return "within the claim where only the record's own coins are secret"
     if found.pilot.coin_before is not None:
         return "within the claim even if all coins are public; other records are not ruled out"
     return "other records and tables, and what replay does not hear, are not ruled out"
@@ -623,6 +682,11 @@ def _doubts(
         yield (
             "what is released changes with the seed although all answers and coins are equal: "
             "there is randomness that replay does not hear, and it may protect"
+        )
+    if found.loose is not None:
+        yield (
+            f"the record's own coins at {found.loose} decide more than whether it is in a "
+            "sub-sample, so what they hide is not followed"
         )
     if found.coins_matter is not None:
         yield (
