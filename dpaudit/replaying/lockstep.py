@@ -76,6 +76,8 @@ class Order(NamedTuple):
             a sub-sample; None where its coins are like any other.
         falls: How these coins fall, in turn and again from the first: whether the target is in.
         given: What is answered to questions that another replay had as well.
+        rows: Places of records whose own coins fall so, in both worlds; the target in world "in"
+            if there are none.
     """
 
     number: int
@@ -87,6 +89,7 @@ class Order(NamedTuple):
     kept: bool | None = True
     falls: tuple[bool, ...] = ALL_IN
     given: Mapping[Question, Any] = {}
+    rows: tuple[int, ...] = ()
 
 
 class Played(NamedTuple):
@@ -250,6 +253,7 @@ class Worlds:
         )
         for world, other in (WORLDS, WORLDS[::-1]):
             control = self._sides[world].control
+            alone = [match.place] if len(tables[world]) > len(tables[other]) else []
             control.send(
                 {
                     "kind": "begin",
@@ -259,7 +263,7 @@ class Worlds:
                     "asked": sorted(self._asked),
                     "loops": sorted(self._loops),
                     "rows": [len(tables[world]), len(tables[other])],
-                    "place": match.place,
+                    "own_rows": list(order.rows) or alone,
                     "kept": order.kept,
                     "falls": list(order.falls),
                 }

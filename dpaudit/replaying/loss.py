@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpaudit.replaying.laws import FloatArray, Gumbel, IntArray, NoiseLaw
 from dpaudit.replaying.mixtures import log_mixed
-from dpaudit.replaying.sums import settled
+from dpaudit.replaying.sums import settled, shown
 from dpaudit.replaying.transcript import (
     AnswerSelection,
     NoisyStep,
@@ -31,6 +31,7 @@ from dpaudit.replaying.transcript import (
     Toss,
     Transcript,
     flat,
+    numbers_of,
 )
 
 _NODES: Final = 2001
@@ -56,7 +57,8 @@ class StepLoss(NamedTuple):
         site: Where its noise is drawn, or its choice made.
         how: How it counts.
         value: log P(in) - log P(out).
-        largest: For a selection, the largest absolute loss over all outcomes, where that is known.
+        largest: For a selection, the largest absolute loss over all outcomes, where that is known;
+            if it depends on a coin of the target's own, with the target in the sub-sample.
         toss: Number of the target's coin that it depends on; its loss is what it adds to that of
             the steps before that depend on the same coin.
     """
@@ -83,18 +85,23 @@ def losses(transcript: Transcript, *, used: Set[Site] = frozenset()) -> list[Ste
 
     Args:
         transcript: One replay.
-        used: Lines of noise whose answers are known to be used as numbers, whatever was seen.
+        used: Lines of noise whose answers are known to be used as numbers, whatever was seen; of
+            answers that are summed it may be the sum alone that is used.
 
     Returns:
         One entry for each step that counts, and for each group of answers that are selected from.
     """
     transcript = settled(transcript)
+    summed = [numbers_of(ids) for one in transcript.derived for ids, _ in one.parents]
     known: list[IntArray] = [
-        np.arange(step.first, step.first + step.answer.size)
+        np.setdiff1d(
+            np.arange(step.first, step.first + step.answer.size),
+            np.concatenate([np.zeros(0, dtype=int), *summed]),
+        )
         for step in transcript.noisy
         if step.site in used
     ]
-    transcript = replace(transcript, released=[*transcript.released, *known])
+    transcript = replace(transcript, released=[*transcript.released, *known, shown(transcript)])
     found = [
         StepLoss(
             one.site,
@@ -133,9 +140,8 @@ def _mixed(found: Sequence[StepLoss], tosses: Sequence[Toss]) -> list[StepLoss]:
         chance, before = tosses[one.toss].chance, ratios[one.toss]
         after = ratios[one.toss] = before + one.value
         first, second = (float(log_mixed(chance, ratio)) for ratio in (before, after))
-        largest = None if one.largest is None else float(log_mixed(chance, one.largest))
         value = second - first if math.isfinite(first) else 0.0
-        mixed.append(one._replace(value=value, largest=largest))
+        mixed.append(one._replace(value=value))
     return mixed
 
 

@@ -38,7 +38,12 @@ from dpaudit.replaying.ledger import computed_epsilon, ledger
 from dpaudit.replaying.lockstep import OPPOSITE, Order, Played, Worlds, opened_worlds, same
 from dpaudit.replaying.loss import How, losses
 from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
-from dpaudit.replaying.subsamples import is_subsample, leaves_no_trace, other_falls
+from dpaudit.replaying.subsamples import (
+    follows_coins,
+    leaves_no_trace,
+    other_orders,
+    with_other_rows,
+)
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Transcript
 from dpaudit.results.verdict import Verdict
@@ -251,18 +256,17 @@ def _opened(spec: TwoWorldSpec, samplers: Sequence[Mapping[str, Any]]) -> Iterat
             yield worlds
 
 
-def _play(
-    setting: _Setting, order: Order, *, alike: bool = False, without: int | None = None
-) -> Played:
-    """One replay; with the same table in both worlds, or without another record, if asked."""
+def _play(setting: _Setting, order: Order, *, alike: bool = False) -> Played:
+    """One replay; with the same table in both worlds, if asked.
+
+    Of an order with rows, both worlds have the same table, but for what those rows are.
+    """
     game = setting.spec.game
-    tables = {world: game.table(World.IN if alike else world, 0) for world in World}
-    place = _place_of(setting)
-    if without is not None:
-        whole = tables[World.IN]
-        tables = {World.IN: whole, World.OUT: whole.drop(whole.index[without])}
-        place = without
-    return setting.worlds.play(tables, rows=setting.rows, order=order, place=place)
+    tables = {world: game.table(World.IN if alike or order.rows else world, 0) for world in World}
+    if order.rows:
+        rng = setting.worlds.rng("other records", order.number)
+        tables[World.OUT] = with_other_rows(tables[World.OUT], order.rows, rng)
+    return setting.worlds.play(tables, rows=setting.rows, order=order, place=_place_of(setting))
 
 
 def _worst(
@@ -331,36 +335,45 @@ def _replayed(
 
 
 def _piloted(setting: _Setting, say: Callable[[str], None]) -> _Found:
-    """The pilot, and what the target's own coins decide.
+    """The pilot, and whether the target's own coins decide that it is in sub-samples.
 
-    They may decide that it is in a sub-sample, by either outcome of their comparison. Another
-    record's coins must do the same of it: else they might be noise.
+    They may do so by either outcome of their comparison.
     """
-    rng = setting.worlds.rng("falls", 0)
     fits, loose = 0, None
-    others = np.delete(np.arange(len(setting.spec.game.table(World.IN, 0))), _place_of(setting))
     for kept in (True, False):
         order = Order(1, kept=kept)
         pilot = _play(setting, order).transcript
         fits += 2
         if not pilot.tosses:
             return _Found(settled(pilot), kept=kept, fits=fits, seconds=[pilot.seconds])
-        say("the record's own coins fall otherwise")
-        loose = pilot.tosses[0].site
-        out = order._replace(falls=(False,))
-        other = _play(setting, out, without=int(rng.choice(others))).transcript
-        fits += 2 + 2 * sum(1 for _ in other_falls(len(pilot.tosses), rng))
-        if leaves_no_trace(other) and _is_subsample(setting, order, pilot, rng):
-            return _Found(settled(pilot), kept=kept, fits=fits, seconds=[pilot.seconds])
+        found = _Found(settled(pilot), kept=kept, fits=fits, seconds=[pilot.seconds])
+        if _is_subsample(setting, order, pilot, found, say):
+            return found
+        fits, loose = found.fits, found.loose
     pilot = _play(setting, Order(1, kept=None)).transcript
     return _Found(settled(pilot), loose=loose, fits=fits + 2, seconds=[pilot.seconds])
 
 
 def _is_subsample(
-    setting: _Setting, order: Order, transcript: Transcript, rng: np.random.Generator
+    setting: _Setting,
+    order: Order,
+    transcript: Transcript,
+    found: _Found,
+    say: Callable[[str], None],
 ) -> bool:
-    """As `subsamples.is_subsample`."""
-    return is_subsample(transcript, order, lambda one: _play(setting, one).transcript, rng)
+    """Whether the records' coins decide nothing but who is in a sub-sample."""
+    rng = setting.worlds.rng("falls", order.number)
+    count = len(setting.spec.game.table(World.IN, 0))
+    checks = other_orders(transcript, order, count, _place_of(setting), rng)
+    for changed in checks:
+        say("the records' own coins fall otherwise")
+        found.fits += 2
+        again = _play(setting, changed).transcript
+        followed = leaves_no_trace(again) if changed.rows else follows_coins(transcript, again)
+        if not followed:
+            found.loose = transcript.tosses[0].site
+            return False
+    return True
 
 
 def _place_of(setting: _Setting) -> int:
@@ -468,11 +481,7 @@ def _excuses(
             found.unheard = True
         return
     if transcript.tosses:
-        say(f"replay {order.number - _FIRST + 1} again, with the record's own coins otherwise")
-        rng = setting.worlds.rng("falls", order.number)
-        found.fits += 2 * sum(1 for _ in other_falls(len(transcript.tosses), rng))
-        if not _is_subsample(setting, order, transcript, rng):
-            found.loose = transcript.tosses[0].site
+        _is_subsample(setting, order, transcript, found, say)
 
 
 def _same_steps(first: Transcript, second: Transcript) -> bool:
@@ -656,8 +665,8 @@ def _scales(step: NoisyStep) -> tuple[FloatArray, FloatArray]:
 def _consistent(found: _Found, heard: bool) -> str:
     if not heard:
         return "no noise was heard, and nothing that comes out depends on this record"
-    if found.pilot.tosses and found.pilot.coin_before is None:
-        return "within the claim where only the record's own coins are secret"
+    if found.pilot.tosses:
+        return "within the claim if no coins are secret but the record's own that sub-sample it"
     if found.pilot.coin_before is not None:
         return "within the claim even if all coins are public; other records are not ruled out"
     return "other records and tables, and what replay does not hear, are not ruled out"

@@ -1,16 +1,18 @@
-"""Whether the target's own coins decide that it is in a sub-sample, and nothing else.
+"""Whether the records' own coins decide that they are in a sub-sample, and nothing else.
 
 The loss of a mixture rests on this: with its coin "out" the target leaves no trace, so that world
 "in" does what world "out" does, and a step depends on the coin that fell last before it alone.
-Both are seen by giving a replay's answers again while the coins fall otherwise.
+Both are seen by giving a replay's answers again while the coins fall otherwise. Nor may it matter
+what other records are whose coins are "out": else their coins might be noise, which protects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
+import pandas as pd
 
 from dpaudit.replaying.lockstep import Order, same
 from dpaudit.replaying.transcript import NoisyStep, Transcript
@@ -19,42 +21,49 @@ _LONG: Final = 61
 """Coins of a random pattern, after which it begins again."""
 
 
-def other_falls(tosses: int, rng: np.random.Generator) -> Iterator[tuple[bool, ...]]:
-    """Ways in which coins fall otherwise than all "in": each after each other way, and by chance.
+def other_orders(
+    transcript: Transcript, order: Order, count: int, target: int, rng: np.random.Generator
+) -> Iterator[Order]:
+    """Replays that must show nothing else if coins decide about a sub-sample alone.
+
+    The target's coins are all "out"; each is after each other way; they fall by chance. Then other
+    records' coins are "out", of either half of them.
 
     Args:
-        tosses: How many coins there are.
-        rng: Draws.
-    """
-    yield (False,)
-    if tosses > 1:
-        yield True, False
-        yield False, True
-    if tosses > 2:
-        yield tuple(map(bool, rng.integers(0, 2, size=_LONG)))
-
-
-def is_subsample(
-    transcript: Transcript,
-    order: Order,
-    play: Callable[[Order], Transcript],
-    rng: np.random.Generator,
-) -> bool:
-    """Whether all steps of a replay are as they must be, however the target's coins fall.
-
-    Args:
-        transcript: The replay; the target's coins are all "in".
+        transcript: A replay in which the target's coins are all "in".
         order: How it was drawn.
-        play: Plays in both worlds.
-        rng: Draws patterns of coins.
+        count: Of all records.
+        target: The place of the target.
+        rng: Draws patterns and halves.
     """
-    for falls in other_falls(len(transcript.tosses), rng):
-        again = play(order._replace(falls=falls, given=transcript.given))
-        if transcript.parting is not None and any(falls):
-            continue
-        if not follows_coins(transcript, again):
-            return False
-    return True
+    tosses = len(transcript.tosses)
+    patterns: list[tuple[bool, ...]] = [(False,)]
+    if tosses > 1:
+        patterns += [(True, False), (False, True)]
+    if tosses > 2:
+        patterns.append(tuple(map(bool, rng.integers(0, 2, size=_LONG))))
+    for falls in patterns:
+        if transcript.parting is None or not any(falls):
+            yield order._replace(falls=falls, given=transcript.given)
+    others = rng.permutation(np.delete(np.arange(count), target)).tolist()
+    for half in (others[::2], others[1::2]):
+        if half:
+            yield order._replace(falls=(False,), rows=tuple(sorted(half)))
+
+
+def with_other_rows(
+    table: pd.DataFrame, rows: Sequence[int], rng: np.random.Generator
+) -> pd.DataFrame:
+    """A table with other records of it in some places.
+
+    Args:
+        table: The table.
+        rows: The places.
+        rng: Picks what comes there.
+    """
+    places = np.arange(len(table))
+    places[list(rows)] = rng.integers(0, len(table), size=len(rows))
+    return table.iloc[places].set_axis(table.index)
 
 
 def follows_coins(first: Transcript, second: Transcript) -> bool:

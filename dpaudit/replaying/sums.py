@@ -58,6 +58,23 @@ def settled(transcript: Transcript) -> Transcript:
     return replace(transcript, noisy=left, derived=[], log_weight=transcript.log_weight + change)
 
 
+def shown(transcript: Transcript) -> IntArray:
+    """Numbers of answers that follow from those that are released: what is left of a sum."""
+    known = set(np.concatenate([np.zeros(0, dtype=int), *transcript.released]).tolist())
+    before, count = len(known), -1
+    while count != len(known):
+        count = len(known)
+        for derived in transcript.derived:
+            if derived.noise:
+                continue
+            parts = [numbers_of(ids) for ids, _ in derived.parents]
+            for numbers in zip(numbers_of(derived.ids), *parts, strict=True):
+                left = [int(one) for one in numbers if int(one) not in known]
+                if len(left) == 1:
+                    known.add(left[0])
+    return np.asarray(sorted(known) if len(known) > before else [], dtype=np.int64)
+
+
 def _sum_of(derived: Derived, steps: list[NoisyStep]) -> NoisyStep | None:
     """A sum as one step; None if it is not known what it is."""
     numbers = numbers_of(derived.ids)

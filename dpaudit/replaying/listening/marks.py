@@ -1191,8 +1191,10 @@ def _sampled(marked: Any, limit: Any, below: Any, where: Site) -> Any:
     if not own.all():
         world.note("sampled", where, limit[~own], below[~own])
     if own.any():
-        if own.sum() == 1 and marked.shape == limit.shape and state.low.flags.writeable:
-            _decide(state, own, limit, below, where)
+        single = own.sum() <= len(world.own_rows)  # else several coins of one record
+        if single and marked.shape == limit.shape and state.low.flags.writeable:
+            for place in zip(*np.nonzero(own)) if own.ndim else [()]:
+                _decide(state, place, limit, below, where)
         else:
             world.tell("unfollowed", where, "several coins of the record, or one of many views")
     under = np.broadcast_to(state.value, limit.shape) < limit
@@ -1200,19 +1202,19 @@ def _sampled(marked: Any, limit: Any, below: Any, where: Site) -> Any:
     return outcome if outcome.ndim else np.bool_(outcome)
 
 
-def _decide(state: CoinState, own: Any, limit: Any, below: Any, where: Site) -> None:
+def _decide(state: CoinState, place: Any, limit: Any, below: Any, where: Site) -> None:
     """The target's coin falls to one side of its limit, if it may fall to both."""
-    low, high, value = (float(one[own].item()) for one in state[:3])
-    inside = min(max(float(limit[own].item()), low), high)
+    low, high, value = (float(one[place]) for one in state[:3])
+    inside = min(max(float(limit[place]), low), high)
     share = (inside - low) / (high - low)
     if not 0.0 < share < 1.0:
         return
-    true_below = bool(below[own].item())
+    true_below = bool(below[place])
     chance = share if true_below == world.kept else 1.0 - share
     under = (world.toss(where, chance) == world.kept) == true_below
     new_low, new_high = (low, inside) if under else (inside, high)
-    state.low[own], state.high[own] = new_low, new_high
-    state.value[own] = new_low + (value - low) / (high - low) * (new_high - new_low)
+    state.low[place], state.high[place] = new_low, new_high
+    state.value[place] = new_low + (value - low) / (high - low) * (new_high - new_low)
 
 
 def _between(state: CoinState, limit: Any, where: Site) -> Any:

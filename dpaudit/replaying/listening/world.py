@@ -38,6 +38,7 @@ class ListeningWorld:
         fit: Number of the fit: a generator's seed is its own only in the fit that seeded it.
         asked: Lines at which notes are questions.
         counted: Numbers of records, of this world's table and of the other's.
+        own_rows: Places of the target, or of other records whose coins are "out" in both worlds.
         kept: The outcome of a comparison of the target's own coin that means that the target is in
             a sub-sample; None where its coins are like any other.
         next_answer: Number of the next answer.
@@ -56,7 +57,8 @@ class ListeningWorld:
         self.asked: Set[Tuple[str, int]] = set()
         self.counted: Tuple[int, int] = (0, 0)
         self.kept: Optional[bool] = None
-        self._record_seed = self._place = 0
+        self._record_seed = 0
+        self.own_rows: List[int] = []
         self._falls: List[bool] = [True]
         self._loops: Set[Tuple[str, int]] = set()
         self._turns: Counter[Site] = Counter()
@@ -85,7 +87,7 @@ class ListeningWorld:
             self.asked = {(file, line) for file, line in message["asked"]}
             self.counted = tuple(message["rows"])
             self.kept, self._falls = message["kept"], message["falls"]
-            self._record_seed, self._place = message["record_seed"], message["place"]
+            self._record_seed, self.own_rows = message["record_seed"], message["own_rows"]
             self._loops = {(file, line) for file, line in message["loops"]}
             self._turns, self._tosses, self._fallen = Counter(), [], 0
             self._log, self._streams, self._counts = [], {}, Counter()
@@ -239,9 +241,21 @@ class ListeningWorld:
         """Whose coin a single draw is: 2 the target's, 1 another record's, 0 nobody's."""
         if self.kept is None or where[:2] not in self._loops:
             return 0
-        turn, (own, other) = self._turns[where], self.counted
+        turn = self._turns[where]
         self._turns[where] += 1
-        return 2 if own > other and turn % own == self._place else 1
+        return 2 if turn % self.counted[0] in self.own_rows else 1
+
+    def of_records(self, where: Site, size: Any) -> Optional[int]:
+        """For uniform draws of which each record has one: the place that one world lacks.
+
+        -1 where both worlds have all records and some of their coins are "out"; None where the
+        draws are of no records.
+        """
+        first = size if isinstance(size, (int, np.integer)) else (size[0] if size else None)
+        own, other = self.counted
+        if self.own_rows and own == other and first == own:
+            return -1
+        return self.rows_shared(where, size)
 
     def toss(self, where: Site, chance: float) -> bool:
         """The target's own coin falls: whether the target is in the sub-sample.

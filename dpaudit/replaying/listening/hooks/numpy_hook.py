@@ -254,7 +254,7 @@ class _Heard:
         name = "random_sample" if self.dpaudit_plain is PlainState else "random"
         if size is None:
             return single_coin(where, lambda stream: getattr(stream, name)(), self.dpaudit_plain)
-        place = marks.world.rows_shared(where, size)
+        place = marks.world.of_records(where, size)
         if place is None:
             return marks.coin(np.asarray(getattr(self._stream(where, size), name)(size)), where)
         stream = marks.world.stream(where, size, self.dpaudit_plain, records=True)
@@ -401,10 +401,10 @@ def coins_of_records(draw: Callable[[Any], Any], where: Site, size: Any, place: 
     """Uniform draws, one per record: both worlds share those of the records both have."""
     world = marks.world
     drawn = draw(_longer(size, world))
-    record = np.ones(np.shape(drawn), dtype=np.int8)
-    record[place] = 2
     if world.counted[0] < world.counted[1]:
-        drawn, record = (np.delete(one, place, axis=0) for one in (drawn, record))
+        drawn = np.delete(drawn, place, axis=0)
+    record = np.ones(np.shape(drawn), dtype=np.int8)
+    record[world.own_rows] = 2
     return marks.coin(drawn, where, record=record)
 
 
