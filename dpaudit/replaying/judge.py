@@ -159,11 +159,18 @@ def _simulated_mixtures(
     squares: dict[int, float] = defaultdict(float)
     found, weights = np.zeros(count), np.zeros(count)
 
-    def add(laws: tuple[NoiseLaw, NoiseLaw], before: tuple[float, float], chance: float) -> None:
-        drawn = mixed_numbers(laws, before, chance, base=base, tilt=tilt, rng=rng, size=count)
-        loss = log_mixed(chance, drawn.log_ratios)
+    def add(
+        laws: tuple[NoiseLaw, NoiseLaw],
+        before: tuple[float, float],
+        chance: float,
+        times: int = 1,
+    ) -> None:
+        drawn = mixed_numbers(
+            laws, before, chance, base=base, tilt=tilt, rng=rng, size=count * times
+        )
+        loss = log_mixed(chance, drawn.log_ratios).reshape(times, count).sum(axis=0)
         np.add(found, loss if base is World.IN else -loss, out=found)
-        np.add(weights, drawn.log_weights, out=weights)
+        np.add(weights, drawn.log_weights.reshape(times, count).sum(axis=0), out=weights)
 
     for step in steps:
         if step.toss is None:
@@ -180,8 +187,7 @@ def _simulated_mixtures(
         apart[round(math.sqrt(square), 6), tosses[toss].chance] += 1
     unit = Gaussian(np.asarray(1.0))
     for (far, chance), times in apart.items():
-        for _ in range(times):
-            add((unit, unit), (far, 0.0), chance)
+        add((unit, unit), (far, 0.0), chance, times)
     return Replays(found, weights)
 
 

@@ -19,7 +19,7 @@ from dpaudit.plugins.protocols import World
 from dpaudit.replaying.laws import FloatArray, Gaussian, NoiseLaw
 from dpaudit.replaying.transcript import Pair
 
-_NODES: Final = 4001
+_NODES: Final = 1001
 """Cells of the grid that an answer is drawn from."""
 _REACH: Final = 60.0
 """How many scales around both values before noise the grid reaches."""

@@ -41,13 +41,6 @@ class HalfTheSamplingNoise(Sampling):
     scale = 0.5
 
 
-class DroppedByCoins(Sampling):
-    """The comparison says who is out."""
-
-    def chosen(self) -> Any:
-        return self.values[~(self.rng.random(len(self.values)) > self.rate)][:]
-
-
 class KeptAbove(Sampling):
     """What is in is what a mask of those that are out leaves."""
 
@@ -184,3 +177,23 @@ class Replaced(Sampling):
 
     neighbours = Neighbours.REPLACE_ONE
     scale = 0.2
+
+
+class FromTorch(Sampling):
+    """Coins of torch."""
+
+    def chosen(self) -> Any:
+        import torch
+
+        mask = torch.rand(len(self.values)) < self.rate
+        return self.values[mask.nonzero(as_tuple=False).reshape(-1).tolist()]
+
+
+class FromTorchBits(Sampling):
+    """Bernoulli draws of torch."""
+
+    def chosen(self) -> Any:
+        import torch
+
+        bits = torch.bernoulli(torch.full((len(self.values),), self.rate))
+        return self.values[bits.numpy() == 1]
