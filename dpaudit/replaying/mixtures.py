@@ -2,9 +2,9 @@
 
 Given the coins of all other records, the answers in world "in" have the density (1 - q) p_out +
 q p_in: q is the chance of the coin, p_in the density with the record in the sub-sample, and p_out
-that without it, which is the density in world "out". These two are compared in the proofs of privacy
-amplification by Poisson sub-sampling (Li, Qardaji and Su 2012) and of the sampled Gaussian mechanism
-(Mironov et al. 2019), which hold given all other coins. After each answer q is the chance of the coin
+that without it, which is the density in world "out". The proofs of privacy amplification by Poisson
+sub-sampling (Li, Qardaji and Su 2012) and of the sampled Gaussian mechanism (Mironov et al. 2019)
+compare these two, and hold given all other coins. After each answer q is the chance of the coin
 given the answers so far (Bayes), so that answers which share a coin are taken one by one.
 """
 
