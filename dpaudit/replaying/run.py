@@ -665,6 +665,8 @@ def _scales(step: NoisyStep) -> tuple[FloatArray, FloatArray]:
 def _consistent(found: _Found, heard: bool) -> str:
     if not heard:
         return "no noise was heard, and nothing that comes out depends on this record"
+    if found.loose is not None:
+        return f"within the claim as the record's own coins fell ({found.loose}); they decide more"
     if found.pilot.tosses:
         return "within the claim if no coins are secret but the record's own that sub-sample it"
     if found.pilot.coin_before is not None:
@@ -713,6 +715,11 @@ def _doubts(
     if parted is None:
         return
     kind = PartKind(parted.kind)
+    if any(one.tosses for one in (found.pilot, *counted)):
+        yield (
+            f"{parted.meaning}, but other records' coins could hide it: audit it from outside with "
+            "`dpaudit audit`"
+        )
     if kind is PartKind.FAILURE:
         yield f"the generator fails in one world alone: {parted.inside}; {parted.outside}"
     elif kind is PartKind.ROWS and found.pilot.first_coin is not None:

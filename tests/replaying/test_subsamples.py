@@ -111,6 +111,7 @@ def test_a_rate_or_a_scale_that_is_not_the_claims_is_a_violation_at_its_line(nam
     [
         ("KeepsSamples", "own coins"),
         ("NoiseByCoins", "own coins"),
+        ("CountOfASample", "could hide it"),
         ("SumOfSteps", "not followed"),
         ("SmallestCoins", "used as numbers"),
         ("RateByRows", "follows the data"),

@@ -144,6 +144,20 @@ class KeepsSamples(ManySteps):
         return shares(model)
 
 
+class CountOfASample(Sampling):
+    """How many records are in the sub-sample is added without noise: coins could hide it."""
+
+    def train(self, counts: Any) -> Any:
+        counted = self.counted()
+        noisy = np.clip(counted + self.rng.normal(0.0, self.scale, size=CELLS), 0.0, 99.0)
+        self.size = int(counted.sum())
+        return shares(noisy)
+
+    def sample(self, n: int, *, seed: int) -> Any:
+        found = super().sample(n, seed=seed)
+        return found.assign(x=self.size / 100.0)
+
+
 class NoiseByCoins(Sampling):
     """A coin of each record is noise, not a sub-sample: together they protect the sum."""
 
