@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
 from typing import Final, NamedTuple
 
@@ -16,9 +17,11 @@ from dpaudit.replaying.guarantee import (
     Replays,
     gaussian_epsilon,
 )
+from dpaudit.replaying.laws import Gaussian, NoiseLaw
 from dpaudit.replaying.loss import How, losses, total
+from dpaudit.replaying.mixtures import log_mixed, mixed_numbers
 from dpaudit.replaying.sums import settled
-from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Transcript
+from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Toss, Transcript
 from dpaudit.results.verdict import POWER
 
 TILTS: Final = (0.0, *np.geomspace(0.1, 200.0, 34))
@@ -45,9 +48,17 @@ class DrawPlan(NamedTuple):
 def measured(
     transcript: Transcript, base: World, *, used: Set[Site] = frozenset()
 ) -> tuple[float, float]:
-    """The loss of a transcript towards the world that it was drawn from, and its log weight."""
+    """The loss of a transcript towards the world that it was drawn from, and its log weight.
+
+    Where the worlds part only if the target's own coin is "in", world "in" parts with its chance,
+    and goes on as world "out" does else.
+    """
     if transcript.parting is not None and transcript.parting.kind is not PartKind.FAILURE:
-        return math.inf, transcript.log_weight
+        if not transcript.tosses:
+            return math.inf, transcript.log_weight
+        if base is World.IN:
+            with np.errstate(divide="ignore"):
+                return math.inf, transcript.log_weight + float(np.log(transcript.chance))
     transcript = settled(transcript)
     loss = total(losses(transcript, used=used))
     if math.isnan(loss):
@@ -81,13 +92,14 @@ def draw_plan(
         step for step in pilot.noisy if step.site not in selected and np.any(step.before.shift != 0)
     ]
     pure = isinstance(guarantee, EpsilonReplays) and guarantee.delta == 0
-    towards = World.IN if total(found) >= 0 else World.OUT
+    # a mixture's loss is the larger one towards world "in"
+    towards = World.IN if pilot.tosses or total(found) >= 0 else World.OUT
     if pure or not steps:
         return DrawPlan(towards, _PURE_TILT if steps or pilot.choices else 0.0, guarantee.points[0])
     best, plan = -math.inf, DrawPlan(World.IN, 0.0, guarantee.points[0])
     for base in (World.IN, World.OUT):
         for tilt in TILTS:
-            drawn = _simulated(steps, base, float(tilt), replays * _SIMULATED, rng)
+            drawn = _simulated(steps, pilot.tosses, base, float(tilt), replays * _SIMULATED, rng)
             groups = [
                 Replays(drawn.losses[at::_SIMULATED], drawn.log_weights[at::_SIMULATED])
                 for at in range(0, _SIMULATED, 4)
@@ -104,30 +116,78 @@ def draw_plan(
 
 
 def _simulated(
-    steps: Sequence[NoisyStep], base: World, tilt: float, count: int, rng: np.random.Generator
+    steps: Sequence[NoisyStep],
+    tosses: Sequence[Toss],
+    base: World,
+    tilt: float,
+    count: int,
+    rng: np.random.Generator,
 ) -> Replays:
     """Losses and weights of many transcripts whose steps move as those of the pilot do."""
     world = 0 if base is World.IN else 1
-    found, weights = np.zeros(count), np.zeros(count)
+    found, weights = _simulated_mixtures(steps, tosses, base, tilt, count, rng)
     for step in steps:
+        if step.toss is not None:
+            continue
         shift = step.before.shift if world == 0 else -step.before.shift
         moving = np.flatnonzero(shift)
         for at in moving[:2000]:
             law, other = (
-                type(one)(
-                    **{
-                        k: np.asarray(np.broadcast_to(v, shift.shape)[at])
-                        if isinstance(v, np.ndarray)
-                        else v
-                        for k, v in vars(one).items()
-                    }
-                )
-                for one in (step.laws[world], step.laws[1 - world])
+                one.element(at, shift.size) for one in (step.laws[world], step.laws[1 - world])
             )
             moved = np.full(count, shift[at])
             noise = law.drawn(moved, tilt, rng)
             found += law.log_density(noise.value) - other.log_density(noise.value + moved)
             weights += noise.log_weights
+    return Replays(found, weights)
+
+
+def _simulated_mixtures(
+    steps: Sequence[NoisyStep],
+    tosses: Sequence[Toss],
+    base: World,
+    tilt: float,
+    count: int,
+    rng: np.random.Generator,
+) -> Replays:
+    """The same of steps that depend on coins of the target's own.
+
+    Gaussian noise of one scale counts as far as all answers of one coin move together; of other
+    noise each answer counts as if it had a coin for itself.
+    """
+    apart: Counter[tuple[float, float]] = Counter()
+    squares: dict[int, float] = defaultdict(float)
+    found, weights = np.zeros(count), np.zeros(count)
+
+    def add(
+        laws: tuple[NoiseLaw, NoiseLaw],
+        before: tuple[float, float],
+        chance: float,
+        times: int = 1,
+    ) -> None:
+        drawn = mixed_numbers(
+            laws, before, chance, base=base, tilt=tilt, rng=rng, size=count * times
+        )
+        loss = log_mixed(chance, drawn.log_ratios).reshape(times, count).sum(axis=0)
+        np.add(found, loss if base is World.IN else -loss, out=found)
+        np.add(weights, drawn.log_weights.reshape(times, count).sum(axis=0), out=weights)
+
+    for step in steps:
+        if step.toss is None:
+            continue
+        scales = [np.broadcast_to(law.scale, step.answer.shape) for law in step.laws]
+        if isinstance(step.laws[0], Gaussian) and np.array_equal(scales[0], scales[1]):
+            squares[step.toss] += float(np.sum((step.before.shift / scales[0]) ** 2))
+            continue
+        for at in np.flatnonzero(step.before.shift)[:2000]:
+            laws = tuple(law.element(at, step.answer.size) for law in step.laws)
+            before = (float(step.before.inside[at]), float(step.before.outside[at]))
+            add((laws[0], laws[1]), before, tosses[step.toss].chance)
+    for toss, square in squares.items():
+        apart[round(math.sqrt(square), 6), tosses[toss].chance] += 1
+    unit = Gaussian(np.asarray(1.0))
+    for (far, chance), times in apart.items():
+        add((unit, unit), (far, 0.0), chance, times)
     return Replays(found, weights)
 
 

@@ -81,6 +81,16 @@ class NoiseLaw(ABC):
         ratio = self.log_density(value) - self.log_density(value - moved)
         return Drawn(value, np.asarray(np.broadcast_to(ratio, value.shape)))
 
+    def element(self, place: int, size: int) -> NoiseLaw:
+        """The law of one of so many elements."""
+        fields = {
+            name: np.asarray(np.broadcast_to(value, (size,))[place])
+            if isinstance(value, np.ndarray)
+            else value
+            for name, value in vars(self).items()
+        }
+        return type(self)(**fields)
+
     @property
     def width(self) -> float:
         """The widest scale, for sentences."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +13,8 @@ import numpy as np
 from dpaudit.replaying.guarantee import gaussian_epsilon
 from dpaudit.replaying.laws import DiscreteGaussian, Gaussian
 from dpaudit.replaying.loss import How, StepLoss
-from dpaudit.replaying.transcript import NoisyStep, Site, Transcript
+from dpaudit.replaying.mixtures import log_mixed
+from dpaudit.replaying.transcript import NoisyStep, Site, Toss, Transcript
 
 _STEP: Final = 1e-3
 """Width of the grid of privacy losses where steps of several laws are composed."""
@@ -38,6 +39,8 @@ class LedgerLine:
             Gaussian noise.
         mu: Of Gaussian noise, the mu of the steps together; null for other laws.
         share: Of the mean privacy loss of the whole fit, from 0 to 1.
+        sampling: The chance that the record is in the secret sub-sample that the answers are made
+            of; null where there is none. `mu` is then that with the record in it.
     """
 
     place: str
@@ -53,6 +56,7 @@ class LedgerLine:
     epsilon: float | None
     mu: float | None
     share: float
+    sampling: float | None = None
 
 
 def ledger(transcript: Transcript, found: Sequence[StepLoss]) -> tuple[LedgerLine, ...]:
@@ -68,9 +72,10 @@ def ledger(transcript: Transcript, found: Sequence[StepLoss]) -> tuple[LedgerLin
     ways: dict[Site, list[StepLoss]] = defaultdict(list)
     for loss in found:
         ways[loss.site].append(loss)
-    lines = [_noisy_line(site, own, ways[site]) for site, own in steps.items()]
+    tosses = transcript.tosses
+    lines = [_noisy_line(site, own, ways[site], tosses) for site, own in steps.items()]
     chosen = {one.site for one in transcript.choices} - set(steps)
-    lines += [_choice_line(site, ways[site]) for site in chosen]
+    lines += [_choice_line(site, ways[site], tosses) for site in chosen]
     total = sum(weight for _, weight in lines)
     return tuple(
         LedgerLine(**{**vars(line), "share": weight / total if total else 0.0})
@@ -79,17 +84,19 @@ def ledger(transcript: Transcript, found: Sequence[StepLoss]) -> tuple[LedgerLin
 
 
 def _noisy_line(
-    site: Site, steps: list[NoisyStep], ways: list[StepLoss]
+    site: Site, steps: list[NoisyStep], ways: list[StepLoss], tosses: Sequence[Toss]
 ) -> tuple[LedgerLine, float]:
     shifts = [step.before.shift for step in steps]
     how = _how(ways)
     epsilon, mu, divergence = 0.0, None, 0.0
+    sampling = _sampling(steps, tosses)
     if how is How.SELECTED:
-        largest = [one.largest if one.largest is not None else abs(one.value) for one in ways]
-        epsilon = float(sum(largest))
+        largest = [_most(one) for one in ways]
+        epsilon = _pure_cost([(one.toss, _most(one)) for one in ways], tosses)
         divergence = sum(min(one, one * one / 2) for one in largest)
     else:
         squares = 0.0
+        pure: list[tuple[int | None, float]] = []
         for step in steps:
             gaussian = isinstance(step.laws[0], Gaussian | DiscreteGaussian)
             ratio = np.abs(step.before.shift) / np.broadcast_to(
@@ -99,9 +106,11 @@ def _noisy_line(
                 squares += float(np.sum(ratio**2))
                 epsilon = math.inf if np.any(ratio > 0) else epsilon
             else:
-                epsilon += float(np.sum(np.abs(_largest(step))))
+                pure.append((step.toss, float(np.sum(np.abs(_largest(step))))))
+        epsilon += _pure_cost(pure, tosses)
         mu = math.sqrt(squares) if squares else None
         divergence = squares / 2 + (0.0 if math.isinf(epsilon) else min(epsilon, epsilon**2 / 2))
+    divergence *= 1.0 if sampling is None else sampling**2
     scales = [_scale(steps, world) for world in (0, 1)]
     differ = not math.isclose(scales[0], scales[1], rel_tol=1e-9)
     line = LedgerLine(
@@ -118,13 +127,40 @@ def _noisy_line(
         epsilon=None if math.isinf(epsilon) else epsilon,
         mu=mu,
         share=0.0,
+        sampling=sampling,
     )
     return line, divergence
 
 
-def _choice_line(site: Site, ways: list[StepLoss]) -> tuple[LedgerLine, float]:
+def _sampling(steps: Sequence[NoisyStep | StepLoss], tosses: Sequence[Toss]) -> float | None:
+    """The chance of the target's coins that some steps depend on; the largest, if it changes."""
+    return max((tosses[one.toss].chance for one in steps if one.toss is not None), default=None)
+
+
+def _most(loss: StepLoss) -> float:
+    """The largest loss of a selection, or the one that was seen."""
+    return abs(loss.value) if loss.largest is None else loss.largest
+
+
+def _pure_cost(costs: Sequence[tuple[int | None, float]], tosses: Sequence[Toss]) -> float:
+    """The largest loss of several together, of which some depend on the target's coins."""
+    sums: dict[int | None, float] = defaultdict(float)
+    for toss, cost in costs:
+        sums[toss] += cost
+    return sum(
+        cost if toss is None else float(log_mixed(tosses[toss].chance, cost))
+        for toss, cost in sums.items()
+    )
+
+
+def _choice_line(
+    site: Site, ways: list[StepLoss], tosses: Sequence[Toss]
+) -> tuple[LedgerLine, float]:
     largest = [math.inf if one.largest is None else one.largest for one in ways]
-    epsilon = float(sum(largest))
+    sampling = _sampling(ways, tosses)
+    epsilon = _pure_cost(
+        [(one.toss, most) for one, most in zip(ways, largest, strict=True)], tosses
+    )
     line = LedgerLine(
         place=str(site),
         function=site.function,
@@ -139,8 +175,10 @@ def _choice_line(site: Site, ways: list[StepLoss]) -> tuple[LedgerLine, float]:
         epsilon=None if math.isinf(epsilon) else epsilon,
         mu=None,
         share=0.0,
+        sampling=sampling,
     )
-    return line, sum(min(one, one * one / 2) if math.isfinite(one) else 100.0 for one in largest)
+    weight = sum(min(one, one * one / 2) if math.isfinite(one) else 100.0 for one in largest)
+    return line, weight * (1.0 if sampling is None else sampling**2)
 
 
 def _how(ways: list[StepLoss]) -> How:
@@ -193,6 +231,8 @@ def computed_epsilon(
     mu = math.sqrt(sum(one.mu**2 for one in lines if one.mu is not None))
     if any(one.other_scale is not None for one in lines):
         return None
+    if any(one.sampling is not None for one in lines):
+        return _computed_mixtures(transcript, found, delta)
     epsilons = [one for one in pure if one is not None and one > 0]
     if mu == 0:
         return (
@@ -203,6 +243,42 @@ def computed_epsilon(
     if delta == 0:
         return math.inf
     return gaussian_epsilon(mu, delta) if not epsilons else _composed(mu, transcript, found, delta)
+
+
+def _computed_mixtures(
+    transcript: Transcript, found: Sequence[StepLoss], delta: float
+) -> float | None:
+    """The same where steps depend on coins of the target's own; None where one has both kinds."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    squares: dict[int | None, float] = defaultdict(float)
+    pure: list[tuple[int | None, float]] = []
+    selected = {one.site for one in found if one.how is How.SELECTED}
+    for step in transcript.noisy:
+        if step.site in selected or not np.any(step.before.shift):
+            continue
+        if isinstance(step.laws[0], Gaussian | DiscreteGaussian):
+            squares[step.toss] += float(np.sum((step.before.shift / step.laws[0].scale) ** 2))
+        else:
+            pure.append((step.toss, float(np.sum(np.abs(_largest(step))))))
+    pure += [(one.toss, _most(one)) for one in found if one.how is How.SELECTED]
+    costs = [one for one in pure if one[1] > 0]
+    if {toss for toss, _ in costs if toss is not None} & set(squares):
+        return None
+    epsilon = _pure_cost(costs, transcript.tosses)
+    if delta == 0 or not squares:
+        return math.inf if squares else epsilon
+    kinds = Counter(
+        (round(math.sqrt(square), 9), 1.0 if toss is None else transcript.tosses[toss].chance)
+        for toss, square in squares.items()
+    )
+    whole = pld.from_privacy_parameters(_pure(epsilon), value_discretization_interval=_STEP)
+    for (mu, chance), times in kinds.items():
+        one = pld.from_gaussian_mechanism(
+            1.0 / mu, sampling_prob=chance, value_discretization_interval=_STEP
+        )
+        whole = whole.compose(one.self_compose(times))
+    return float(whole.get_epsilon_for_delta(delta))
 
 
 def _composed(mu: float, transcript: Transcript, found: Sequence[StepLoss], delta: float) -> float:

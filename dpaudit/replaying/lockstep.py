@@ -6,24 +6,27 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dpaudit.errors import ReplayError
 from dpaudit.external.messages import SynthesisError, WorkerError
 from dpaudit.external.session import FOLDER_PREFIX, WorkerSession, WorkerStart
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying import laws
-from dpaudit.replaying.laws import NoiseLaw, Share
+from dpaudit.replaying.laws import FloatArray, IntArray, NoiseLaw, Share
 from dpaudit.replaying.listening.channel import Channel, connect
+from dpaudit.replaying.mixtures import mixed_answers, posterior
 from dpaudit.replaying.transcript import (
     AnswerSelection,
     ChoiceStep,
@@ -33,7 +36,9 @@ from dpaudit.replaying.transcript import (
     Pair,
     Parting,
     PartKind,
+    Question,
     Site,
+    Toss,
     Transcript,
     Unfollowed,
     flat,
@@ -48,6 +53,9 @@ MOST_ASKED: Final = 200
 _NUDGE: Final = 1e-5
 OPPOSITE: Final = 1
 """Number of the coins that fall the other way than those of number 0, each of them."""
+
+ALL_IN: Final = (True,)
+"""Of the target's own coins: it is in every sub-sample."""
 
 _ASKABLE: Final = frozenset({"choose", "coin", "shift", "operand", "located", "spend", "zero"})
 """Kinds of notes that are questions where their line is asked."""
@@ -64,6 +72,12 @@ class Order(NamedTuple):
         nudged: Lines of noise whose answers world "out" gets a little changed: shows whether they
             are used as numbers.
         seed: Number of the seed that the generator is handed; that of the replay if None.
+        kept: The outcome of a comparison of the target's own coin that means that the target is in
+            a sub-sample; None where its coins are like any other.
+        falls: How these coins fall, in turn and again from the first: whether the target is in.
+        given: What is answered to questions that another replay had as well.
+        rows: Places of records whose own coins fall so, in both worlds; the target in world "in"
+            if there are none.
     """
 
     number: int
@@ -72,6 +86,10 @@ class Order(NamedTuple):
     coins: int = 0
     nudged: frozenset[Site] = frozenset()
     seed: int | None = None
+    kept: bool | None = True
+    falls: tuple[bool, ...] = ALL_IN
+    given: Mapping[Question, Any] = {}
+    rows: tuple[int, ...] = ()
 
 
 class Played(NamedTuple):
@@ -129,6 +147,7 @@ class Worlds:
     def __init__(self, sides: Mapping[World, _Side], children: list[Site]) -> None:
         self._sides, self._children = sides, children
         self._asked: set[tuple[str, int]] = set()
+        self._loops: set[tuple[str, int]] = set()
         self._pool = ThreadPoolExecutor(2)
 
     def play(
@@ -150,7 +169,8 @@ class Worlds:
         """
         started, before = time.monotonic(), set(self._asked)
         while len(self._asked) < MOST_ASKED:
-            match = _Match(self._sides, order, self.rng, self._asked, place)
+            lengths = (len(tables[World.IN]), len(tables[World.OUT]))
+            match = _Match(self._sides, order, self.rng, self._asked, self._loops, place, lengths)
             try:
                 played = self._once(match, tables, rows=rows, order=order)
             except _Again:
@@ -167,24 +187,8 @@ class Worlds:
     def _once(
         self, match: _Match, tables: Mapping[World, pd.DataFrame], *, rows: int, order: Order
     ) -> Played:
-        lengths = {world: len(tables[world]) for world in WORLDS}
         self._children.clear()
-        for world, other in (WORLDS, WORLDS[::-1]):
-            control = self._sides[world].control
-            control.send(
-                {
-                    "kind": "begin",
-                    "seed": int(
-                        self.rng(
-                            f"coins/{order.coins if order.coins != OPPOSITE else 0}", order.number
-                        ).integers(2**62)
-                    ),
-                    "opposite": order.coins == OPPOSITE,
-                    "asked": sorted(self._asked),
-                    "rows": [lengths[world], lengths[other]],
-                }
-            )
-            control.receive()
+        self._begin(match, tables, order)
         seed = int(
             self.rng("seed", order.number if order.seed is None else order.seed).integers(2**31)
         )
@@ -240,6 +244,31 @@ class Worlds:
             transcript.coin_before = transcript.coin_before or transcript.first_coin
         return Played(transcript, (found[0], found[1]), failure)
 
+    def _begin(self, match: _Match, tables: Mapping[World, pd.DataFrame], order: Order) -> None:
+        coins = order.coins if order.coins != OPPOSITE else 0
+        seed, own = (
+            int(self.rng(f"coins/{one}", order.number).integers(2**62))
+            for one in (coins, coins if order.kept is None else 0)
+        )
+        for world, other in (WORLDS, WORLDS[::-1]):
+            control = self._sides[world].control
+            alone = [match.place] if len(tables[world]) > len(tables[other]) else []
+            control.send(
+                {
+                    "kind": "begin",
+                    "seed": seed,
+                    "record_seed": own,
+                    "opposite": order.coins == OPPOSITE,
+                    "asked": sorted(self._asked),
+                    "loops": sorted(self._loops),
+                    "rows": [len(tables[world]), len(tables[other])],
+                    "own_rows": list(order.rows) or alone,
+                    "kept": order.kept,
+                    "falls": list(order.falls),
+                }
+            )
+            control.receive()
+
     def close(self) -> None:
         """Ends both processes."""
         for side in self._sides.values():
@@ -256,9 +285,13 @@ class _Match:
         order: Order,
         rng: Callable[[str, int], np.random.Generator],
         asked: set[tuple[str, int]],
+        loops: set[tuple[str, int]],
         place: int,
+        lengths: tuple[int, int],
     ) -> None:
         self.sides, self.order, self.asked, self.place = sides, order, asked, place
+        self._loops, self._lengths = loops, lengths
+        self._turns: Counter[tuple[str, Site]] = Counter()
         self.transcript = Transcript()
         self._rng = rng("answers", order.number)
         self._notes: dict[World, list[list[Any]]] = {world: [] for world in WORLDS}
@@ -339,6 +372,9 @@ class _Match:
         """Keeps the notes that come with a message."""
         self._named(world, message)
         self._notes[world] += message["log"]
+        for where, chance, inside in message.get("tosses", ()):
+            self.transcript.tosses.append(Toss(Site(*where), chance, inside))
+            self.transcript.chance = chance if inside else 0.0
 
     def end(self, world: World) -> dict[str, Any]:
         """Ends a world's fit; what it noted since its last question, and what it left open."""
@@ -356,6 +392,7 @@ class _Match:
             _Parted: Where they differ and cannot be asked.
             _Again: Where they differ and can.
         """
+        self._find_loops()
         inside, outside = (self._notes[world] for world in WORLDS)
         shared = min(len(inside), len(outside))
         for first, second in zip(inside[:shared], outside[:shared], strict=True):
@@ -386,6 +423,26 @@ class _Match:
                 )
             )
         self._notes = {world: [] for world in WORLDS}
+
+    def _find_loops(self) -> None:
+        """Finds lines that draw one coin for each record.
+
+        Raises:
+            _Again: If there is a new one: of the target's coin the other world then has none.
+        """
+        counts = [
+            Counter(
+                self.sides[world].sites[note[1]] for note in self._notes[world] if note[0] == "draw"
+            )
+            for world in WORLDS
+        ]
+        long, short = self._lengths
+        for site, many in counts[0].items():
+            few = counts[1][site]
+            each = 0 < few < many and many * short == few * long
+            if self.order.kept is not None and each and site[:2] not in self._loops:
+                self._loops.add(site[:2])
+                raise _Again
 
     def _sites(self, inside: Mapping[str, Any], outside: Mapping[str, Any]) -> tuple[Site, Site]:
         return Site(*inside["site"]), Site(*outside["site"])
@@ -515,11 +572,8 @@ class _Match:
             self._unfollowed(site, f"noise of no known law: {what}")
             raise _Parted(Parting(kind=PartKind.DRAWS, sites=(site, site), values=(what, what)))
         known: tuple[NoiseLaw, NoiseLaw] = (sides[0], sides[1])
-        base = WORLDS.index(self.order.base)
-        shift = before.shift if base == 0 else -before.shift
-        made = known[base].drawn(shift, self.order.tilt, self._rng)
-        value = before[base] + made.value
-        self.transcript.log_weight += float(np.sum(made.log_weights))
+        chance = self.transcript.chance
+        value, moved, log_weight = self._drawn(self._question("answer", site), before, known)
         where = Site(*parts[0][0]["site"])
         seeds = {part["seed"] for part in parts[0]}
         if not same(before.inside, before.outside):
@@ -532,14 +586,54 @@ class _Match:
             answer=value,
             seed=seeds.pop() if len(seeds) == 1 else None,
             drawn=drawn,
-            base=base,
-            moved=self.order.tilt * shift,
-            log_weight=float(np.sum(made.log_weights)),
+            base=WORLDS.index(self.order.base),
+            moved=moved,
+            log_weight=log_weight,
+            toss=self._toss,
+            chance=chance,
         )
         for one in drawn:
             self._used[one] = len(self.transcript.noisy)
         self.transcript.noisy.append(step)
         return value
+
+    def _drawn(
+        self, key: Question, before: Pair, known: tuple[NoiseLaw, NoiseLaw]
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """The answer of a step, how far a tilt moved it, and its log weight."""
+        base = WORLDS.index(self.order.base)
+        moved = np.zeros(before.inside.shape)
+        if key in self.order.given:
+            value, log_weight = self.order.given[key], 0.0
+        elif self.transcript.tosses:
+            mixed = mixed_answers(
+                known,
+                before,
+                self.transcript.chance,
+                base=self.order.base,
+                tilt=self.order.tilt,
+                rng=self._rng,
+            )
+            value, log_weight = mixed.value, mixed.log_weight
+            self.transcript.chance = posterior(self.transcript.chance, mixed.log_ratio)
+        else:
+            shift = before.shift if base == 0 else -before.shift
+            made = known[base].drawn(shift, self.order.tilt, self._rng)
+            value, moved = before[base] + made.value, self.order.tilt * shift
+            log_weight = float(np.sum(made.log_weights))
+        self.transcript.log_weight += log_weight
+        self.transcript.given[key] = value
+        return value, moved, log_weight
+
+    @property
+    def _toss(self) -> int | None:
+        """Number of the target's coin that fell last."""
+        return len(self.transcript.tosses) - 1 if self.transcript.tosses else None
+
+    def _question(self, kind: str, site: Site) -> Question:
+        """The name of a question, by which another replay knows it again."""
+        self._turns[kind, site] += 1
+        return kind, site, self._turns[kind, site]
 
     def _reused(self, site: Site, before: Pair, drawn: tuple[int, ...]) -> Any:
         """Noise that was added before: what it was is known from that answer."""
@@ -573,15 +667,13 @@ class _Match:
                 Parting(kind=PartKind.SHAPES, sites=(site, site), values=(values[0], values[1]))
             )
         shares = [one / one.sum() for one in weights]
-        base = WORLDS.index(self.order.base)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore"):
             logs = [np.log(one) for one in shares]
-            loss = np.where(shares[base] > 0, logs[base] - logs[1 - base], 0.0)
-            tilted = logs[base] + np.clip(self.order.tilt * loss, -50, 50)
-        proposal = np.exp(tilted - np.max(tilted))
-        proposal /= proposal.sum()
-        places = self._rng.choice(len(proposal), size=inside["count"], p=proposal)
-        self.transcript.log_weight += float(np.sum(logs[base][places] - np.log(proposal[places])))
+        key = self._question("choose", site)
+        places = self.order.given.get(key)
+        if places is None:
+            places = self._chosen(shares, inside["count"])
+        self.transcript.given[key] = places
         both = np.isfinite(logs[0]) & np.isfinite(logs[1])
         lone = np.any(np.isfinite(logs[0]) ^ np.isfinite(logs[1]))
         apart = np.abs(logs[0][both] - logs[1][both])
@@ -594,9 +686,37 @@ class _Match:
                     log_probability=Pair(logs[0][places], logs[1][places]),
                     largest=largest,
                     table=Pair(shares[0], shares[1]),
+                    toss=self._toss,
                 )
             )
         return ({"places": places},) * 2
+
+    def _chosen(self, shares: Sequence[FloatArray], count: int) -> IntArray:
+        """Draws places, tilted towards those where the worlds differ most."""
+        base = WORLDS.index(self.order.base)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.log(shares[0]) - np.log(shares[1])
+        found: list[int] = []
+        # places share the target's coin: what one shows of it counts for the next
+        apart = bool(self.transcript.tosses) and not same(shares[0], shares[1])
+        blocks = [1] * count if apart else [count]
+        for block in blocks:
+            chance = self.transcript.chance
+            tables = ((1 - chance) * shares[1] + chance * shares[0], shares[1])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logs = [np.log(one) for one in tables]
+                loss = np.where(tables[base] > 0, logs[base] - logs[1 - base], 0.0)
+                tilted = logs[base] + np.clip(self.order.tilt * loss, -50, 50)
+            proposal = np.exp(tilted - np.max(tilted))
+            proposal /= proposal.sum()
+            places = self._rng.choice(len(proposal), size=block, p=proposal)
+            self.transcript.log_weight += float(
+                np.sum(logs[base][places] - np.log(proposal[places]))
+            )
+            if apart:
+                self.transcript.chance = posterior(chance, float(ratios[places[0]]))
+            found += places.tolist()
+        return np.asarray(found, dtype=np.int64)
 
     def _on_coin(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
         """Coins that still lie in [low, high) and are compared with limits: which side they are."""
@@ -610,6 +730,35 @@ class _Match:
         for one in sides:
             share = (one["limit"] - one["low"]) / (one["high"] - one["low"])
             below.append(np.clip(flat(share), 0.0, 1.0))
+        key = self._question("coin", site)
+        under = self.order.given.get(key)
+        if under is None:
+            under = self._fallen(below)
+        self.transcript.given[key] = under
+        p, other = below
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gain = np.where(p > 0, np.log(p) - np.log(other), 0.0)
+            loss = np.where(p < 1, np.log1p(-p) - np.log1p(-other), 0.0)
+            logs = [np.where(under, np.log(one), np.log1p(-one)) for one in below]
+        largest = np.max(np.abs(np.concatenate([gain, loss])), initial=0.0)
+        if not same(below[0], below[1]):
+            self._depends()
+            self.transcript.choices.append(
+                ChoiceStep(
+                    site=site,
+                    log_probability=Pair(logs[0], logs[1]),
+                    largest=float(largest),
+                    table=Pair(below[0], below[1]),
+                    toss=self._toss,
+                )
+            )
+        return ({"under": under.astype(np.uint8)},) * 2
+
+    def _fallen(self, below: Sequence[FloatArray]) -> NDArray[np.bool_]:
+        """Draws on which side of their limits coins are, tilted as places are."""
+        if self.transcript.tosses and not same(below[0], below[1]):
+            tables = [np.stack([one, 1.0 - one], axis=1) for one in below]
+            return np.asarray([self._chosen(one, 1)[0] == 0 for one in zip(*tables, strict=True)])
         base = WORLDS.index(self.order.base)
         p, other = below[base], below[1 - base]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -619,26 +768,17 @@ class _Match:
         q = np.where(p <= 0, 0.0, np.where(p >= 1, 1.0, 1.0 / (1.0 + np.exp(-odds))))
         under = self._rng.random(q.shape) < q
         with np.errstate(divide="ignore"):
-            logs = [np.where(under, np.log(one), np.log1p(-one)) for one in below]
+            own = np.where(under, np.log(p), np.log1p(-p))
             chosen = np.where(under, np.log(q), np.log1p(-q))
-            largest = np.max(np.abs(np.concatenate([gain, loss])), initial=0.0)
-        self.transcript.log_weight += float(np.sum(logs[base] - chosen))
-        if not same(below[0], below[1]):
-            self._depends()
-            self.transcript.choices.append(
-                ChoiceStep(
-                    site=site,
-                    log_probability=Pair(logs[0], logs[1]),
-                    largest=float(largest),
-                    table=Pair(below[0], below[1]),
-                )
-            )
-        return ({"under": under.astype(np.uint8)},) * 2
+        self.transcript.log_weight += float(np.sum(own - chosen))
+        return np.asarray(under)
 
     def _on_shift(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
         """An answer plus a value: where that differs, the sum is another answer."""
         others = flat(inside["other"]), flat(outside["other"])
-        if len(others[0]) == len(others[1]) and same(*others):
+        key = self._question("shift", site)
+        alike = len(others[0]) == len(others[1]) and same(*others)
+        if alike and key not in self.order.given:
             return ({"equal": True},) * 2
         ids = [int(one) for one in flat(inside["ids"])]
         steps = {id(step): step for step in map(self._step_of, ids) if step is not None}
@@ -667,20 +807,20 @@ class _Match:
         )
         self._next = inside["first"]
         index = next(at for at, step in enumerate(self.transcript.noisy) if step is one_step)
-        base = WORLDS.index(self.order.base)
-        # the noise is the same, and so its weight: the answer moves with the data
-        value = one_step.answer - one_step.before[base] + moved[base]
-        self.transcript.noisy[index] = NoisyStep(
-            site=one_step.site,
-            first=self._next,
-            before=moved,
-            laws=one_step.laws,
-            answer=value,
-            seed=one_step.seed,
-            drawn=one_step.drawn,
-            base=one_step.base,
-            moved=one_step.moved,
-            log_weight=one_step.log_weight,
+        if one_step.toss is None:
+            # the noise is the same, and so its weight: the answer moves with the data
+            base = WORLDS.index(self.order.base)
+            value = one_step.answer - one_step.before[base] + moved[base]
+            log_weight = one_step.log_weight
+        else:
+            if index != len(self.transcript.noisy) - 1 or one_step.toss != self._toss:
+                self._unfollowed(site, "an answer of a sub-sample that data is added to later")
+            self.transcript.chance = one_step.chance
+            self.transcript.log_weight -= one_step.log_weight
+            value, _, log_weight = self._drawn(key, moved, one_step.laws)
+        self.transcript.given[key] = value
+        self.transcript.noisy[index] = replace(
+            one_step, first=self._next, before=moved, answer=value, log_weight=log_weight
         )
         return ({"equal": False, "value": value.reshape(np.shape(inside["other"]))},) * 2
 

@@ -3,11 +3,13 @@
 A number that is used as one counts by its density. Answers that are only compared, maximised or
 sorted count by the probability of what that shows, an integral in one variable. Answers made of
 others count in their place. What fits none of this counts as if it had been released, and is marked
-as taken for granted: no violation rests on it.
+as taken for granted: no violation rests on it. Steps that depend on a coin of the target's own
+count together, as the mixture over that coin (`mixtures.py`).
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
@@ -20,13 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.replaying.laws import FloatArray, Gumbel, IntArray, NoiseLaw
-from dpaudit.replaying.sums import settled
+from dpaudit.replaying.mixtures import log_mixed
+from dpaudit.replaying.sums import settled, shown
 from dpaudit.replaying.transcript import (
     AnswerSelection,
     NoisyStep,
     Site,
+    Toss,
     Transcript,
     flat,
+    numbers_of,
 )
 
 _NODES: Final = 2001
@@ -52,13 +57,17 @@ class StepLoss(NamedTuple):
         site: Where its noise is drawn, or its choice made.
         how: How it counts.
         value: log P(in) - log P(out).
-        largest: For a selection, the largest absolute loss over all outcomes, where that is known.
+        largest: For a selection, the largest absolute loss over all outcomes, where that is known;
+            if it depends on a coin of the target's own, with the target in the sub-sample.
+        toss: Number of the target's coin that it depends on; its loss is what it adds to that of
+            the steps before that depend on the same coin.
     """
 
     site: Site
     how: How
     value: float
     largest: float | None = None
+    toss: int | None = None
 
 
 class _Element(NamedTuple):
@@ -68,6 +77,7 @@ class _Element(NamedTuple):
     laws: tuple[NoiseLaw, NoiseLaw]
     value: float
     site: Site
+    toss: int | None
 
 
 def losses(transcript: Transcript, *, used: Set[Site] = frozenset()) -> list[StepLoss]:
@@ -75,20 +85,31 @@ def losses(transcript: Transcript, *, used: Set[Site] = frozenset()) -> list[Ste
 
     Args:
         transcript: One replay.
-        used: Lines of noise whose answers are known to be used as numbers, whatever was seen.
+        used: Lines of noise whose answers are known to be used as numbers, whatever was seen; of
+            answers that are summed it may be the sum alone that is used.
 
     Returns:
         One entry for each step that counts, and for each group of answers that are selected from.
     """
     transcript = settled(transcript)
+    summed = [numbers_of(ids) for one in transcript.derived for ids, _ in one.parents]
     known: list[IntArray] = [
-        np.arange(step.first, step.first + step.answer.size)
+        np.setdiff1d(
+            np.arange(step.first, step.first + step.answer.size),
+            np.concatenate([np.zeros(0, dtype=int), *summed]),
+        )
         for step in transcript.noisy
         if step.site in used
     ]
-    transcript = replace(transcript, released=[*transcript.released, *known])
+    transcript = replace(transcript, released=[*transcript.released, *known, shown(transcript)])
     found = [
-        StepLoss(one.site, How.SELECTED, float(np.sum(one.log_probability.shift)), one.largest)
+        StepLoss(
+            one.site,
+            How.SELECTED,
+            float(np.sum(one.log_probability.shift)),
+            one.largest,
+            one.toss,
+        )
         for one in transcript.choices
     ]
     elements = _Elements(transcript)
@@ -96,15 +117,32 @@ def losses(transcript: Transcript, *, used: Set[Site] = frozenset()) -> list[Ste
     for group in elements.groups():
         for number in group.numbers:
             counted[number] = How.SELECTED
-        loss = _selected(group, elements)
+        tosses = {one.toss for one in map(elements.__getitem__, group.numbers) if one is not None}
+        loss = _selected(group, elements) if len(tosses) == 1 else None
         if loss is None:
             for number in group.numbers:
                 counted[number] = How.ASSUMED
         else:
-            found.append(loss)
+            found.append(loss._replace(toss=tosses.pop()))
     for step in transcript.noisy:
         found += _of_step(step, elements, counted)
-    return found
+    return _mixed(found, transcript.tosses)
+
+
+def _mixed(found: Sequence[StepLoss], tosses: Sequence[Toss]) -> list[StepLoss]:
+    """Losses with the target in the sub-sample, as losses of the mixture over its coins."""
+    ratios: dict[int, float] = defaultdict(float)
+    mixed = []
+    for one in found:
+        if one.toss is None or not tosses[one.toss].inside:
+            mixed.append(one)
+            continue
+        chance, before = tosses[one.toss].chance, ratios[one.toss]
+        after = ratios[one.toss] = before + one.value
+        first, second = (float(log_mixed(chance, ratio)) for ratio in (before, after))
+        value = second - first if math.isfinite(first) else 0.0
+        mixed.append(one._replace(value=value))
+    return mixed
 
 
 def _of_step(step: NoisyStep, elements: _Elements, counted: dict[int, How]) -> Iterator[StepLoss]:
@@ -119,7 +157,7 @@ def _of_step(step: NoisyStep, elements: _Elements, counted: dict[int, How]) -> I
     each = loss_of(step)
     for how, own in ((How.RELEASED, released & ~selected), (How.ASSUMED, ~released & ~selected)):
         if own.any():
-            yield StepLoss(step.site, how, float(np.sum(each[own])))
+            yield StepLoss(step.site, how, float(np.sum(each[own])), toss=step.toss)
 
 
 def loss_of(step: NoisyStep) -> FloatArray:
@@ -170,9 +208,9 @@ class _Elements:
         place = number - step.first
         if place >= step.answer.size:
             return None
-        laws = tuple(_one(law, place, step.answer.size) for law in step.laws)
+        laws = tuple(law.element(place, step.answer.size) for law in step.laws)
         before = (float(step.before.inside[place]), float(step.before.outside[place]))
-        return _Element(before, (laws[0], laws[1]), float(step.answer[place]), step.site)
+        return _Element(before, (laws[0], laws[1]), float(step.answer[place]), step.site, step.toss)
 
     def groups(self) -> Iterator[AnswerGroup]:
         """Answers with a selection in common; answers that are released as well come along."""
@@ -200,17 +238,6 @@ class _Elements:
             if self.released(np.asarray(numbers)).all():
                 continue  # what is released shows all that is selected from it
             yield AnswerGroup(tuple(numbers), tuple(of[key]))
-
-
-def _one(law: NoiseLaw, place: int, size: int) -> NoiseLaw:
-    """The law of one element."""
-    fields = {
-        name: np.asarray(np.broadcast_to(value, (size,))[place])
-        if isinstance(value, np.ndarray)
-        else value
-        for name, value in vars(law).items()
-    }
-    return type(law)(**fields)
 
 
 def _numbers(selection: AnswerSelection) -> list[int]:
@@ -387,7 +414,7 @@ def log_first_places(places: Sequence[int], before: FloatArray, law: NoiseLaw) -
 
 
 def _part(law: NoiseLaw, place: int) -> NoiseLaw:
-    return _one(law, place, int(np.size(law.scale)))
+    return law.element(place, int(np.size(law.scale)))
 
 
 def _grid(before: FloatArray, law: NoiseLaw) -> FloatArray:

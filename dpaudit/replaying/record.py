@@ -228,6 +228,8 @@ def ledger_lines(lines: tuple[LedgerLine, ...]) -> Iterator[str]:
         )
         if one.other_scale is not None:
             yield f"  the scale follows the data: {one.scale:.7g} and {one.other_scale:.7g}"
+        if one.sampling is not None:
+            yield f"  of a secret sub-sample that the record is in with chance {one.sampling:.4g}"
     if len(lines) > 20:
         yield f"{len(lines) - 20} more lines are in the JSON document"
 

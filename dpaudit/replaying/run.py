@@ -38,6 +38,12 @@ from dpaudit.replaying.ledger import computed_epsilon, ledger
 from dpaudit.replaying.lockstep import OPPOSITE, Order, Played, Worlds, opened_worlds, same
 from dpaudit.replaying.loss import How, losses
 from dpaudit.replaying.record import NotFollowed, PartingFound, ReplayRecord
+from dpaudit.replaying.subsamples import (
+    follows_coins,
+    leaves_no_trace,
+    other_orders,
+    with_other_rows,
+)
 from dpaudit.replaying.sums import settled
 from dpaudit.replaying.transcript import NoisyStep, PartKind, Site, Transcript
 from dpaudit.results.verdict import Verdict
@@ -83,6 +89,8 @@ class _Found:
     fits: int = 0
     seconds: list[float] = field(default_factory=list)
     rows_differ: bool = False
+    kept: bool | None = None
+    loose: Site | None = None
 
 
 class _Setting(NamedTuple):
@@ -249,11 +257,16 @@ def _opened(spec: TwoWorldSpec, samplers: Sequence[Mapping[str, Any]]) -> Iterat
 
 
 def _play(setting: _Setting, order: Order, *, alike: bool = False) -> Played:
-    """One replay; with the same table in both worlds, if asked."""
+    """One replay; with the same table in both worlds, if asked.
+
+    Of an order with rows, both worlds have the same table, but for what those rows are.
+    """
     game = setting.spec.game
-    tables = {world: game.table(World.IN if alike else world, 0) for world in World}
-    place = next(row for row in game.missing.values() if row is not None)
-    return setting.worlds.play(tables, rows=setting.rows, order=order, place=place)
+    tables = {world: game.table(World.IN if alike or order.rows else world, 0) for world in World}
+    if order.rows:
+        rng = setting.worlds.rng("other records", order.number)
+        tables[World.OUT] = with_other_rows(tables[World.OUT], order.rows, rng)
+    return setting.worlds.play(tables, rows=setting.rows, order=order, place=_place_of(setting))
 
 
 def _worst(
@@ -286,11 +299,11 @@ def _replayed(
     if control.failure is not None:
         raise ReplayError(f"the generator fails: {control.failure}")
     say("pilot")
-    pilot = _play(setting, Order(1))
-    again = _play(setting, Order(2))
-    found = _Found(settled(pilot.transcript), control=_control_said(control))
-    found.fits = 6
-    found.seconds += [one.transcript.seconds for one in (pilot, again)]
+    found = _piloted(setting, say)
+    found.control = _control_said(control)
+    again = _play(setting, Order(2, kept=found.kept))
+    found.fits += 4
+    found.seconds.append(again.transcript.seconds)
     found.fixed = _fixed(found.pilot, settled(again.transcript))
     found.used = _used(setting, found.pilot, found, say)
     plan = draw_plan(
@@ -302,7 +315,9 @@ def _replayed(
         rng=setting.worlds.rng("plan", 0),
     )
     counted = []
-    orders = [Order(_FIRST + number, plan.base, plan.tilt) for number in range(replays)]
+    orders = [
+        Order(_FIRST + number, plan.base, plan.tilt, kept=found.kept) for number in range(replays)
+    ]
     for order in orders:
         say(f"replay {order.number - _FIRST + 1} of {replays}")
         played = _play(setting, order)
@@ -314,9 +329,56 @@ def _replayed(
     if judged.above and found.control is None:
         largest = np.argsort([-one for one in judged.replays.losses], kind="stable")
         for place in largest[:_CHECKED]:
-            if found.coins_matter is None and not found.unheard:
+            if found.coins_matter is None and found.loose is None and not found.unheard:
                 _excuses(setting, orders[place], counted[place], found, say)
     return _concluded(setting, found, judged, counted, time.monotonic() - started)
+
+
+def _piloted(setting: _Setting, say: Callable[[str], None]) -> _Found:
+    """The pilot, and whether the target's own coins decide that it is in sub-samples.
+
+    They may do so by either outcome of their comparison.
+    """
+    fits, loose = 0, None
+    for kept in (True, False):
+        order = Order(1, kept=kept)
+        pilot = _play(setting, order).transcript
+        fits += 2
+        if not pilot.tosses:
+            return _Found(settled(pilot), kept=kept, fits=fits, seconds=[pilot.seconds])
+        found = _Found(settled(pilot), kept=kept, fits=fits, seconds=[pilot.seconds])
+        if _is_subsample(setting, order, pilot, found, say):
+            return found
+        fits, loose = found.fits, found.loose
+    pilot = _play(setting, Order(1, kept=None)).transcript
+    return _Found(settled(pilot), loose=loose, fits=fits + 2, seconds=[pilot.seconds])
+
+
+def _is_subsample(
+    setting: _Setting,
+    order: Order,
+    transcript: Transcript,
+    found: _Found,
+    say: Callable[[str], None],
+) -> bool:
+    """Whether the records' coins decide nothing but who is in a sub-sample."""
+    rng = setting.worlds.rng("falls", order.number)
+    count = len(setting.spec.game.table(World.IN, 0))
+    checks = other_orders(transcript, order, count, _place_of(setting), rng)
+    for changed in checks:
+        say("the records' own coins fall otherwise")
+        found.fits += 2
+        again = _play(setting, changed).transcript
+        followed = leaves_no_trace(again) if changed.rows else follows_coins(transcript, again)
+        if not followed:
+            found.loose = transcript.tosses[0].site
+            return False
+    return True
+
+
+def _place_of(setting: _Setting) -> int:
+    """The place of the target in its table."""
+    return next(row for row in setting.spec.game.missing.values() if row is not None)
 
 
 def _control_said(control: Played) -> str | None:
@@ -418,6 +480,8 @@ def _excuses(
         else:
             found.unheard = True
         return
+    if transcript.tosses:
+        _is_subsample(setting, order, transcript, found, say)
 
 
 def _same_steps(first: Transcript, second: Transcript) -> bool:
@@ -581,6 +645,8 @@ def _verdict(
     if doubts:
         return Verdict.INCONCLUSIVE, tuple(doubts)
     reason = "the privacy loss of the noisy answers exceeds the claim"
+    if found.pilot.tosses:
+        reason = f"{reason}, given which other records are in the sub-samples"
     follows = next((step for step in found.pilot.noisy if not same(*_scales(step))), None)
     if follows is not None:
         scales = " and ".join(f"{float(np.min(one)):.6g}" for one in _scales(follows))
@@ -599,6 +665,10 @@ def _scales(step: NoisyStep) -> tuple[FloatArray, FloatArray]:
 def _consistent(found: _Found, heard: bool) -> str:
     if not heard:
         return "no noise was heard, and nothing that comes out depends on this record"
+    if found.loose is not None:
+        return f"within the claim as the record's own coins fell ({found.loose}); they decide more"
+    if found.pilot.tosses:
+        return "within the claim if no coins are secret but the record's own that sub-sample it"
     if found.pilot.coin_before is not None:
         return "within the claim even if all coins are public; other records are not ruled out"
     return "other records and tables, and what replay does not hear, are not ruled out"
@@ -624,6 +694,11 @@ def _doubts(
             "what is released changes with the seed although all answers and coins are equal: "
             "there is randomness that replay does not hear, and it may protect"
         )
+    if found.loose is not None:
+        yield (
+            f"the record's own coins at {found.loose} decide more than whether it is in a "
+            "sub-sample, so what they hide is not followed"
+        )
     if found.coins_matter is not None:
         yield (
             f"what is released depends on coins ({found.coins_matter}) that may be secret; if they "
@@ -640,6 +715,11 @@ def _doubts(
     if parted is None:
         return
     kind = PartKind(parted.kind)
+    if any(one.tosses for one in (found.pilot, *counted)):
+        yield (
+            f"{parted.meaning}, but other records' coins could hide it: audit it from outside with "
+            "`dpaudit audit`"
+        )
     if kind is PartKind.FAILURE:
         yield f"the generator fails in one world alone: {parted.inside}; {parted.outside}"
     elif kind is PartKind.ROWS and found.pilot.first_coin is not None:

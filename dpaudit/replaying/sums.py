@@ -50,10 +50,29 @@ def settled(transcript: Transcript) -> Transcript:
             return transcript
         if not gone.any():
             left.append(step)
+    if any(step.toss is not None for step in left):  # drawn as mixtures: not as sums of shifts
+        return replace(transcript, noisy=left, derived=[])
     change = sum(step.log_weight for step in left) - sum(
         step.log_weight for step in transcript.noisy
     )
     return replace(transcript, noisy=left, derived=[], log_weight=transcript.log_weight + change)
+
+
+def shown(transcript: Transcript) -> IntArray:
+    """Numbers of answers that follow from those that are released: what is left of a sum."""
+    known = set(np.concatenate([np.zeros(0, dtype=int), *transcript.released]).tolist())
+    before, count = len(known), -1
+    while count != len(known):
+        count = len(known)
+        for derived in transcript.derived:
+            if derived.noise:
+                continue
+            parts = [numbers_of(ids) for ids, _ in derived.parents]
+            for numbers in zip(numbers_of(derived.ids), *parts, strict=True):
+                left = [int(one) for one in numbers if int(one) not in known]
+                if len(left) == 1:
+                    known.add(left[0])
+    return np.asarray(sorted(known) if len(known) > before else [], dtype=np.int64)
 
 
 def _sum_of(derived: Derived, steps: list[NoisyStep]) -> NoisyStep | None:
@@ -66,6 +85,7 @@ def _sum_of(derived: Derived, steps: list[NoisyStep]) -> NoisyStep | None:
     shares: list[list[Share]] = [[], []]
     drawn: tuple[int, ...] = ()
     log_weight, site, seed = 0.0, None, None
+    tosses: set[int | None] = set()
     for ids, factor in derived.parents:
         found = _taken(numbers_of(ids), steps)
         if found is None:
@@ -79,6 +99,7 @@ def _sum_of(derived: Derived, steps: list[NoisyStep]) -> NoisyStep | None:
             shares[world] += [one._replace(factor=one.factor * by) for one in own]
             before[world] = before[world] + by * step.before[world][places]
         moved = moved + by * step.moved[places]
+        tosses.add(step.toss)
         log_weight += step.log_weight
         drawn += step.drawn
         site, seed = site or step.site, seed or step.seed
@@ -90,8 +111,9 @@ def _sum_of(derived: Derived, steps: list[NoisyStep]) -> NoisyStep | None:
         for world in (0, 1):
             shares[world].append(Share(str(message["law"]), *fields))
     laws = [law_of(one) for one in shares]
-    if laws[0] is None or laws[1] is None or site is None:
+    if laws[0] is None or laws[1] is None or site is None or len(tosses) > 1:
         return None
+    toss = tosses.pop()
     answer = flat(derived.value)
     if isinstance(laws[0], Gaussian):  # all draws are shifts: so is the sum's
         world = next((at for at in (0, 1) if np.allclose(moved, 0.0) or steps[0].base == at), 0)
@@ -110,6 +132,7 @@ def _sum_of(derived: Derived, steps: list[NoisyStep]) -> NoisyStep | None:
         moved=moved,
         log_weight=log_weight,
         base=steps[0].base,
+        toss=toss,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,24 @@ class Pair(NamedTuple):
         return self.inside - self.outside
 
 
+Question = tuple[str, Site, int]
+"""A question to the coordinator: its kind, its line, and how often that had asked before."""
+
+
+class Toss(NamedTuple):
+    """A coin of the target's own that decides whether it is in a sub-sample.
+
+    Attributes:
+        site: Where the coin is compared.
+        chance: That it is in.
+        inside: How the coin was made to fall.
+    """
+
+    site: Site
+    chance: float
+    inside: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class NoisyStep:
     """Noise added to a value.
@@ -58,6 +76,8 @@ class NoisyStep:
         moved: How far the tilt moved each answer.
         log_weight: log P(answer) - log Q(answer).
         base: The world whose law it was drawn from: 0 is "in".
+        toss: Number of the target's coin that fell last before it, if there is one.
+        chance: That this coin is "in", given the answers before.
     """
 
     site: Site
@@ -70,6 +90,8 @@ class NoisyStep:
     base: int
     seed: str | None = None
     drawn: tuple[int, ...] = ()
+    toss: int | None = None
+    chance: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +103,14 @@ class ChoiceStep:
         log_probability: Of each place that was drawn, in each world.
         largest: The largest ratio of probabilities, as its logarithm, over all places.
         table: Probabilities of all places in each world.
+        toss: As of `NoisyStep`.
     """
 
     site: Site
     log_probability: Pair
     largest: float
     table: Pair
+    toss: int | None = None
 
 
 class ComparedSide(NamedTuple):
@@ -201,6 +225,9 @@ class Transcript:
         log_weight: log P(answers) - log Q(answers), Q being what they were drawn from.
         first_coin: The first line that drew a coin which both worlds have alike.
         coin_before: The same, if a step came after it that depends on the record.
+        tosses: Coins that decide whether the target is in a sub-sample, in order.
+        chance: That the last of them is "in", given all answers; 1 where there is none.
+        given: What was answered to each question: its kind, its line and how often that had asked.
         seconds: How long it took.
     """
 
@@ -214,6 +241,9 @@ class Transcript:
     log_weight: float = 0.0
     first_coin: Site | None = None
     coin_before: Site | None = None
+    tosses: list[Toss] = field(default_factory=list)
+    chance: float = 1.0
+    given: dict[Question, Any] = field(default_factory=dict)
     seconds: float = 0.0
 
     def are_released(self, numbers: IntArray) -> NDArray[np.bool_]:

@@ -109,12 +109,23 @@ def noise(
     return marked if isinstance(values, np.ndarray) else _number(marked)
 
 
-def coin(values: Any, where: Site) -> Any:
-    """New uniform draws in [0, 1)."""
+def coin(values: Any, where: Site, *, record: Any = 0) -> Any:
+    """New uniform draws in [0, 1).
+
+    Args:
+        values: What was drawn, a number or an array.
+        where: Where in the code.
+        record: Whose coin each is, broadcast to the values: 2 the target's, 1 another record's, 0
+            nobody's.
+    """
     content = np.asarray(values, dtype=float)
-    world.note("draw", where, content.shape)
-    state = CoinState(np.zeros(content.shape), np.ones(content.shape), content.copy())
-    if world.opposite:
+    record = np.array(np.broadcast_to(record, content.shape), dtype=np.int8)
+    if not np.any(record):
+        world.note("draw", where, content.shape)
+    elif not np.all(record == 2):  # of the target's coin the other world has none
+        world.note("draw" if world.kept is None else "sample", where)
+    state = CoinState(np.zeros(content.shape), np.ones(content.shape), content.copy(), record)
+    if world.opposite and (world.kept is None or not np.any(record)):
         content = 1.0 - content
         values = content if isinstance(values, np.ndarray) else float(content)
     marked = _coin(content, state, np.ones(content.shape), np.zeros(content.shape))
@@ -190,7 +201,9 @@ def _used(value: Any, where: Site) -> None:
         for part in value.parts:
             world.settle(part.ids)
         world.note("draw", where, value.shape)  # from here on it is a coin
-    # a coin's value is the same in both worlds as long as what it was compared with is
+    elif value.is_marked and world.kept is not None and np.any(value.state.record):
+        world.tell("unfollowed", where, "coins of the records are used as numbers")
+    # any other coin's value is the same in both worlds as long as what it was compared with is
 
 
 class Marked(np.ndarray):
@@ -221,6 +234,8 @@ class Marked(np.ndarray):
     # methods of arrays that numpy does not send through the two above
 
     def __getitem__(self, key: Any) -> Any:
+        if isinstance(self, CoinArray) and isinstance(key, (int, np.integer)):
+            key = (key, ...)  # a view: what is learnt of a coin is learnt of all its views
         found = self.view(np.ndarray)[key]
         if not self.is_marked:
             return found
@@ -423,11 +438,15 @@ class AnswerArray(Marked):
 
 
 class CoinState(NamedTuple):
-    """Of uniform draws: the interval in which each still lies, and where. Shared by all views."""
+    """Of uniform draws: the interval in which each still lies, where, and whose coin each is.
+
+    Shared by all views.
+    """
 
     low: Any
     high: Any
     value: Any
+    record: Any
 
 
 class CoinArray(Marked):
@@ -721,7 +740,7 @@ def _joined(marks: List[Any], join: Callable[[List[Any]], Any]) -> Any:
     if isinstance(first, AnswerArray):
         return _answer(content, join([one.ids for one in marks]), *fields)
     state = CoinState(
-        *(join([column[at] for column in (one.state for one in marks)]) for at in range(3))
+        *(join([column[at] for column in (one.state for one in marks)]) for at in range(4))
     )
     return _coin(content, state, *fields)
 
@@ -1124,6 +1143,8 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
     flipped = np.broadcast_to(np.asarray(marked.factor) < 0, shape)
     below = np.full(shape, sign == "<") ^ flipped  # whether "true" means u < limit
     state = marked.state
+    if world.kept is not None and np.any(state.record):
+        return _sampled(marked, limit, below, where)
     if where[:2] in world.asked and marked.size == 1 and limit.size > 1:
         order = np.argsort(limit, axis=None, kind="stable")
         if world.equal("spend", where, order):
@@ -1163,9 +1184,42 @@ def tossed(marked: Any, bound: Any, sign: str, where: Site) -> Any:
     return outcome if outcome.ndim else np.bool_(outcome)
 
 
+def _sampled(marked: Any, limit: Any, below: Any, where: Site) -> Any:
+    """Coins of the records that are compared: the target's own falls as the coordinator says."""
+    state = marked.state
+    own = np.broadcast_to(state.record == 2, limit.shape)
+    if not own.all():
+        world.note("sampled", where, limit[~own], below[~own])
+    if own.any():
+        single = own.sum() <= len(world.own_rows)  # else several coins of one record
+        if single and marked.shape == limit.shape and state.low.flags.writeable:
+            for place in zip(*np.nonzero(own)) if own.ndim else [()]:
+                _decide(state, place, limit, below, where)
+        else:
+            world.tell("unfollowed", where, "several coins of the record, or one of many views")
+    under = np.broadcast_to(state.value, limit.shape) < limit
+    outcome = np.where(below, under, ~under)
+    return outcome if outcome.ndim else np.bool_(outcome)
+
+
+def _decide(state: CoinState, place: Any, limit: Any, below: Any, where: Site) -> None:
+    """The target's coin falls to one side of its limit, if it may fall to both."""
+    low, high, value = (float(one[place]) for one in state[:3])
+    inside = min(max(float(limit[place]), low), high)
+    share = (inside - low) / (high - low)
+    if not 0.0 < share < 1.0:
+        return
+    true_below = bool(below[place])
+    chance = share if true_below == world.kept else 1.0 - share
+    under = (world.toss(where, chance) == world.kept) == true_below
+    new_low, new_high = (low, inside) if under else (inside, high)
+    state.low[place], state.high[place] = new_low, new_high
+    state.value[place] = new_low + (value - low) / (high - low) * (new_high - new_low)
+
+
 def _between(state: CoinState, limit: Any, where: Site) -> Any:
     """One coin compared with several limits: between which two of them it lies."""
-    low, high, value = (float(one.reshape(())) for one in state)
+    low, high, value = (float(one.reshape(())) for one in state[:3])
     edges = np.concatenate([[low], np.sort(np.clip(limit, low, high), axis=None), [high]])
     place = int(chosen(np.diff(edges), (), where))
     inside = edges[place] + (value - low) / (high - low) * (edges[place + 1] - edges[place])

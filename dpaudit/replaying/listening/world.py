@@ -38,6 +38,9 @@ class ListeningWorld:
         fit: Number of the fit: a generator's seed is its own only in the fit that seeded it.
         asked: Lines at which notes are questions.
         counted: Numbers of records, of this world's table and of the other's.
+        own_rows: Places of the target, or of other records whose coins are "out" in both worlds.
+        kept: The outcome of a comparison of the target's own coin that means that the target is in
+            a sub-sample; None where its coins are like any other.
         next_answer: Number of the next answer.
         beginnings: Called at the beginning of each fit.
     """
@@ -53,6 +56,14 @@ class ListeningWorld:
         self.opposite = False
         self.asked: Set[Tuple[str, int]] = set()
         self.counted: Tuple[int, int] = (0, 0)
+        self.kept: Optional[bool] = None
+        self._record_seed = 0
+        self.own_rows: List[int] = []
+        self._falls: List[bool] = [True]
+        self._loops: Set[Tuple[str, int]] = set()
+        self._turns: Counter[Site] = Counter()
+        self._tosses: List[List[Any]] = []
+        self._fallen = 0
         self._lock = threading.RLock()
         self._sites: Dict[Site, int] = {}
         self._new_sites: List[Site] = []
@@ -75,6 +86,10 @@ class ListeningWorld:
             self.seed, self.opposite = message["seed"], message["opposite"]
             self.asked = {(file, line) for file, line in message["asked"]}
             self.counted = tuple(message["rows"])
+            self.kept, self._falls = message["kept"], message["falls"]
+            self._record_seed, self.own_rows = message["record_seed"], message["own_rows"]
+            self._loops = {(file, line) for file, line in message["loops"]}
+            self._turns, self._tosses, self._fallen = Counter(), [], 0
             self._log, self._streams, self._counts = [], {}, Counter()
             self._noise = self.next_answer = 0
             self._settled = np.zeros(0, dtype=bool)
@@ -158,7 +173,8 @@ class ListeningWorld:
     def _notes(self) -> Dict[str, Any]:
         log, self._log = self._log, []
         sites, self._new_sites = self._new_sites, []
-        return {"log": log, "sites": [list(one) for one in sites]}
+        tosses, self._tosses = self._tosses, []
+        return {"log": log, "sites": [list(one) for one in sites], "tosses": tosses}
 
     def _number(self, where: Site) -> int:
         if where not in self._sites:
@@ -174,18 +190,27 @@ class ListeningWorld:
 
     # -- numbers ---------------------------------------------------------------------------------
 
-    def stream(self, where: Site, size: Any, make: Callable[[Any], Any] = PlainGenerator) -> Any:
-        """A generator that is the same in both worlds: of a line, and of one draw for arrays."""
+    def stream(
+        self,
+        where: Site,
+        size: Any,
+        make: Callable[[Any], Any] = PlainGenerator,
+        *,
+        records: bool = False,
+    ) -> Any:
+        """A generator that is the same in both worlds: of a line, and of one draw for arrays.
+
+        One that draws a coin for each record stays as it is where other coins are drawn anew.
+        """
         count = 0
         if size is not None:
             self._counts[where] += 1
             count = self._counts[where]
-        key = (where, count, make)
+        key = (where, count, make, records)
         found = self._streams.get(key)
         if found is None:
-            name = repr(
-                (self.seed, os.path.basename(where[0]), where[1], where[2], count, size is None)
-            )
+            seed = self._record_seed if records else self.seed
+            name = repr((seed, os.path.basename(where[0]), where[1], where[2], count, size is None))
             entropy = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest(), "big")
             found = make(np.random.PCG64(np.random.SeedSequence(entropy)))
             if size is None:
@@ -211,6 +236,38 @@ class ListeningWorld:
             return None
         reply = self.ask("rows", where, size=int(first))
         return reply["place"] if reply["shared"] else None
+
+    def record_of(self, where: Site) -> int:
+        """Whose coin a single draw is: 2 the target's, 1 another record's, 0 nobody's."""
+        if self.kept is None or where[:2] not in self._loops:
+            return 0
+        turn = self._turns[where]
+        self._turns[where] += 1
+        return 2 if turn % self.counted[0] in self.own_rows else 1
+
+    def of_records(self, where: Site, size: Any) -> Optional[int]:
+        """For uniform draws of which each record has one: the place that one world lacks.
+
+        -1 where both worlds have all records and some of their coins are "out"; None where the
+        draws are of no records.
+        """
+        first = size if isinstance(size, (int, np.integer)) else (size[0] if size else None)
+        own, other = self.counted
+        if self.own_rows and own == other and first == own:
+            return -1
+        return self.rows_shared(where, size)
+
+    def toss(self, where: Site, chance: float) -> bool:
+        """The target's own coin falls: whether the target is in the sub-sample.
+
+        Args:
+            where: The comparison.
+            chance: That it is.
+        """
+        inside = bool(self._falls[self._fallen % len(self._falls)])
+        self._fallen += 1
+        self._tosses.append([list(where), chance, inside])
+        return inside
 
     def noise_ids(self, shape: Tuple[int, ...], where: Site) -> Any:
         """Numbers of new draws of noise."""

@@ -99,7 +99,6 @@ def _taking_lists(function: Callable[..., Any]) -> Callable[..., Any]:
 
 _PARAMETRIC = (
     "beta",
-    "binomial",
     "chisquare",
     "dirichlet",
     "f",
@@ -145,14 +144,6 @@ class _Heard:
 
     def _stream(self, where: Site, size: Any) -> Any:
         return marks.world.stream(where, size, self.dpaudit_plain)
-
-    def _drawn(self, where: Site, name: str, args: Any, kwargs: Any, size: Any) -> Any:
-        """A plain draw from the stream of a line, one row shorter where a world is."""
-        world = marks.world
-        place = world.rows_shared(where, size)
-        if place is None:
-            return getattr(self._stream(where, size), name)(*args, **kwargs)
-        return without_row(self._stream, where, name, args, kwargs, size, place)
 
     def _noise(
         self, law: str, loc: Any, scale: Any, size: Any, shape: Any, draw: Callable[[Any, Any], Any]
@@ -260,15 +251,32 @@ class _Heard:
         return found if np.dtype(dtype) == np.float64 or size is None else found.astype(dtype)
 
     def _coin(self, where: Site, size: Any) -> Any:
-        if size is None:
-            return marks.coin(
-                self._stream(where, None).random_sample()
-                if self.dpaudit_plain is PlainState
-                else self._stream(where, None).random(),
-                where,
-            )
         name = "random_sample" if self.dpaudit_plain is PlainState else "random"
-        return marks.coin(np.asarray(self._drawn(where, name, (size,), {}, size)), where)
+        if size is None:
+            return single_coin(where, lambda stream: getattr(stream, name)(), self.dpaudit_plain)
+        place = marks.world.of_records(where, size)
+        if place is None:
+            return marks.coin(np.asarray(getattr(self._stream(where, size), name)(size)), where)
+        stream = marks.world.stream(where, size, self.dpaudit_plain, records=True)
+        return coins_of_records(getattr(stream, name), where, size, place)
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
+        """As numpy's; of one trial, a coin."""
+        if not marks.world.hears:
+            return super().binomial(n, p, size)  # type: ignore[misc]
+        where = site()
+        n, p = marks.unmarked(n, where), marks.unmarked(p, where)
+        if not np.all(np.asarray(n) == 1):
+            marks.world.note("draw", where, "binomial", n, p, size)
+            stream = self._stream(where, size)
+            return marks.world.other_way(
+                stream.binomial(n, p, size), lambda: stream.binomial(n, p, size)
+            )
+        if size is None:
+            full = np.broadcast_shapes(np.shape(n), np.shape(p))
+            size = full if full else None
+        found = self._coin(where, size) < p
+        return np.asarray(found).astype(np.int64) if size is not None else int(found)
 
     def choice(
         self,
@@ -377,16 +385,27 @@ def _longer(size: Any, world: Any) -> Any:
     return most if isinstance(size, (int, np.integer)) else (most, *size[1:])
 
 
-def without_row(
-    stream: Any, where: Site, name: str, args: Any, kwargs: Any, size: Any, place: int
-) -> Any:
-    """A draw with one number per record: both worlds share those of the records both have."""
+def single_coin(where: Site, draw: Callable[[Any], Any], make: Any = PlainGenerator) -> Any:
+    """One uniform draw; the target's own does not disturb those of others."""
     world = marks.world
-    longer = _longer(size, world)
-    args = tuple(longer if one is size else one for one in args)
-    kwargs = {key: longer if one is size else one for key, one in kwargs.items()}
-    drawn = getattr(stream(where, size), name)(*args, **kwargs)
-    return np.delete(drawn, place, axis=0) if world.counted[0] < world.counted[1] else drawn
+    record = world.record_of(where)
+    if record == 2:
+        where_own = (where[0], where[1], f"{where[2]} of the target")
+        return marks.coin(draw(world.stream(where_own, None, make, records=True)), where, record=2)
+    return marks.coin(
+        draw(world.stream(where, None, make, records=record == 1)), where, record=record
+    )
+
+
+def coins_of_records(draw: Callable[[Any], Any], where: Site, size: Any, place: int) -> Any:
+    """Uniform draws, one per record: both worlds share those of the records both have."""
+    world = marks.world
+    drawn = draw(_longer(size, world))
+    if world.counted[0] < world.counted[1]:
+        drawn = np.delete(drawn, place, axis=0)
+    record = np.ones(np.shape(drawn), dtype=np.int8)
+    record[world.own_rows] = 2
+    return marks.coin(drawn, where, record=record)
 
 
 def _plain_draw(name: str) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import marks
 from ..channel import site
+from .numpy_hook import single_coin
 
 _Plain = plain_random.Random
 
@@ -37,8 +38,7 @@ class HeardRandom(_Plain):
         """A coin."""
         if not marks.world.hears:
             return super().random()
-        where = site()
-        return marks.coin(marks.world.stream(where, None).random(), where)
+        return single_coin(site(), lambda stream: stream.random())
 
     def getrandbits(self, k: int) -> int:
         """Bits that are the same in both worlds."""

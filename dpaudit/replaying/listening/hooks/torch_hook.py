@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import marks
 from ..channel import Site, site
+from . import torch_coins
 
 _SUMS = {
     "add": 1.0,
@@ -230,6 +231,9 @@ def _rand_like(like: Any, **kwargs: Any) -> Any:
 
 def _coins(shape: Any, where: Site, dtype: Any) -> Any:
     world = marks.world
+    of_records = torch_coins.coins(torch, where, shape, dtype)
+    if of_records is not None:
+        return of_records
     place = world.rows_shared(where, shape)
     most = shape if place is None else (max(world.counted), *shape[1:])
     drawn = world.stream(where, shape).random(most)
@@ -255,6 +259,9 @@ def _randperm(n: int, **kwargs: Any) -> Any:
 
 def _bernoulli(p: Any, *_: Any, **__: Any) -> Any:
     where = site()
+    of_records = torch_coins.bits(torch, where, _numbers(p), tuple(p.shape))
+    if of_records is not None:
+        return of_records.to(p.dtype)
     marks.world.equal("spend", where, _numbers(p))
     marks.world.note("draw", where, "bernoulli")
     coins = marks.world.stream(where, tuple(p.shape)).random(tuple(p.shape))

@@ -1,0 +1,203 @@
+"""Answers of a secret sub-sample that the record is in by a coin of its own.
+
+Given the coins of all other records, the answers in world "in" have the density (1 - q) p_out +
+q p_in: q is the chance of the coin, p_in the density with the record in the sub-sample, and p_out
+that without it, which is the density in world "out". The proofs of privacy amplification by Poisson
+sub-sampling (Li, Qardaji and Su 2012) and of the sampled Gaussian mechanism (Mironov et al. 2019)
+compare these two, and hold given all other coins. After each answer q is the chance of the coin
+given the answers so far (Bayes), so that answers which share a coin are taken one by one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dpaudit.plugins.protocols import World
+from dpaudit.replaying.laws import FloatArray, Gaussian, NoiseLaw
+from dpaudit.replaying.transcript import Pair
+
+_NODES: Final = 1001
+"""Cells of the grid that an answer is drawn from."""
+_REACH: Final = 60.0
+"""How many scales around both values before noise the grid reaches."""
+
+
+class MixedDraw(NamedTuple):
+    """Answers drawn for a step that depends on the record's coin.
+
+    Attributes:
+        value: The answers.
+        log_weight: log P(answers) - log Q(answers), P being the law of the base world.
+        log_ratio: log p_in(answers) - log p_out(answers).
+    """
+
+    value: FloatArray
+    log_weight: float
+    log_ratio: float
+
+
+def log_mixed(chance: float, log_ratio: FloatArray | float) -> FloatArray:
+    """log((1 - q) + q p_in / p_out): the privacy loss of a sub-sample.
+
+    Args:
+        chance: q.
+        log_ratio: log p_in - log p_out.
+    """
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.logaddexp(np.log1p(-chance), np.log(chance) + log_ratio))
+
+
+def posterior(chance: float, log_ratio: float) -> float:
+    """The chance that the record is in the sub-sample, given answers.
+
+    Args:
+        chance: Before them.
+        log_ratio: log p_in - log p_out of the answers.
+    """
+    if math.isnan(log_ratio) or chance in (0.0, 1.0):
+        return chance
+    odds = math.log(chance) - math.log1p(-chance) + log_ratio
+    return 1.0 / (1.0 + math.exp(-min(max(odds, -700.0), 700.0)))
+
+
+def mixed_answers(
+    laws: tuple[NoiseLaw, NoiseLaw],
+    before: Pair,
+    chance: float,
+    *,
+    base: World,
+    tilt: float,
+    rng: np.random.Generator,
+) -> MixedDraw:
+    """Draws the answers of a step.
+
+    Args:
+        laws: The noise with the record in the sub-sample, and in world "out".
+        before: The values before noise, likewise.
+        chance: That the record is in the sub-sample, given all answers before.
+        base: The world whose law is drawn from.
+        tilt: How far towards where the worlds differ most: the power of P / P' that the density is
+            multiplied by.
+        rng: Draws.
+    """
+    size = before.outside.shape
+    scales = [np.broadcast_to(law.scale, size) for law in laws]
+    equal = np.array_equal(scales[0], scales[1])
+    if all(isinstance(law, Gaussian) for law in laws) and equal:
+        # along the line through both values alone does the density differ
+        shift = before.shift / scales[1]
+        noise = rng.standard_normal(size)
+        far = float(np.linalg.norm(shift))
+        if far == 0:
+            return MixedDraw(before.outside + noise * scales[1], 0.0, 0.0)
+        along = mixed_numbers(
+            (Gaussian(np.asarray(1.0)),) * 2, (far, 0.0), chance, base=base, tilt=tilt, rng=rng
+        )
+        unit = shift / far
+        noise = noise + (float(along.value[0]) - float(noise @ unit)) * unit
+        value = before.outside + noise * scales[1]
+        return MixedDraw(value, float(along.log_weights[0]), float(along.log_ratios[0]))
+    value = before.outside + laws[1].sample(rng, size)
+    log_weight = log_ratio = 0.0
+    for place in np.flatnonzero((before.shift != 0) | (scales[0] != scales[1])).tolist():
+        inside, outside = before.inside[place], before.outside[place]
+        drawn = mixed_numbers(
+            (laws[0].element(place, value.size), laws[1].element(place, value.size)),
+            (float(inside), float(outside)),
+            chance,
+            base=base,
+            tilt=tilt,
+            rng=rng,
+        )
+        value[place] = drawn.value[0]
+        log_weight += float(drawn.log_weights[0])
+        log_ratio += float(drawn.log_ratios[0])
+        chance = posterior(chance, float(drawn.log_ratios[0]))
+    return MixedDraw(value, log_weight, log_ratio)
+
+
+class MixedNumbers(NamedTuple):
+    """Independent draws of one answer; as of `MixedDraw`, one by one."""
+
+    value: FloatArray
+    log_weights: FloatArray
+    log_ratios: FloatArray
+
+
+def mixed_numbers(
+    laws: tuple[NoiseLaw, NoiseLaw],
+    before: tuple[float, float],
+    chance: float,
+    *,
+    base: World,
+    tilt: float,
+    rng: np.random.Generator,
+    size: int = 1,
+) -> MixedNumbers:
+    """Draws one answer several times from P (P / P')^tilt on a grid, P being the base world's law.
+
+    Inside of a cell the draw is uniform, so its density and its weight are exact whatever the grid.
+    What the grid does not reach is lost, which only makes a bound smaller.
+
+    Args:
+        laws: As of `mixed_answers`, each without dimensions.
+        before: As of `mixed_answers`.
+        chance: As of `mixed_answers`.
+        base: As of `mixed_answers`.
+        tilt: As of `mixed_answers`.
+        rng: Draws.
+        size: How many draws.
+    """
+    edges = _edges(laws, before, tilt)
+    whole = laws[1].whole
+    middles = edges if whole else 0.5 * (edges[1:] + edges[:-1])
+    own, other = _log_densities(laws, before, chance, base, middles)
+    with np.errstate(invalid="ignore"):
+        towards = np.nan_to_num(tilt * (own - other), nan=0.0, posinf=500.0, neginf=-500.0)
+    log_heights = own + towards
+    widths = np.ones_like(edges) if whole else np.diff(edges)
+    log_heights -= np.max(log_heights)
+    mass = np.exp(log_heights) * widths
+    total = float(mass.sum())
+    picked = rng.choice(len(mass), size=size, p=mass / total)
+    value = edges[picked] if whole else edges[picked] + rng.random(size) * widths[picked]
+    inside, outside = (law.log_density(value - one) for law, one in zip(laws, before, strict=True))
+    exact, _ = _log_densities(laws, before, chance, base, value)
+    weights = exact - (log_heights[picked] - math.log(total))
+    with np.errstate(invalid="ignore"):
+        return MixedNumbers(value, weights, np.asarray(inside - outside))
+
+
+def _log_densities(
+    laws: tuple[NoiseLaw, NoiseLaw],
+    before: tuple[float, float],
+    chance: float,
+    base: World,
+    value: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Log density of answers in the base world, and in the other one."""
+    inside, outside = (law.log_density(value - one) for law, one in zip(laws, before, strict=True))
+    with np.errstate(divide="ignore"):
+        mixed = np.logaddexp(np.log1p(-chance) + outside, np.log(chance) + inside)
+    return (mixed, outside) if base is World.IN else (outside, mixed)
+
+
+def _edges(laws: tuple[NoiseLaw, NoiseLaw], before: tuple[float, float], tilt: float) -> FloatArray:
+    """The edges of the cells; of whole numbers, these themselves."""
+    wide = max(law.width for law in laws)
+    low, high = min(before), max(before)
+    if laws[1].whole:
+        reach = math.ceil(_REACH * wide)
+        start = before[1] + math.floor(low - before[1]) - reach
+        return np.arange(start, start + (high - low) + 2 * reach + 2)
+    if isinstance(laws[1], Gaussian):  # whose tilt moves it along the line
+        far = (1.0 + tilt) * (high - low) + 12.0 * wide
+        return np.linspace(low - far, high + far, 2 * _NODES)
+    spread = np.sinh(np.linspace(-1.0, 1.0, _NODES) * math.asinh(_REACH))
+    scales = (float(law.width) for law in laws)
+    return np.unique(
+        np.concatenate([one + scale * spread for one, scale in zip(before, scales, strict=True)])
+    )

@@ -1,0 +1,272 @@
+"""Mixtures over the record's own coin: draws, weights and losses against known answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy import stats
+
+from dpaudit.bounds.replays import hockey_stick, replayed_epsilon
+from dpaudit.plugins.protocols import World
+from dpaudit.replaying import laws
+from dpaudit.replaying.laws import NoiseLaw
+from dpaudit.replaying.ledger import computed_epsilon, ledger
+from dpaudit.replaying.loss import How, losses, total
+from dpaudit.replaying.mixtures import log_mixed, mixed_answers, mixed_numbers, posterior
+from dpaudit.replaying.transcript import (
+    AnswerSelection,
+    ChoiceStep,
+    Derived,
+    NoisyStep,
+    Pair,
+    Site,
+    Toss,
+    Transcript,
+)
+
+UNIT = laws.Gaussian(np.asarray(1.0))
+SITE = Site("code.py", 1, "f")
+
+
+def simulated(
+    base: World, tilt: float, *, scale: float, rate: float, steps: int, size: int, seed: int = 0
+) -> tuple[Any, Any]:
+    """Losses towards the base world and log weights of a sub-sampled Gaussian."""
+    rng = np.random.default_rng(seed)
+    found, weights = np.zeros(size), np.zeros(size)
+    for _ in range(steps):
+        drawn = mixed_numbers(
+            (UNIT, UNIT), (1.0 / scale, 0.0), rate, base=base, tilt=tilt, rng=rng, size=size
+        )
+        loss = log_mixed(rate, drawn.log_ratios)
+        found += loss if base is World.IN else -loss
+        weights += drawn.log_weights
+    return found, weights
+
+
+def test_answers_of_one_coin_add_up_to_one_mixture() -> None:
+    ratios = [0.3, -2.0, 5.0, -np.inf]
+    chance, sum_ = 0.2, 0.0
+    for ratio in ratios:
+        sum_ += float(log_mixed(chance, ratio))
+        chance = posterior(chance, ratio)
+    assert sum_ == pytest.approx(float(log_mixed(0.2, sum(ratios))))
+    assert float(log_mixed(0.2, -np.inf)) == pytest.approx(np.log(0.8))
+    assert float(log_mixed(1.0, 0.7)) == pytest.approx(0.7)
+    assert posterior(0.2, np.log(4.0)) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("base", list(World))
+@pytest.mark.parametrize("tilt", [0.0, 1.7])
+@pytest.mark.parametrize(
+    ("law", "shift"),
+    [
+        (laws.Gaussian(np.asarray(1.0)), 0.8),
+        (laws.Laplace(np.asarray(1.0)), 1.0),
+        (laws.DiscreteLaplace(np.asarray(1.5)), 1.0),
+        (laws.Logistic(np.asarray(1.0)), 1.0),
+    ],
+)
+def test_weighted_draws_have_the_law_of_the_world_that_they_are_drawn_from(
+    law: NoiseLaw, shift: float, tilt: float, base: World
+) -> None:
+    rng = np.random.default_rng(1)
+    drawn = mixed_numbers(
+        (law, law), (3.0 + shift, 3.0), 0.3, base=base, tilt=tilt, rng=rng, size=100_000
+    )
+    weights = np.exp(drawn.log_weights)
+    assert float(np.mean(weights)) == pytest.approx(1.0, abs=0.02)
+    for limit in (2.0, 3.0, 5.0):
+        inside, outside = (
+            float(law.cdf(np.asarray(limit - 3.0 - moved))) for moved in (shift, 0.0)
+        )
+        known = 0.3 * inside + 0.7 * outside if base is World.IN else outside
+        assert float(np.mean(weights * (drawn.value <= limit))) == pytest.approx(known, abs=0.02)
+
+
+def test_answers_of_several_numbers_are_drawn_along_what_moves() -> None:
+    rng = np.random.default_rng(2)
+    before = Pair(np.array([1.0, 5.0, 2.0]), np.array([0.0, 5.0, 0.0]))
+    for law in (laws.Gaussian(np.full(3, 2.0)), laws.Laplace(np.full(3, 2.0))):
+        made = [
+            mixed_answers((law, law), before, 0.4, base=World.IN, tilt=0.5, rng=rng)
+            for _ in range(600)
+        ]
+        weights = np.exp([one.log_weight for one in made])
+        mean = np.mean([w * one.value for w, one in zip(weights, made, strict=True)], axis=0)
+        assert mean == pytest.approx([0.4, 5.0, 0.8], abs=0.5)
+        ratio = sum(
+            float(np.sum(law.log_density(made[0].value - one) * sign))
+            for one, sign in ((before.inside, 1), (before.outside, -1))
+        )
+        assert made[0].log_ratio == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize(
+    ("scale", "rate", "steps", "tilt", "epsilon"),
+    [(1.0, 0.5, 1, 4.0, 3.0), (1.0, 0.1, 10, 3.2, 2.5), (2.0, 0.2, 20, 6.0, 2.0)],
+)
+def test_the_divergence_is_that_of_dp_accounting(
+    scale: float, rate: float, steps: int, tilt: float, epsilon: float
+) -> None:
+    one = pld.from_gaussian_mechanism(scale, sampling_prob=rate, value_discretization_interval=1e-3)
+    known = one.self_compose(steps).get_delta_for_epsilon(epsilon)
+    found = hockey_stick(
+        *simulated(World.IN, tilt, scale=scale, rate=rate, steps=steps, size=20_000), epsilon
+    )
+    error = float(np.std(found)) / np.sqrt(20_000)
+    assert abs(float(np.mean(found)) - known) < 4 * error + 0.02 * known
+
+
+def test_the_divergence_in_the_other_order_is_that_of_an_integral() -> None:
+    y = np.linspace(-12.0, 12.0, 200_001)
+    outside = stats.norm.pdf(y)
+    inside = 0.5 * outside + 0.5 * stats.norm.pdf(y - 1.0)
+    known = float(np.trapezoid(np.maximum(outside - np.exp(0.4) * inside, 0.0), y))
+    found = hockey_stick(*simulated(World.OUT, 1.0, scale=1.0, rate=0.5, steps=1, size=50_000), 0.4)
+    assert float(np.mean(found)) == pytest.approx(known, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("scale", "rate", "steps", "tilt"), [(1.0, 0.5, 1, 4.0), (1.0, 0.1, 10, 3.2)]
+)
+def test_twenty_replays_prove_most_of_epsilon_and_no_more(
+    scale: float, rate: float, steps: int, tilt: float
+) -> None:
+    one = pld.from_gaussian_mechanism(scale, sampling_prob=rate, value_discretization_interval=1e-3)
+    true = one.self_compose(steps).get_epsilon_for_delta(1e-5)
+    found, weights = simulated(
+        World.IN, tilt, scale=scale, rate=rate, steps=steps, size=20 * 200, seed=3
+    )
+    proved = [
+        replayed_epsilon(found[at::200], weights[at::200], delta=1e-5, confidence=0.95)
+        for at in range(200)
+    ]
+    assert float(np.median(proved)) > 0.75 * true
+    # at most 5 % may be above: 20 or more of 200 would have a chance below 0.3 % then
+    assert sum(one > true for one in proved) < 20
+
+
+def noisy(first: int, answer: Any, law: NoiseLaw, toss: int | None) -> NoisyStep:
+    answer = np.asarray(answer, dtype=float)
+    return NoisyStep(
+        site=Site("code.py", 1 + first, "f"),
+        first=first,
+        before=Pair(np.ones(answer.size), np.zeros(answer.size)),
+        laws=(law, law),
+        answer=answer,
+        moved=np.zeros(answer.size),
+        log_weight=0.0,
+        base=0,
+        toss=toss,
+    )
+
+
+def test_steps_of_one_coin_count_together_and_others_by_themselves() -> None:
+    law = laws.Laplace(np.full(1, 1.0))
+    transcript = Transcript(
+        noisy=[noisy(0, [9.0], law, None), noisy(1, [9.0], law, 0), noisy(2, [9.0], law, 0)],
+        released=[np.arange(3)],
+        tosses=[Toss(SITE, 0.25, inside=True)],
+    )
+    found = losses(transcript)
+    assert total(found) == pytest.approx(1.0 + np.log(0.75 + 0.25 * np.exp(2.0)))
+    assert computed_epsilon(transcript, found, 0.0) == pytest.approx(total(found))
+    lines = {line.place: line for line in ledger(transcript, found)}
+    assert lines["code.py:1"].sampling is None
+    assert lines["code.py:2"].sampling == 0.25
+    assert lines["code.py:2"].epsilon == pytest.approx(np.log(0.75 + 0.25 * np.e))
+
+
+def test_selections_and_choices_of_a_sub_sample_are_mixtures_too() -> None:
+    law = laws.Gumbel(np.full(2, 1.0))
+    step = NoisyStep(
+        site=SITE,
+        first=0,
+        before=Pair(np.array([1.0, 0.0]), np.array([0.0, 0.0])),
+        laws=(law, law),
+        answer=np.array([4.0, 1.0]),
+        moved=np.zeros(2),
+        log_weight=0.0,
+        base=0,
+        toss=0,
+    )
+    largest = AnswerSelection(
+        site=SITE,
+        how="largest",
+        ids=np.arange(2.0),
+        factor=np.ones(2),
+        offset=np.zeros(2),
+        outcome=np.array([0.0]),
+    )
+    tosses = [Toss(SITE, 0.3, inside=True)]
+    inside, outside = np.e / (1 + np.e), 0.5
+    known = np.log(0.7 + 0.3 * inside / outside)
+    [loss] = losses(Transcript(noisy=[step], selections=[largest], tosses=tosses))
+    assert (loss.how, loss.value) == (How.SELECTED, pytest.approx(known))
+    tables = np.array([inside, 1 - inside]), np.array([outside, 1 - outside])
+    choice = ChoiceStep(
+        site=SITE,
+        log_probability=Pair(np.log(tables[0][:1]), np.log(tables[1][:1])),
+        largest=1.0,
+        table=Pair(*tables),
+        toss=0,
+    )
+    [loss] = losses(Transcript(choices=[choice], tosses=tosses))
+    assert loss.value == pytest.approx(known)
+
+
+def test_a_maximum_over_answers_of_several_coins_is_not_followed() -> None:
+    law = laws.Gumbel(np.full(1, 1.0))
+    largest = AnswerSelection(
+        site=SITE,
+        how="largest",
+        ids=np.arange(2.0),
+        factor=np.ones(2),
+        offset=np.zeros(2),
+        outcome=np.array([0.0]),
+    )
+    transcript = Transcript(
+        noisy=[noisy(0, [3.0], law, 0), noisy(1, [2.0], law, 1)],
+        selections=[largest],
+        tosses=[Toss(SITE, 0.3, inside=True)] * 2,
+    )
+    assert {one.how for one in losses(transcript)} == {How.ASSUMED}
+
+
+def test_a_sum_of_answers_of_several_coins_is_not_taken_as_all_of_them() -> None:
+    law = laws.Gaussian(np.full(1, 1.0))
+    steps = [noisy(0, [3.0], law, 0), noisy(1, [2.0], law, 1)]
+    derived = Derived(
+        ids=np.array([2.0]),
+        parents=((np.array([0.0]), np.ones(1)), (np.array([1.0]), np.ones(1))),
+        offset=np.zeros(1),
+        noise=(),
+        value=np.array([5.0]),
+    )
+    transcript = Transcript(
+        noisy=steps,
+        derived=[derived],
+        released=[np.array([2])],
+        tosses=[Toss(SITE, 0.3, inside=True)] * 2,
+    )
+    used = frozenset(step.site for step in steps)
+    assert {one.how for one in losses(transcript, used=used)} == {How.ASSUMED}
+    transcript.released.append(np.array([0]))  # what is left of the sum is then known
+    assert {one.how for one in losses(transcript, used=used)} == {How.RELEASED}
+
+
+def test_the_computed_epsilon_of_sub_sampled_gaussians_is_that_of_dp_accounting() -> None:
+    steps = [noisy(at, [0.0], laws.Gaussian(np.full(1, 1.0)), at) for at in range(10)]
+    transcript = Transcript(
+        noisy=steps, released=[np.arange(10)], tosses=[Toss(SITE, 0.1, inside=True)] * 10
+    )
+    known = pld.from_gaussian_mechanism(
+        1.0, sampling_prob=0.1, value_discretization_interval=1e-3
+    ).self_compose(10)
+    assert computed_epsilon(transcript, losses(transcript), 1e-5) == pytest.approx(
+        known.get_epsilon_for_delta(1e-5), rel=0.01
+    )

@@ -1,0 +1,149 @@
+"""Whole replays of secret sub-samples: honest ones pass, faults are named, others are open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpaudit
+import listened
+import listened_samples
+from dpaudit.replaying.lockstep import Order
+from dpaudit.replaying.record import ReplayRecord
+from dpaudit.replaying.subsamples import follows_coins, other_orders, with_other_rows
+from dpaudit.replaying.transcript import Site, Toss, Transcript
+from dpaudit.results.verdict import Verdict
+
+SCHEMA = dpaudit.Schema.from_document(
+    {
+        "columns": [
+            {"name": "a", "kind": "integer", "lower": 0, "upper": listened.CELLS - 1},
+            {"name": "x", "kind": "continuous", "lower": 0.0, "upper": 1.0},
+        ]
+    }
+)
+
+
+def table() -> pd.DataFrame:
+    """A table whose last record is alone in the last cell."""
+    rng = np.random.default_rng(3)
+    cells = np.append(rng.integers(0, listened.CELLS - 1, size=39), listened.CELLS - 1)
+    return pd.DataFrame({"a": cells, "x": np.linspace(0.0, 1.0, 40)})
+
+
+def replayed(name: str, **given: Any) -> ReplayRecord:
+    settings: dict[str, Any] = {"replays": 4, "target": "row:39", **given}
+    return dpaudit.replay(getattr(listened_samples, name)(), table(), schema=SCHEMA, **settings)
+
+
+def line_of(code: str) -> str:
+    """File and line of some code that only one generator has."""
+    source = Path(listened_samples.__file__).read_text().splitlines()
+    [line] = [at for at, text in enumerate(source) if code in text]
+    return f"listened_samples.py:{line + 1}"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Sampling",
+        "OneByOne",
+        *(
+            pytest.param(name, marks=pytest.mark.ci)
+            for name in ("KeptAbove", "ByBinomial", "ElementByElement")
+        ),
+    ],
+)
+def test_a_poisson_sub_sample_is_followed_however_it_is_written(name: str) -> None:
+    record = replayed(name)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.computed == pytest.approx(3.534, abs=2e-3)
+    assert record.proved is not None
+    assert 1.5 < record.proved <= 3.534
+    assert not record.not_followed
+    [line] = record.ledger
+    assert line.sampling == pytest.approx(0.5)
+    assert line.counts_as == "released"
+    assert "sub-sample" in str(record)
+
+
+@pytest.mark.parametrize("name", ["FromTorch", pytest.param("FromTorchBits", marks=pytest.mark.ci)])
+def test_coins_of_torch_are_followed_too(name: str) -> None:
+    pytest.importorskip("torch")
+    record = replayed(name, replays=2)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.computed == pytest.approx(3.534, abs=2e-3)
+    assert not record.not_followed
+
+
+def test_the_loss_of_a_pure_mechanism_is_exact() -> None:
+    record = replayed("LaplaceSample")
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.proved == pytest.approx(np.log((1 + np.e) / 2))
+    assert record.computed == pytest.approx(record.proved)
+
+
+def test_answers_of_one_coin_and_steps_of_many_are_composed() -> None:
+    record = replayed("TwoAnswersOfACoin")
+    assert record.computed == pytest.approx(3.534, abs=2e-3)
+    record = replayed("ManySteps")
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.computed == pytest.approx(2.8545, abs=5e-3)
+    assert record.ledger[0].times == 10
+
+
+@pytest.mark.parametrize("name", ["TwiceTheRate", "HalfTheSamplingNoise"])
+def test_a_rate_or_a_scale_that_is_not_the_claims_is_a_violation_at_its_line(name: str) -> None:
+    record = replayed(name, replays=10)
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.ledger[0].place == line_of(
+        "self.counted() + self.rng.normal(0.0, self.scale, size=CELLS))"
+    )
+    assert "given which other records are in the sub-samples" in record.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("KeepsSamples", "own coins"),
+        ("NoiseByCoins", "own coins"),
+        ("CountOfASample", "could hide it"),
+        ("SumOfSteps", "not followed"),
+        ("SmallestCoins", "used as numbers"),
+        ("RateByRows", "follows the data"),
+        ("Replaced", "coins"),
+    ],
+)
+def test_what_is_no_pure_sub_sample_is_never_a_violation(name: str, said: str) -> None:
+    record = replayed(name, epsilon=0.05)
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert said in " ".join(record.reasons)
+
+
+def test_the_target_is_in_or_out_in_each_order_of_its_coins() -> None:
+    rng = np.random.default_rng(0)
+    tosses = [Toss(Site("code.py", 1, "f"), 0.5, inside=True)] * 3
+    orders = list(other_orders(Transcript(tosses=tosses), Order(1), 5, 2, rng))
+    falls = [one.falls for one in orders if not one.rows]
+    assert falls[:3] == [(False,), (True, False), (False, True)]
+    assert len(falls) == 4
+    rows = [set(one.rows) for one in orders if one.rows]
+    assert set.union(*rows) == {0, 1, 3, 4}
+    assert not set.intersection(*rows)
+
+
+def test_other_rows_come_from_the_table_and_the_rest_stays() -> None:
+    found = with_other_rows(table(), (1, 3), np.random.default_rng(0))
+    kept = [at for at in range(40) if at not in (1, 3)]
+    assert found.iloc[kept].equals(table().iloc[kept])
+    assert len(found) == 40
+
+
+def test_coins_that_fall_otherwise_must_leave_the_same_number_of_steps() -> None:
+    tosses = [Toss(Site("code.py", 1, "f"), 0.5, inside=False)]
+    assert follows_coins(Transcript(tosses=tosses), Transcript(tosses=tosses))
+    assert not follows_coins(Transcript(tosses=tosses), Transcript())
