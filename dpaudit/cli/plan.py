@@ -14,7 +14,15 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli import options
 from dpaudit.cli.console import guarded, results
 from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.formatting import duration, percent, rounded, rounded_down, rounded_up
+from dpaudit.formatting import (
+    aligned,
+    counted,
+    duration,
+    percent,
+    rounded,
+    rounded_down,
+    rounded_up,
+)
 from dpaudit.model.claim import Neighbours, PrivacyClaim, Quantity
 from dpaudit.model.currencies import Claim
 
@@ -217,15 +225,15 @@ def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
         output.print(f"80 % power against {purpose}: {count} {unit}")
     output.print(f"claim: {_claim_text(claim)}; confidence {settings.confidence:g}, {sizing.of}")
     output.print("")
-    output.print(f"{unit:>13}  {sizing.scored:>7}  largest provable  caught with 80 % power")
+    table = [(unit, sizing.scored, "largest provable", "caught with 80 % power", "")]
     for row in sizing.rows:
         most, caught = _of_row(row)
         shown = "no leak" if caught is None else f"{noun} >= {rounded_up(caught)}"
-        mark = "  <- asked" if row[sizing.unit] == sizing.asked else ""
-        output.print(
-            f"{row[sizing.unit]:>13}  {row[sizing.scored]:>7}  "
-            f"{rounded_down(most):>16}  {shown:<15}{mark}".rstrip()
-        )
+        mark = "<- asked" if row[sizing.unit] == sizing.asked else ""
+        sizes = str(row[sizing.unit]), str(row[sizing.scored])
+        table.append((*sizes, rounded_down(most), shown, mark))
+    for line in aligned(table, numeric={0, 1, 2}):
+        output.print(line)
     output.print("")
     if cost is not None:
         for line in cost.lines:
@@ -303,15 +311,15 @@ def cost_of(
         each += "; trained together they take less"
     trained = [f"{planned.models} models" if several else "one model"]
     if planned.repeats:
-        trained.append(f"{planned.repeats} repeat{'s' if planned.repeats > 1 else ''}")
+        trained.append(counted(planned.repeats, "repeat"))
     about = "at most about" if planned.at_most else "about"
     lines = [
         f"cost: {about} {duration(total)} for {', '.join(trained)} and {planned.controls} controls",
         f"      ({each})",
         *_memory_lines(one, workers),
     ]
-    counted = {name: getattr(planned, name) for name in ("models", "repeats", "controls")}
-    return AuditCost(total, counted, one.memory, tuple(lines))
+    parts = {name: getattr(planned, name) for name in ("models", "repeats", "controls")}
+    return AuditCost(total, parts, one.memory, tuple(lines))
 
 
 def _memory_lines(one: ModelCost, workers: int) -> list[str]:

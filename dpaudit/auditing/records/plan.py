@@ -33,7 +33,7 @@ from dpaudit.bounds import (
     coin_provable,
 )
 from dpaudit.errors import SettingsError
-from dpaudit.formatting import rounded_up
+from dpaudit.formatting import aligned, counted, rounded_up
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.currencies import Claim, require_add_remove, require_epsilon
 from dpaudit.results.verdict import POWER, Power
@@ -260,24 +260,21 @@ def _lines(found: Sequence[Caught], game: ManyRecords) -> Iterator[str]:
     """What each number of records catches as a table, with what is best."""
     models = game.shadow_models
     yield f"mu of a Gaussian leak of every record that {models} models catch with 80 % power:"
-    yield f"{'records':>13}  {'guesses':>7}  each shifts its own statistic  all shift one"
+    table = [("records", "guesses", "each shifts its own statistic", "all shift one", "")]
     for one in found:
-        mark = "  <- asked" if one.records == game.records else ""
-        yield (
-            f"{one.records:>13}  {one.guesses:>7}  {_shown(one.apart):>29}  "
-            f"{_shown(one.together):>13}{mark}"
-        )
+        mark = "<- asked" if one.records == game.records else ""
+        sizes = str(one.records), str(one.guesses)
+        table.append((*sizes, _shown(one.apart), _shown(one.together), mark))
+    yield from aligned(table, numeric={0, 1, 2, 3})
     apart = most_sensitive({one.records: one.apart for one in found})
     together = most_sensitive({one.records: one.together for one in found})
     if apart is not None:
         yield ""
-        best = f"best: {_counted(apart)} if each shifts its own statistic"
-        yield best if together is None else f"{best}, {_counted(together)} if all shift one"
+        best = f"best: {counted(apart, 'record')} if each shifts its own statistic"
+        if together is not None:
+            best += f", {counted(together, 'record')} if all shift one"
+        yield best
 
 
 def _shown(mu: float | None) -> str:
     return "no leak" if mu is None else f">= {rounded_up(mu)}"
-
-
-def _counted(records: int) -> str:
-    return "one record" if records == 1 else f"{records} records"
