@@ -15,14 +15,12 @@ from typing import Any, Final, NamedTuple
 
 from dpaudit.auditing.plan import (
     MOST_PLANNED,
-    SHADOW_MODELS,
     Needed,
     PlanQuestion,
     PlanSubject,
     Sizing,
     fewest,
-    proves,
-    rows_of,
+    rows_by_models,
 )
 from dpaudit.auditing.records.settings import LARGEST_SHARE, ManyRecords
 from dpaudit.auditing.settings import AuditSettings
@@ -225,11 +223,6 @@ def sizing(
     numbers = {game.records, *(k for k in ALTERNATIVE_RECORDS if k <= most)}
     choices = caught_with(sorted(numbers), settings, claim)
 
-    def row(shadow_models: int) -> dict[str, Any]:
-        sized = settings.with_game(shadow_models=shadow_models)
-        fitted = {"fitted": 2 * sized.game.fitted, "scored": sized.game.scored}
-        return {"shadow_models": shadow_models, **fitted, **proves(power(sized, claim), claim)}
-
     needed = None
     if question.detect is not None:
         size = needed_shadow_models(claim, question.detect, settings)
@@ -238,7 +231,7 @@ def sizing(
         unit="shadow_models",
         scored="scored",
         asked=game.shadow_models,
-        rows=rows_of(row, {*SHADOW_MODELS, game.shadow_models}),
+        rows=rows_by_models(settings, claim, power),
         needed=needed,
         of=f"{len(game.attacks)} attack(s), {game.records} records",
         attacks=len(game.attacks),
