@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_module
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -197,19 +196,6 @@ def _document(
     }
 
 
-class _Proven(NamedTuple):
-    """What a row says: the largest provable value, and the smallest that is caught."""
-
-    most: float
-    caught: float | None
-
-
-def _of_row(row: Mapping[str, Any]) -> _Proven:
-    if "max_provable" in row:
-        return _Proven(row["max_provable"], row["detectable"])
-    return _Proven(row["max_provable_epsilon"], row["detectable_epsilon"])
-
-
 def _claim_text(claim: Claim) -> str:
     if isinstance(claim, PrivacyClaim):
         return f"epsilon {claim.epsilon:g}, delta {claim.delta:g}"
@@ -219,6 +205,7 @@ def _claim_text(claim: Claim) -> str:
 def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost | None) -> None:
     output, unit = results(), sizing.unit.replace("_", " ")
     noun = claim.quantity.noun
+    suffix = "_epsilon" if claim.quantity is Quantity.EPSILON else ""
     if sizing.needed is not None:
         size, purpose = sizing.needed
         count = f"not with up to {sizing.most:,}" if size is None else f"about {size}"
@@ -227,11 +214,11 @@ def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
     output.print("")
     table = [(unit, sizing.scored, "largest provable", "caught with 80 % power", "")]
     for row in sizing.rows:
-        most, caught = _of_row(row)
+        caught = row[f"detectable{suffix}"]
         shown = "no leak" if caught is None else f"{noun} >= {rounded_up(caught)}"
         mark = "<- asked" if row[sizing.unit] == sizing.asked else ""
         sizes = str(row[sizing.unit]), str(row[sizing.scored])
-        table.append((*sizes, rounded_down(most), shown, mark))
+        table.append((*sizes, rounded_down(row[f"max_provable{suffix}"]), shown, mark))
     for line in aligned(table, numeric={0, 1, 2}):
         output.print(line)
     output.print("")
@@ -247,7 +234,7 @@ def _show(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
         from dpaudit.results.sentences import CURVE_FACTOR
 
         output.print(f"{CURVE_FACTOR}.")
-    if _of_row(sizing.asked_row).most <= claim.value:
+    if sizing.asked_row[f"max_provable{suffix}"] <= claim.value:
         output.print("too few: even a perfect attack could not prove more than the claim")
     error = percent(round(1.0 - settings.confidence, 12))
     output.print(f"after another audit: a fresh --seed; {error} error adds to what that one spent")
